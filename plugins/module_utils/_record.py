@@ -1,0 +1,70 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a module changed on a file and what stood there before: pure bookkeeping.
+
+A record is made before the file is written, so that a run that dies in between leaves a record
+whose ``before`` is what stands there: nothing is lost, and the next run goes on from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Optional
+
+
+class Undo(Enum):
+    """How a recorded change is undone."""
+
+    NOTHING = "nothing"  # the file is as it was before us
+    RESTORE = "restore"  # nobody edited since: the very bytes, mode and owner come back
+    REMOVE_LINES = "remove_lines"  # somebody edited since, or no record: take out our lines only
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """One file that one named change wrote.
+
+    ``before_*`` describe the file before the first of our writes (``before_sha256`` None: there
+    was no file), ``after_sha256`` the bytes that our last write left. ``edited`` says that
+    somebody else wrote between two of our writes, so that the old bytes may not come back.
+    ``details`` is what the module needs in order to take out its own lines (JSON values).
+    """
+
+    path: str
+    before_sha256: Optional[str]
+    before_mode: Optional[int]
+    before_uid: Optional[int]
+    before_gid: Optional[int]
+    before_selinux: Optional[str]
+    backup: Optional[str]
+    after_sha256: Optional[str]
+    edited: bool = False
+    made_directories: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def undo(self, current_sha256: Optional[str]) -> Undo:
+        """Return what taking this change back means for the file as it stands."""
+        if current_sha256 == self.before_sha256:
+            return Undo.NOTHING
+        if current_sha256 == self.after_sha256 and not self.edited:
+            return Undo.RESTORE
+        return Undo.REMOVE_LINES
+
+    def continues(self, current_sha256: Optional[str]) -> bool:
+        """Return whether the file is one that we left, or the one from before us."""
+        return current_sha256 in (self.after_sha256, self.before_sha256)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in self.__dataclass_fields__},
+            "made_directories": list(self.made_directories),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> FileRecord:
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known["made_directories"] = tuple(known.get("made_directories", ()))
+        return cls(**known)

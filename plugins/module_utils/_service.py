@@ -1,0 +1,102 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""systemd units on the node: what runs, since when, and what its journal says."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import Optional
+
+from ._command import Runner
+from ._errors import KubegpuError
+
+_JOURNAL_LINES = 15
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A unit's main process. ``started`` is Unix time; both are None where nothing runs."""
+
+    unit: str
+    exists: bool
+    active: bool
+    pid: Optional[int] = None
+    started: Optional[float] = None
+    command_line: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> Optional[str]:
+        """A name for this very process: another start has another one."""
+        return None if self.pid is None else f"{self.pid}@{self.started}"
+
+
+def read_daemon(run: Runner, unit: str) -> Daemon:
+    """Return the unit's state from systemd and ``/proc``. Without systemd it does not exist."""
+    answer = run(["systemctl", "show", unit, "--property=LoadState,ActiveState,MainPID"])
+    properties = dict(line.split("=", 1) for line in answer.stdout.splitlines() if "=" in line)
+    exists = properties.get("LoadState", "not-found") not in ("not-found", "")
+    active = properties.get("ActiveState") in ("active", "reloading")
+    pid = int(properties.get("MainPID", "0") or 0)
+    if pid <= 0:
+        return Daemon(unit, exists, active)
+    return Daemon(unit, exists, active, pid, process_started(pid), process_command_line(pid))
+
+
+def process_started(pid: int) -> Optional[float]:
+    """Return when the process started, in Unix time, from ``/proc``; None if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as handle:
+            # The command name may hold spaces and brackets: fields count from the last bracket.
+            ticks = int(handle.read().rpartition(")")[2].split()[19])
+        with open("/proc/stat", encoding="ascii") as handle:
+            boot = next(int(line.split()[1]) for line in handle if line.startswith("btime "))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return None
+    return boot + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def process_command_line(pid: int) -> tuple[str, ...]:
+    """Return the arguments that the process was started with; empty if it is gone."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as handle:
+            return tuple(
+                part.decode(errors="surrogateescape") for part in handle.read().split(b"\0") if part
+            )
+    except OSError:
+        return ()
+
+
+def restart(run: Runner, unit: str, timeout: int = 120) -> None:
+    """Restart the unit; a failure quotes its journal."""
+    _act(run, "restart", unit, timeout)
+
+
+def reload(run: Runner, unit: str, timeout: int = 60) -> None:
+    """Reload the unit; a failure quotes its journal."""
+    _act(run, "reload", unit, timeout)
+
+
+def journal(run: Runner, unit: str, since: Optional[float] = None) -> str:
+    """Return the last words of the unit, since ``since`` (Unix time) if given."""
+    argv = ["journalctl", "--unit", unit, "--no-pager", "--output=cat", f"--lines={_JOURNAL_LINES}"]
+    if since is not None:
+        argv.append(f"--since=@{int(since)}")
+    return run(argv).stdout.strip()
+
+
+def _act(run: Runner, verb: str, unit: str, timeout: int) -> None:
+    begun = time.time()
+    # A unit that failed a few times in a row is refused by systemd until this is said.
+    if verb == "restart":
+        run(["systemctl", "reset-failed", unit])
+    answer = run(["systemctl", verb, unit], timeout=timeout)
+    if not answer.ok:
+        raise KubegpuError(
+            f"systemctl {verb} {unit} failed.",
+            evidence=journal(run, unit, begun) or answer.words(),
+            next_step=f"Look at: journalctl --unit {unit}",
+        )

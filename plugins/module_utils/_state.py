@@ -1,0 +1,215 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The node's own record of what was changed: ``/var/lib/kubegpu/state.json`` and backups."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Optional
+
+from ._errors import KubegpuError
+from ._files import (
+    FileState,
+    locked,
+    read_file,
+    remove_empty_directories,
+    remove_leftovers,
+    write_file,
+)
+from ._record import FileRecord, Undo
+
+FORMAT = 1
+
+
+class StateStore:
+    """The record of one node. Use it inside :meth:`transaction`.
+
+    Keys are ``<module>:<name>:<path>`` for files (:meth:`write_recorded`, :meth:`undo`), and any
+    other string for values (:meth:`get`, :meth:`put`, :meth:`drop`). Every put is on disk when it
+    returns.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._folder = os.path.dirname(path)
+        self._data: dict[str, Any] = self._load()
+
+    @contextlib.contextmanager
+    def transaction(self, timeout: float = 60.0) -> Iterator[None]:
+        """Lock the node, read the record again, and leave no empty record behind."""
+        existed = os.path.isdir(self._folder)
+        lock = f"{self._path}.lock"
+        try:
+            with locked(lock, timeout):
+                self._data = self._load()
+                try:
+                    yield
+                finally:
+                    if not self._data["files"] and not self._data["values"]:
+                        write_file(FileState(self._path))
+        finally:
+            if not os.path.exists(self._path):
+                self._clean_up(lock, existed)
+
+    def get(self, key: str) -> Any:
+        """Return the value that was put under ``key``, or None."""
+        return self._data["values"].get(key)
+
+    def put(self, key: str, value: Any) -> None:
+        if self._data["values"].get(key) != value:
+            self._data["values"][key] = value
+            self._save()
+
+    def drop(self, key: str) -> None:
+        if self._data["values"].pop(key, None) is not None:
+            self._save()
+
+    def record(self, key: str) -> Optional[FileRecord]:
+        """Return the record of a file change, or None."""
+        data = self._data["files"].get(key)
+        return None if data is None else FileRecord.from_json(data)
+
+    def records(self, prefix: str) -> dict[str, FileRecord]:
+        """Return all file records whose key begins with ``prefix``."""
+        return {
+            key: FileRecord.from_json(data)
+            for key, data in self._data["files"].items()
+            if key.startswith(prefix)
+        }
+
+    def write_recorded(
+        self, key: str, before: FileState, after: FileState, details: dict[str, Any]
+    ) -> FileRecord:
+        """Record the change, then make it: the file is ``before`` and becomes ``after``.
+
+        An earlier record under the same key keeps its ``before``, so that undoing goes all the
+        way back.
+        """
+        earlier = self.record(key)
+        if earlier is None:
+            backup = self._keep(before)
+            record = FileRecord(
+                path=before.path,
+                before_sha256=before.sha256,
+                before_mode=before.mode,
+                before_uid=before.uid,
+                before_gid=before.gid,
+                before_selinux=before.selinux,
+                backup=backup,
+                after_sha256=after.sha256,
+                details=details,
+            )
+        else:
+            record = replace(
+                earlier,
+                after_sha256=after.sha256,
+                edited=earlier.edited or not earlier.continues(before.sha256),
+                details=details,
+            )
+        record = replace(record, made_directories=record.made_directories + self._missing(after))
+        self._put_record(key, record)
+        remove_leftovers(after.path)
+        write_file(after)
+        return record
+
+    def undo_target(self, key: str, current: FileState) -> tuple[Undo, FileState]:
+        """Return how the change is undone and, for a restore, the file as it was before."""
+        record = self.record(key)
+        if record is None:
+            return Undo.REMOVE_LINES, current
+        way = record.undo(current.sha256)
+        if way is not Undo.RESTORE:
+            return way, current
+        if record.backup is None:
+            return way, FileState(current.path)
+        content = read_file(record.backup).content
+        if content is None:
+            # The backup is gone: our own lines can still be taken out.
+            return Undo.REMOVE_LINES, current
+        return way, FileState(
+            current.path,
+            content,
+            record.before_mode,
+            record.before_uid,
+            record.before_gid,
+            record.before_selinux,
+        )
+
+    def write_undone(self, key: str, after: FileState) -> None:
+        """Put the file into its undone shape, then forget the record and what we made for it."""
+        remove_leftovers(after.path)
+        write_file(after)
+        record = self.record(key)
+        if record is not None:
+            del self._data["files"][key]
+            self._save()
+            remove_empty_directories(record.made_directories)
+            self._discard(record.backup)
+
+    def _missing(self, wanted: FileState) -> tuple[str, ...]:
+        missing = []
+        folder = os.path.dirname(wanted.path)
+        while folder and not os.path.isdir(folder):
+            missing.insert(0, folder)
+            folder = os.path.dirname(folder)
+        return tuple(missing)
+
+    def _put_record(self, key: str, record: FileRecord) -> None:
+        self._data["files"][key] = record.to_json()
+        self._save()
+
+    def _keep(self, state: FileState) -> Optional[str]:
+        if state.content is None:
+            return None
+        path = os.path.join(self._folder, "backups", f"{state.sha256}")
+        if not os.path.exists(path):
+            write_file(FileState(path, state.content, 0o600))
+        return path
+
+    def _discard(self, backup: Optional[str]) -> None:
+        if backup is None or any(
+            data.get("backup") == backup for data in self._data["files"].values()
+        ):
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(backup)
+
+    def _clean_up(self, lock: str, existed: bool) -> None:
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.join(self._folder, "backups"))
+        with contextlib.suppress(OSError):
+            os.unlink(lock)
+        if not existed or not os.listdir(self._folder):
+            with contextlib.suppress(OSError):
+                os.rmdir(self._folder)
+
+    def _load(self) -> dict[str, Any]:
+        content = read_file(self._path).content
+        if content is None:
+            return {"format": FORMAT, "files": {}, "values": {}}
+        try:
+            data = json.loads(content)
+        except ValueError as error:
+            raise KubegpuError(
+                f"The node's record {self._path} is not valid JSON.",
+                evidence=str(error),
+                next_step=f"Restore it from a backup, or move it away: without it only what "
+                f"equals our own lines is removed. Backups lie in {self._folder}/backups.",
+            ) from error
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise KubegpuError(
+                f"The node's record {self._path} is of a format that this release cannot read.",
+                evidence=f"format {data.get('format') if isinstance(data, dict) else None!r}",
+                next_step="Use the release of kubegpu.nodes that wrote it.",
+            )
+        return data
+
+    def _save(self) -> None:
+        text = json.dumps(self._data, indent=1, sort_keys=True) + "\n"
+        write_file(FileState(self._path, text.encode(), 0o600))
