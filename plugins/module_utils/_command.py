@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Callable, Optional
+from typing import TYPE_CHECKING, Callable
 
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -47,7 +47,7 @@ def module_runner(module: AnsibleModule) -> Runner:
     """
 
     def run(
-        argv: Sequence[str], timeout: int = 60, environment: Optional[Mapping[str, str]] = None
+        argv: Sequence[str], timeout: int = 60, environment: Mapping[str, str] | None = None
     ) -> Result:
         program = module.get_bin_path(argv[0], required=False)
         if program is None:

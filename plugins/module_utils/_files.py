@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Optional
 
 from ._errors import InputError, KubegpuError, LockedError
 
@@ -28,18 +27,18 @@ class FileState:
     """A file as it stands: ``content`` is None where there is none; ``path`` has links resolved."""
 
     path: str
-    content: Optional[bytes] = None
-    mode: Optional[int] = None
-    uid: Optional[int] = None
-    gid: Optional[int] = None
-    selinux: Optional[str] = None
+    content: bytes | None = None
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    selinux: str | None = None
 
     @property
     def exists(self) -> bool:
         return self.content is not None
 
     @property
-    def sha256(self) -> Optional[str]:
+    def sha256(self) -> str | None:
         return None if self.content is None else sha256(self.content)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Optional
+from typing import Any
 
 
 class Undo(Enum):
@@ -34,18 +34,18 @@ class FileRecord:
     """
 
     path: str
-    before_sha256: Optional[str]
-    before_mode: Optional[int]
-    before_uid: Optional[int]
-    before_gid: Optional[int]
-    before_selinux: Optional[str]
-    backup: Optional[str]
-    after_sha256: Optional[str]
+    before_sha256: str | None
+    before_mode: int | None
+    before_uid: int | None
+    before_gid: int | None
+    before_selinux: str | None
+    backup: str | None
+    after_sha256: str | None
     edited: bool = False
     made_directories: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
 
-    def undo(self, current_sha256: Optional[str]) -> Undo:
+    def undo(self, current_sha256: str | None) -> Undo:
         """Return what taking this change back means for the file as it stands."""
         if current_sha256 == self.before_sha256:
             return Undo.NOTHING
@@ -53,7 +53,7 @@ class FileRecord:
             return Undo.RESTORE
         return Undo.REMOVE_LINES
 
-    def continues(self, current_sha256: Optional[str]) -> bool:
+    def continues(self, current_sha256: str | None) -> bool:
         """Return whether the file is one that we left, or the one from before us."""
         return current_sha256 in (self.after_sha256, self.before_sha256)
 

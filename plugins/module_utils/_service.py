@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
-from typing import Optional
 
 from ._command import Runner
 from ._errors import KubegpuError
@@ -24,12 +23,12 @@ class Daemon:
     unit: str
     exists: bool
     active: bool
-    pid: Optional[int] = None
-    started: Optional[float] = None
+    pid: int | None = None
+    started: float | None = None
     command_line: tuple[str, ...] = ()
 
     @property
-    def identity(self) -> Optional[str]:
+    def identity(self) -> str | None:
         """A name for this very process: another start has another one."""
         return None if self.pid is None else f"{self.pid}@{self.started}"
 
@@ -46,7 +45,7 @@ def read_daemon(run: Runner, unit: str) -> Daemon:
     return Daemon(unit, exists, active, pid, process_started(pid), process_command_line(pid))
 
 
-def process_started(pid: int) -> Optional[float]:
+def process_started(pid: int) -> float | None:
     """Return when the process started, in Unix time, from ``/proc``; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as handle:
@@ -80,7 +79,7 @@ def reload(run: Runner, unit: str, timeout: int = 60) -> None:
     _act(run, "reload", unit, timeout)
 
 
-def journal(run: Runner, unit: str, since: Optional[float] = None) -> str:
+def journal(run: Runner, unit: str, since: float | None = None) -> str:
     """Return the last words of the unit, since ``since`` (Unix time) if given."""
     argv = ["journalctl", "--unit", unit, "--no-pager", "--output=cat", f"--lines={_JOURNAL_LINES}"]
     if since is not None:

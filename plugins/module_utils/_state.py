@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any
 
 from ._errors import KubegpuError
 from ._files import (
@@ -70,7 +70,7 @@ class StateStore:
         if self._data["values"].pop(key, None) is not None:
             self._save()
 
-    def record(self, key: str) -> Optional[FileRecord]:
+    def record(self, key: str) -> FileRecord | None:
         """Return the record of a file change, or None."""
         data = self._data["files"].get(key)
         return None if data is None else FileRecord.from_json(data)
@@ -164,7 +164,7 @@ class StateStore:
         self._data["files"][key] = record.to_json()
         self._save()
 
-    def _keep(self, state: FileState) -> Optional[str]:
+    def _keep(self, state: FileState) -> str | None:
         if state.content is None:
             return None
         path = os.path.join(self._folder, "backups", f"{state.sha256}")
@@ -172,7 +172,7 @@ class StateStore:
             write_file(FileState(path, state.content, 0o600))
         return path
 
-    def _discard(self, backup: Optional[str]) -> None:
+    def _discard(self, backup: str | None) -> None:
         if backup is None or any(
             data.get("backup") == backup for data in self._data["files"].values()
         ):
