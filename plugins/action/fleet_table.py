@@ -1,0 +1,75 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Show rows of the whole fleet as one table on the controller's screen."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._table import Column, render
+
+_FALLBACK_WIDTH = 120
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller only: no connection to a node is made."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        _, options = self.validate_argument_spec(
+            argument_spec={
+                "title": {"type": "str", "default": ""},
+                "columns": {
+                    "type": "list",
+                    "elements": "dict",
+                    "required": True,
+                    "options": {
+                        "key": {"type": "str", "required": True, "no_log": False},
+                        "title": {"type": "str", "required": True},
+                    },
+                },
+                "rows": {"type": "list", "elements": "dict", "required": True},
+                "dest": {"type": "path"},
+            }
+        )
+        columns = [Column(column["key"], column["title"]) for column in options["columns"]]
+        width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
+        table = render(columns, options["rows"], width, options["title"])
+        Display().display(f"\n{table}\n")
+        if options["dest"]:
+            _write_json(options["dest"], options["rows"])
+        result.update(changed=False, table=table.splitlines())
+        return result
+
+
+def _write_json(dest: str, rows: list[dict[str, Any]]) -> None:
+    folder = os.path.dirname(os.path.abspath(dest))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            json.dump(rows, handle, indent=2, sort_keys=True)
+            handle.write("\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, dest)
+    except OSError as error:
+        raise AnsibleActionFail(
+            f"{dest} cannot be written on the controller: {error}. Next step: give a path that "
+            "you may write to."
+        ) from error

@@ -1,0 +1,138 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: container_toolkit_plan
+short_description: Decide what a node's NVIDIA Container Toolkit and runtimes need
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns what would be done,
+    with a reason for each step.
+  - Nothing is read and nothing is changed. A refusal is a value, not an error.
+  - The keyword arguments are those of the role P(kubegpu.nodes.nvidia_container_toolkit#role),
+    without its prefix.
+positional: _input
+options:
+  _input:
+    description: The fact C(gpu_node).
+    type: dict
+    required: true
+  version:
+    description: The toolkit's version, with or without packaging revision. Empty keeps what is
+      installed, else takes the version that the collection pins.
+    type: str
+    default: ""
+  manage_repository:
+    description: Whether the package repository is looked at.
+    type: bool
+    default: true
+  repository_name:
+    description: Stem of the file that the repository is written to.
+    type: str
+    default: kubegpu-nvidia-container-toolkit
+  repository_url:
+    description: Address of the repository or its mirror. Empty is NVIDIA's own.
+    type: str
+    default: ""
+  key_fingerprints:
+    description: Full fingerprints of the keys that may sign it. Empty is NVIDIA's own.
+    type: list
+    elements: str
+    default: []
+  hold:
+    description: Whether the packages are held.
+    type: bool
+    default: true
+  settings:
+    description: Settings of the toolkit's C(config.toml), as C(section.key).
+    type: dict
+    default: {}
+  cdi:
+    description: Whether a CDI specification is wanted.
+    type: bool
+    default: true
+  runtime_name:
+    description: Name of the handler and of the Docker runtime.
+    type: str
+    default: nvidia
+  containerd:
+    description: Whether containerd is configured. V(auto) is where it is installed.
+    type: str
+    choices: [auto, 'true', 'false']
+    default: auto
+  containerd_set_default:
+    description: Whether the handler becomes containerd's default.
+    type: bool
+    default: false
+  containerd_enable_cri:
+    description: Whether a disabled CRI plugin is enabled.
+    type: bool
+    default: false
+  docker:
+    description: Whether Docker is configured. V(auto) is where it is installed.
+    type: str
+    choices: [auto, 'true', 'false']
+    default: auto
+  docker_set_default:
+    description: Whether the runtime becomes Docker's default.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: See what the role would do, and why
+  ansible.builtin.debug:
+    msg: "{{ ansible_facts['gpu_node'] | kubegpu.nodes.container_toolkit_plan(version='1.20.0') }}"
+"""
+
+RETURN = r"""
+_value:
+  description: >-
+    C(action) (none, install, upgrade, downgrade or refuse), C(version), C(packages), C(hold),
+    C(obsolete), C(change_packages), C(repository), C(change_config), C(cdi), C(containerd),
+    C(docker), C(steps), C(reasons) and C(warnings).
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
+    ToolkitWish,
+    plan_toolkit,
+)
+
+
+def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
+    """Return the plan of :func:`plan_toolkit` as JSON values."""
+    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
+        raise AnsibleFilterError(
+            "container_toolkit_plan needs the fact gpu_node. Next step: run "
+            "kubegpu.nodes.gpu_node_facts on the host first."
+        )
+    unknown = sorted(set(wishes) - set(ToolkitWish.__dataclass_fields__))
+    if unknown:
+        raise AnsibleFilterError(
+            f"container_toolkit_plan does not know {', '.join(unknown)}. It knows "
+            f"{', '.join(sorted(ToolkitWish.__dataclass_fields__))}."
+        )
+    if "key_fingerprints" in wishes:
+        wishes["key_fingerprints"] = tuple(wishes["key_fingerprints"] or ())
+    for engine in ("containerd", "docker"):
+        if engine in wishes:
+            wishes[engine] = str(wishes[engine]).lower()
+    return plan_toolkit(gpu_node, ToolkitWish(**wishes)).to_json()
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"container_toolkit_plan": container_toolkit_plan}

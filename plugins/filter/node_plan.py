@@ -1,0 +1,72 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: node_plan
+short_description: Describe one node and what would change on it
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Makes the row of a plan table from the facts of M(kubegpu.nodes.gpu_node_facts) and the plan of
+    P(kubegpu.nodes.container_toolkit_plan#filter). See M(kubegpu.nodes.fleet_table) for showing it.
+positional: _input
+options:
+  _input:
+    description: The fact C(gpu_node); empty where the node could not be read.
+    type: dict
+    required: true
+  name:
+    description: The node's name in the inventory.
+    type: str
+    required: true
+  toolkit:
+    description: The plan for toolkit and runtimes.
+    type: dict
+  results:
+    description: >-
+      Answers of M(kubegpu.nodes.containerd_runtime) and M(kubegpu.nodes.docker_runtime) in check
+      mode, under C(containerd) and C(docker). They replace what the plan says of that engine.
+    type: dict
+"""
+
+EXAMPLES = r"""
+- name: Keep the node's row
+  ansible.builtin.set_fact:
+    plan_row: "{{ ansible_facts['gpu_node'] | kubegpu.nodes.node_plan(name=inventory_hostname) }}"
+"""
+
+RETURN = r"""
+_value:
+  description: >-
+    C(node), C(os), C(gpus), C(present), C(action) (none, change, refuse or unknown), C(steps),
+    C(changes), C(why) and C(warnings).
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
+    node_plan as _node_plan,
+)
+
+
+def node_plan(
+    gpu_node: Mapping[str, Any] | None,
+    name: str,
+    toolkit: Mapping[str, Any] | None = None,
+    results: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Return the row of one node."""
+    return _node_plan(name, gpu_node or None, toolkit or None, results or None)
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"node_plan": node_plan}

@@ -1,0 +1,80 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A table as text: columns as wide as their content, the last ones wrapped to the screen."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_GAP = "  "
+_NARROWEST = 12
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: the rows' key and the words above it."""
+
+    key: str
+    title: str
+
+
+def render(
+    columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int, title: str = ""
+) -> str:
+    """Return the table as text of at most ``width`` characters a line, where that is possible.
+
+    :param columns: what is shown, in order.
+    :param rows: one mapping a row; a list is shown one item a line, None as a dash.
+    :param width: characters that the screen has.
+    :param title: a line above the table.
+    """
+    cells = [[_lines(row.get(column.key)) for column in columns] for row in rows]
+    widths = [
+        max([len(column.title), *(len(line) for row in cells for line in row[index])])
+        for index, column in enumerate(columns)
+    ]
+    _shrink(widths, width - len(_GAP) * (len(columns) - 1))
+    lines = [title, ""] if title else []
+    lines.append(_join([column.title for column in columns], widths))
+    lines.append(_join(["-" * size for size in widths], widths))
+    for row in cells:
+        wrapped = [
+            [part for line in cell for part in _wrap(line, size)] for cell, size in zip(row, widths)
+        ]
+        for index in range(max(len(cell) for cell in wrapped)):
+            lines.append(
+                _join([cell[index] if index < len(cell) else "" for cell in wrapped], widths)
+            )
+    return "\n".join(lines)
+
+
+def _lines(value: Any) -> list[str]:
+    if value is None or value == "" or value == []:
+        return ["-"]
+    if isinstance(value, bool):
+        return ["yes" if value else "no"]
+    if isinstance(value, (list, tuple)):
+        return [line for item in value for line in _lines(item)]
+    return str(value).splitlines() or ["-"]
+
+
+def _wrap(line: str, size: int) -> list[str]:
+    return textwrap.wrap(line, size, break_on_hyphens=False) or [""]
+
+
+def _shrink(widths: list[int], room: int) -> None:
+    """Take from the widest columns until all fit, but leave each readable."""
+    while sum(widths) > room:
+        widest = max(range(len(widths)), key=lambda index: widths[index])
+        if widths[widest] <= _NARROWEST:
+            return
+        widths[widest] -= 1
+
+
+def _join(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return _GAP.join(cell.ljust(size) for cell, size in zip(cells, widths)).rstrip()

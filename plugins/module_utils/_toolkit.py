@@ -1,0 +1,406 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The container toolkit of a node: from facts and wishes to a plan with a reason for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ._toolkit_data import (
+    CDI_REFRESH_SINCE,
+    FAMILIES,
+    KEY_FINGERPRINTS,
+    OBSOLETE_PACKAGES,
+    PACKAGES,
+    PINNED_VERSION,
+    RUNTIME_PATH,
+    Family,
+)
+
+# Docker learned --gpus in this version; older ones select the GPU by --runtime.
+GPUS_OPTION_SINCE = (19, 3)
+
+
+@dataclass(frozen=True)
+class ToolkitWish:
+    """What the user asks for. Empty strings and tuples mean: what this release knows."""
+
+    version: str = ""
+    manage_repository: bool = True
+    repository_name: str = "kubegpu-nvidia-container-toolkit"
+    repository_url: str = ""
+    key_fingerprints: tuple[str, ...] = ()
+    hold: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cdi: bool = True
+    runtime_name: str = "nvidia"
+    containerd: str = "auto"
+    containerd_set_default: bool = False
+    containerd_enable_cri: bool = False
+    docker: str = "auto"
+    docker_set_default: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that would be done, and why."""
+
+    step: str
+    action: str
+    detail: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ToolkitPlan:
+    """What would be done on one node. ``action`` is none, install, upgrade, downgrade or refuse."""
+
+    action: str
+    version: str | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
+    hold: bool = True
+    obsolete: tuple[str, ...] = ()
+    change_packages: bool = False
+    repository: Mapping[str, Any] | None = None
+    change_config: bool = False
+    cdi: Mapping[str, Any] | None = None
+    containerd: bool = False
+    docker: bool = False
+    steps: tuple[Step, ...] = ()
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        data = asdict(self)
+        for name in ("obsolete", "reasons", "warnings", "steps"):
+            data[name] = list(data[name])
+        return data
+
+
+def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
+    """Return what has to be done so that the node's toolkit and runtimes are as wished.
+
+    :param node: the facts ``gpu_node``.
+    :param wish: what is asked for.
+    """
+    gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
+    if not gpus:
+        return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
+    refusal = _refusal(node)
+    if refusal:
+        return ToolkitPlan("refuse", reasons=refusal)
+    family = FAMILIES[node["os"]["package_manager"]]
+    version, why_version = _version(node, wish, family)
+    action, packages, package_steps = _packages(node, wish, version, why_version)
+    obsolete = tuple(
+        name for name in OBSOLETE_PACKAGES if name in (_toolkit(node)["obsolete_packages"] or {})
+    )
+    repository, repository_step = _repository(node, wish, family)
+    config_steps = _config_steps(node, wish)
+    cdi, cdi_step, cdi_warning = _cdi(node, wish, version, action)
+    containerd, containerd_step, containerd_notes = _containerd(node, wish)
+    docker, docker_step, docker_notes = _docker(node, wish)
+    if obsolete:
+        package_steps = (
+            Step(
+                "packages",
+                "remove",
+                ", ".join(obsolete),
+                "the toolkit replaces it, and both would write daemon.json",
+            ),
+            *package_steps,
+        )
+    steps = tuple(
+        step
+        for step in (
+            repository_step,
+            *package_steps,
+            *config_steps,
+            cdi_step,
+            containerd_step,
+            docker_step,
+        )
+        if step is not None
+    )
+    warnings = tuple(
+        note for note in (cdi_warning, *containerd_notes, *docker_notes, *_runtimes(node)) if note
+    )
+    return ToolkitPlan(
+        action=action,
+        version=version,
+        packages=packages,
+        hold=wish.hold,
+        obsolete=obsolete,
+        change_packages=bool(package_steps),
+        repository=repository,
+        change_config=bool(config_steps),
+        cdi=cdi,
+        containerd=containerd,
+        docker=docker,
+        steps=steps,
+        reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
+        or (f"Toolkit {version} and the runtimes are as wished.",),
+        warnings=warnings,
+    )
+
+
+def _toolkit(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    toolkit: Mapping[str, Any] = node["container_toolkit"]
+    return toolkit
+
+
+def _refusal(node: Mapping[str, Any]) -> tuple[str, ...]:
+    system = node["os"]
+    if system["package_manager"] not in FAMILIES:
+        return (
+            f"{system['id']} {system['version']} installs packages with "
+            f"{system['package_manager'] or 'a tool that is not known'}; this release knows "
+            f"{', '.join(sorted(FAMILIES))}. Next step: install the container toolkit by hand "
+            "and use the modules containerd_runtime and docker_runtime, which work there.",
+        )
+    family = FAMILIES[system["package_manager"]]
+    if system["arch"] not in family.architectures:
+        return (
+            f"NVIDIA publishes no container toolkit for {system['arch']}; it does for "
+            f"{', '.join(family.architectures)}.",
+        )
+    return ()
+
+
+def _version(node: Mapping[str, Any], wish: ToolkitWish, family: Family) -> tuple[str, str]:
+    installed = _toolkit(node)["version"]
+    if wish.version:
+        full = wish.version if "-" in wish.version else f"{wish.version}-{family.revision}"
+        return full, "asked for"
+    if installed:
+        return installed, "installed already, and no version was asked for"
+    return f"{PINNED_VERSION}-{family.revision}", "the version that this release pins"
+
+
+def _packages(
+    node: Mapping[str, Any], wish: ToolkitWish, version: str, why: str
+) -> tuple[str, dict[str, str], tuple[Step, ...]]:
+    present: Mapping[str, str] = _toolkit(node)["packages"] or {}
+    packages = {name: version for name in PACKAGES}
+    differing = [name for name in PACKAGES if present.get(name) != version]
+    if differing:
+        old = sorted({present[name] for name in differing if name in present})
+        if not old:
+            action, reason = "install", f"not installed; {version} is {why}"
+        else:
+            older = all(version_key(text) < version_key(version) for text in old)
+            action = "upgrade" if older else "downgrade"
+            reason = f"{', '.join(old)} is installed; {version} is {why}"
+        return action, packages, (Step("packages", action, f"toolkit {version}", reason),)
+    held = _toolkit(node)["held"]
+    if held is not None and bool(held) != wish.hold:
+        verb = "hold" if wish.hold else "unhold"
+        reason = (
+            "an unattended upgrade could replace a part of the set"
+            if wish.hold
+            else "nvidia_container_toolkit_hold is false"
+        )
+        return "none", packages, (Step("packages", verb, f"toolkit {version}", reason),)
+    return "none", packages, ()
+
+
+def _repository(
+    node: Mapping[str, Any], wish: ToolkitWish, family: Family
+) -> tuple[dict[str, Any] | None, Step | None]:
+    if not wish.manage_repository:
+        return None, None
+    url = (wish.repository_url or family.repository_url).rstrip("/")
+    accepted = tuple(
+        text.replace(" ", "").upper() for text in wish.key_fingerprints or KEY_FINGERPRINTS
+    )
+    entries = [
+        entry
+        for entry in node["repositories"]
+        if entry["enabled"] and same_repository(entry["uri"], (url, *family.earlier_urls))
+    ]
+    wanted = {
+        "name": wish.repository_name,
+        "url": url,
+        "key_fingerprints": list(accepted),
+        "replaces": list(family.earlier_urls),
+    }
+    good = [
+        entry
+        for entry in entries
+        if same_repository(entry["uri"], (url,)) and entry["key_fingerprint"] in accepted
+    ]
+    if not entries:
+        return wanted, Step("repository", "add", url, "no source of the container toolkit is there")
+    if len(entries) == 1 and good:
+        return None, None
+    files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
+    if len(entries) > 1:
+        reason = f"more than one entry gives it ({files}), which apt refuses or mixes up"
+    elif same_repository(entries[0]["uri"], (url,)):
+        seen = entries[0]["key_fingerprint"] or "no key of its own"
+        reason = f"{files} trusts {seen}, not {', '.join(accepted)}"
+    else:
+        reason = f"{files} gives {entries[0]['uri']}"
+    return wanted, Step("repository", "replace", url, reason)
+
+
+def same_repository(uri: str, urls: Sequence[str]) -> bool:
+    """Return whether ``uri`` is one of ``urls`` or lies below one of them."""
+    plain = _plain(uri)
+    return any(plain == _plain(url) or plain.startswith(f"{_plain(url)}/") for url in urls)
+
+
+def _plain(url: str) -> str:
+    """Return a URL without scheme, credentials and the ends that mean the same to apt."""
+    text = url.partition("://")[2] or url
+    host, slash, path = text.partition("/")
+    text = host.rpartition("@")[2].lower() + slash + path
+    return text.rstrip("/").removesuffix("/$(ARCH)").rstrip("/")
+
+
+def _config_steps(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[Step, ...]:
+    present: Mapping[str, Any] = _toolkit(node)["config"] or {}
+    differing = sorted(key for key, value in wish.settings.items() if present.get(key) != value)
+    if not differing:
+        return ()
+    seen = ", ".join(f"{key} is {present.get(key, 'not set')}" for key in differing)
+    return (Step("config", "set", ", ".join(differing), seen),)
+
+
+def _cdi(
+    node: Mapping[str, Any], wish: ToolkitWish, version: str, action: str
+) -> tuple[dict[str, Any] | None, Step | None, str | None]:
+    driver = node["driver"]["loaded"]
+    if not wish.cdi:
+        return None, None, None
+    if not driver:
+        return (
+            None,
+            None,
+            "No NVIDIA driver is loaded: the CDI specification is made once there is one.",
+        )
+    spec = _toolkit(node)["cdi_spec"]
+    if spec and spec["driver_version"] == driver and action == "none":
+        return None, None, None
+    reason = (
+        f"no CDI specification is there for driver {driver}"
+        if not spec
+        else f"it was made for driver {spec['driver_version']}, loaded is {driver}"
+        if spec["driver_version"] != driver
+        else "the toolkit that makes it changes"
+    )
+    refreshed_by_service = version_key(version)[:2] >= CDI_REFRESH_SINCE
+    return (
+        {
+            "driver_version": driver,
+            "method": "service" if refreshed_by_service else "generate",
+            "path": spec["path"] if spec else None,
+        },
+        Step("cdi", "refresh", f"driver {driver}", reason),
+        None,
+    )
+
+
+def _containerd(
+    node: Mapping[str, Any], wish: ToolkitWish
+) -> tuple[bool, Step | None, tuple[str, ...]]:
+    runtime = node["runtimes"]["containerd"]
+    if wish.containerd == "false" or (runtime is None and wish.containerd == "auto"):
+        return False, None, ()
+    if runtime is None:
+        return (
+            False,
+            None,
+            ("containerd is asked for, but not installed. Next step: install it, then run again.",),
+        )
+    if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
+        return (
+            wish.containerd == "true",
+            None,
+            (
+                "containerd's CRI plugin is disabled, as Docker's packages do it: Kubernetes "
+                "cannot use this containerd. Next step, if it should: "
+                "nvidia_container_toolkit_containerd_enable_cri: true.",
+            ),
+        )
+    handlers = runtime["handlers"] or {}
+    handler = handlers.get(wish.runtime_name)
+    path = (handler or {}).get("path")
+    if handler is None:
+        step = _runtime_step("containerd", "add", wish.runtime_name, "no such handler is there")
+    elif path and path != RUNTIME_PATH:
+        step = _runtime_step("containerd", "change", wish.runtime_name, f"it runs {path}")
+    elif wish.containerd_set_default and runtime["default_handler"] != wish.runtime_name:
+        step = _runtime_step(
+            "containerd", "default", wish.runtime_name, f"default is {runtime['default_handler']}"
+        )
+    else:
+        step = None
+    return True, step, ()
+
+
+def _docker(
+    node: Mapping[str, Any], wish: ToolkitWish
+) -> tuple[bool, Step | None, tuple[str, ...]]:
+    runtime = node["runtimes"]["docker"]
+    if wish.docker == "false" or (runtime is None and wish.docker == "auto"):
+        return False, None, ()
+    if runtime is None:
+        return (
+            False,
+            None,
+            ("Docker is asked for, but not installed. Next step: install it, then run again.",),
+        )
+    notes = ()
+    if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
+        notes = (
+            f"Docker {runtime['version']} has no --gpus: use docker run "
+            f"--runtime={wish.runtime_name}.",
+        )
+    entry = (runtime["runtimes"] or {}).get(wish.runtime_name)
+    path = entry.get("path") if isinstance(entry, Mapping) else entry
+    if entry is None:
+        step = _runtime_step("docker", "add", wish.runtime_name, "no such runtime is there")
+    elif path and path != RUNTIME_PATH:
+        step = _runtime_step("docker", "change", wish.runtime_name, f"it runs {path}")
+    elif wish.docker_set_default and runtime["default_runtime"] != wish.runtime_name:
+        step = _runtime_step(
+            "docker", "default", wish.runtime_name, f"default is {runtime['default_runtime']}"
+        )
+    else:
+        step = None
+    return True, step, notes
+
+
+def _runtime_step(engine: str, action: str, name: str, reason: str) -> Step:
+    return Step(engine, action, f"runtime {name}", reason)
+
+
+def _runtimes(node: Mapping[str, Any]) -> tuple[str, ...]:
+    if any(node["runtimes"][name] for name in ("containerd", "docker", "crio")):
+        return ()
+    return (
+        "No container runtime is on this node. Next step: install containerd or Docker (this "
+        "collection never does), then run again.",
+    )
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparing: ``1.20.0-1`` is (1, 20, 0, 1)."""
+    text = version.partition(":")[2] or version
+    numbers: list[int] = []
+    for part in text.replace("-", ".").replace("~", ".").replace("+", ".").split("."):
+        digits = ""
+        for character in part:
+            if not character.isdigit():
+                break
+            digits += character
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What NVIDIA publishes for the container toolkit, by package family.
+
+Source: docs.nvidia.com/datacenter/cloud-native/container-toolkit (installation guide), the
+repository's own ``gpgkey`` and index. Read 2026-11-21. Each value can be overridden by a variable
+of the role ``nvidia_container_toolkit``, so that a new version needs no release of the collection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# The version that this release installs where none is asked for and none is there.
+PINNED_VERSION = "1.20.0"
+
+# From this version on the package brings nvidia-cdi-refresh.service and .path.
+CDI_REFRESH_SINCE = (1, 18)
+
+PACKAGES = (
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+    "libnvidia-container-tools",
+    "libnvidia-container1",
+)
+
+# What the toolkit replaces; left in place they fight over daemon.json and the runtime binary.
+OBSOLETE_PACKAGES = ("nvidia-docker2", "nvidia-container-runtime")
+
+KEY_FINGERPRINTS = ("C95B321B61E88C1809C4F759DDCAE044F796ECB0",)
+
+RUNTIME_PATH = "/usr/bin/nvidia-container-runtime"
+CONFIG_PATH = "/etc/nvidia-container-runtime/config.toml"
+CDI_PATH = "/etc/cdi/nvidia.yaml"
+
+
+@dataclass(frozen=True)
+class Family:
+    """What differs between package families."""
+
+    package_manager: str
+    repository_url: str
+    key_url: str
+    # Appended to a version that is given without the packaging revision.
+    revision: str
+    # Earlier addresses of the same repository, and of those it replaced.
+    earlier_urls: tuple[str, ...]
+    architectures: tuple[str, ...]
+
+
+FAMILIES = {
+    "apt": Family(
+        package_manager="apt",
+        repository_url="https://nvidia.github.io/libnvidia-container/stable/deb",
+        key_url="https://nvidia.github.io/libnvidia-container/gpgkey",
+        revision="1",
+        earlier_urls=(
+            "https://nvidia.github.io/libnvidia-container/stable",
+            "https://nvidia.github.io/nvidia-container-runtime",
+            "https://nvidia.github.io/nvidia-docker",
+        ),
+        architectures=("x86_64", "aarch64"),
+    ),
+}
