@@ -1,0 +1,26 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where the testbed keeps its things: big ones in the user's cache, small ones in build/."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parent.parent
+BUILD = REPOSITORY / "build" / "testbed"
+INVENTORY = BUILD / "inventory.yml"
+
+# Sockets need a short path, and nothing here has to survive a reboot.
+RUN = Path("/run/kubegpu-testbed")
+
+
+def cache() -> Path:
+    """The cache folder of this user, made if missing."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    path = Path(base) / "kubegpu"
+    path.mkdir(parents=True, exist_ok=True)
+    return path

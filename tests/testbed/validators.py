@@ -1,0 +1,117 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Debian's containerd and dockerd of three releases, unpacked side by side, as judges only.
+
+Each binary runs with the C library of its own release, so that the newest works on an old machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.testbed.mirror import debian_mirror, mmdebstrap_options
+from tests.testbed.paths import cache
+from tests.testbed.shell import TestbedError, run, say
+
+INCLUDE = "containerd,docker.io,runc,libc6"
+
+
+@dataclass(frozen=True)
+class Judges:
+    """One release of Debian and the two daemons found in it."""
+
+    suite: str
+    containerd: str
+    docker: str
+
+
+JUDGES = (
+    Judges("bookworm", "containerd-1.6", "docker-20.10"),
+    Judges("trixie", "containerd-1.7", "docker-26.1"),
+    Judges("sid", "containerd-2.1", "docker-28.5"),
+)
+
+
+def home() -> Path:
+    """The folder that holds them."""
+    return cache() / "validators"
+
+
+def validators() -> Path:
+    """Unpack what is missing and give the folder."""
+    for judges in JUDGES:
+        _unpack(judges)
+    return home()
+
+
+def missing() -> list[str]:
+    """Names of judges that are not unpacked yet."""
+    return [
+        name
+        for judges in JUDGES
+        for name in (judges.containerd, judges.docker)
+        if not (home() / name / "bin").is_dir()
+    ]
+
+
+def _unpack(judges: Judges) -> None:
+    key = hashlib.sha256(f"2 {judges.suite} {INCLUDE}".encode()).hexdigest()[:12]
+    tree = home() / f"{judges.suite}-{key}"
+    if not tree.is_dir():
+        say(f"validators: unpacking containerd and dockerd of Debian {judges.suite}")
+        home().mkdir(parents=True, exist_ok=True)
+        for old in home().glob(f"{judges.suite}-*"):
+            run(["rm", "-rf", str(old)], root=True)
+        half = home() / f".{judges.suite}.half"
+        run(["rm", "-rf", str(half)], root=True)
+        mirror = debian_mirror()
+        run(
+            [
+                "mmdebstrap",
+                "--variant=extract",
+                f"--include={INCLUDE}",
+                *mmdebstrap_options(),
+                "--dpkgopt=path-exclude=/usr/share/*",
+                judges.suite,
+                str(half),
+                *([mirror] if mirror else []),
+            ],
+            root=True,
+        )
+        # mmdebstrap leaves the top folder as root's own.
+        run(["chmod", "755", str(half)], root=True)
+        for unwanted in ("usr/share", "var", "dev", "tmp"):
+            run(["rm", "-rf", str(half / unwanted)], root=True)
+        run(["mv", str(half), str(tree)], root=True)
+    _wrap(tree, judges.containerd, "containerd")
+    _wrap(tree, judges.docker, "dockerd")
+
+
+def _wrap(tree: Path, name: str, binary: str) -> None:
+    """A script that starts a binary of the tree with the tree's own loader and libraries."""
+    programs = [tree / where / binary for where in ("usr/bin", "usr/sbin")]
+    program = next((path for path in programs if path.is_file()), None)
+    loader = next(iter(sorted(tree.glob("**/ld-linux*.so.*"))), None)
+    if program is None or loader is None:
+        raise TestbedError(f"{binary} or its loader is not in {tree}")
+    libraries = [
+        str(tree / where / triplet.name)
+        for where in ("lib", "usr/lib")
+        for triplet in sorted((tree / where).glob("*-linux-gnu"))
+    ]
+    script = home() / name / "bin" / binary
+    text = (
+        "#!/bin/sh\n"
+        f'exec "{loader}" --library-path "{":".join(libraries)}" "{program}" "$@"\n'
+    )
+    if script.is_file() and script.read_text() == text:
+        return
+    shutil.rmtree(script.parent.parent, ignore_errors=True)
+    script.parent.mkdir(parents=True)
+    script.write_text(text)
+    script.chmod(0o755)
