@@ -26,10 +26,12 @@ options:
   toolkit:
     description: The plan for toolkit and runtimes.
     type: dict
-  results:
-    description: >-
-      Answers of M(kubegpu.nodes.containerd_runtime) and M(kubegpu.nodes.docker_runtime) in check
-      mode, under C(containerd) and C(docker). They replace what the plan says of that engine.
+  containerd:
+    description: Answer of M(kubegpu.nodes.containerd_runtime) in check mode, where there is one.
+      It replaces what the plan says of that engine.
+    type: dict
+  docker:
+    description: The same of M(kubegpu.nodes.docker_runtime).
     type: dict
 """
 
@@ -59,10 +61,16 @@ def node_plan(
     gpu_node: Mapping[str, Any] | None,
     name: str,
     toolkit: Mapping[str, Any] | None = None,
-    results: Mapping[str, Mapping[str, Any]] | None = None,
+    containerd: Mapping[str, Any] | None = None,
+    docker: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the row of one node."""
-    return _node_plan(name, gpu_node or None, toolkit or None, results or None)
+    results = {
+        engine: answer
+        for engine, answer in (("containerd", containerd), ("docker", docker))
+        if answer and not answer.get("skipped")
+    }
+    return _node_plan(name, gpu_node or None, toolkit or None, results)
 
 
 class FilterModule:

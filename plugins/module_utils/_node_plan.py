@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _VENDORS = ("nvidia", "amd", "intel")
+_NOT_READ = "the node could not be read"
 
 
 def gpu_vendor(gpus: Sequence[Mapping[str, Any]]) -> str:
@@ -48,11 +49,16 @@ def node_plan(
         engine; they know more than the facts and replace the plan's own step for that engine.
     """
     if not node:
-        return _row(name, action="unknown", why=["the node could not be read"])
+        return _row(name, action="unknown", why=[_NOT_READ])
     present = _present(node)
     row = _row(name, node=node, gpus=describe_gpus(node["gpus"]), present=present)
     if gpu_vendor(node["gpus"]) == "none":
-        return {**row, "action": "none", "changes": [], "why": ["no GPU: nothing to do"]}
+        return {
+            **row,
+            "action": "none",
+            "changes": [],
+            "why": ["no GPU: nothing to do"],
+        }
     if toolkit is None:
         return {
             **row,
@@ -68,10 +74,66 @@ def node_plan(
         **row,
         "action": "change" if steps else "none",
         "steps": steps,
-        "changes": [f"{step['step']}: {step['action']} {step['detail']}" for step in steps],
-        "why": [f"{step['step']}: {step['reason']}" for step in steps] or ["all is as wished"],
-        "warnings": [*toolkit["warnings"], *(problem["cause"] for problem in node["problems"])],
+        "changes": [
+            f"{step['step']}: {step['action']} {step['detail']}" for step in steps
+        ],
+        "why": [f"{step['step']}: {step['reason']}" for step in steps]
+        or ["all is as wished"],
+        "warnings": [
+            *toolkit["warnings"],
+            *(problem["cause"] for problem in node["problems"]),
+        ],
     }
+
+
+def node_result(
+    name: str, toolkit: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the row of one node after a run.
+
+    :param name: the inventory name.
+    :param toolkit: the plan that was carried out.
+    :param results: what ``containerd_runtime`` and ``docker_runtime`` answered, by engine.
+    """
+    still_open = [
+        f"restart {engine}: {result.get('restart_reason') or 'its daemon is older than its file'}"
+        for engine, result in results.items()
+        if result.get("restart_required")
+    ]
+    return {
+        "node": name,
+        "toolkit": toolkit["version"],
+        "containerd": _engine_words(results.get("containerd")),
+        "docker": _engine_words(results.get("docker")),
+        "open": [*still_open, *toolkit["warnings"]],
+    }
+
+
+def fleet_rows(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str
+) -> list[dict[str, Any]]:
+    """Return each host's row, kept under ``key``; one that failed before it had one says so."""
+    rows: list[dict[str, Any]] = []
+    for host in hosts:
+        row = hostvars[host].get(key)
+        rows.append(
+            dict(row) if row else _row(host, None, action="unknown", why=[_NOT_READ])
+        )
+    return rows
+
+
+def _engine_words(result: Mapping[str, Any] | None) -> list[str]:
+    if result is None:
+        return []
+    handlers = result.get("handlers") or result.get("runtimes") or {}
+    default = result.get("default_runtime")
+    return [
+        ", ".join(
+            f"{name} (default)" if name == default else str(name) for name in handlers
+        )
+        or "no handlers",
+        "changed" if result.get("changed") else "unchanged",
+    ]
 
 
 def _row(
@@ -119,7 +181,9 @@ def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]
         reasons = "; ".join(result.get("reasons") or ()) or "the configuration differs"
         steps.append(_step(engine, "configure", "", reasons))
     if result.get("restart_required"):
-        steps.append(_step(engine, "restart", "", str(result.get("restart_reason") or "")))
+        steps.append(
+            _step(engine, "restart", "", str(result.get("restart_reason") or ""))
+        )
     return steps
 
 

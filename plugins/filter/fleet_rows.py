@@ -1,0 +1,58 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: fleet_rows
+short_description: Collect the rows that the hosts keep
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Returns one row a host for M(kubegpu.nodes.fleet_table). A host that failed before it had a row
+    gets one that says so.
+positional: _input, hostvars, key
+options:
+  _input:
+    description: The hosts' names.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: Ansible's C(hostvars).
+    type: dict
+    required: true
+  key:
+    description: Name of the variable in which each host keeps its row.
+    type: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Show what is there
+  kubegpu.nodes.fleet_table:
+    columns: [{key: node, title: Node}, {key: gpus, title: GPUs}]
+    rows: "{{ ansible_play_hosts_all | kubegpu.nodes.fleet_rows(hostvars, 'kubegpu_plan') }}"
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: The rows, in the order of the hosts.
+  type: list
+  elements: dict
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import fleet_rows
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"fleet_rows": fleet_rows}
