@@ -90,7 +90,9 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     """
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if not gpus:
-        return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
+        return ToolkitPlan(
+            "none", reasons=("No NVIDIA GPU is in this node: nothing to do.",)
+        )
     refusal = _refusal(node)
     if refusal:
         return ToolkitPlan("refuse", reasons=refusal)
@@ -98,11 +100,13 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     version, why_version = _version(node, wish, family)
     action, packages, package_steps = _packages(node, wish, version, why_version)
     obsolete = tuple(
-        name for name in OBSOLETE_PACKAGES if name in (_toolkit(node)["obsolete_packages"] or {})
+        name
+        for name in OBSOLETE_PACKAGES
+        if name in (_toolkit(node)["obsolete_packages"] or {})
     )
     repository, repository_step = _repository(node, wish, family)
     config_steps = _config_steps(node, wish)
-    cdi, cdi_step, cdi_warning = _cdi(node, wish, version, action)
+    cdi, cdi_step, cdi_warning = _cdi(node, wish, version)
     containerd, containerd_step, containerd_notes = _containerd(node, wish)
     docker, docker_step, docker_notes = _docker(node, wish)
     if obsolete:
@@ -128,7 +132,9 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         if step is not None
     )
     warnings = tuple(
-        note for note in (cdi_warning, *containerd_notes, *docker_notes, *_runtimes(node)) if note
+        note
+        for note in (cdi_warning, *containerd_notes, *docker_notes, *_runtimes(node))
+        if note
     )
     return ToolkitPlan(
         action=action,
@@ -172,10 +178,14 @@ def _refusal(node: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def _version(node: Mapping[str, Any], wish: ToolkitWish, family: Family) -> tuple[str, str]:
+def _version(
+    node: Mapping[str, Any], wish: ToolkitWish, family: Family
+) -> tuple[str, str]:
     installed = _toolkit(node)["version"]
     if wish.version:
-        full = wish.version if "-" in wish.version else f"{wish.version}-{family.revision}"
+        full = (
+            wish.version if "-" in wish.version else f"{wish.version}-{family.revision}"
+        )
         return full, "asked for"
     if installed:
         return installed, "installed already, and no version was asked for"
@@ -196,7 +206,11 @@ def _packages(
             older = all(version_key(text) < version_key(version) for text in old)
             action = "upgrade" if older else "downgrade"
             reason = f"{', '.join(old)} is installed; {version} is {why}"
-        return action, packages, (Step("packages", action, f"toolkit {version}", reason),)
+        return (
+            action,
+            packages,
+            (Step("packages", action, f"toolkit {version}", reason),),
+        )
     held = _toolkit(node)["held"]
     if held is not None and bool(held) != wish.hold:
         verb = "hold" if wish.hold else "unhold"
@@ -216,12 +230,14 @@ def _repository(
         return None, None
     url = (wish.repository_url or family.repository_url).rstrip("/")
     accepted = tuple(
-        text.replace(" ", "").upper() for text in wish.key_fingerprints or KEY_FINGERPRINTS
+        text.replace(" ", "").upper()
+        for text in wish.key_fingerprints or KEY_FINGERPRINTS
     )
     entries = [
         entry
         for entry in node["repositories"]
-        if entry["enabled"] and same_repository(entry["uri"], (url, *family.earlier_urls))
+        if entry["enabled"]
+        and same_repository(entry["uri"], (url, *family.earlier_urls))
     ]
     wanted = {
         "name": wish.repository_name,
@@ -232,15 +248,20 @@ def _repository(
     good = [
         entry
         for entry in entries
-        if same_repository(entry["uri"], (url,)) and entry["key_fingerprint"] in accepted
+        if same_repository(entry["uri"], (url,))
+        and entry["key_fingerprint"] in accepted
     ]
     if not entries:
-        return wanted, Step("repository", "add", url, "no source of the container toolkit is there")
+        return wanted, Step(
+            "repository", "add", url, "no source of the container toolkit is there"
+        )
     if len(entries) == 1 and good:
         return None, None
     files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
     if len(entries) > 1:
-        reason = f"more than one entry gives it ({files}), which apt refuses or mixes up"
+        reason = (
+            f"more than one entry gives it ({files}), which apt refuses or mixes up"
+        )
     elif same_repository(entries[0]["uri"], (url,)):
         seen = entries[0]["key_fingerprint"] or "no key of its own"
         reason = f"{files} trusts {seen}, not {', '.join(accepted)}"
@@ -252,7 +273,9 @@ def _repository(
 def same_repository(uri: str, urls: Sequence[str]) -> bool:
     """Return whether ``uri`` is one of ``urls`` or lies below one of them."""
     plain = _plain(uri)
-    return any(plain == _plain(url) or plain.startswith(f"{_plain(url)}/") for url in urls)
+    return any(
+        plain == _plain(url) or plain.startswith(f"{_plain(url)}/") for url in urls
+    )
 
 
 def _plain(url: str) -> str:
@@ -265,7 +288,9 @@ def _plain(url: str) -> str:
 
 def _config_steps(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[Step, ...]:
     present: Mapping[str, Any] = _toolkit(node)["config"] or {}
-    differing = sorted(key for key, value in wish.settings.items() if present.get(key) != value)
+    differing = sorted(
+        key for key, value in wish.settings.items() if present.get(key) != value
+    )
     if not differing:
         return ()
     seen = ", ".join(f"{key} is {present.get(key, 'not set')}" for key in differing)
@@ -273,7 +298,7 @@ def _config_steps(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[Step, ...
 
 
 def _cdi(
-    node: Mapping[str, Any], wish: ToolkitWish, version: str, action: str
+    node: Mapping[str, Any], wish: ToolkitWish, version: str
 ) -> tuple[dict[str, Any] | None, Step | None, str | None]:
     driver = node["driver"]["loaded"]
     if not wish.cdi:
@@ -285,19 +310,18 @@ def _cdi(
             "No NVIDIA driver is loaded: the CDI specification is made once there is one.",
         )
     spec = _toolkit(node)["cdi_spec"]
-    if spec and spec["driver_version"] == driver and action == "none":
+    if spec and spec["driver_version"] == driver:
         return None, None, None
     reason = (
         f"no CDI specification is there for driver {driver}"
         if not spec
         else f"it was made for driver {spec['driver_version']}, loaded is {driver}"
-        if spec["driver_version"] != driver
-        else "the toolkit that makes it changes"
     )
     refreshed_by_service = version_key(version)[:2] >= CDI_REFRESH_SINCE
     return (
         {
             "driver_version": driver,
+            "previous_driver_version": (spec["driver_version"] or "") if spec else "",
             "method": "service" if refreshed_by_service else "generate",
             "path": spec["path"] if spec else None,
         },
@@ -316,7 +340,9 @@ def _containerd(
         return (
             False,
             None,
-            ("containerd is asked for, but not installed. Next step: install it, then run again.",),
+            (
+                "containerd is asked for, but not installed. Next step: install it, then run again.",
+            ),
         )
     if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
         return (
@@ -332,12 +358,21 @@ def _containerd(
     handler = handlers.get(wish.runtime_name)
     path = (handler or {}).get("path")
     if handler is None:
-        step = _runtime_step("containerd", "add", wish.runtime_name, "no such handler is there")
-    elif path and path != RUNTIME_PATH:
-        step = _runtime_step("containerd", "change", wish.runtime_name, f"it runs {path}")
-    elif wish.containerd_set_default and runtime["default_handler"] != wish.runtime_name:
         step = _runtime_step(
-            "containerd", "default", wish.runtime_name, f"default is {runtime['default_handler']}"
+            "containerd", "add", wish.runtime_name, "no such handler is there"
+        )
+    elif path and path != RUNTIME_PATH:
+        step = _runtime_step(
+            "containerd", "change", wish.runtime_name, f"it runs {path}"
+        )
+    elif (
+        wish.containerd_set_default and runtime["default_handler"] != wish.runtime_name
+    ):
+        step = _runtime_step(
+            "containerd",
+            "default",
+            wish.runtime_name,
+            f"default is {runtime['default_handler']}",
         )
     else:
         step = None
@@ -354,7 +389,9 @@ def _docker(
         return (
             False,
             None,
-            ("Docker is asked for, but not installed. Next step: install it, then run again.",),
+            (
+                "Docker is asked for, but not installed. Next step: install it, then run again.",
+            ),
         )
     notes = ()
     if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
@@ -365,12 +402,17 @@ def _docker(
     entry = (runtime["runtimes"] or {}).get(wish.runtime_name)
     path = entry.get("path") if isinstance(entry, Mapping) else entry
     if entry is None:
-        step = _runtime_step("docker", "add", wish.runtime_name, "no such runtime is there")
+        step = _runtime_step(
+            "docker", "add", wish.runtime_name, "no such runtime is there"
+        )
     elif path and path != RUNTIME_PATH:
         step = _runtime_step("docker", "change", wish.runtime_name, f"it runs {path}")
     elif wish.docker_set_default and runtime["default_runtime"] != wish.runtime_name:
         step = _runtime_step(
-            "docker", "default", wish.runtime_name, f"default is {runtime['default_runtime']}"
+            "docker",
+            "default",
+            wish.runtime_name,
+            f"default is {runtime['default_runtime']}",
         )
     else:
         step = None
