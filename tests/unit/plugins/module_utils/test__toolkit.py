@@ -1,0 +1,276 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The toolkit's plan: one row a situation, and what has to come out."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
+    ToolkitWish,
+    plan_toolkit,
+    same_repository,
+    version_key,
+)
+
+from tests.unit.fixtures.node_facts import installed, node
+
+OFFICIAL = "https://nvidia.github.io/libnvidia-container/stable/deb"
+KEY = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
+
+
+def steps(plan):
+    return [(step.step, step.action) for step in plan.steps]
+
+
+def entry(uri=OFFICIAL, key=KEY, file="/etc/apt/sources.list.d/a.list", enabled=True):
+    return {"file": file, "uri": uri, "key_fingerprint": key, "signed_by": None, "enabled": enabled}
+
+
+def test_bare_node_gets_everything_in_order():
+    plan = plan_toolkit(node(), ToolkitWish())
+    assert plan.action == "install"
+    assert steps(plan) == [
+        ("repository", "add"),
+        ("packages", "install"),
+        ("containerd", "add"),
+        ("docker", "add"),
+    ]
+    assert set(plan.packages.values()) == {"1.20.0-1"}
+    assert len(plan.packages) == 4
+    assert plan.repository["url"] == OFFICIAL
+    assert plan.repository["key_fingerprints"] == [KEY]
+    assert all(step.reason for step in plan.steps)
+
+
+def test_finished_node_gets_nothing():
+    plan = plan_toolkit(installed(), ToolkitWish())
+    assert (plan.action, steps(plan), plan.repository, plan.cdi) == ("none", [], None, None)
+    assert not plan.change_packages
+    assert plan.containerd and plan.docker
+
+
+def test_node_without_nvidia_gpu_is_left_alone():
+    plan = plan_toolkit(node(gpus=[]), ToolkitWish())
+    assert plan.action == "none"
+    assert not plan.containerd and not plan.docker and not plan.steps
+
+
+def test_no_version_keeps_what_is_installed():
+    plan = plan_toolkit(installed("1.17.8-1"), ToolkitWish())
+    assert (plan.action, plan.version, steps(plan)) == ("none", "1.17.8-1", [])
+
+
+@pytest.mark.parametrize(
+    ("present", "wish", "action", "version"),
+    [
+        ("1.17.8-1", "1.20.0", "upgrade", "1.20.0-1"),
+        ("1.20.0-1", "1.19.0", "downgrade", "1.19.0-1"),
+        ("1.9.0-1", "1.20.0-1", "upgrade", "1.20.0-1"),
+        ("1.20.0-1", "1.20.0", "none", "1.20.0-1"),
+    ],
+)
+def test_wished_version(present, wish, action, version):
+    plan = plan_toolkit(installed(present), ToolkitWish(version=wish))
+    assert (plan.action, plan.version) == (action, version)
+    assert plan.change_packages is (action != "none")
+
+
+def test_set_of_mixed_versions_becomes_one():
+    facts = installed("1.20.0-1")
+    facts["container_toolkit"]["packages"]["libnvidia-container1"] = "1.19.0-1"
+    plan = plan_toolkit(facts, ToolkitWish())
+    assert (plan.action, plan.version) == ("upgrade", "1.20.0-1")
+
+
+@pytest.mark.parametrize(
+    ("held", "wish", "verb"), [(False, True, "hold"), (True, False, "unhold")]
+)
+def test_hold_is_mended_alone(held, wish, verb):
+    plan = plan_toolkit(installed(container_toolkit__held=held), ToolkitWish(hold=wish))
+    assert (plan.action, steps(plan)) == ("none", [("packages", verb)])
+    assert plan.change_packages
+
+
+def test_nvidia_docker2_is_replaced():
+    facts = installed(container_toolkit__obsolete_packages={"nvidia-docker2": "2.14.0-1"})
+    plan = plan_toolkit(facts, ToolkitWish())
+    assert plan.obsolete == ("nvidia-docker2",)
+    assert steps(plan) == [("packages", "remove")]
+
+
+class TestRepository:
+    def test_trusted_entry_in_another_file_is_kept(self):
+        plan = plan_toolkit(installed(repositories=[entry()]), ToolkitWish())
+        assert plan.repository is None
+
+    @pytest.mark.parametrize(
+        ("entries", "words"),
+        [
+            ([entry(key=None)], "no key of its own"),
+            ([entry(key="A" * 40)], "A" * 40),
+            ([entry(), entry(file="/etc/apt/sources.list.d/b.sources")], "more than one"),
+            ([entry("https://nvidia.github.io/nvidia-docker/ubuntu18.04/$(ARCH)")], "nvidia-docker"),
+        ],
+    )
+    def test_other_entries_are_replaced_and_the_reason_says_why(self, entries, words):
+        plan = plan_toolkit(installed(repositories=entries), ToolkitWish())
+        assert steps(plan) == [("repository", "replace")]
+        assert words in plan.steps[0].reason
+
+    def test_disabled_entry_does_not_count(self):
+        plan = plan_toolkit(installed(repositories=[entry(enabled=False)]), ToolkitWish())
+        assert steps(plan) == [("repository", "add")]
+
+    def test_mirror_replaces_the_official_entry(self):
+        wish = ToolkitWish(repository_url="http://mirror.example/nvidia/deb/")
+        plan = plan_toolkit(installed(repositories=[entry()]), wish)
+        assert steps(plan) == [("repository", "replace")]
+        assert plan.repository["url"] == "http://mirror.example/nvidia/deb"
+
+    def test_not_managed(self):
+        plan = plan_toolkit(installed(repositories=[]), ToolkitWish(manage_repository=False))
+        assert plan.repository is None
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            OFFICIAL,
+            f"{OFFICIAL}/",
+            f"{OFFICIAL}/$(ARCH)",
+            f"{OFFICIAL}/amd64",
+            "http://user:secret@NVIDIA.github.io/libnvidia-container/stable/deb/",
+        ],
+    )
+    def test_same_repository(self, uri):
+        assert same_repository(uri, [OFFICIAL])
+
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "https://nvidia.github.io/libnvidia-container/experimental/deb",
+            "https://nvidia.github.io/libnvidia-container/stable/debian-other",
+            "https://mirror.example/libnvidia-container/stable/deb",
+        ],
+    )
+    def test_another_repository(self, uri):
+        assert not same_repository(uri, [OFFICIAL])
+
+
+class TestCdi:
+    def test_without_driver_it_waits(self):
+        plan = plan_toolkit(installed(), ToolkitWish())
+        assert plan.cdi is None
+        assert any("No NVIDIA driver" in note for note in plan.warnings)
+
+    @pytest.mark.parametrize(
+        ("version", "spec", "method"),
+        [
+            ("1.20.0-1", None, "service"),
+            ("1.17.8-1", None, "generate"),
+            ("1.20.0-1", {"path": "/var/run/cdi/nvidia.yaml", "driver_version": "535.1.2"}, "service"),
+        ],
+    )
+    def test_missing_or_old_is_refreshed(self, version, spec, method):
+        facts = installed(
+            version, driver__loaded="580.95.05", container_toolkit__cdi_spec=spec
+        )
+        plan = plan_toolkit(facts, ToolkitWish())
+        assert steps(plan) == [("cdi", "refresh")]
+        assert plan.cdi["method"] == method
+
+    def test_right_one_is_kept(self):
+        spec = {"path": "/var/run/cdi/nvidia.yaml", "driver_version": "580.95.05"}
+        facts = installed(driver__loaded="580.95.05", container_toolkit__cdi_spec=spec)
+        assert steps(plan_toolkit(facts, ToolkitWish())) == []
+
+    def test_not_wanted(self):
+        facts = installed(driver__loaded="580.95.05")
+        assert plan_toolkit(facts, ToolkitWish(cdi=False)).cdi is None
+
+
+class TestRuntimes:
+    def test_none_is_reported_with_the_next_step(self):
+        facts = node(runtimes={"containerd": None, "docker": None, "crio": None})
+        plan = plan_toolkit(facts, ToolkitWish())
+        assert not plan.containerd and not plan.docker
+        assert any("install containerd or Docker" in note for note in plan.warnings)
+
+    def test_disabled_cri_is_left_alone_and_reported(self):
+        facts = installed(runtimes__containerd__cri_enabled=False)
+        plan = plan_toolkit(facts, ToolkitWish())
+        assert not plan.containerd
+        assert any("enable_cri" in note for note in plan.warnings)
+
+    def test_disabled_cri_is_enabled_on_request(self):
+        facts = installed(runtimes__containerd__cri_enabled=False)
+        assert plan_toolkit(facts, ToolkitWish(containerd_enable_cri=True)).containerd
+
+    def test_default_is_a_change_of_its_own(self):
+        wish = ToolkitWish(containerd_set_default=True, docker_set_default=True)
+        assert steps(plan_toolkit(installed(), wish)) == [
+            ("containerd", "default"),
+            ("docker", "default"),
+        ]
+
+    def test_handler_with_another_binary_is_changed(self):
+        facts = installed()
+        facts["runtimes"]["containerd"]["handlers"]["nvidia"]["path"] = "/opt/nvidia/runtime"
+        plan = plan_toolkit(facts, ToolkitWish())
+        assert steps(plan) == [("containerd", "change")]
+
+    def test_switched_off_by_the_user(self):
+        plan = plan_toolkit(node(), ToolkitWish(containerd="false", docker="false"))
+        assert not plan.containerd and not plan.docker
+
+    def test_asked_for_but_not_there(self):
+        facts = installed(runtimes__docker=None)
+        plan = plan_toolkit(facts, ToolkitWish(docker="true"))
+        assert not plan.docker
+        assert any("not installed" in note for note in plan.warnings)
+
+    def test_s7_old_docker_is_told_about_gpus(self):
+        facts = installed(runtimes__docker__version="18.09.9")
+        plan = plan_toolkit(facts, ToolkitWish())
+        assert plan.docker
+        assert any("has no --gpus" in note for note in plan.warnings)
+
+
+def test_settings_that_differ_are_set():
+    facts = installed(container_toolkit__config={"nvidia-container-cli.debug": "/a"})
+    wish = ToolkitWish(settings={"nvidia-container-cli.debug": "/b"})
+    plan = plan_toolkit(facts, wish)
+    assert plan.change_config and steps(plan) == [("config", "set")]
+    same = ToolkitWish(settings={"nvidia-container-cli.debug": "/a"})
+    assert not plan_toolkit(facts, same).change_config
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"os__package_manager": "dnf", "os__id": "rocky"}, "rocky"),
+        ({"os__package_manager": None}, "not known"),
+        ({"os__arch": "armv7l"}, "armv7l"),
+    ],
+)
+def test_refusals_name_the_cause(changes, words):
+    plan = plan_toolkit(node(**changes), ToolkitWish())
+    assert plan.action == "refuse"
+    assert words in plan.reasons[0]
+    assert not plan.steps and not plan.containerd
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [("1.9.0-1", "1.20.0-1"), ("1.20.0-1", "1.20.1-1"), ("1.20.0~rc.1-1", "1.20.0.2-1")],
+)
+def test_versions_compare_by_number(older, newer):
+    assert version_key(older) < version_key(newer)
+
+
+def test_plan_is_json():
+    import json
+
+    data = plan_toolkit(node(), ToolkitWish()).to_json()
+    assert json.loads(json.dumps(data)) == data

@@ -1,0 +1,59 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A role's specification, its defaults and its README say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROLES = sorted((Path(__file__).parents[3] / "roles").iterdir())
+TYPES = {"str": str, "bool": bool, "int": int, "list": list, "dict": dict, "path": str}
+
+
+def load(path):
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(params=ROLES, ids=lambda role: role.name)
+def role(request):
+    return request.param
+
+
+def options(role, entry="main"):
+    return load(role / "meta" / "argument_specs.yml")["argument_specs"][entry]["options"]
+
+
+def test_every_default_is_specified_with_its_value(role):
+    defaults = load(role / "defaults" / "main.yml")
+    assert {name: option.get("default") for name, option in options(role).items()} == defaults
+
+
+def test_types_fit_the_defaults(role):
+    for name, option in options(role).items():
+        assert isinstance(option["default"], TYPES[option["type"]]), name
+
+
+def test_entry_points_agree_and_have_their_tasks(role):
+    specs = load(role / "meta" / "argument_specs.yml")["argument_specs"]
+    for entry, spec in specs.items():
+        assert (role / "tasks" / f"{entry}.yml").is_file()
+        for name, option in spec["options"].items():
+            assert option == specs["main"]["options"][name], f"{entry}: {name}"
+
+
+def test_variables_carry_the_role_as_prefix(role):
+    assert all(name.startswith(f"{role.name}_") for name in load(role / "defaults" / "main.yml"))
+    internal = load(role / "vars" / "main.yml")
+    assert all(name.startswith(f"__{role.name}_") for name in internal)
+
+
+def test_readme_lists_every_variable(role):
+    text = (role / "README.md").read_text(encoding="utf-8")
+    start = f"| `{role.name}_"
+    listed = {line.split("`")[1] for line in text.splitlines() if line.startswith(start)}
+    assert listed == set(options(role))
