@@ -1,0 +1,130 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run the collection's playbooks on the fleet and read what each task did on each host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).parents[3]
+INVENTORY = REPOSITORY / "build" / "testbed" / "inventory.yml"
+BIN = Path(sys.executable).parent
+COLLECTIONS = REPOSITORY / "build" / "collections"
+TIMEOUT = 900
+
+
+@dataclass(frozen=True)
+class Run:
+    """A playbook's run: exit status, all that was printed, and the answers by task and host."""
+
+    status: int
+    output: str
+    answers: dict[tuple[str, str], dict[str, Any]]
+    stats: dict[str, dict[str, int]]
+
+    def changed(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
+        """Return the diffs of the tasks that changed something, by (task, host)."""
+        return {
+            where: _diffs(answer)
+            for where, answer in self.answers.items()
+            if answer.get("changed")
+        }
+
+    def messages(self) -> str:
+        """Return what the failed tasks said."""
+        return "\n".join(
+            str(answer.get("msg", ""))
+            for answer in self.answers.values()
+            if answer.get("failed")
+        )
+
+
+def _diffs(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    diff = answer.get("diff") or []
+    return [
+        {key: part.get(key) for key in ("before", "after")}
+        for part in (diff if isinstance(diff, list) else [diff])
+        if part
+    ]
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of an Ansible run: this checkout is the collection."""
+    link = COLLECTIONS / "ansible_collections" / "kubegpu" / "nodes"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.exists():
+        link.symlink_to(REPOSITORY, target_is_directory=True)
+    return {
+        **os.environ,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_HOST_KEY_CHECKING": "false",
+        "ANSIBLE_PIPELINING": "true",
+        "ANSIBLE_FORKS": "20",
+        "ANSIBLE_NOCOLOR": "true",
+    }
+
+
+def play(name: str, *arguments: str, variables: dict[str, Any] | None = None) -> Run:
+    """Run ``kubegpu.nodes.<name>`` on the fleet; never raises for a play that failed."""
+    argv = [
+        str(BIN / "ansible-playbook"), "-i", str(INVENTORY), f"kubegpu.nodes.{name}", *arguments
+    ]  # fmt: skip
+    if variables:
+        argv += ["--extra-vars", json.dumps(variables)]
+    done = subprocess.run(
+        argv,
+        env={**environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    text = done.stdout[done.stdout.find("{\n") :] if "{\n" in done.stdout else "{}"
+    data, _ = json.JSONDecoder().raw_decode(text)
+    answers = {
+        (task["task"]["name"], host): answer
+        for one in data.get("plays", [])
+        for task in one["tasks"]
+        for host, answer in task["hosts"].items()
+    }
+    return Run(
+        done.returncode, done.stdout + done.stderr, answers, data.get("stats", {})
+    )
+
+
+def on_nodes(command: str, pattern: str = "all") -> dict[str, str]:
+    """Run a shell command as root on the nodes and return what each printed."""
+    argv = [
+        str(BIN / "ansible"), "-i", str(INVENTORY), pattern, "--become",
+        "-m", "ansible.builtin.shell", "-a", command,
+    ]  # fmt: skip
+    done = subprocess.run(
+        argv,
+        env={
+            **environment(),
+            "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
+            "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true",
+        },
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    data, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
+    return {
+        host: answer.get("stdout", "")
+        for one in data["plays"]
+        for task in one["tasks"]
+        for host, answer in task["hosts"].items()
+    }
