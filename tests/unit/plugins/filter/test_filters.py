@@ -1,0 +1,53 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The filters as a playbook calls them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleFilterError
+from ansible_collections.kubegpu.nodes.plugins.filter import (
+    container_toolkit_plan,
+    fleet_rows,
+    gpu_vendor,
+    node_plan,
+    node_result,
+)
+
+from tests.unit.fixtures.node_facts import installed, node
+
+
+def call(module, *arguments, **options):
+    name = module.__name__.rpartition(".")[2]
+    return module.FilterModule().filters()[name](*arguments, **options)
+
+
+def test_plan_takes_the_role_variables_as_they_come_from_yaml():
+    plan = call(
+        container_toolkit_plan, node(), version="1.19.0", key_fingerprints=[], docker=False
+    )
+    assert plan["version"] == "1.19.0-1" and plan["docker"] is False
+
+
+def test_plan_without_facts_names_the_module_to_run():
+    with pytest.raises(AnsibleFilterError, match="gpu_node_facts"):
+        call(container_toolkit_plan, {})
+
+
+def test_plan_refuses_options_that_it_does_not_know():
+    with pytest.raises(AnsibleFilterError, match="colour"):
+        call(container_toolkit_plan, node(), colour="blue")
+
+
+def test_rows_from_plan_to_table():
+    facts = installed()
+    plan = call(container_toolkit_plan, facts)
+    skipped = {"skipped": True, "changed": False}
+    row = call(node_plan, facts, name="a", toolkit=plan, containerd=skipped)
+    assert row["action"] == "none"
+    result = call(node_result, plan, name="a", docker={"changed": False, "runtimes": ["runc"]})
+    assert result["containerd"] == [] and result["docker"] == ["runc", "unchanged"]
+    assert call(fleet_rows, ["a"], {"a": {"row": row}}, "row") == [row]
+    assert call(gpu_vendor, facts["gpus"]) == "nvidia"
