@@ -1,0 +1,40 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Makes ``ansible_collections.kubegpu.nodes`` this checkout, wherever it lies.
+
+The packages in between are made in memory, so that neither a folder of a certain name nor a
+symbolic link is needed. Collections that the ``ansible`` package brings stay importable.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def _package(name: str, path: list[str]) -> types.ModuleType:
+    module = types.ModuleType(name)
+    module.__path__ = path
+    sys.modules[name] = module
+    parent, _dot, child = name.rpartition(".")
+    if parent:
+        setattr(sys.modules[parent], child, module)
+    return module
+
+
+def _make_importable() -> None:
+    try:
+        importlib.import_module("ansible_collections")
+    except ImportError:
+        _package("ansible_collections", [])
+    _package("ansible_collections.kubegpu", [])
+    _package("ansible_collections.kubegpu.nodes", [str(CHECKOUT)])
+
+
+_make_importable()
