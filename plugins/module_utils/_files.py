@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import fnmatch
+import glob
 import hashlib
 import os
 import stat
@@ -20,6 +22,7 @@ from dataclasses import dataclass
 from ._errors import InputError, KubegpuError, LockedError
 
 _SELINUX = "security.selinux"
+_TEMPORARY = ".kubegpu"
 
 
 @dataclass(frozen=True)
@@ -73,22 +76,44 @@ def read_file(path: str) -> FileState:
     )
 
 
+def glob_files(pattern: str) -> tuple[str, ...]:
+    """Return the files that match, sorted; unlike a shell's, a pattern takes hidden files too."""
+    folder, name = os.path.split(pattern)
+    if "*" in folder:
+        return tuple(sorted(glob.glob(pattern)))
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return ()
+    return tuple(
+        os.path.join(folder, entry) for entry in sorted(entries) if fnmatch.fnmatchcase(entry, name)
+    )
+
+
 def write_file(wanted: FileState) -> tuple[str, ...]:
     """Make the file be ``wanted``, by writing beside it and renaming; absent content removes it.
 
     :returns: the directories that had to be made, outermost first.
     """
     if wanted.content is None:
-        with contextlib.suppress(FileNotFoundError):
+        try:
             os.unlink(wanted.path)
-            _sync_directory(os.path.dirname(wanted.path))
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise KubegpuError(
+                f"{wanted.path} cannot be removed; it is as it was.",
+                evidence=str(error),
+                next_step="Run with become, and check that the file system is writable.",
+            ) from error
+        _sync_directory(os.path.dirname(wanted.path))
         return ()
     folder = os.path.dirname(wanted.path)
     made = _make_directories(folder)
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(
-            prefix=f".{os.path.basename(wanted.path)}.", suffix=".kubegpu", dir=folder
+            prefix=f".{os.path.basename(wanted.path)}.", suffix=_TEMPORARY, dir=folder
         )
         with os.fdopen(descriptor, "wb") as handle:
             handle.write(wanted.content)
@@ -108,6 +133,9 @@ def write_file(wanted: FileState) -> tuple[str, ...]:
         temporary = None
         _sync_directory(folder)
     except OSError as error:
+        # First the file, then the directories: they have to be empty to go.
+        _unlink_quietly(temporary)
+        temporary = None
         remove_empty_directories(made)
         raise KubegpuError(
             f"{wanted.path} cannot be written; it is as it was.",
@@ -119,19 +147,26 @@ def write_file(wanted: FileState) -> tuple[str, ...]:
             ),
         ) from error
     finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+        _unlink_quietly(temporary)
     return made
 
 
 def remove_leftovers(path: str) -> None:
-    """Remove what a writer of ``path`` that was killed left beside it."""
+    """Remove what a writer of ``path`` that was killed left beside it. Hold the lock for this."""
     folder, name = os.path.split(os.path.realpath(path))
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            if entry.startswith(f".{name}.") and entry.endswith(".kubegpu"):
-                os.unlink(os.path.join(folder, entry))
+            # The random part has no dot: the leftovers of `name.other` are not ours to remove.
+            if _is_leftover(entry) and entry[1:].rsplit(".", 2)[0] == name:
+                _unlink_quietly(os.path.join(folder, entry))
+
+
+def remove_all_leftovers(folder: str) -> None:
+    """Remove what killed writers left in a folder that only this collection writes to."""
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            if _is_leftover(entry):
+                _unlink_quietly(os.path.join(folder, entry))
 
 
 def remove_empty_directories(paths: tuple[str, ...]) -> None:
@@ -159,35 +194,80 @@ def locked(path: str, timeout: float = 60.0) -> Iterator[None]:
     """Hold the lock file ``path`` while the block runs; wait ``timeout`` seconds for it at most.
 
     The kernel drops the lock when its holder dies, so a killed run never leaves the node locked.
+    The block may unlink the lock file as its last act: whoever waits for it then notices that the
+    file is no longer the one at ``path``, and starts over with the new one.
     """
-    made = _make_directories(os.path.dirname(path))
-    with open(path, "a+", encoding="ascii") as handle:
-        os.fchmod(handle.fileno(), 0o600)
-        deadline = time.monotonic() + timeout
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() >= deadline:
-                    handle.seek(0)
-                    raise LockedError(
-                        f"Another run works on this node and holds {path} for more than "
-                        f"{timeout:.0f} seconds.",
-                        evidence=f"process {handle.read().strip() or 'unknown'}",
-                        next_step="Wait for that run to end, then run again.",
-                    ) from error
-                time.sleep(0.1)
-        handle.truncate(0)
-        handle.write(f"{os.getpid()}\n")
-        handle.flush()
+    deadline = time.monotonic() + timeout
+    made: tuple[str, ...] = ()
+    while True:
+        made += tuple(new for new in _make_directories(os.path.dirname(path)) if new not in made)
         try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                handle.truncate(0)
-            fcntl.flock(handle, fcntl.LOCK_UN)
-    remove_empty_directories(made)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except FileNotFoundError:
+            # The run before us has just removed its empty directory.
+            continue
+        except OSError as error:
+            raise KubegpuError(
+                f"The lock file {path} cannot be opened.",
+                evidence=str(error),
+                next_step="Run with become, and check that the file system is writable.",
+            ) from error
+        try:
+            _wait_for_lock(descriptor, path, timeout, deadline)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if _is_at(descriptor, path):
+            break
+        os.close(descriptor)
+    try:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+        # Closing drops the lock.
+        os.close(descriptor)
+        remove_empty_directories(made)
+
+
+def _wait_for_lock(descriptor: int, path: str, timeout: float, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+            raise LockedError(
+                f"Another run works on this node and holds {path} for more than "
+                f"{timeout:.0f} seconds.",
+                evidence=f"process {holder or 'unknown'}",
+                next_step="Wait for that run to end, then run again.",
+            ) from error
+        return
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    ours = os.fstat(descriptor)
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def _is_leftover(name: str) -> bool:
+    return name.startswith(".") and name.endswith(_TEMPORARY) and name.count(".") > 2
+
+
+def _unlink_quietly(path: str | None) -> None:
+    if path is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _make_directories(folder: str) -> tuple[str, ...]:

@@ -28,8 +28,9 @@ class FileRecord:
     """One file that one named change wrote.
 
     ``before_*`` describe the file before the first of our writes (``before_sha256`` None: there
-    was no file), ``after_sha256`` the bytes that our last write left. ``edited`` says that
-    somebody else wrote between two of our writes, so that the old bytes may not come back.
+    was no file), ``after_*`` what our last write left. ``edited`` says that somebody else wrote
+    between two of our writes, so that the old bytes may not come back. ``from_sha256`` is what
+    stood there when our last write began: a run that was killed before its rename leaves it.
     ``details`` is what the module needs in order to take out its own lines (JSON values).
     """
 
@@ -44,18 +45,33 @@ class FileRecord:
     edited: bool = False
     made_directories: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
+    # No file has this sum: a record without the field is compared with nothing.
+    from_sha256: str | None = ""
+    after_mode: int | None = None
+    after_uid: int | None = None
+    after_gid: int | None = None
 
     def undo(self, current_sha256: str | None) -> Undo:
         """Return what taking this change back means for the file as it stands."""
         if current_sha256 == self.before_sha256:
             return Undo.NOTHING
-        if current_sha256 == self.after_sha256 and not self.edited:
+        if current_sha256 in (self.after_sha256, self.from_sha256) and not self.edited:
             return Undo.RESTORE
         return Undo.REMOVE_LINES
 
     def continues(self, current_sha256: str | None) -> bool:
         """Return whether the file is one that we left, or the one from before us."""
-        return current_sha256 in (self.after_sha256, self.before_sha256)
+        return current_sha256 in (self.after_sha256, self.before_sha256, self.from_sha256)
+
+    def restored_mode(self, current: int | None) -> int | None:
+        """Return the mode of before us, or the one that somebody set since our last write."""
+        return self.before_mode if self.after_mode in (None, current) else current
+
+    def restored_owner(self, uid: int | None, gid: int | None) -> tuple[int | None, int | None]:
+        """Return the owner of before us, or the one that somebody set since our last write."""
+        if self.after_uid is None or (self.after_uid, self.after_gid) == (uid, gid):
+            return self.before_uid, self.before_gid
+        return uid, gid
 
     def to_json(self) -> dict[str, Any]:
         return {

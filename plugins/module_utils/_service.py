@@ -26,11 +26,12 @@ class Daemon:
     pid: int | None = None
     started: float | None = None
     command_line: tuple[str, ...] = ()
+    birth: str | None = None
 
     @property
     def identity(self) -> str | None:
-        """A name for this very process: another start has another one."""
-        return None if self.pid is None else f"{self.pid}@{self.started}"
+        """A name for this very process: another start has another one, on any clock."""
+        return None if self.pid is None else f"{self.pid}@{self.birth or self.started}"
 
 
 def read_daemon(run: Runner, unit: str) -> Daemon:
@@ -42,19 +43,43 @@ def read_daemon(run: Runner, unit: str) -> Daemon:
     pid = int(properties.get("MainPID", "0") or 0)
     if pid <= 0:
         return Daemon(unit, exists, active)
-    return Daemon(unit, exists, active, pid, process_started(pid), process_command_line(pid))
+    return Daemon(
+        unit,
+        exists,
+        active,
+        pid,
+        process_started(pid),
+        process_command_line(pid),
+        process_birth(pid),
+    )
 
 
 def process_started(pid: int) -> float | None:
     """Return when the process started, in Unix time, from ``/proc``; None if it is gone."""
+    return _unix_time(process_ticks(pid))
+
+
+def process_ticks(pid: int) -> int | None:
+    """Return the clock ticks from boot to the start of the process; None if it is gone."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as handle:
             # The command name may hold spaces and brackets: fields count from the last bracket.
-            ticks = int(handle.read().rpartition(")")[2].split()[19])
-        with open("/proc/stat", encoding="ascii") as handle:
-            boot = next(int(line.split()[1]) for line in handle if line.startswith("btime "))
-    except (OSError, ValueError, IndexError, StopIteration):
+            return int(handle.read().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
         return None
+
+
+def process_birth(pid: int) -> str | None:
+    """Return a name for the moment of the start that no change of the clock alters."""
+    ticks = process_ticks(pid)
+    return None if ticks is None else str(ticks)
+
+
+def _unix_time(ticks: int | None) -> float | None:
+    if ticks is None:
+        return None
+    # btime of /proc/stat is cut to seconds: a file written just before a start would look newer.
+    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     return boot + ticks / os.sysconf("SC_CLK_TCK")
 
 

@@ -18,6 +18,7 @@ from ._files import (
     FileState,
     locked,
     read_file,
+    remove_all_leftovers,
     remove_empty_directories,
     remove_leftovers,
     write_file,
@@ -38,24 +39,24 @@ class StateStore:
     def __init__(self, path: str) -> None:
         self._path = path
         self._folder = os.path.dirname(path)
+        self._backups = os.path.join(self._folder, "backups")
         self._data: dict[str, Any] = self._load()
 
     @contextlib.contextmanager
     def transaction(self, timeout: float = 60.0) -> Iterator[None]:
         """Lock the node, read the record again, and leave no empty record behind."""
-        existed = os.path.isdir(self._folder)
         lock = f"{self._path}.lock"
-        try:
-            with locked(lock, timeout):
-                self._data = self._load()
-                try:
-                    yield
-                finally:
-                    if not self._data["files"] and not self._data["values"]:
-                        write_file(FileState(self._path))
-        finally:
-            if not os.path.exists(self._path):
-                self._clean_up(lock, existed)
+        with locked(lock, timeout):
+            # What killed runs left; nobody else writes here while we hold the lock.
+            remove_leftovers(self._path)
+            remove_all_leftovers(self._backups)
+            self._data = self._load()
+            try:
+                yield
+            finally:
+                if not self._data["files"] and not self._data["values"]:
+                    write_file(FileState(self._path))
+                    self._clean_up(lock)
 
     def get(self, key: str) -> Any:
         """Return the value that was put under ``key``, or None."""
@@ -92,8 +93,9 @@ class StateStore:
         way back.
         """
         earlier = self.record(key)
-        if earlier is None:
-            backup = self._keep(before)
+        if earlier is None or before.sha256 == earlier.before_sha256:
+            # The file is as it was before us (first write, a killed one, or undone by hand).
+            made = () if earlier is None else earlier.made_directories
             record = FileRecord(
                 path=before.path,
                 before_sha256=before.sha256,
@@ -101,22 +103,55 @@ class StateStore:
                 before_uid=before.uid,
                 before_gid=before.gid,
                 before_selinux=before.selinux,
-                backup=backup,
+                backup=self._backup_path(before),
                 after_sha256=after.sha256,
-                details=details,
+                made_directories=made,
             )
         else:
             record = replace(
                 earlier,
                 after_sha256=after.sha256,
                 edited=earlier.edited or not earlier.continues(before.sha256),
-                details=details,
             )
-        record = replace(record, made_directories=record.made_directories + self._missing(after))
+        record = replace(
+            record,
+            details=details,
+            from_sha256=before.sha256,
+            after_mode=after.mode,
+            after_uid=after.uid,
+            after_gid=after.gid,
+            made_directories=record.made_directories
+            + tuple(new for new in self._missing(after) if new not in record.made_directories),
+        )
+        # The record first: a kill leaves a record of a change that was not made, which undoing
+        # sees, and never a change or a backup that no record knows of.
         self._put_record(key, record)
+        if before.sha256 == record.before_sha256:
+            self._keep(before, record.backup)
         remove_leftovers(after.path)
         write_file(after)
         return record
+
+    def take_back(self, key: str, before: FileState, earlier: FileRecord | None) -> None:
+        """Put the file back to what it was before this run's :meth:`write_recorded`.
+
+        :param earlier: what :meth:`record` said before that write.
+        """
+        if earlier is None:
+            self.write_undone(key, before)
+            return
+        write_file(before)
+        self._put_record(key, earlier)
+
+    def forget(self, key: str) -> None:
+        """Forget the record of a file that is as we want to leave it."""
+        record = self.record(key)
+        if record is None:
+            return
+        remove_empty_directories(record.made_directories)
+        self._discard(key, record.backup)
+        del self._data["files"][key]
+        self._save()
 
     def undo_target(self, key: str, current: FileState) -> tuple[Undo, FileState]:
         """Return how the change is undone and, for a restore, the file as it was before."""
@@ -135,9 +170,8 @@ class StateStore:
         return way, FileState(
             current.path,
             content,
-            record.before_mode,
-            record.before_uid,
-            record.before_gid,
+            record.restored_mode(current.mode),
+            *record.restored_owner(current.uid, current.gid),
             record.before_selinux,
         )
 
@@ -145,12 +179,12 @@ class StateStore:
         """Put the file into its undone shape, then forget the record and what we made for it."""
         remove_leftovers(after.path)
         write_file(after)
-        record = self.record(key)
-        if record is not None:
-            del self._data["files"][key]
-            self._save()
-            remove_empty_directories(record.made_directories)
-            self._discard(record.backup)
+        # The record goes last: a kill before that leaves one that says there is nothing to undo.
+        self.forget(key)
+
+    def put_record(self, key: str, record: FileRecord) -> None:
+        """Replace a record, for a module that keeps several changes of one file apart."""
+        self._put_record(key, record)
 
     def _missing(self, wanted: FileState) -> tuple[str, ...]:
         missing = []
@@ -164,30 +198,34 @@ class StateStore:
         self._data["files"][key] = record.to_json()
         self._save()
 
-    def _keep(self, state: FileState) -> str | None:
-        if state.content is None:
-            return None
-        path = os.path.join(self._folder, "backups", f"{state.sha256}")
-        if not os.path.exists(path):
-            write_file(FileState(path, state.content, 0o600))
-        return path
+    def _backup_path(self, state: FileState) -> str | None:
+        return None if state.content is None else os.path.join(self._backups, f"{state.sha256}")
 
-    def _discard(self, backup: str | None) -> None:
+    def _keep(self, state: FileState, backup: str | None) -> None:
+        if backup is None or state.content is None:
+            return
+        if not os.path.exists(backup):
+            write_file(FileState(backup, state.content, 0o600))
+
+    def _discard(self, key: str, backup: str | None) -> None:
         if backup is None or any(
-            data.get("backup") == backup for data in self._data["files"].values()
+            other != key and data.get("backup") == backup
+            for other, data in self._data["files"].items()
         ):
             return
         with contextlib.suppress(OSError):
             os.unlink(backup)
 
-    def _clean_up(self, lock: str, existed: bool) -> None:
-        with contextlib.suppress(OSError):
-            os.rmdir(os.path.join(self._folder, "backups"))
-        with contextlib.suppress(OSError):
-            os.unlink(lock)
-        if not existed or not os.listdir(self._folder):
+    def _clean_up(self, lock: str) -> None:
+        # The lock file goes while we hold it (see `locked`), the folder last: once the lock file
+        # is gone another run may work, and then the folder is not empty.
+        for remove, path in (
+            (os.rmdir, self._backups),
+            (os.unlink, lock),
+            (os.rmdir, self._folder),
+        ):
             with contextlib.suppress(OSError):
-                os.rmdir(self._folder)
+                remove(path)
 
     def _load(self) -> dict[str, Any]:
         content = read_file(self._path).content
@@ -202,7 +240,12 @@ class StateStore:
                 next_step=f"Restore it from a backup, or move it away: without it only what "
                 f"equals our own lines is removed. Backups lie in {self._folder}/backups.",
             ) from error
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
+        if not (
+            isinstance(data, dict)
+            and data.get("format") == FORMAT
+            and isinstance(data.get("files"), dict)
+            and isinstance(data.get("values"), dict)
+        ):
             raise KubegpuError(
                 f"The node's record {self._path} is of a format that this release cannot read.",
                 evidence=f"format {data.get('format') if isinstance(data, dict) else None!r}",
