@@ -187,7 +187,7 @@ class StateStore:
         self._put_record(key, record)
 
     def _missing(self, wanted: FileState) -> tuple[str, ...]:
-        missing = []
+        missing: list[str] = []
         folder = os.path.dirname(wanted.path)
         while folder and not os.path.isdir(folder):
             missing.insert(0, folder)
