@@ -1,0 +1,539 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A package repository as files of apt: from wish and files to a plan. Nothing is read or written.
+
+An earlier entry for the same repository is switched off in its own file, in a way that can be
+taken back line by line: a line that goes becomes a comment that begins with ``#kubegpu:NAME:- ``,
+a line that comes stands below a comment ``#kubegpu:NAME:+``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._apt_sources import ONE_LINE, AptEntry, parse
+from ._errors import InputError
+from ._openpgp import fingerprints
+from ._record import Undo
+
+KEY = "key"
+CONFIGURATION = "configuration"
+EARLIER = "earlier"
+SOURCES = "sources"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
+_URL = re.compile(r"(?P<scheme>https?|file|copy)(?P<colon>:/+)(?P<rest>\S+)\Z", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s@\"']+@", re.IGNORECASE)
+_PASSWORD = re.compile(r"://[^/\s:@]*:(?P<password>[^/\s@]+)@")
+_FINGERPRINT = re.compile(r"(?:[0-9A-F]{40}|[0-9A-F]{64})\Z")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\"]")
+_HEADER = "# Written by kubegpu.nodes.nvidia_repository."
+_PUBLIC = 0o644
+_PRIVATE = 0o600
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where apt keeps its files."""
+
+    sources_directory: str
+    sources_list: str
+    keyring_directory: str
+    configuration_directory: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for. ``key`` is the armored key; empty strings and tuples mean: none."""
+
+    name: str
+    layout: Layout
+    present: bool = True
+    url: str = ""
+    suite: str = "$(ARCH)/"
+    components: tuple[str, ...] = ()
+    key: str = ""
+    key_fingerprints: tuple[str, ...] = ()
+    http_proxy: str = ""
+    https_proxy: str = ""
+    ca_file: str = ""
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def sources_file(self) -> str:
+        return f"{self.layout.sources_directory}/{self.name}.sources"
+
+    @property
+    def key_file(self) -> str:
+        return f"{self.layout.keyring_directory}/{self.name}.asc"
+
+    @property
+    def configuration_file(self) -> str:
+        return f"{self.layout.configuration_directory}/80{self.name}.conf"
+
+
+@dataclass(frozen=True)
+class SeenFile:
+    """A file as it stands. ``way`` and ``restored`` are what the node's record says of it."""
+
+    path: str
+    text: str | None
+    mode: int | None = None
+    recorded: bool = False
+    way: Undo = Undo.REMOVE_LINES
+    restored: str | None = None
+    restored_mode: int | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """The files of apt that matter, by path, and the node's architecture in Debian's words."""
+
+    files: Mapping[str, SeenFile]
+    architecture: str = ""
+
+    def file(self, path: str) -> SeenFile:
+        return self.files.get(path, SeenFile(path, None))
+
+
+@dataclass(frozen=True)
+class Change:
+    """One file's new shape; ``text`` None removes it. ``undo``: forget the record as well."""
+
+    kind: str
+    path: str
+    text: str | None
+    mode: int | None
+    undo: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be written, in this order. ``disabled`` are the earlier entries that go."""
+
+    changes: tuple[Change, ...] = ()
+    disabled: tuple[Mapping[str, str], ...] = ()
+    key_fingerprints: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+def redact(text: str) -> str:
+    """Return the text with user and password of every URL in it covered."""
+    return _CREDENTIALS.sub(lambda match: f"{match['scheme']}********@", text)
+
+
+def secrets(*urls: str) -> tuple[str, ...]:
+    """Return the passwords that the URLs hold."""
+    return tuple(match["password"] for url in urls for match in _PASSWORD.finditer(url))
+
+
+def check(request: Request) -> tuple[str, ...]:
+    """Refuse a wish that cannot be right; return the fingerprints of the keys in the key file."""
+    if not _NAME.match(request.name):
+        raise InputError(
+            f"The name {request.name!r} cannot be used for files of apt.",
+            evidence="apt ignores a source file whose name holds other characters",
+            next_step="Use letters, digits, '-' and '_', beginning with a letter or digit.",
+        )
+    if not request.present:
+        return ()
+    _check_addresses(request)
+    accepted = _accepted(request.key_fingerprints)
+    seen = fingerprints(request.key.encode("utf-8", "surrogateescape"))
+    foreign = [text for text in seen if text not in accepted]
+    if foreign:
+        raise InputError(
+            "The repository's key is not the expected one; nothing was written.",
+            evidence=f"expected {', '.join(accepted)}; the key file holds {', '.join(seen)}",
+            next_step="If the publisher has a new key, compare its fingerprint with what they "
+            "publish elsewhere and add it to key_fingerprints. Otherwise distrust the place "
+            "that the key was read from.",
+        )
+    return seen
+
+
+def plan(request: Request, state: State) -> Plan:
+    """Return what has to be written so that the repository is there, or is gone."""
+    seen = check(request)
+    return _present(request, state, seen) if request.present else _absent(request, state)
+
+
+def same_repository(address: str, addresses: Sequence[str], architecture: str = "") -> bool:
+    """Return whether ``address`` is one of ``addresses`` or lies below one of them."""
+    plain = _plain(address, architecture)
+    return any(
+        plain == other or plain.startswith(f"{other}/")
+        for other in (_plain(text, architecture) for text in addresses)
+    )
+
+
+def disable(
+    text: str, path: str, name: str, addresses: Sequence[str], architecture: str = ""
+) -> tuple[str, tuple[str, ...]]:
+    """Switch off the entries for ``addresses``; return the text and what was switched off."""
+    lines = text.splitlines(keepends=True)
+    disabled: list[str] = []
+    # From the end, so that line numbers of what comes before stay true.
+    for entry in reversed(parse(path, text)):
+        if not entry.enabled:
+            continue
+        going = _matching(entry, addresses, architecture)
+        if not going:
+            continue
+        first, last = entry.start_line - 1, entry.end_line
+        if entry.kind == ONE_LINE:
+            lines[first:last] = [_gone(name, line) for line in lines[first:last]]
+        elif len(going) == len(entry.uris):
+            lines[first:last] = _set_field(name, lines[first:last], "Enabled", "no")
+        else:
+            staying = " ".join(uri for uri in entry.uris if uri not in going)
+            lines[first:last] = _set_field(name, lines[first:last], "URIs", staying)
+        disabled.extend(reversed([f"{uri} {' '.join(entry.suites)}".strip() for uri in going]))
+    return "".join(lines), tuple(reversed(disabled))
+
+
+def enable(text: str, name: str) -> str:
+    """Take back everything that :func:`disable` did in the text for ``name``."""
+    minus, plus = _marks(name)
+    result: list[str] = []
+    ours_follows = False
+    for line in text.splitlines(keepends=True):
+        if ours_follows:
+            ours_follows = False
+            if re.match(r"(?:Enabled:\s*no|URIs:)", line, re.IGNORECASE):
+                continue
+        if line.rstrip("\r\n") == plus:
+            ours_follows = True
+        elif line.startswith(minus):
+            result.append(line[len(minus) :])
+        else:
+            result.append(line)
+    return "".join(result)
+
+
+def _check_addresses(request: Request) -> None:
+    if not request.url:
+        raise InputError("A repository needs a URL.", next_step="Set url.")
+    for option, url in (("url", request.url), *(("replaces", url) for url in request.replaces)):
+        if not _URL.match(url):
+            raise InputError(
+                f"{option} is not the URL of a package repository.",
+                evidence=redact(url),
+                next_step="Give it as http://, https:// or file:/ and without spaces.",
+            )
+    for option, url in (("http_proxy", request.http_proxy), ("https_proxy", request.https_proxy)):
+        if url and not re.match(r"(?:https?|socks5h)://[^\s\"]+\Z", url):
+            raise InputError(
+                f"{option} is not the URL of a proxy.",
+                evidence=redact(url),
+                next_step="Give it as http://HOST:PORT.",
+            )
+    for option, text in (("suite", request.suite), ("ca_file", request.ca_file)):
+        if _CONTROL.search(text):
+            raise InputError(f"{option} holds a quote or a control character.")
+    flat = request.suite.endswith("/")
+    if flat == bool(request.components):
+        raise InputError(
+            "A suite that ends with a slash is a path and has no components; any other needs one.",
+            evidence=f"suite {request.suite!r}, components {list(request.components)}",
+            next_step="Correct suite or components.",
+        )
+    if (request.ca_file or request.http_proxy or request.https_proxy) and ":" in _host(request.url):
+        raise InputError(
+            "apt cannot have a proxy or a certificate authority for an IPv6 address.",
+            evidence=redact(request.url),
+            next_step="Give the mirror a host name.",
+        )
+
+
+def _accepted(texts: Sequence[str]) -> tuple[str, ...]:
+    accepted = tuple(re.sub(r"[\s:]", "", text).upper().removeprefix("0X") for text in texts)
+    for text, given in zip(accepted, texts):
+        if not _FINGERPRINT.match(text):
+            raise InputError(
+                "key_fingerprints holds something that is not a full fingerprint.",
+                evidence=given,
+                next_step="Give all 40 hexadecimal digits: short key ids can be forged.",
+            )
+    if not accepted:
+        raise InputError(
+            "No fingerprint of an acceptable key is given.", next_step="Set key_fingerprints."
+        )
+    return accepted
+
+
+def _present(request: Request, state: State, seen: tuple[str, ...]) -> Plan:
+    reasons: list[str] = []
+    changes: list[Change] = []
+    key = _change(state, KEY, request.key_file, _clean(request.key), _PUBLIC)
+    if key:
+        changes.append(key)
+        reasons.append(f"{request.key_file} is not the key {', '.join(seen)}.")
+    configuration = _configuration(request)
+    if configuration:
+        mode = _PRIVATE if secrets(configuration) else _PUBLIC
+        change = _change(
+            state, CONFIGURATION, request.configuration_file, configuration, mode, lines=True
+        )
+        if change:
+            changes.append(change)
+            reasons.append(
+                f"{request.configuration_file} does not say how {_host(request.url)} is reached."
+            )
+    earlier, disabled = _earlier(request, state)
+    changes.extend(earlier)
+    reasons.extend(
+        f"{entry['file']} gives {entry['entry']}: two entries for one repository make apt refuse "
+        "both, or mix them up."
+        for entry in disabled
+    )
+    text = _sources(request)
+    mode = _PRIVATE if secrets(text) else _PUBLIC
+    sources = _change(state, SOURCES, request.sources_file, text, mode)
+    if sources:
+        changes.append(sources)
+        verb = "is not there" if state.file(request.sources_file).text is None else "differs"
+        reasons.append(redact(f"{request.sources_file} {verb}."))
+    if not configuration:
+        change = _undo(request, state, CONFIGURATION, request.configuration_file)
+        if change:
+            changes.append(change)
+            reasons.append(f"{request.configuration_file} is no longer asked for.")
+    return Plan(tuple(changes), disabled, seen, tuple(reasons))
+
+
+def _absent(request: Request, state: State) -> Plan:
+    ours = (request.sources_file, request.configuration_file, request.key_file)
+    changes: list[Change] = []
+    reasons: list[str] = []
+    candidates = [
+        (SOURCES, request.sources_file),
+        *((EARLIER, path) for path in sorted(state.files) if path not in ours),
+        (CONFIGURATION, request.configuration_file),
+        (KEY, request.key_file),
+    ]
+    for kind, path in candidates:
+        if kind == KEY and _still_needed(request, state):
+            reasons.append(f"{path} stays: another entry is signed by it.")
+            continue
+        change = _undo(request, state, kind, path)
+        if change is None:
+            continue
+        changes.append(change)
+        current = state.file(path).text
+        if change.text != current:
+            edited = state.file(path).way is Undo.REMOVE_LINES
+            reasons.append(
+                f"{path}: {'our own lines go, other edits stay' if edited else 'put back'}."
+            )
+    return Plan(tuple(changes), (), (), tuple(reasons))
+
+
+def _still_needed(request: Request, state: State) -> bool:
+    """Return whether an entry that is not ours is signed by our key file."""
+    return any(
+        request.key_file in (entry.signed_by or "").split()
+        for path, seen in state.files.items()
+        if seen.text is not None and path not in (request.sources_file, request.key_file)
+        for entry in parse(path, seen.text)
+        if entry.enabled
+    )
+
+
+def _undo(request: Request, state: State, kind: str, path: str) -> Change | None:
+    """Return what taking our part out of the file means; None where we have none in it."""
+    seen = state.file(path)
+    if not seen.recorded and (seen.text is None or kind in (CONFIGURATION, KEY)):
+        # A key without a record goes only together with the entry that we wrote for it.
+        ours = kind == KEY and seen.text is not None and _has_our_stanza(request, state)
+        return Change(kind, path, None, None, undo=True) if ours else None
+    if seen.recorded and seen.way is Undo.RESTORE:
+        return Change(kind, path, seen.restored, seen.restored_mode, undo=True)
+    if seen.recorded and seen.way is Undo.NOTHING:
+        return Change(kind, path, seen.text, seen.mode, undo=True)
+    text = seen.text
+    if text is None:
+        return Change(kind, path, None, None, undo=True)
+    rest: str | None
+    if kind == KEY:
+        rest = None
+    elif kind == EARLIER:
+        rest = enable(text, request.name)
+    elif kind == SOURCES:
+        rest = _without_our_stanza(request, text)
+    else:
+        rest = _without_lines(text, seen.details.get("lines", ()))
+    if not seen.recorded and rest == text:
+        return None
+    return Change(kind, path, rest, seen.mode, undo=True)
+
+
+def _has_our_stanza(request: Request, state: State) -> bool:
+    text = state.file(request.sources_file).text
+    return text is not None and _without_our_stanza(request, text) != text
+
+
+def _without_our_stanza(request: Request, text: str) -> str | None:
+    lines = text.splitlines(keepends=True)
+    for entry in reversed(parse(request.sources_file, text)):
+        if request.key_file in (entry.signed_by or "").split():
+            del lines[entry.start_line - 1 : entry.end_line]
+    rest = "".join(line for line in lines if line.rstrip() != _HEADER)
+    return rest.lstrip("\n") if rest.strip() else None
+
+
+def _without_lines(text: str, ours: Sequence[str]) -> str | None:
+    rest = "".join(line for line in text.splitlines(keepends=True) if line.rstrip() not in ours)
+    return rest if rest.strip() else None
+
+
+def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[str, str], ...]]:
+    addresses = (_location(_address(request), request.suite), *request.replaces)
+    ours = (request.sources_file, request.configuration_file, request.key_file)
+    changes: list[Change] = []
+    found: list[dict[str, str]] = []
+    for path in sorted(state.files):
+        seen = state.file(path)
+        if path in ours or seen.text is None:
+            continue
+        # What was switched off for an earlier wish comes back first.
+        plain = enable(seen.text, request.name)
+        text, disabled = disable(plain, path, request.name, addresses, state.architecture)
+        if text == seen.text:
+            continue
+        already = disable(seen.text, path, request.name, addresses, state.architecture)[1]
+        found.extend({"file": path, "entry": redact(entry)} for entry in already)
+        if disabled or not seen.recorded:
+            changes.append(Change(EARLIER, path, text, seen.mode))
+        else:
+            change = _undo(request, state, EARLIER, path)
+            if change:
+                changes.append(change)
+    return changes, tuple(found)
+
+
+def _change(
+    state: State, kind: str, path: str, text: str, mode: int, *, lines: bool = False
+) -> Change | None:
+    seen = state.file(path)
+    if seen.text == text and seen.mode == mode:
+        return None
+    details = {"lines": text.splitlines()} if lines else {}
+    return Change(kind, path, text, mode, details=details)
+
+
+def _sources(request: Request) -> str:
+    lines = [
+        _HEADER,
+        "Types: deb",
+        f"URIs: {_address(request)}",
+        f"Suites: {'/' if request.suite.endswith('/') else request.suite}",
+    ]
+    if request.components:
+        lines.append(f"Components: {' '.join(request.components)}")
+    lines += ["Enabled: yes", f"Signed-By: {request.key_file}"]
+    return "\n".join(lines) + "\n"
+
+
+def _configuration(request: Request) -> str:
+    host = _host(request.url)
+    settings = [
+        (f"Acquire::http::Proxy::{host}", request.http_proxy),
+        (f"Acquire::https::Proxy::{host}", request.https_proxy),
+        (f"Acquire::https::{host}::CaInfo", request.ca_file),
+    ]
+    lines = [f'{name} "{value}";' for name, value in settings if value and host]
+    return "\n".join([_HEADER.replace("#", "//", 1), *lines]) + "\n" if lines else ""
+
+
+def _address(request: Request) -> str:
+    """Return the URI of the entry: a flat suite's path belongs to it, as NVIDIA writes it."""
+    base = request.url.rstrip("/")
+    path = request.suite.strip("/") if request.suite.endswith("/") else ""
+    return f"{base}/{path}" if path else base
+
+
+def _location(uri: str, suite: str) -> str:
+    """Return where an entry's index lies: entries with the same one are the same repository."""
+    return uri if suite.endswith("/") else f"{uri.rstrip('/')}/dists/{suite}"
+
+
+def _clean(key: str) -> str:
+    return "\n".join(line.rstrip() for line in key.strip().splitlines()) + "\n"
+
+
+def _host(url: str) -> str:
+    """Return the host of the URL, without port and credentials."""
+    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+
+
+def _plain(address: str, architecture: str) -> str:
+    """Return an address without scheme, credentials and all that means the same to apt."""
+    text = address.partition(":")[2].lstrip("/") if ":/" in address else address
+    host, slash, path = text.partition("/")
+    if architecture:
+        path = path.replace("$(ARCH)", architecture)
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    return "/".join([host.rpartition("@")[2].lower(), *parts]) if slash else host.lower()
+
+
+def _matching(entry: AptEntry, addresses: Sequence[str], architecture: str) -> tuple[str, ...]:
+    going = []
+    for uri in entry.uris:
+        hits = [
+            same_repository(
+                f"{uri}/{suite}" if suite.endswith("/") else _location(uri, suite),
+                addresses,
+                architecture,
+            )
+            for suite in entry.suites or ("/",)
+        ]
+        if any(hits) and not all(hits):
+            raise InputError(
+                f"{entry.file}, line {entry.start_line}: one entry gives the repository together "
+                "with others below the same URL.",
+                evidence=redact(f"{uri} {' '.join(entry.suites)}"),
+                next_step="Split it into one entry for each suite, then run again.",
+            )
+        if any(hits):
+            going.append(uri)
+    return tuple(going)
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"#kubegpu:{name}:- ", f"#kubegpu:{name}:+"
+
+
+def _gone(name: str, line: str) -> str:
+    return _marks(name)[0] + line
+
+
+def _set_field(name: str, stanza: list[str], title: str, value: str) -> list[str]:
+    """Return the stanza with one field set: its old lines become comments."""
+    new = [f"{_marks(name)[1]}\n", f"{title}: {value}\n"]
+    result: list[str] = []
+    inside = placed = False
+    for line in stanza:
+        if line.lower().startswith(f"{title.lower()}:"):
+            inside = True
+        elif line[0] not in " \t#" and inside:
+            inside = False
+            if not placed:
+                result.extend(new)
+                placed = True
+        if inside and not line.startswith("#"):
+            result.append(_gone(name, line if line.endswith("\n") else f"{line}\n"))
+        else:
+            result.append(line)
+    if inside and not placed:
+        result.extend(new)
+        placed = True
+    return result if placed else [*new, *result]

@@ -1,0 +1,464 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nvidia_repository
+short_description: Set up a vendor's package repository with a key that is checked by fingerprint
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Writes one entry for a package repository, the key that signs it and, where asked for, how its
+    host is reached. All of these files are written, or none is.
+  - The key is compared with full fingerprints before anything is written. A key file with any
+    other key in it is refused.
+  - Earlier entries for the same repository, in whatever file and of whatever format, are switched
+    off, because apt refuses all of them with C(Conflicting values set for option Signed-By) or
+    mixes them up. The rest of such a file stays as it is.
+  - What stood there before is recorded on the node, and O(state=absent) puts it back.
+options:
+  name:
+    description:
+      - Stem of the files' names, and the name under which the change is recorded.
+    type: str
+    required: true
+  state:
+    description:
+      - Whether the repository is there. V(absent) gives back what stood there before; of a file
+        that somebody edited since, only our own lines go.
+    type: str
+    choices: [present, absent]
+    default: present
+  format:
+    description:
+      - Which package manager's files are written. V(auto) takes that of the node.
+    type: str
+    choices: [auto, apt]
+    default: auto
+  url:
+    description:
+      - Address of the repository, or of a mirror of it. Required with O(state=present).
+      - User and password in it are kept out of diffs and logs; apt's own place for them is
+        C(/etc/apt/auth.conf.d).
+    type: str
+  suite:
+    description:
+      - The suite. One that ends with a slash is a path below O(url) and has no components, as in
+        all repositories of NVIDIA. C($(ARCH)) is replaced by apt.
+    type: str
+    default: $(ARCH)/
+  components:
+    description:
+      - Components of the suite.
+    type: list
+    elements: str
+    default: []
+  key:
+    description:
+      - The key or keys that sign the repository, as ASCII-armored text. Required with
+        O(state=present).
+    type: str
+  key_fingerprints:
+    description:
+      - Full fingerprints of the keys that may be in O(key), with or without spaces. Required with
+        O(state=present).
+    type: list
+    elements: str
+    aliases: [key_fingerprint]
+  replaces:
+    description:
+      - More addresses of the same repository. Entries for them, or for anything below them, are
+        switched off as well. Name the vendor's own address here where O(url) is a mirror.
+    type: list
+    elements: str
+    default: []
+  http_proxy:
+    description:
+      - Proxy through which the repository's host is reached with HTTP. No other host is affected.
+    type: str
+  https_proxy:
+    description:
+      - The same for HTTPS.
+    type: str
+  ca_file:
+    description:
+      - File on the node with the certificates of the authority that signs the host's certificate.
+        No other host is affected.
+    type: path
+  validate:
+    description:
+      - Whether C(apt-get indextargets) has to accept the result. Where it does not, all files are
+        put back. It uses no network.
+    type: bool
+    default: true
+  sources_directory:
+    description:
+      - Directory of apt's source entries.
+    type: path
+    default: /etc/apt/sources.list.d
+  sources_list:
+    description:
+      - Apt's main list of source entries.
+    type: path
+    default: /etc/apt/sources.list
+  keyring_directory:
+    description:
+      - Directory in which the key is written.
+    type: path
+    default: /etc/apt/keyrings
+  configuration_directory:
+    description:
+      - Directory of apt's configuration, for the proxy and the authority.
+    type: path
+    default: /etc/apt/apt.conf.d
+  state_path:
+    description:
+      - The node's record of what this collection changed.
+    type: path
+    default: /var/lib/kubegpu/state.json
+notes:
+  - M(ansible.builtin.deb822_repository) needs python3-debian on the node and fails in check mode
+    where it is missing, does not look at entries in other files, and records nothing that a
+    teardown could go by. That is why this module is here.
+  - Package lists are not refreshed. M(kubegpu.nodes.package_set) does so when it has to.
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+  platform:
+    platforms: debian
+seealso:
+  - module: kubegpu.nodes.package_set
+"""
+
+EXAMPLES = r"""
+- name: Set up the repository of the container toolkit
+  kubegpu.nodes.nvidia_repository:
+    name: kubegpu-nvidia-container-toolkit
+    url: https://nvidia.github.io/libnvidia-container/stable/deb
+    key: "{{ lookup('ansible.builtin.file', 'files/nvidia-container-toolkit.asc') }}"
+    key_fingerprints:
+      - C95B 321B 61E8 8C18 09C4 F759 DDCA E044 F796 ECB0
+
+- name: Use a mirror with a private certificate authority in its place
+  kubegpu.nodes.nvidia_repository:
+    name: kubegpu-nvidia-container-toolkit
+    url: https://mirror.example.org/nvidia/stable/deb
+    key: "{{ lookup('ansible.builtin.file', 'files/nvidia-container-toolkit.asc') }}"
+    key_fingerprints:
+      - C95B321B61E88C1809C4F759DDCAE044F796ECB0
+    replaces:
+      - https://nvidia.github.io/libnvidia-container/stable
+    ca_file: /usr/local/share/ca-certificates/site.crt
+
+- name: Give back what stood there before
+  kubegpu.nodes.nvidia_repository:
+    name: kubegpu-nvidia-container-toolkit
+    state: absent
+"""
+
+RETURN = r"""
+files:
+  description: The files of this repository, by what they are. The configuration is there only
+    where a proxy or an authority is given.
+  returned: success
+  type: dict
+  sample:
+    key: /etc/apt/keyrings/kubegpu-nvidia-container-toolkit.asc
+    sources: /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources
+disabled:
+  description: Earlier entries that were switched off by this run.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - file: /etc/apt/sources.list.d/nvidia-container-toolkit.list
+      entry: https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH) /
+key_fingerprints:
+  description: Fingerprints of the keys in the key file.
+  returned: success
+  type: list
+  elements: str
+  sample: [C95B321B61E88C1809C4F759DDCAE044F796ECB0]
+reasons:
+  description: Why something was, or would be, changed.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources is not there.
+diff:
+  description: Each file that was, or would be, changed. Passwords are covered.
+  returned: with diff mode
+  type: list
+  elements: dict
+  sample:
+    - before: ""
+      after: "Types: deb\n"
+      before_header: /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources
+      after_header: /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources
+"""
+
+import os
+import re
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._apply import FileChange, applied
+from ..module_utils._command import Runner, module_runner
+from ..module_utils._errors import InputError, KubegpuError, RolledBackError
+from ..module_utils._files import FileState, read_file
+from ..module_utils._record import Undo
+from ..module_utils._repository import (
+    CONFIGURATION,
+    KEY,
+    SOURCES,
+    Layout,
+    Plan,
+    Request,
+    SeenFile,
+    State,
+    plan,
+    redact,
+    secrets,
+)
+from ..module_utils._state import StateStore
+
+# Apt itself ignores files of other names.
+_SOURCE_FILE = re.compile(r"[A-Za-z0-9._-]+\.(?:list|sources)\Z")
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "format": {"type": "str", "choices": ["auto", "apt"], "default": "auto"},
+            "url": {"type": "str"},
+            "suite": {"type": "str", "default": "$(ARCH)/"},
+            "components": {"type": "list", "elements": "str", "default": []},
+            # A public key: nothing to hide.
+            "key": {"type": "str", "no_log": False},
+            "key_fingerprints": {
+                "type": "list",
+                "elements": "str",
+                "aliases": ["key_fingerprint"],
+                "no_log": False,
+            },
+            "replaces": {"type": "list", "elements": "str", "default": []},
+            "http_proxy": {"type": "str"},
+            "https_proxy": {"type": "str"},
+            "ca_file": {"type": "path"},
+            "validate": {"type": "bool", "default": True},
+            "sources_directory": {"type": "path", "default": "/etc/apt/sources.list.d"},
+            "sources_list": {"type": "path", "default": "/etc/apt/sources.list"},
+            "keyring_directory": {
+                "type": "path",
+                "default": "/etc/apt/keyrings",
+                "no_log": False,
+            },
+            "configuration_directory": {"type": "path", "default": "/etc/apt/apt.conf.d"},
+            "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+        },
+        required_if=[("state", "present", ("url", "key", "key_fingerprints"))],
+        supports_check_mode=True,
+    )
+    try:
+        module.exit_json(**_run(module))
+    except KubegpuError as error:
+        module.fail_json(msg=redact(str(error)))
+
+
+def _run(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    run = module_runner(module)
+    request = _request(params)
+    # The invocation is returned and logged: the passwords in it have to be covered there too.
+    module.no_log_values.update(
+        secrets(request.url, request.http_proxy, request.https_proxy, *request.replaces)
+    )
+    architecture = _architecture(run, params["format"])
+    store = StateStore(params["state_path"])
+    if module.check_mode:
+        changes, plan_ = _plan(request, store, architecture)
+    else:
+        with store.transaction():
+            changes, plan_ = _plan(request, store, architecture)
+            complaints = _complaints(run, request) if params["validate"] and changes else ""
+            with applied(store, changes):
+                if request.present and params["validate"] and changes:
+                    _validate(run, request, complaints)
+    files = {SOURCES: request.sources_file, KEY: request.key_file}
+    if request.http_proxy or request.https_proxy or request.ca_file:
+        files[CONFIGURATION] = request.configuration_file
+    result: dict[str, Any] = {
+        "changed": any(change.changed for change in changes),
+        "files": files if request.present else {},
+        "disabled": [dict(entry) for entry in plan_.disabled],
+        "key_fingerprints": list(plan_.key_fingerprints),
+        "reasons": list(plan_.reasons),
+    }
+    if module._diff:
+        result["diff"] = [_diff(change) for change in changes if change.changed]
+    return result
+
+
+def _request(params: dict[str, Any]) -> Request:
+    return Request(
+        name=params["name"],
+        layout=Layout(
+            sources_directory=params["sources_directory"].rstrip("/"),
+            sources_list=params["sources_list"],
+            keyring_directory=params["keyring_directory"].rstrip("/"),
+            configuration_directory=params["configuration_directory"].rstrip("/"),
+        ),
+        present=params["state"] == "present",
+        url=params["url"] or "",
+        suite=params["suite"],
+        components=tuple(params["components"]),
+        key=params["key"] or "",
+        key_fingerprints=tuple(params["key_fingerprints"] or ()),
+        http_proxy=params["http_proxy"] or "",
+        https_proxy=params["https_proxy"] or "",
+        ca_file=params["ca_file"] or "",
+        replaces=tuple(params["replaces"]),
+    )
+
+
+def _architecture(run: Runner, wanted: str) -> str:
+    answer = run(["dpkg", "--print-architecture"])
+    if answer.ok:
+        return answer.stdout.strip()
+    if wanted == "apt":
+        return ""
+    raise InputError(
+        "This node does not use apt, and no other package manager is known to this release.",
+        evidence=answer.words(),
+        next_step="Set up the repository with the module of its package manager "
+        "(ansible.builtin.yum_repository, community.general.zypper_repository).",
+    )
+
+
+def _plan(request: Request, store: StateStore, architecture: str) -> tuple[list[FileChange], Plan]:
+    prefix = f"nvidia_repository:{request.name}:"
+    paths = {request.sources_file, request.key_file, request.configuration_file}
+    paths.update(_source_files(request.layout))
+    paths.update(key[len(prefix) :] for key in store.records(prefix))
+    states = {path: read_file(path) for path in sorted(paths)}
+    plan_ = plan(
+        request,
+        State(
+            {path: _seen(path, state, store, prefix) for path, state in states.items()},
+            architecture,
+        ),
+    )
+    changes = []
+    for change in plan_.changes:
+        before = states[change.path]
+        after = _after(store, prefix + change.path, before, change.text, change.mode, change.undo)
+        changes.append(
+            FileChange(prefix + change.path, before, after, change.undo, dict(change.details))
+        )
+    return changes, plan_
+
+
+def _source_files(layout: Layout) -> list[str]:
+    try:
+        names = os.listdir(layout.sources_directory)
+    except OSError:
+        names = []
+    paths = [f"{layout.sources_directory}/{name}" for name in names if _SOURCE_FILE.match(name)]
+    return [path for path in (layout.sources_list, *paths) if os.path.isfile(path)]
+
+
+def _seen(path: str, state: FileState, store: StateStore, prefix: str) -> SeenFile:
+    record = store.record(prefix + path)
+    if record is None:
+        return SeenFile(path, _text(state), state.mode)
+    way, target = store.undo_target(prefix + path, state)
+    restored = target if way is Undo.RESTORE else None
+    return SeenFile(
+        path,
+        _text(state),
+        state.mode,
+        recorded=True,
+        way=way,
+        restored=None if restored is None else _text(restored),
+        restored_mode=None if restored is None else restored.mode,
+        details=record.details,
+    )
+
+
+def _after(
+    store: StateStore, key: str, before: FileState, text: str | None, mode: int | None, undo: bool
+) -> FileState:
+    if undo:
+        way, target = store.undo_target(key, before)
+        if way is Undo.RESTORE:
+            return target
+    if text is None:
+        return FileState(before.path)
+    content = text.encode("utf-8", "surrogateescape")
+    return FileState(before.path, content, mode, before.uid, before.gid, before.selinux)
+
+
+def _complaints(run: Runner, request: Request) -> str:
+    """Return what apt says against its source entries, or an empty string."""
+    answer = run(
+        [
+            "apt-get",
+            "indextargets",
+            "-o",
+            f"Dir::Etc::sourcelist={request.layout.sources_list}",
+            "-o",
+            f"Dir::Etc::sourceparts={request.layout.sources_directory}",
+        ]
+    )
+    return "" if answer.ok else answer.words()
+
+
+def _validate(run: Runner, request: Request, earlier: str) -> None:
+    complaints = _complaints(run, request)
+    # What apt had against other entries before is not for us to judge.
+    if complaints and complaints != earlier:
+        raise RolledBackError(
+            "apt refuses its source entries with the new one; all files were put back.",
+            evidence=complaints,
+            next_step="Correct the entry that apt names, or name its URL in replaces.",
+        )
+
+
+def _text(state: FileState) -> str | None:
+    return None if state.content is None else state.content.decode("utf-8", "surrogateescape")
+
+
+def _diff(change: FileChange) -> dict[str, str]:
+    return {
+        "before": _shown(change.before),
+        "after": _shown(change.after),
+        "before_header": _header(change.before, change),
+        "after_header": _header(change.after, change),
+    }
+
+
+def _shown(state: FileState) -> str:
+    return redact((_text(state) or "").encode("utf-8", "replace").decode())
+
+
+def _header(state: FileState, change: FileChange) -> str:
+    if change.before.content != change.after.content or state.mode is None:
+        return state.path
+    return f"{state.path} (mode {state.mode:04o})"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run a module's ``main()`` in this process, as Ansible would: arguments in, its JSON out."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+from ansible.module_utils.testing import patch_module_args
+
+
+def run_module(main, arguments, *, check=False, diff=True):
+    """Return what the module printed; ``failed`` tells."""
+    given = {**arguments, "_ansible_check_mode": check, "_ansible_diff": diff}
+    output = io.StringIO()
+    with (
+        patch_module_args(given),
+        contextlib.redirect_stdout(output),
+        contextlib.suppress(SystemExit),
+    ):
+        main()
+    return json.loads(output.getvalue())
+
+
+def predicted(main, arguments, **options):
+    """Return the answer of a real run, having seen that check mode says the same before it."""
+    before = run_module(main, arguments, check=True, **options)
+    after = run_module(main, arguments, **options)
+    assert before.get("changed") == after.get("changed")
+    assert before.get("diff") == after.get("diff")
+    return after

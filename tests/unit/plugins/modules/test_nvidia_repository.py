@@ -1,0 +1,398 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _state
+from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_repository as module
+from tests.unit.module_process import predicted, run_module
+
+# A key made by gpg 2.2.40 for this test.
+KEY = """-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEawEhZhYJKwYBBAHaRw8BAQdACGhDcQZOgf35U3mQmt4c/TDwbXDGD7ActAE6
+3v71ygS0I1VuaXQgdGVzdCBvbmUgPG9uZUBleGFtcGxlLmludmFsaWQ+iJAEExYI
+ADgWIQQznv8Hc1IqXwaJOjTZDTbEkQAbsgUCawEhZgIbAwULCQgHAgYVCgkICwIE
+FgIDAQIeAQIXgAAKCRDZDTbEkQAbspaGAPsGgI6TIrB6mg1pI6JQfOMkAjQ3NFkn
+ouiI5GOusYxZpQEAtnwedn76iRJwibBLqIIKs+UeswPMkbJfHCKCIy1XdwU=
+=WiKj
+-----END PGP PUBLIC KEY BLOCK-----
+"""
+FINGERPRINT = "339EFF0773522A5F06893A34D90D36C491001BB2"
+OFFICIAL = "https://nvidia.github.io/libnvidia-container/stable"
+OLD_LINE = (
+    "# added by hand\n"
+    "deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg]"
+    f" {OFFICIAL}/deb/$(ARCH) /\n"
+    "deb http://archive.example/debian stable main\n"
+)
+OLD_STANZA = f"""# a comment of the admin's
+
+Types: deb
+URIs: {OFFICIAL}/deb/amd64/
+Suites: ./
+Signed-By: /usr/share/keyrings/other.gpg
+
+Types: deb
+URIs: http://archive.example/debian
+Suites: stable
+Components: main
+"""
+
+
+class Node:
+    """apt's files below a temporary directory."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self.apt = root / "etc" / "apt"
+        self.sources = self.apt / "sources.list.d"
+        self.sources.mkdir(parents=True)
+        self.arguments = {
+            "name": "kubegpu-test",
+            "url": f"{OFFICIAL}/deb",
+            "key": KEY,
+            "key_fingerprints": [FINGERPRINT],
+            "sources_directory": str(self.sources),
+            "sources_list": str(self.apt / "sources.list"),
+            "keyring_directory": str(self.apt / "keyrings"),
+            "configuration_directory": str(self.apt / "apt.conf.d"),
+            "state_path": str(root / "var" / "state.json"),
+        }
+
+    def present(self, **options):
+        return predicted(module.main, {**self.arguments, **options})
+
+    def absent(self, **options):
+        keep = ("_directory", "_list", "_path", "name")
+        arguments = {name: v for name, v in self.arguments.items() if name.endswith(keep)}
+        return predicted(module.main, {**arguments, "state": "absent", **options})
+
+    def tree(self):
+        return {
+            str(path.relative_to(self.root)): (
+                path.read_bytes() if path.is_file() else None,
+                path.stat().st_mode,
+            )
+            for path in sorted(self.root.rglob("*"))
+        }
+
+
+@pytest.fixture
+def node(tmp_path):
+    return Node(tmp_path)
+
+
+def test_create_again_absent_absent_again(node):
+    before = node.tree()
+    first = node.present()
+    assert first["changed"]
+    assert len(first["diff"]) == 2
+    assert (node.sources / "kubegpu-test.sources").read_text() == (
+        "# Written by kubegpu.nodes.nvidia_repository.\n"
+        "Types: deb\n"
+        f"URIs: {OFFICIAL}/deb/$(ARCH)\n"
+        "Suites: /\n"
+        "Enabled: yes\n"
+        f"Signed-By: {node.apt}/keyrings/kubegpu-test.asc\n"
+    )
+    assert (node.apt / "keyrings" / "kubegpu-test.asc").read_text() == KEY
+    assert first["key_fingerprints"] == [FINGERPRINT]
+    again = node.present()
+    assert not again["changed"]
+    assert again["diff"] == []
+    gone = node.absent()
+    assert gone["changed"]
+    assert node.tree() == before
+    assert not node.absent()["changed"]
+    assert node.tree() == before
+
+
+def test_check_mode_writes_nothing(node):
+    before = node.tree()
+    answer = run_module(module.main, node.arguments, check=True)
+    assert answer["changed"]
+    assert node.tree() == before
+
+
+@pytest.mark.parametrize("diff", [True, False])
+def test_diff_only_where_asked_for(node, diff):
+    assert ("diff" in run_module(module.main, node.arguments, diff=diff)) is diff
+
+
+def test_a_wrong_key_stops_before_anything_is_written(node):
+    (node.sources / "old.list").write_text(OLD_LINE)
+    before = node.tree()
+    wanted = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
+    answer = run_module(module.main, {**node.arguments, "key_fingerprints": [wanted]})
+    assert answer["failed"]
+    assert f"expected {wanted}" in answer["msg"]
+    assert FINGERPRINT in answer["msg"]
+    assert "Next step:" in answer["msg"]
+    assert node.tree() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "staying"),
+    [
+        ("old.list", OLD_LINE, "\ndeb http://archive.example/debian stable main\n"),
+        ("old.sources", OLD_STANZA, "Components: main\n"),
+    ],
+)
+def test_an_earlier_entry_is_switched_off_and_comes_back(node, name, text, staying):
+    old = node.sources / name
+    old.write_text(text)
+    old.chmod(0o640)
+    before = node.tree()
+    answer = node.present()
+    assert [entry["file"] for entry in answer["disabled"]] == [str(old)]
+    assert "Conflicting" not in apt_says(node)
+    assert staying in old.read_text()
+    assert not node.present()["changed"]
+    node.absent()
+    assert node.tree() == before
+
+
+def test_apt_itself_refuses_without_and_takes_with(node):
+    """Two entries with different keys: pain 22, judged by the real apt."""
+    (node.sources / "old.list").write_text(OLD_LINE)
+    node.present()
+    ours = (node.sources / "kubegpu-test.sources").read_text()
+    node.absent()
+    (node.sources / "kubegpu-test.sources").write_text(ours)
+    assert "Conflicting values set for option Signed-By" in apt_says(node)
+    (node.sources / "kubegpu-test.sources").unlink()
+    node.present()
+    said = apt_says(node)
+    assert "Conflicting" not in said
+    assert f"{OFFICIAL}/deb/amd64/".replace("amd64", architecture()) in said
+    assert "http://archive.example/debian" in said
+
+
+def test_edits_by_somebody_else_stay(node):
+    old = node.sources / "old.list"
+    old.write_text(OLD_LINE)
+    node.present()
+    old.write_text(old.read_text() + "deb http://new.example/ ./\n")
+    ours = node.sources / "kubegpu-test.sources"
+    ours.write_text(ours.read_text() + "\nTypes: deb\nURIs: http://new.example/\nSuites: ./\n")
+    node.absent()
+    assert old.read_text() == OLD_LINE + "deb http://new.example/ ./\n"
+    assert ours.read_text() == "Types: deb\nURIs: http://new.example/\nSuites: ./\n"
+    assert not (node.apt / "keyrings").exists()
+
+
+def test_a_key_that_somebody_else_uses_stays(node):
+    node.present()
+    key = node.apt / "keyrings" / "kubegpu-test.asc"
+    (node.sources / "more.list").write_text(f"deb [signed-by={key}] http://more.example/ ./\n")
+    answer = node.absent()
+    assert key.exists()
+    assert any("signed by it" in reason for reason in answer["reasons"])
+
+
+def test_without_a_record_only_our_own_entry_goes(node):
+    (node.sources / "old.list").write_text(OLD_LINE)
+    node.present()
+    shutil.rmtree(node.root / "var")
+    node.absent()
+    assert not (node.sources / "kubegpu-test.sources").exists()
+    assert not (node.apt / "keyrings" / "kubegpu-test.asc").exists()
+    assert (node.sources / "old.list").read_text() == OLD_LINE
+
+
+def test_a_mirror_replaces_the_official_address(node):
+    old = node.sources / "old.list"
+    old.write_text(OLD_LINE)
+    answer = node.present(url="http://mirror.example/deb", replaces=[OFFICIAL])
+    assert len(answer["disabled"]) == 1
+    assert (
+        "URIs: http://mirror.example/deb/$(ARCH)\n"
+        in (node.sources / "kubegpu-test.sources").read_text()
+    )
+    # No longer replaced: the admin's entry is his own again.
+    assert node.present(url="http://mirror.example/deb")["changed"]
+    assert old.read_text() == OLD_LINE
+
+
+def test_proxy_and_authority_of_this_host_only_and_gone_again(node):
+    node.present(
+        url="https://mirror.example:8443/deb",
+        https_proxy="http://proxy.example:3128",
+        ca_file="/etc/ssl/site.pem",
+    )
+    configuration = node.apt / "apt.conf.d" / "80kubegpu-test.conf"
+    lines = configuration.read_text().splitlines()[1:]
+    assert lines == [
+        'Acquire::https::Proxy::mirror.example "http://proxy.example:3128";',
+        'Acquire::https::mirror.example::CaInfo "/etc/ssl/site.pem";',
+    ]
+    dumped = subprocess.run(
+        ["apt-config", "dump", "--no-empty"],
+        env={"APT_CONFIG": str(configuration), "PATH": "/usr/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert set(lines) <= set(dumped)
+    assert node.present(url="https://mirror.example:8443/deb")["changed"]
+    assert not configuration.exists()
+    assert not configuration.parent.exists()
+
+
+def test_passwords_are_in_no_output_and_in_no_readable_file(node):
+    answer = run_module(
+        module.main,
+        {
+            **node.arguments,
+            "url": "https://user:hunter2secret@mirror.example/deb",
+            "http_proxy": "http://me:proxysecret@proxy.example:3128",
+        },
+    )
+    assert "secret" not in repr(answer)
+    assert (node.sources / "kubegpu-test.sources").stat().st_mode & 0o777 == 0o600
+    assert (node.apt / "apt.conf.d" / "80kubegpu-test.conf").stat().st_mode & 0o777 == 0o600
+    assert "hunter2secret" in (node.sources / "kubegpu-test.sources").read_text()
+    assert "secret" not in repr(node.absent())
+
+
+def test_a_failure_half_way_puts_all_files_back(node, monkeypatch):
+    (node.sources / "old.list").write_text(OLD_LINE)
+    before = node.tree()
+    real = _state.write_file
+
+    def full_disk(wanted):
+        if wanted.path.endswith(".sources"):
+            raise module.KubegpuError("No space left on device.")
+        return real(wanted)
+
+    monkeypatch.setattr(_state, "write_file", full_disk)
+    assert run_module(module.main, node.arguments)["failed"]
+    after = node.tree()
+    # Not even the files that come before it are left; only the record knows of the attempt.
+    assert {k: v for k, v in after.items() if not k.startswith("var")} == before
+    monkeypatch.undo()
+    assert node.present()["changed"]
+    node.absent()
+    assert node.tree() == before
+
+
+def test_a_failure_in_a_change_keeps_the_earlier_change(node, monkeypatch):
+    start = node.tree()
+    node.present()
+    before = node.tree()
+    real = _state.write_file
+
+    def full_disk(wanted):
+        if wanted.content and b"mirror.example" in wanted.content and "state" not in wanted.path:
+            raise module.KubegpuError("No space left on device.")
+        return real(wanted)
+
+    monkeypatch.setattr(_state, "write_file", full_disk)
+    wanted = {"url": "http://mirror.example/deb", "http_proxy": "http://proxy.example"}
+    assert run_module(module.main, {**node.arguments, **wanted})["failed"]
+    monkeypatch.undo()
+    assert {k: v for k, v in node.tree().items() if "conf.d" not in k} == before
+    node.absent()
+    assert node.tree() == start
+
+
+def test_apt_refusing_the_result_puts_all_files_back(node):
+    before = node.tree()
+    answer = run_module(module.main, {**node.arguments, "suite": "broken suite/"})
+    assert answer["failed"]
+    assert "Next step:" in answer["msg"]
+    assert node.tree() == before
+
+
+def test_what_apt_had_against_other_entries_is_not_ours(node):
+    (node.sources / "broken.list").write_text("deb nonsense\n")
+    assert node.present()["changed"]
+
+
+def test_wrong_mode_of_the_key_is_repaired(node):
+    node.present()
+    (node.apt / "keyrings" / "kubegpu-test.asc").chmod(0o600)
+    answer = node.present()
+    assert answer["changed"]
+    assert answer["diff"][0]["before_header"].endswith("(mode 0600)")
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ({"name": "a/b"}, "cannot be used"),
+        ({"key_fingerprints": ["F796ECB0"]}, "full fingerprint"),
+        ({"url": "mirror.example"}, "not the URL"),
+        ({"suite": "stable"}, "no components"),
+        ({"key": "no key"}, "key"),
+        ({"http_proxy": "proxy:3128"}, "proxy"),
+        ({"url": "https://[::1]/deb", "ca_file": "/x"}, "IPv6"),
+    ],
+)
+def test_wrong_wishes_are_refused_by_name(node, options, cause):
+    before = node.tree()
+    answer = run_module(module.main, {**node.arguments, **options})
+    assert answer["failed"]
+    assert cause in answer["msg"]
+    assert node.tree() == before
+
+
+def test_a_file_of_that_name_comes_back(node):
+    own = node.sources / "kubegpu-test.sources"
+    own.write_text("Types: deb\nURIs: http://before.example/\nSuites: ./\n")
+    own.chmod(0o640)
+    before = node.tree()
+    node.present()
+    node.present(url="http://other.example/deb")
+    node.absent()
+    assert node.tree() == before
+
+
+def test_a_node_without_apt_is_refused(node, monkeypatch):
+    monkeypatch.setattr(
+        module, "module_runner", lambda _module: lambda *_a, **_k: module_result(127)
+    )
+    answer = run_module(module.main, node.arguments)
+    assert answer["failed"]
+    assert "yum_repository" in answer["msg"]
+
+
+def module_result(rc):
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result  # noqa: PLC0415
+
+    return Result(rc, "", "dpkg: no such program")
+
+
+def architecture():
+    return subprocess.run(
+        ["dpkg", "--print-architecture"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def apt_says(node):
+    """What the real apt makes of the entries: it prints what it would fetch."""
+    answer = subprocess.run(
+        [
+            "apt-get",
+            "update",
+            "--print-uris",
+            "-o",
+            "Debug::NoLocking=1",
+            "-o",
+            f"Dir::Etc::sourcelist={node.apt}/sources.list",
+            "-o",
+            f"Dir::Etc::sourceparts={node.sources}",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return answer.stdout + answer.stderr
