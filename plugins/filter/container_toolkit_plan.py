@@ -110,9 +110,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
 )
 
 
-def container_toolkit_plan(
-    gpu_node: Mapping[str, Any], **wishes: Any
-) -> dict[str, Any]:
+def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_toolkit` as JSON values."""
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(

@@ -74,11 +74,8 @@ def node_plan(
         **row,
         "action": "change" if steps else "none",
         "steps": steps,
-        "changes": [
-            f"{step['step']}: {step['action']} {step['detail']}" for step in steps
-        ],
-        "why": [f"{step['step']}: {step['reason']}" for step in steps]
-        or ["all is as wished"],
+        "changes": [f"{step['step']}: {step['action']} {step['detail']}" for step in steps],
+        "why": [f"{step['step']}: {step['reason']}" for step in steps] or ["all is as wished"],
         "warnings": [
             *toolkit["warnings"],
             *(problem["cause"] for problem in node["problems"]),
@@ -116,9 +113,7 @@ def fleet_rows(
     rows: list[dict[str, Any]] = []
     for host in hosts:
         row = hostvars[host].get(key)
-        rows.append(
-            dict(row) if row else _row(host, None, action="unknown", why=[_NOT_READ])
-        )
+        rows.append(dict(row) if row else _row(host, None, action="unknown", why=[_NOT_READ]))
     return rows
 
 
@@ -128,9 +123,7 @@ def _engine_words(result: Mapping[str, Any] | None) -> list[str]:
     handlers = result.get("handlers") or result.get("runtimes") or {}
     default = result.get("default_runtime")
     return [
-        ", ".join(
-            f"{name} (default)" if name == default else str(name) for name in handlers
-        )
+        ", ".join(f"{name} (default)" if name == default else str(name) for name in handlers)
         or "no handlers",
         "changed" if result.get("changed") else "unchanged",
     ]
@@ -181,9 +174,7 @@ def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]
         reasons = "; ".join(result.get("reasons") or ()) or "the configuration differs"
         steps.append(_step(engine, "configure", "", reasons))
     if result.get("restart_required"):
-        steps.append(
-            _step(engine, "restart", "", str(result.get("restart_reason") or ""))
-        )
+        steps.append(_step(engine, "restart", "", str(result.get("restart_reason") or "")))
     return steps
 
 

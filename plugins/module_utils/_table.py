@@ -54,7 +54,7 @@ def render(
 
 
 def _lines(value: Any) -> list[str]:
-    if value is None or value == "" or value == []:
+    if value is None or value in ("", []):
         return ["-"]
     if isinstance(value, bool):
         return ["yes" if value else "no"]

@@ -90,9 +90,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     """
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if not gpus:
-        return ToolkitPlan(
-            "none", reasons=("No NVIDIA GPU is in this node: nothing to do.",)
-        )
+        return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
     refusal = _refusal(node)
     if refusal:
         return ToolkitPlan("refuse", reasons=refusal)
@@ -100,9 +98,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     version, why_version = _version(node, wish, family)
     action, packages, package_steps = _packages(node, wish, version, why_version)
     obsolete = tuple(
-        name
-        for name in OBSOLETE_PACKAGES
-        if name in (_toolkit(node)["obsolete_packages"] or {})
+        name for name in OBSOLETE_PACKAGES if name in (_toolkit(node)["obsolete_packages"] or {})
     )
     repository, repository_step = _repository(node, wish, family)
     config_steps = _config_steps(node, wish)
@@ -132,9 +128,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         if step is not None
     )
     warnings = tuple(
-        note
-        for note in (cdi_warning, *containerd_notes, *docker_notes, *_runtimes(node))
-        if note
+        note for note in (cdi_warning, *containerd_notes, *docker_notes, *_runtimes(node)) if note
     )
     return ToolkitPlan(
         action=action,
@@ -178,14 +172,10 @@ def _refusal(node: Mapping[str, Any]) -> tuple[str, ...]:
     return ()
 
 
-def _version(
-    node: Mapping[str, Any], wish: ToolkitWish, family: Family
-) -> tuple[str, str]:
+def _version(node: Mapping[str, Any], wish: ToolkitWish, family: Family) -> tuple[str, str]:
     installed = _toolkit(node)["version"]
     if wish.version:
-        full = (
-            wish.version if "-" in wish.version else f"{wish.version}-{family.revision}"
-        )
+        full = wish.version if "-" in wish.version else f"{wish.version}-{family.revision}"
         return full, "asked for"
     if installed:
         return installed, "installed already, and no version was asked for"
@@ -196,7 +186,7 @@ def _packages(
     node: Mapping[str, Any], wish: ToolkitWish, version: str, why: str
 ) -> tuple[str, dict[str, str], tuple[Step, ...]]:
     present: Mapping[str, str] = _toolkit(node)["packages"] or {}
-    packages = {name: version for name in PACKAGES}
+    packages = dict.fromkeys(PACKAGES, version)
     differing = [name for name in PACKAGES if present.get(name) != version]
     if differing:
         old = sorted({present[name] for name in differing if name in present})
@@ -230,14 +220,12 @@ def _repository(
         return None, None
     url = (wish.repository_url or family.repository_url).rstrip("/")
     accepted = tuple(
-        text.replace(" ", "").upper()
-        for text in wish.key_fingerprints or KEY_FINGERPRINTS
+        text.replace(" ", "").upper() for text in wish.key_fingerprints or KEY_FINGERPRINTS
     )
     entries = [
         entry
         for entry in node["repositories"]
-        if entry["enabled"]
-        and same_repository(entry["uri"], (url, *family.earlier_urls))
+        if entry["enabled"] and same_repository(entry["uri"], (url, *family.earlier_urls))
     ]
     wanted = {
         "name": wish.repository_name,
@@ -248,20 +236,15 @@ def _repository(
     good = [
         entry
         for entry in entries
-        if same_repository(entry["uri"], (url,))
-        and entry["key_fingerprint"] in accepted
+        if same_repository(entry["uri"], (url,)) and entry["key_fingerprint"] in accepted
     ]
     if not entries:
-        return wanted, Step(
-            "repository", "add", url, "no source of the container toolkit is there"
-        )
+        return wanted, Step("repository", "add", url, "no source of the container toolkit is there")
     if len(entries) == 1 and good:
         return None, None
     files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
     if len(entries) > 1:
-        reason = (
-            f"more than one entry gives it ({files}), which apt refuses or mixes up"
-        )
+        reason = f"more than one entry gives it ({files}), which apt refuses or mixes up"
     elif same_repository(entries[0]["uri"], (url,)):
         seen = entries[0]["key_fingerprint"] or "no key of its own"
         reason = f"{files} trusts {seen}, not {', '.join(accepted)}"
@@ -273,9 +256,7 @@ def _repository(
 def same_repository(uri: str, urls: Sequence[str]) -> bool:
     """Return whether ``uri`` is one of ``urls`` or lies below one of them."""
     plain = _plain(uri)
-    return any(
-        plain == _plain(url) or plain.startswith(f"{_plain(url)}/") for url in urls
-    )
+    return any(plain == _plain(url) or plain.startswith(f"{_plain(url)}/") for url in urls)
 
 
 def _plain(url: str) -> str:
@@ -288,9 +269,7 @@ def _plain(url: str) -> str:
 
 def _config_steps(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[Step, ...]:
     present: Mapping[str, Any] = _toolkit(node)["config"] or {}
-    differing = sorted(
-        key for key, value in wish.settings.items() if present.get(key) != value
-    )
+    differing = sorted(key for key, value in wish.settings.items() if present.get(key) != value)
     if not differing:
         return ()
     seen = ", ".join(f"{key} is {present.get(key, 'not set')}" for key in differing)
@@ -340,9 +319,7 @@ def _containerd(
         return (
             False,
             None,
-            (
-                "containerd is asked for, but not installed. Next step: install it, then run again.",
-            ),
+            ("containerd is asked for, but not installed. Next step: install it, then run again.",),
         )
     if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
         return (
@@ -358,16 +335,10 @@ def _containerd(
     handler = handlers.get(wish.runtime_name)
     path = (handler or {}).get("path")
     if handler is None:
-        step = _runtime_step(
-            "containerd", "add", wish.runtime_name, "no such handler is there"
-        )
+        step = _runtime_step("containerd", "add", wish.runtime_name, "no such handler is there")
     elif path and path != RUNTIME_PATH:
-        step = _runtime_step(
-            "containerd", "change", wish.runtime_name, f"it runs {path}"
-        )
-    elif (
-        wish.containerd_set_default and runtime["default_handler"] != wish.runtime_name
-    ):
+        step = _runtime_step("containerd", "change", wish.runtime_name, f"it runs {path}")
+    elif wish.containerd_set_default and runtime["default_handler"] != wish.runtime_name:
         step = _runtime_step(
             "containerd",
             "default",
@@ -389,9 +360,7 @@ def _docker(
         return (
             False,
             None,
-            (
-                "Docker is asked for, but not installed. Next step: install it, then run again.",
-            ),
+            ("Docker is asked for, but not installed. Next step: install it, then run again.",),
         )
     notes = ()
     if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
@@ -402,9 +371,7 @@ def _docker(
     entry = (runtime["runtimes"] or {}).get(wish.runtime_name)
     path = entry.get("path") if isinstance(entry, Mapping) else entry
     if entry is None:
-        step = _runtime_step(
-            "docker", "add", wish.runtime_name, "no such runtime is there"
-        )
+        step = _runtime_step("docker", "add", wish.runtime_name, "no such runtime is there")
     elif path and path != RUNTIME_PATH:
         step = _runtime_step("docker", "change", wish.runtime_name, f"it runs {path}")
     elif wish.docker_set_default and runtime["default_runtime"] != wish.runtime_name:

@@ -33,17 +33,13 @@ class Run:
     def changed(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
         """Return the diffs of the tasks that changed something, by (task, host)."""
         return {
-            where: _diffs(answer)
-            for where, answer in self.answers.items()
-            if answer.get("changed")
+            where: _diffs(answer) for where, answer in self.answers.items() if answer.get("changed")
         }
 
     def messages(self) -> str:
         """Return what the failed tasks said."""
         return "\n".join(
-            str(answer.get("msg", ""))
-            for answer in self.answers.values()
-            if answer.get("failed")
+            str(answer.get("msg", "")) for answer in self.answers.values() if answer.get("failed")
         )
 
 
@@ -97,9 +93,7 @@ def play(name: str, *arguments: str, variables: dict[str, Any] | None = None) ->
         for task in one["tasks"]
         for host, answer in task["hosts"].items()
     }
-    return Run(
-        done.returncode, done.stdout + done.stderr, answers, data.get("stats", {})
-    )
+    return Run(done.returncode, done.stdout + done.stderr, answers, data.get("stats", {}))
 
 
 def on_nodes(command: str, pattern: str = "all") -> dict[str, str]:

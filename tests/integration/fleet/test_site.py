@@ -85,9 +85,9 @@ def test_second_run_changes_and_restarts_nothing_within_the_budget(
     with count_calls() as calls:
         run = play("site")
     assert run.status == 0, run.output
-    assert {
-        node: stats["changed"] for node, stats in run.stats.items()
-    } == dict.fromkeys((*gpu_nodes, *cpu_nodes), 0)
+    assert {node: stats["changed"] for node, stats in run.stats.items()} == dict.fromkeys(
+        (*gpu_nodes, *cpu_nodes), 0
+    )
     assert on_nodes(DAEMONS) == daemons
     assert all(calls[node] <= GPU_CALLS for node in gpu_nodes), calls
     assert all(calls[node] <= OTHER_CALLS for node in cpu_nodes), calls
@@ -96,9 +96,7 @@ def test_second_run_changes_and_restarts_nothing_within_the_budget(
 
 def test_toolkit_is_one_held_set(first, gpu_nodes):
     held = on_nodes("apt-mark showhold")
-    versions = on_nodes(
-        "dpkg-query -W -f '${Version}\\n' '*nvidia-container*' | sort -u"
-    )
+    versions = on_nodes("dpkg-query -W -f '${Version}\\n' '*nvidia-container*' | sort -u")
     for node in gpu_nodes:
         assert len(held[node].split()) == 4
         assert versions[node].split() == ["1.20.0-1"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleFilterError
+
 from ansible_collections.kubegpu.nodes.plugins.filter import (
     container_toolkit_plan,
     fleet_rows,
@@ -15,7 +16,6 @@ from ansible_collections.kubegpu.nodes.plugins.filter import (
     node_plan,
     node_result,
 )
-
 from tests.unit.fixtures.node_facts import installed, node
 
 
@@ -25,9 +25,7 @@ def call(module, *arguments, **options):
 
 
 def test_plan_takes_the_role_variables_as_they_come_from_yaml():
-    plan = call(
-        container_toolkit_plan, node(), version="1.19.0", key_fingerprints=[], docker=False
-    )
+    plan = call(container_toolkit_plan, node(), version="1.19.0", key_fingerprints=[], docker=False)
     assert plan["version"] == "1.19.0-1" and plan["docker"] is False
 
 

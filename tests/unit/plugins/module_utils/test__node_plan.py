@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
     describe_gpus,
     fleet_rows,
@@ -16,7 +17,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
     ToolkitWish,
     plan_toolkit,
 )
-
 from tests.unit.fixtures.node_facts import P4, installed, node
 
 
@@ -95,8 +95,16 @@ def test_result_names_what_is_still_to_do():
         "web-1",
         plan(installed()),
         {
-            "containerd": {"changed": True, "handlers": ["nvidia", "runc"], "default_runtime": "runc"},
-            "docker": {"changed": False, "restart_required": True, "restart_reason": "hook is newer"},
+            "containerd": {
+                "changed": True,
+                "handlers": ["nvidia", "runc"],
+                "default_runtime": "runc",
+            },
+            "docker": {
+                "changed": False,
+                "restart_required": True,
+                "restart_reason": "hook is newer",
+            },
         },
     )
     assert row["containerd"] == ["nvidia, runc (default)", "changed"]

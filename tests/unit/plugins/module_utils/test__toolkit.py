@@ -6,14 +6,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
     ToolkitWish,
     plan_toolkit,
     same_repository,
     version_key,
 )
-
 from tests.unit.fixtures.node_facts import installed, node
 
 OFFICIAL = "https://nvidia.github.io/libnvidia-container/stable/deb"
@@ -84,9 +86,7 @@ def test_set_of_mixed_versions_becomes_one():
     assert (plan.action, plan.version) == ("upgrade", "1.20.0-1")
 
 
-@pytest.mark.parametrize(
-    ("held", "wish", "verb"), [(False, True, "hold"), (True, False, "unhold")]
-)
+@pytest.mark.parametrize(("held", "wish", "verb"), [(False, True, "hold"), (True, False, "unhold")])
 def test_hold_is_mended_alone(held, wish, verb):
     plan = plan_toolkit(installed(container_toolkit__held=held), ToolkitWish(hold=wish))
     assert (plan.action, steps(plan)) == ("none", [("packages", verb)])
@@ -111,7 +111,7 @@ class TestRepository:
             ([entry(key=None)], "no key of its own"),
             ([entry(key="A" * 40)], "A" * 40),
             ([entry(), entry(file="/etc/apt/sources.list.d/b.sources")], "more than one"),
-            ([entry("https://nvidia.github.io/nvidia-docker/ubuntu18.04/$(ARCH)")], "nvidia-docker"),
+            ([entry("https://nvidia.github.io/nvidia-docker/debian10")], "nvidia-docker"),
         ],
     )
     def test_other_entries_are_replaced_and_the_reason_says_why(self, entries, words):
@@ -169,13 +169,11 @@ class TestCdi:
         [
             ("1.20.0-1", None, "service"),
             ("1.17.8-1", None, "generate"),
-            ("1.20.0-1", {"path": "/var/run/cdi/nvidia.yaml", "driver_version": "535.1.2"}, "service"),
+            ("1.20.0-1", {"path": "/run/cdi/nvidia.yaml", "driver_version": "535.1.2"}, "service"),
         ],
     )
     def test_missing_or_old_is_refreshed(self, version, spec, method):
-        facts = installed(
-            version, driver__loaded="580.95.05", container_toolkit__cdi_spec=spec
-        )
+        facts = installed(version, driver__loaded="580.95.05", container_toolkit__cdi_spec=spec)
         plan = plan_toolkit(facts, ToolkitWish())
         assert steps(plan) == [("cdi", "refresh")]
         assert plan.cdi["method"] == method
@@ -270,7 +268,5 @@ def test_versions_compare_by_number(older, newer):
 
 
 def test_plan_is_json():
-    import json
-
     data = plan_toolkit(node(), ToolkitWish()).to_json()
     assert json.loads(json.dumps(data)) == data

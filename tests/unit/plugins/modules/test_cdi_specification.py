@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.modules import cdi_specification as module
@@ -19,12 +20,13 @@ containerEdits:
     - hostPath: /usr/lib/x86_64-linux-gnu/libcuda.so.{0}
       containerPath: /usr/lib/x86_64-linux-gnu/libcuda.so.{0}
 """
+NEW = SPEC.format("580.95.05")
 
 
 class Commands:
     """Stand-in for the node's commands: the service's and nvidia-ctk's answers."""
 
-    def __init__(self, spec=SPEC.format("580.95.05"), service=None):
+    def __init__(self, spec=NEW, service=None):
         self.spec, self.service, self.calls = spec, service, []
 
     def __call__(self, argv, timeout=60, environment=None):
