@@ -1,0 +1,36 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# A thin front of nox: every target makes the environment that it needs, on a fresh Debian or
+# Ubuntu machine too. The work is in noxfile.py.
+
+NOX := tests/tools/bootstrap.sh
+
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-clean test lint format build
+
+help:
+	@echo "make demo        a local fleet of nodes: plan, site, containers with GPUs, site again"
+	@echo "make demo-clean  remove that fleet"
+	@echo "make test        all tests; STAGE=\"unit sanity\" for some of: unit engines build sanity fleet"
+	@echo "make lint        all linters; make format repairs what a tool can repair"
+	@echo "make build       the collection as a tarball in build/"
+
+demo:
+	@$(NOX) -s demo
+
+demo-clean:
+	@$(NOX) -s demo-clean
+
+test:
+	@$(NOX) -s test -- $(STAGE)
+
+lint:
+	@$(NOX) -s lint
+
+format:
+	@$(NOX) -s format
+
+build:
+	@$(NOX) -s build

@@ -1,0 +1,215 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The tasks of development. ``make`` is a front of this file; ``nox -l`` lists them.
+
+No session has an environment of nox's own: tests/tools/environments.py makes them in the user's
+cache, by Python and requirements, so that a second checkout finds them ready.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import nox
+from nox.command import CommandFailed
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from tests.tools import environments, sanity
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "test"]
+
+OLDEST_CORE_PYTHON = "3.11"
+WORKERS = "2"
+
+
+def _tools(session: nox.Session, name: str = "test", version: str | None = None) -> Path:
+    """Put an environment first on PATH and return its folder of programs."""
+    binaries = environments.environment(name, version)
+    session.env["PATH"] = f"{binaries}:{os.environ['PATH']}"
+    session.env["ANSIBLE_COLLECTIONS_PATH"] = str(environments.collections())
+    return binaries
+
+
+def _pytest(session: nox.Session, *arguments: str) -> None:
+    binaries = _tools(session)
+    session.run(str(binaries / "python"), "-m", "pytest", "-q", "-ra", *arguments, external=True)
+
+
+def _testbed(session: nox.Session, *arguments: str) -> None:
+    binaries = _tools(session)
+    session.run(str(binaries / "python"), "-m", "tests.testbed", *arguments, external=True)
+
+
+# The stages of `make test`, in this order. Each is a session too.
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """Unit tests, with the controller's Python and with the oldest that a node may have."""
+    _pytest(session, "-n", WORKERS, "tests/unit", *session.posargs)
+    version = sanity.NODE_PYTHON
+    if version not in environments.interpreters():
+        session.log(f"Python {version} is not here: node code was not tested with it")
+        return
+    python = environments.environment("node", version) / "python"
+    node_tests = [
+        path for path in ("tests/unit/plugins/module_utils", "tests/unit/plugins/modules")
+        if Path(path).is_dir()
+    ]  # fmt: skip
+    session.run(
+        str(python), "-m", "pytest", "-q", "-ra", "-n", WORKERS, *node_tests, *session.posargs,
+        # Modules run on nodes with the controller's ansible.module_utils.
+        env={"KUBEGPU_MODULE_UTILS_FROM": str(environments.site_packages(_tools(session)))},
+        external=True,
+    )  # fmt: skip
+
+
+@nox.session
+def engines(session: nox.Session) -> None:
+    """Configurations judged by the real containerd and dockerd of three releases each."""
+    _testbed(session, "validators")
+    _pytest(session, "-n", WORKERS, "tests/integration/engines", *session.posargs)
+
+
+@nox.session(name="build-test")
+def build_test(session: nox.Session) -> None:
+    """Install the tarball into an empty place and read every document and playbook there."""
+    _pytest(session, "tests/integration/build", *session.posargs)
+
+
+@nox.session(name="sanity")
+def sanity_session(session: nox.Session) -> None:
+    """ansible-test sanity, no ignores, with the newest and the oldest ansible-core."""
+    pythons = environments.interpreters()
+    newest = environments.newest_controller()
+    oldest = OLDEST_CORE_PYTHON if OLDEST_CORE_PYTHON in pythons else newest
+    runs = [("sanity-newest", newest), ("sanity-oldest", oldest)]
+    if newest == OLDEST_CORE_PYTHON:
+        session.log(f"Python {newest} takes no newer ansible-core than the oldest: one run")
+        del runs[0]
+    failed = [name for name, version in runs if sanity.run(name, version, session.posargs)]
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
+@nox.session
+def fleet(session: nox.Session) -> None:
+    """The playbooks on real nodes: containers with systemd, containerd, Docker and ssh."""
+    _testbed(session, "up")
+    _pytest(session, "tests/integration/fleet", *session.posargs)
+
+
+STAGES: dict[str, Callable[[nox.Session], None]] = {
+    "unit": unit.func,
+    "engines": engines.func,
+    "build": build_test.func,
+    "sanity": sanity_session.func,
+    "fleet": fleet.func,
+}
+
+
+@nox.session
+def test(session: nox.Session) -> None:
+    """All stages, or the ones named: ``nox -s test -- unit sanity``."""
+    names = list(session.posargs) or list(STAGES)
+    unknown = sorted(set(names) - set(STAGES))
+    if unknown:
+        session.error(f"no such stage: {', '.join(unknown)}; there are {', '.join(STAGES)}")
+    session.posargs.clear()
+    results: list[str] = []
+    failed: list[str] = []
+    begin = time.monotonic()
+    for name in names:
+        print(f"\n=== {name}: {(STAGES[name].__doc__ or '').splitlines()[0]}", flush=True)
+        start = time.monotonic()
+        try:
+            STAGES[name](session)
+            word = "passed"
+        except Exception as error:  # nox raises its own private exceptions
+            word = "FAILED"
+            failed.append(name)
+            print(f"{type(error).__name__}: {error}", flush=True)
+        results.append(f"{name} {word} in {time.monotonic() - start:.0f} s")
+        print(f"=== {results[-1]}", flush=True)
+    total = time.monotonic() - begin
+    print(f"\nmake test: {'FAILED' if failed else 'passed'} in {total:.0f} s: {'; '.join(results)}")
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """All linters; goes on after a failure, so that one run shows everything."""
+    binaries = _tools(session, "lint")
+    # Some want the collection in its place, with nothing else there.
+    root = environments.copy_checkout(Path("build/lint").absolute())
+    place = root.parents[2]
+    nodes = "ansible_collections/kubegpu/nodes"
+    commands: list[tuple[str, str | Path, list[str]]] = [
+        ("ruff format", ".", ["ruff", "format", "--check", "--quiet", "."]),
+        ("ruff check", ".", ["ruff", "check", "--output-format", "concise", "."]),
+        ("mypy --strict", place, ["mypy", "--strict", f"{nodes}/plugins/module_utils"]),
+        ("mypy", place, ["mypy", nodes]),
+        ("yamllint", ".", ["yamllint", "--strict", "."]),
+        ("ansible-lint", root, ["ansible-lint", "--offline", "-q"]),
+        ("antsibull-docs", root, ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."]),
+        ("antsibull-changelog", ".", ["antsibull-changelog", "lint"]),
+        ("licences", ".", ["reuse", "lint", "--lines"]),
+        ("rules", ".", ["python", "-m", "pytest", "-q", "tests/tools"]),
+    ]
+    variables = {
+        "ANSIBLE_COLLECTIONS_PATH": str(place),
+        "MYPYPATH": str(place),
+        "MYPY_CACHE_DIR": str(Path("build/cache/mypy").absolute()),
+    }
+    failed = []
+    for name, folder, (program, *arguments) in commands:
+        print(f"\n=== {name}", flush=True)
+        try:
+            with session.chdir(folder):
+                argv = [str(binaries / program), *arguments]
+                session.run(*argv, env=variables, external=True)
+        except CommandFailed:
+            failed.append(name)
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+    print("\nmake lint: passed")
+
+
+@nox.session(name="format")
+def format_session(session: nox.Session) -> None:
+    """Repair what a tool can repair."""
+    binaries = _tools(session, "lint")
+    session.run(str(binaries / "ruff"), "check", "--fix", ".", external=True)
+    session.run(str(binaries / "ruff"), "format", ".", external=True)
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """The collection as a tarball in build/."""
+    binaries = _tools(session)
+    copied = environments.copy_checkout(Path("build/tarball").absolute())
+    session.run(
+        str(binaries / "ansible-galaxy"), "collection", "build", str(copied),
+        "--output-path", "build", "--force", external=True,
+    )  # fmt: skip
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """The main job on a local fleet of node containers."""
+    _testbed(session, "demo", *session.posargs)
+
+
+@nox.session(name="demo-clean")
+def demo_clean(session: nox.Session) -> None:
+    """Remove the fleet of the demo and of the tests."""
+    _testbed(session, "clean", *session.posargs)

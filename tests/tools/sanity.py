@@ -1,0 +1,131 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run ``ansible-test sanity`` on a copy of the checkout, without ignore files and without Internet.
+
+ansible-test has habits that are worked around here, in a home folder of its own, so that nothing
+in the user's home is touched:
+
+- It downloads a get-pip script from a host outside the package index: a stand-in takes its place.
+- It strips the environment: the settings of pip have to be in a file.
+- It takes any ``pythonX.Y`` on PATH, though it be a pyenv shim that does not run.
+- It wants the collection in a folder ``ansible_collections/kubegpu/nodes``, and no link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.tools.environments import (
+    REPOSITORY,
+    cache,
+    copy_checkout,
+    environment,
+    interpreters,
+    site_packages,
+)
+
+NODE_PYTHON = "3.9"
+
+GET_PIP = '''\
+"""A stand-in of get-pip.py: makes pip from the Python's own copy, then the version asked for."""
+import subprocess
+import sys
+
+packages = [word for word in sys.argv[1:] if "==" in word]
+subprocess.run([sys.executable, "-m", "ensurepip"], check=True, stdout=subprocess.DEVNULL)
+subprocess.run(
+    [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", *packages],
+    check=True,
+)
+'''
+
+
+def home(binaries: Path) -> Path:
+    """Return the home folder for ansible-test, with stand-ins for all that it would download."""
+    path = cache() / "sanity"
+    requirements = site_packages(binaries) / "ansible_test/_internal/python_requirements.py"
+    versions = re.findall(r"pip=['\"]([0-9.]+)['\"]", requirements.read_text(encoding="utf-8"))
+    if not versions:
+        raise SystemExit(f"No version of pip found in {requirements}: has ansible-test changed?")
+    scripts = path / ".ansible" / "test" / "cache"
+    scripts.mkdir(parents=True, exist_ok=True)
+    for version in versions:
+        script = scripts / f"get_pip_{version.replace('.', '_')}.py"
+        script.write_text(GET_PIP, encoding="utf-8")
+    _write_pip_settings(binaries, path / ".config" / "pip" / "pip.conf")
+    return path
+
+
+def _write_pip_settings(binaries: Path, path: Path) -> None:
+    """Keep the effective settings of pip in a file (a mirror, certificates)."""
+    listed = subprocess.run(
+        [str(binaries / "python"), "-m", "pip", "config", "list"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    settings = {}
+    for line in listed.stdout.splitlines():
+        name, separator, value = line.partition("=")
+        if separator:
+            settings[name.rpartition(".")[2]] = value.strip("'\"")
+    lines = ["[global]", *(f"{name} = {value}" for name, value in settings.items())]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    path.chmod(0o600)
+
+
+def _pythons(folder: Path, controller: str) -> list[str]:
+    """Link the Pythons that run into ``folder``; return those to test with."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    wanted = [version for version in (NODE_PYTHON, controller) if version in interpreters()]
+    for version in wanted:
+        (folder / f"python{version}").symlink_to(interpreters()[version])
+    return wanted
+
+
+def run(requirements: str, controller: str, arguments: list[str]) -> int:
+    """Run all sanity tests with one ansible-core; return the exit status."""
+    binaries = environment(requirements, controller)
+    target = REPOSITORY / "build" / "sanity" / requirements
+    root = copy_checkout(target)
+    ignores = sorted((root / "tests" / "sanity").glob("ignore*"))
+    if ignores:
+        print("There are to be no ignore files:", *ignores, sep="\n  ")
+        return 1
+    links = target / "bin"
+    versions = _pythons(links, controller)
+    if NODE_PYTHON not in versions:
+        print(f"Python {NODE_PYTHON} is not here: modules are checked with {controller} only.")
+    # The tests ask git which files there are.
+    for command in (["init", "-q"], ["add", "-A"]):
+        subprocess.run(["git", *command], cwd=root, check=True)
+    variables = {
+        **os.environ,
+        "HOME": str(home(binaries)),
+        "PATH": f"{binaries}:{links}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    }
+    variables.pop("XDG_CONFIG_HOME", None)
+    argv = [str(binaries / "ansible-test"), "sanity", "--color", "no", *arguments]
+    print("+", "ansible-test sanity", *arguments, f"({_version(binaries)})", flush=True)
+    return subprocess.run(argv, cwd=root, env=variables, check=False).returncode
+
+
+def _version(binaries: Path) -> str:
+    answer = subprocess.run(
+        [str(binaries / "ansible"), "--version"], capture_output=True, text=True, check=True
+    )
+    python = subprocess.run(
+        [str(binaries / "python"), "--version"], capture_output=True, text=True, check=True
+    )
+    return f"{answer.stdout.splitlines()[0]}, {python.stdout.strip()}"
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.argv[1], sys.argv[2], sys.argv[3:]))
