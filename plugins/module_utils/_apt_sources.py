@@ -84,7 +84,7 @@ def _lines(file_name: str, lines: list[str]) -> Iterator[AptEntry]:
 
 def _one_line(line: str) -> tuple[str, dict[str, str], str, str, tuple[str, ...]] | None:
     words = _without_comment(line).split(None, 1)
-    if len(words) < 2 or words[0] not in _TYPES:  # noqa: PLR2004 (the type and the rest)
+    if len(words) < 2 or words[0] not in _TYPES:
         return None
     kind, rest = words
     options: dict[str, str] = {}
@@ -94,7 +94,7 @@ def _one_line(line: str) -> tuple[str, dict[str, str], str, str, tuple[str, ...]
             return None
         options = _options(inner)
     where = rest.split()
-    if len(where) < 2 or not _URI.match(where[0]):  # noqa: PLR2004 (the URI and the suite)
+    if len(where) < 2 or not _URI.match(where[0]):
         return None
     return kind, options, where[0], where[1], tuple(where[2:])
 

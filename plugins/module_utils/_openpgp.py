@@ -124,12 +124,12 @@ def _packet(data: bytes, position: int) -> tuple[int, int, int]:
     if first & 0x40:
         tag = first & 0x3F
         octet = _number(data, position, 1)
-        if octet < 192:  # noqa: PLR2004 (RFC 9580, 4.2.1)
+        if octet < 192:
             size, position = octet, position + 1
-        elif octet < 224:  # noqa: PLR2004
+        elif octet < 224:
             size = _number(data, position, 2) - (192 << 8) + 192
             position += 2
-        elif octet == 255:  # noqa: PLR2004
+        elif octet == 255:
             size, position = _number(data, position + 1, 4), position + 5
         else:
             raise _refused("The key file is damaged: a packet of partial length.", f"tag {tag}")

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fact ``gpu_node``: everything that later steps decide on, read in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._node_facts_driver import SERVICES, read_cuda, read_driver
+from ._node_facts_problems import find_problems
+from ._node_facts_system import (
+    read_functions,
+    read_kernels,
+    read_nouveau,
+    read_os,
+    read_python,
+    read_secure_boot,
+    read_units,
+)
+from ._node_facts_toolkit import read_repositories, read_toolkit
+from ._nvml import from_nvml, from_smi
+from ._packages import (
+    RPM_FORMAT,
+    RPM_PATTERNS,
+    Package,
+    read_dpkg_status,
+    read_rpm_query,
+    read_versionlock,
+)
+from ._pci import count_nvswitches, find_gpus
+from ._runtime_facts import UNITS, RuntimePaths, read_runtimes
+
+if TYPE_CHECKING:
+    from ._node_reader import NodeReader
+
+_DPKG_STATUS = "/var/lib/dpkg/status"
+_RPM_DATABASES = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
+_VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
+
+
+def gather(reader: NodeReader, paths: RuntimePaths) -> dict[str, Any]:
+    """Return the fact. Nothing that is absent, or that may not be read, is an error."""
+    functions = read_functions(reader)
+    gpus = find_gpus(functions)
+    system = read_os(reader)
+    packages = read_packages(reader, system["family"])
+    units = read_units(reader, (*UNITS, *SERVICES))
+    nvml, complaint = read_nvml(reader, gpus)
+    runtimes, runtime_problems = read_runtimes(reader, units, paths)
+    node: dict[str, Any] = {
+        "os": system,
+        "python": read_python(reader),
+        "gpus": gpus,
+        "nvswitches": count_nvswitches(functions),
+        "driver": read_driver(reader, packages, units, system["kernel"]),
+        "secure_boot": read_secure_boot(reader),
+        "nouveau": read_nouveau(reader),
+        "kernels": read_kernels(reader, system["kernel"]),
+        "cuda": read_cuda(reader, nvml["cuda_version"] if nvml else None),
+        "container_toolkit": read_toolkit(reader, packages),
+        "repositories": read_repositories(reader),
+        "runtimes": runtimes,
+        "nvml": nvml,
+    }
+    node["problems"] = [*find_problems(node, complaint), *runtime_problems]
+    return node
+
+
+def read_packages(reader: NodeReader, family: str | None) -> tuple[Package, ...]:
+    """Return the installed packages that matter, from the package manager of the family."""
+    if family == "debian" or reader.first(_RPM_DATABASES) is None:
+        text = reader.read_text(_DPKG_STATUS)
+        return () if text is None else read_dpkg_status(text)
+    answer = reader.run(["rpm", "-qa", "--queryformat", RPM_FORMAT, *RPM_PATTERNS])
+    if answer is None or not answer.ok:
+        return ()
+    return read_rpm_query(answer.stdout, read_versionlock(reader.read_text(_VERSIONLOCK) or ""))
+
+
+def read_nvml(
+    reader: NodeReader, gpus: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any] | None, str]:
+    """Return the fact ``nvml`` and, where the driver does not answer, what it says."""
+    if not any(gpu["vendor"] == "nvidia" for gpu in gpus):
+        return None, ""
+    library = reader.import_library("pynvml")
+    if library is not None:
+        try:
+            return from_nvml(library), ""
+        except Exception as error:
+            return None, str(error)
+    answer = reader.run(["nvidia-smi", "-q", "-x"], timeout=60)
+    if answer is None or answer.rc == 127:
+        return None, ""
+    try:
+        return (from_smi(answer.stdout), "") if answer.ok else (None, _words(answer))
+    except ValueError as error:
+        return None, str(error)
+
+
+def _words(answer: Any) -> str:
+    # nvidia-smi complains on its standard output.
+    return str(answer.stdout.strip() or answer.stderr.strip())

@@ -1,0 +1,244 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The NVIDIA driver of a node, as far as files tell: loaded, installed, built, from where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from . import _packages
+from ._packages import Package
+
+if TYPE_CHECKING:
+    from ._node_reader import NodeReader
+
+SERVICES = (
+    "nvidia-persistenced",
+    "nvidia-fabricmanager",
+    "nvidia-imex",
+    "nvidia-gridd",
+    "nvidia-cdi-refresh",
+)
+# Folders of libraries; Debian keeps the driver's apart and links to them.
+_LIBRARIES = (
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+)
+_LIBRARY_NAMES = ("libnvidia-ml.so", "libcuda.so")
+_VERSION = r"\d{3,}\.\d+(?:\.\d+)?"
+_LOADED = re.compile(rf"^NVRM version:.*?\b({_VERSION})\b", re.M)
+_MODULE = re.compile(r"^(\S*/nvidia(?:-current(?:-open)?)?\.ko(?:\.\w+)?):", re.M)
+_PACKAGE_VERSION = re.compile(rf"(?:^|:)({_VERSION})")
+_MAKE_LOG = re.compile(r"for kernel (\S+)")
+_UNINSTALLERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
+
+
+def read_driver(
+    reader: NodeReader,
+    packages: Sequence[Package],
+    units: Mapping[str, str | None] | None,
+    kernel: str | None,
+) -> dict[str, Any]:
+    """Return the fact ``driver``."""
+    text = reader.read_text("/proc/driver/nvidia/version")
+    loaded = loaded_version(text) or reader.read_line("/sys/module/nvidia/version")
+    ours = [package for package in packages if _packages.is_driver(package.name)]
+    dkms = read_dkms(reader)
+    userland = _userland(reader)
+    installed = _installed(reader, kernel, dkms, ours, userland)
+    source = _packages.driver_source(ours)
+    if source is None and installed and reader.first(_UNINSTALLERS):
+        source = "runfile"
+    names = _packages.versions(ours)
+    return {
+        "loaded": loaded,
+        "installed": installed,
+        "userland": userland,
+        "kernel_module": loaded_flavour(text)
+        or _packages.flavour(names)
+        or _dkms_flavour(reader, dkms),
+        "source": source,
+        "packages": names,
+        "dkms": dkms,
+        "held": _packages.held(ours),
+        "pending_reboot": bool(loaded and installed and loaded != installed),
+        "services": {name: None if units is None else units.get(name) for name in SERVICES},
+    }
+
+
+def loaded_version(text: str | None) -> str | None:
+    """Return the version in ``/proc/driver/nvidia/version``."""
+    match = _LOADED.search(text or "")
+    return match.group(1) if match else None
+
+
+def loaded_flavour(text: str | None) -> str | None:
+    """Return which kernel modules ``/proc/driver/nvidia/version`` names."""
+    if not text or "NVRM version:" not in text:
+        return None
+    return "open" if "Open Kernel Module" in text else "proprietary"
+
+
+def _userland(reader: NodeReader) -> str | None:
+    for folder in _LIBRARIES:
+        for name in _LIBRARY_NAMES:
+            # What a program would load: the link's own target, which has the version in its name.
+            target = reader.real_path(f"{folder}/{name}.1")
+            match = re.search(rf"\.so\.({_VERSION})$", target or "")
+            if match:
+                return match.group(1)
+    return None
+
+
+def _installed(
+    reader: NodeReader,
+    kernel: str | None,
+    dkms: Sequence[Mapping[str, Any]],
+    packages: Sequence[Package],
+    userland: str | None,
+) -> str | None:
+    """Return the version that the next load of the module would give, as well as files tell."""
+    built = [entry for entry in dkms if entry["state"] == "installed"]
+    here = [entry["version"] for entry in built if entry["kernel"] == kernel]
+    if here:
+        return str(here[-1])
+    module = module_file(reader.read_text(f"/lib/modules/{kernel}/modules.dep") if kernel else None)
+    if module:
+        version = module_version(reader, f"/lib/modules/{kernel}/{module}")
+        if version:
+            return version
+    for package in packages:
+        match = _PACKAGE_VERSION.search(package.version)
+        if match and not package.name.startswith(("cuda-drivers", "nvidia-driver-pinning")):
+            return match.group(1)
+    if built:
+        return str(built[-1]["version"])
+    return userland
+
+
+def module_file(dependencies: str | None) -> str | None:
+    """Return the path of the driver's module in ``modules.dep``."""
+    match = _MODULE.search(dependencies or "")
+    return match.group(1) if match else None
+
+
+def module_version(reader: NodeReader, path: str) -> str | None:
+    """Return the version in a module's ``.modinfo``; None for a compressed one."""
+    if not path.endswith(".ko"):
+        return None
+    header = reader.read_bytes(path, 64) or b""
+    if header[:5] != b"\x7fELF\x02" or len(header) < 64:
+        return None
+    order = "little" if header[5] == 1 else "big"
+
+    def number(data: bytes, at: int, size: int) -> int:
+        return int.from_bytes(data[at : at + size], "little" if order == "little" else "big")
+
+    # The sections' table: where it is, the size of an entry, how many, and which holds the names.
+    place, size, count = number(header, 40, 8), number(header, 58, 2), number(header, 60, 2)
+    table = reader.read_bytes(path, size * count, place) or b""
+    sections = [
+        (number(table, at, 4), number(table, at + 24, 8), number(table, at + 32, 8))
+        for at in range(0, len(table), size or 64)
+    ]
+    index = number(header, 62, 2)
+    if index >= len(sections):
+        return None
+    names = reader.read_bytes(path, sections[index][2], sections[index][1]) or b""
+    for name, offset, length in sections:
+        if names[name:].split(b"\0", 1)[0] == b".modinfo":
+            info = reader.read_bytes(path, length, offset) or b""
+            match = re.search(rb"(?:^|\0)version=([^\0]+)", info)
+            return match.group(1).decode("ascii", "replace") if match else None
+    return None
+
+
+def read_dkms(reader: NodeReader) -> list[dict[str, Any]]:
+    """Return what DKMS has of the driver, from its tree: added, built, installed or failed."""
+    found: list[dict[str, Any]] = []
+    for module in reader.list_dir("/var/lib/dkms"):
+        if not module.startswith("nvidia"):
+            continue
+        base = f"/var/lib/dkms/{module}"
+        names = reader.list_dir(base)
+        # kernel-<kernel>-<architecture> points to what is installed for that kernel.
+        installed = {
+            reader.real_path(f"{base}/{name}") for name in names if name.startswith("kernel-")
+        }
+        for version in names:
+            if not re.fullmatch(_VERSION, version):
+                continue
+            found.extend(_dkms_version(reader, f"{base}/{version}", version, installed))
+    return found
+
+
+def _dkms_version(
+    reader: NodeReader, folder: str, version: str, installed: set[str | None]
+) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for kernel in reader.list_dir(folder):
+        if kernel in ("source", "build"):
+            continue
+        for architecture in reader.list_dir(f"{folder}/{kernel}"):
+            place = f"{folder}/{kernel}/{architecture}"
+            if reader.is_dir(f"{place}/module"):
+                state = "installed" if reader.real_path(place) in installed else "built"
+                found.append({"kernel": kernel, "version": version, "state": state})
+    # A build that ends well takes its folder away.
+    log = reader.read_text(f"{folder}/build/make.log")
+    if log is not None:
+        match = _MAKE_LOG.search(log)
+        failed = match.group(1) if match else None
+        if failed not in [entry["kernel"] for entry in found]:
+            found.append({"kernel": failed, "version": version, "state": "failed"})
+    if not found and reader.is_dir(f"{folder}/source"):
+        found.append({"kernel": None, "version": version, "state": "added"})
+    return found
+
+
+def _dkms_flavour(reader: NodeReader, dkms: Sequence[Mapping[str, Any]]) -> str | None:
+    if not dkms:
+        return None
+    names = [name for name in reader.list_dir("/var/lib/dkms") if name.startswith("nvidia")]
+    if any("open" in name for name in names):
+        return "open"
+    # The runfile registers both under one name; their sources tell.
+    source = f"/usr/src/nvidia-{dkms[-1]['version']}"
+    if not reader.exists(f"{source}/dkms.conf"):
+        return None
+    return "proprietary" if reader.exists(f"{source}/nvidia/nv-kernel.o_binary") else "open"
+
+
+def read_cuda(reader: NodeReader, supports: str | None) -> dict[str, Any]:
+    """Return the fact ``cuda``: toolkits below ``/usr/local``, and what the driver can run."""
+    default = reader.real_path("/usr/local/cuda")
+    toolkits = []
+    for name in reader.list_dir("/usr/local"):
+        path = f"/usr/local/{name}"
+        if not name.startswith("cuda-") or reader.is_link(path) or not reader.is_dir(path):
+            continue
+        toolkits.append(
+            {
+                "version": cuda_version(
+                    reader.read_text(f"{path}/version.json"),
+                    reader.read_text(f"{path}/version.txt"),
+                )
+                or name[len("cuda-") :],
+                "path": path,
+                "default": path == default,
+            }
+        )
+    return {"toolkits": toolkits, "driver_supports": supports}
+
+
+def cuda_version(version_json: str | None, version_txt: str | None) -> str | None:
+    """Return the toolkit's version; before 11.1 it was in a text file."""
+    match = re.search(r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"', version_json or "")
+    match = match or re.search(r"CUDA Version ([\d.]+)", version_txt or "")
+    return match.group(1) if match else None

@@ -1,0 +1,228 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a node is: operating system, Python, kernels, Secure Boot, PCI functions, units."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ._pci import PciFunction, hex_id
+from ._pci_data import VENDORS
+
+if TYPE_CHECKING:
+    from ._node_reader import NodeReader
+
+_PCI = "/sys/bus/pci/devices"
+_CONFIG_SPACE = 256
+_EFI = "/sys/firmware/efi"
+_OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
+_MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+
+_FAMILIES = {
+    "debian": ("debian", "ubuntu", "linuxmint", "raspbian", "devuan"),
+    "rhel": (
+        *("rhel", "fedora", "centos", "rocky", "almalinux", "ol", "amzn", "azurelinux", "mariner"),
+        *("openeuler", "anolis", "alinux", "opencloudos", "kylin", "ctyunos", "uos"),
+    ),
+    "suse": ("suse", "sles", "sled", "opensuse", "opensuse-leap", "opensuse-tumbleweed"),
+}
+# The tools of each family, the one to use first.
+_MANAGERS = {
+    "debian": (("apt", "/usr/bin/apt-get"),),
+    "rhel": (("dnf5", "/usr/bin/dnf5"), ("dnf", "/usr/bin/dnf"), ("yum", "/usr/bin/yum")),
+    "suse": (("zypper", "/usr/bin/zypper"),),
+}
+_ANY_MANAGER = (
+    *_MANAGERS["debian"],
+    *_MANAGERS["rhel"],
+    *_MANAGERS["suse"],
+    ("apk", "/sbin/apk"),
+    ("pacman", "/usr/bin/pacman"),
+)
+
+
+def read_functions(reader: NodeReader) -> list[PciFunction]:
+    """Return the PCI functions of the vendors that make GPUs."""
+    functions = []
+    for address in reader.list_dir(_PCI):
+        folder = f"{_PCI}/{address}"
+        vendor = hex_id(reader.read_line(f"{folder}/vendor"))
+        if vendor not in VENDORS:
+            continue
+        device = hex_id(reader.read_line(f"{folder}/device"))
+        pci_class = hex_id(reader.read_line(f"{folder}/class"))
+        if vendor is None or device is None or pci_class is None:
+            continue
+        # Of the rest, hundreds of bridges and network functions, nothing more is needed.
+        shown = pci_class[:2] in ("03", "12")
+        functions.append(
+            PciFunction(
+                address=address,
+                vendor_id=vendor,
+                device_id=device,
+                pci_class=pci_class,
+                subsystem_vendor_id=(
+                    hex_id(reader.read_line(f"{folder}/subsystem_vendor")) if shown else None
+                ),
+                subsystem_device_id=(
+                    hex_id(reader.read_line(f"{folder}/subsystem_device")) if shown else None
+                ),
+                driver=reader.link_name(f"{folder}/driver") if shown else None,
+                virtual_function=shown and reader.link_name(f"{folder}/physfn") is not None,
+                config=reader.read_bytes(f"{folder}/config", _CONFIG_SPACE) if shown else None,
+            )
+        )
+    return functions
+
+
+def read_os(reader: NodeReader) -> dict[str, Any]:
+    release = _os_release(reader)
+    identity = release.get("ID", "").lower() or None
+    family = os_family(identity, release.get("ID_LIKE", ""))
+    hostname = reader.kernel_value("hostname") or reader.read_line("/etc/hostname")
+    manager = next(
+        (name for name, path in _MANAGERS.get(family or "", ()) if reader.exists(path)), None
+    ) or next((name for name, path in _ANY_MANAGER if reader.exists(path)), None)
+    return {
+        "family": family,
+        "id": identity,
+        "version": release.get("VERSION_ID") or None,
+        "arch": reader.kernel_value("arch"),
+        "kernel": reader.kernel_value("osrelease"),
+        "package_manager": manager,
+        "hostname": hostname.partition(".")[0] if hostname else None,
+        "fqdn": find_fqdn(hostname, reader.read_text("/etc/hosts") or ""),
+        "machine_id": reader.read_line("/etc/machine-id")
+        or reader.read_line("/var/lib/dbus/machine-id"),
+    }
+
+
+def _os_release(reader: NodeReader) -> dict[str, str]:
+    path = reader.first(_OS_RELEASE)
+    text = reader.read_text(path) if path else None
+    found = {}
+    for line in (text or "").splitlines():
+        name, equals, value = line.strip().partition("=")
+        if equals and not name.startswith("#"):
+            found[name] = value.strip("\"'")
+    return found
+
+
+def os_family(identity: str | None, like: str) -> str | None:
+    """Return debian, rhel or suse, by the distribution's id or those that it is like."""
+    for word in (identity or "", *like.lower().split()):
+        for family, names in _FAMILIES.items():
+            if word in names:
+                return family
+    return None
+
+
+def find_fqdn(hostname: str | None, hosts: str) -> str | None:
+    """Return the full name of the host from its own name or ``/etc/hosts``; no DNS is asked."""
+    if not hostname:
+        return None
+    if "." in hostname:
+        return hostname
+    for line in hosts.splitlines():
+        names = line.partition("#")[0].split()[1:]
+        if hostname in names:
+            full = next((name for name in names if name.startswith(f"{hostname}.")), None)
+            if full:
+                return full
+    return None
+
+
+def read_python(reader: NodeReader) -> dict[str, Any]:
+    if not reader.live:
+        return {"version": None, "tomlkit": None, "pynvml": None}
+    return {
+        "version": ".".join(str(part) for part in sys.version_info[:3]),
+        "tomlkit": reader.python_package("tomlkit", "tomlkit"),
+        "pynvml": reader.python_package("pynvml", "nvidia-ml-py"),
+    }
+
+
+def read_secure_boot(reader: NodeReader) -> bool | None:
+    """Return whether Secure Boot is on; a machine without EFI has none."""
+    for name in reader.list_dir(f"{_EFI}/efivars"):
+        if name.startswith("SecureBoot-"):
+            content = reader.read_bytes(f"{_EFI}/efivars/{name}")
+            # Four bytes of attributes, then the value.
+            return None if not content else content[-1] == 1
+    # In a container /sys/firmware is hidden: that tells nothing.
+    if reader.exists(_EFI) or not reader.list_dir("/sys/firmware"):
+        return None
+    return False
+
+
+def read_nouveau(reader: NodeReader) -> dict[str, Any]:
+    texts: dict[str, str] = {}
+    for folder in _MODPROBE:
+        for name in reader.list_dir(folder):
+            # A file hides those of the same name in the folders after it.
+            if name.endswith(".conf") and name not in texts:
+                texts[name] = reader.read_text(f"{folder}/{name}") or ""
+    command_line = reader.read_line("/proc/cmdline") or ""
+    return {
+        "loaded": reader.exists("/sys/module/nouveau"),
+        "blocked": is_blocked("nouveau", "\n".join(texts.values()), command_line),
+    }
+
+
+def is_blocked(module: str, modprobe: str, command_line: str) -> bool:
+    """Return whether modprobe's settings or the kernel's command line keep a module away."""
+    name = re.escape(module)
+    settings = (
+        rf"^\s*(?:blacklist\s+{name}|install\s+{name}\s+\S*/(?:false|true)\b|alias\s+{name}\s+off)"
+    )
+    words = (
+        r"\b(?:modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)="
+        rf"(?:\S*,)?{name}(?:,|\s|$)"
+    )
+    return bool(re.search(settings, modprobe, re.M) or re.search(words, command_line))
+
+
+def read_kernels(reader: NodeReader, running: str | None) -> list[dict[str, Any]]:
+    """Return the kernels that have modules, and the one that runs."""
+    found = {name for name in reader.list_dir("/lib/modules") if name[:1].isdigit()}
+    if running:
+        found.add(running)
+    return [
+        {
+            "version": name,
+            "running": name == running,
+            # The link is there without headers too, but points to nothing then.
+            "headers": reader.is_dir(f"/lib/modules/{name}/build"),
+        }
+        for name in sorted(found)
+    ]
+
+
+def read_units(reader: NodeReader, names: tuple[str, ...]) -> dict[str, str | None] | None:
+    """Return the state of systemd's units, None for one that is not there; None without systemd."""
+    if not reader.exists("/run/systemd/system"):
+        return None
+    answer = reader.run(
+        [
+            "systemctl",
+            "show",
+            "--property=Id,LoadState,ActiveState",
+            *(f"{x}.service" for x in names),
+        ]
+    )
+    return read_unit_states(answer.stdout, names) if answer and answer.ok else None
+
+
+def read_unit_states(text: str, names: tuple[str, ...]) -> dict[str, str | None]:
+    """Return the states from what ``systemctl show`` printed: a paragraph for each unit."""
+    states: dict[str, str | None] = dict.fromkeys(names)
+    # systemd answers in the order of the question; a name may be an alias of another unit.
+    for name, paragraph in zip(names, text.strip().split("\n\n")):
+        fields = dict(line.split("=", 1) for line in paragraph.splitlines() if "=" in line)
+        if fields.get("LoadState", "not-found") != "not-found":
+            states[name] = fields.get("ActiveState")
+    return states

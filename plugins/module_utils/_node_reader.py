@@ -1,0 +1,184 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read a node, or a tree that looks like one, without ever failing: None is 'not there for me'.
+
+The only file of the facts that touches the world. Everything is read below ``root``; links are
+followed inside it. With another root than ``/`` nothing is run, asked or imported.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from ._command import Result, Runner
+
+_MAX_LINKS = 40
+_MAX_BYTES = 32 * 1024 * 1024
+
+
+class NodeReader:
+    """Reads files below ``root``, and where that is ``/``, runs commands through ``run``."""
+
+    def __init__(self, root: str = "/", run: Runner | None = None) -> None:
+        self.root = os.path.realpath(root)
+        self.live = self.root == "/"
+        self._run = run if self.live else None
+
+    def read_bytes(self, path: str, limit: int = _MAX_BYTES, offset: int = 0) -> bytes | None:
+        """Return at most ``limit`` bytes of the file from ``offset``, or None."""
+        try:
+            with open(self._place(path), "rb") as handle:
+                if offset:
+                    handle.seek(offset)
+                return handle.read(limit)
+        except (OSError, ValueError):
+            return None
+
+    def read_text(self, path: str) -> str | None:
+        """Return the file as text, or None; bytes that are no UTF-8 are replaced."""
+        content = self.read_bytes(path)
+        return None if content is None else content.decode("utf-8", "replace")
+
+    def read_line(self, path: str) -> str | None:
+        """Return the first line without white space around it; None where it is empty."""
+        text = self.read_text(path)
+        lines = text.split("\n", 1) if text else [""]
+        return lines[0].strip() or None
+
+    def list_dir(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self._place(path)))
+        except OSError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(self._place(path))
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(self._place(path))
+
+    def is_link(self, path: str) -> bool:
+        folder, name = os.path.split(path)
+        return os.path.islink(os.path.join(self._place(folder), name))
+
+    def link_name(self, path: str) -> str | None:
+        """Return the last part of where the link points to, or None if it is no link."""
+        folder, name = os.path.split(path)
+        try:
+            return os.path.basename(os.readlink(os.path.join(self._place(folder), name))) or None
+        except OSError:
+            return None
+
+    def real_path(self, path: str) -> str | None:
+        """Return the path with links resolved, as seen from the root; None if nothing is there."""
+        if self.live:
+            return os.path.realpath(path) if os.path.exists(path) else None
+        place = self._place(path)
+        return "/" + os.path.relpath(place, self.root) if os.path.exists(place) else None
+
+    def first(self, paths: Sequence[str]) -> str | None:
+        """Return the first of the paths that exists."""
+        return next((path for path in paths if self.exists(path)), None)
+
+    def run(self, argv: Sequence[str], timeout: int = 30) -> Result | None:
+        """Return the command's result, or None where nothing may be run."""
+        return None if self._run is None else self._run(list(argv), timeout=timeout)
+
+    def kernel_value(self, name: str) -> str | None:
+        """Return ``arch``, ``osrelease`` or ``hostname`` of the kernel."""
+        value = self.read_line(f"/proc/sys/kernel/{name}")
+        if value is None and self.live:
+            names = os.uname()
+            return {"arch": names.machine, "osrelease": names.release}.get(name, names.nodename)
+        return value
+
+    def ask_http(self, socket_path: str, resource: str, timeout: float = 5.0) -> bytes | None:
+        """Return the body of a GET over the Unix socket, or None.
+
+        HTTP 1.0: the answer ends with the connection and comes in one piece, so that nothing
+        heavier than a socket has to be imported.
+        """
+        if not self.live:
+            return None
+        request = f"GET {resource} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode()
+        answer = b""
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.settimeout(timeout)
+                connection.connect(socket_path)
+                connection.sendall(request)
+                while len(answer) < _MAX_BYTES:
+                    part = connection.recv(65536)
+                    if not part:
+                        break
+                    answer += part
+        except OSError:
+            return None
+        head, _separator, body = answer.partition(b"\r\n\r\n")
+        words = head.split(None, 2)
+        return body if words[1:2] == [b"200"] else None
+
+    def python_package(self, module: str, distribution: str) -> str | None:
+        """Return the version of a Python library without importing it; '' if it does not say."""
+        if not self.live:
+            return None
+        try:
+            spec = importlib.util.find_spec(module)
+        except (ImportError, ValueError):
+            return None
+        if spec is None or not spec.origin:
+            return None
+        folder = os.path.dirname(spec.origin)
+        if os.path.basename(spec.origin) == "__init__.py":
+            folder = os.path.dirname(folder)
+        prefix = distribution.replace("-", "_").lower() + "-"
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            return ""
+        for name in names:
+            plain = name.lower().replace("-", "_", prefix.count("_"))
+            if plain.startswith(prefix) and plain.endswith((".dist-info", ".egg-info")):
+                return name[len(prefix) :].rsplit(".", 1)[0].split("-")[0]
+        return ""
+
+    def import_library(self, module: str) -> Any | None:
+        """Return the imported library, or None where it is not there or does not load."""
+        if not self.live:
+            return None
+        try:
+            return importlib.import_module(module)
+        except Exception:
+            # A broken library of the node must not break the facts.
+            return None
+
+    def _place(self, path: str) -> str:
+        """Return where ``path`` of the node is on this machine."""
+        if self.live:
+            return path
+        # Links are resolved as if the root were /, so that nothing outside is ever read.
+        pending = [part for part in path.split("/") if part not in ("", ".")]
+        place = self.root
+        links = 0
+        while pending:
+            part = pending.pop(0)
+            if part == "..":
+                place = place if place == self.root else os.path.dirname(place)
+                continue
+            candidate = os.path.join(place, part)
+            if links < _MAX_LINKS and os.path.islink(candidate):
+                links += 1
+                target = os.readlink(candidate)
+                if target.startswith("/"):
+                    place = self.root
+                pending = [word for word in target.split("/") if word not in ("", ".")] + pending
+                continue
+            place = candidate
+        return place

@@ -1,0 +1,175 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the driver says of its devices: NVML through pynvml, or ``nvidia-smi -q -x``, as one.
+
+Memory is in MiB. What one of the two does not tell is None.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+_MIB = 1024 * 1024
+_NOT = frozenset({"", "N/A", "[N/A]", "None", "Not Supported", "Unknown Error", "Requested"})
+_MAX_MIG = 16
+
+
+def from_nvml(nvml: Any) -> dict[str, Any]:
+    """Return the fact ``nvml`` from the library ``pynvml``.
+
+    :raises Exception: the library's own, where NVML does not start.
+    """
+    nvml.nvmlInit()
+    try:
+        version = _ask(nvml, "nvmlSystemGetCudaDriverVersion_v2")
+        handles = [
+            nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())
+        ]
+        return {
+            "driver_version": _string(_ask(nvml, "nvmlSystemGetDriverVersion")),
+            "cuda_version": None
+            if version is None
+            else f"{version // 1000}.{version % 1000 // 10}",
+            "devices": [_nvml_device(nvml, handle) for handle in handles],
+        }
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _nvml_device(nvml: Any, handle: Any) -> dict[str, Any]:
+    pci = _ask(nvml, "nvmlDeviceGetPciInfo", handle)
+    memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
+    mig = _ask(nvml, "nvmlDeviceGetMigMode", handle) or (None, None)
+    compute = _ask(nvml, "nvmlDeviceGetComputeMode", handle)
+    ecc = _ask(nvml, "nvmlDeviceGetEccMode", handle) or (None, None)
+    return {
+        "address": None if pci is None else _address(_string(pci.busId)),
+        "uuid": _string(_ask(nvml, "nvmlDeviceGetUUID", handle)),
+        "name": _string(_ask(nvml, "nvmlDeviceGetName", handle)),
+        "serial": _string(_ask(nvml, "nvmlDeviceGetSerial", handle)),
+        "minor_number": _ask(nvml, "nvmlDeviceGetMinorNumber", handle),
+        "memory_total": None if memory is None else memory.total // _MIB,
+        "persistence_mode": _mode(_ask(nvml, "nvmlDeviceGetPersistenceMode", handle)),
+        "compute_mode": {0: "default", 2: "prohibited", 3: "exclusive_process"}.get(compute),
+        "ecc_mode": _mode(ecc[0]),
+        "mig_mode": _mode(mig[0]),
+        "mig_mode_pending": _mode(mig[1]),
+        "mig_devices": _nvml_mig(nvml, handle) if mig[0] else [],
+    }
+
+
+def _nvml_mig(nvml: Any, handle: Any) -> list[dict[str, Any]]:
+    found = []
+    count = _ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0
+    for index in range(min(count, _MAX_MIG)):
+        device = _ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, index)
+        if device is None:
+            continue
+        memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", device)
+        found.append(
+            {
+                "index": index,
+                "uuid": _string(_ask(nvml, "nvmlDeviceGetUUID", device)),
+                "name": _string(_ask(nvml, "nvmlDeviceGetName", device)),
+                "gpu_instance_id": _ask(nvml, "nvmlDeviceGetGpuInstanceId", device),
+                "compute_instance_id": _ask(nvml, "nvmlDeviceGetComputeInstanceId", device),
+                "memory_total": None if memory is None else memory.total // _MIB,
+            }
+        )
+    return found
+
+
+def _ask(nvml: Any, function: str, *arguments: Any) -> Any:
+    """Return what NVML answers; None for what this device or this library cannot say."""
+    try:
+        answer = getattr(nvml, function)(*arguments)
+    except (nvml.NVMLError, AttributeError):
+        return None
+    return answer
+
+
+def _string(value: Any) -> str | None:
+    # Older releases of pynvml give bytes.
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return None if value is None or value in _NOT else str(value)
+
+
+def _mode(value: Any) -> str | None:
+    return None if value is None else ("enabled" if value else "disabled")
+
+
+def _address(bus_id: str | None) -> str | None:
+    """Return NVML's ``00000000:3B:00.0`` as sysfs writes it: ``0000:3b:00.0``."""
+    if not bus_id:
+        return None
+    domain, colon, rest = bus_id.lower().partition(":")
+    return f"{domain[-4:].zfill(4)}{colon}{rest}"
+
+
+def from_smi(text: str) -> dict[str, Any]:
+    """Return the fact ``nvml`` from what ``nvidia-smi -q -x`` printed.
+
+    :raises ValueError: where it is not that.
+    """
+    # Slow to import, and seldom needed.
+    parser = importlib.import_module("xml.etree.ElementTree")
+    # The document names a DTD that need not be there; nothing of it is wanted.
+    try:
+        log = parser.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", text))
+    except parser.ParseError as error:
+        raise ValueError(f"nvidia-smi printed no XML: {error}") from error
+    if log.tag != "nvidia_smi_log":
+        raise ValueError(f"nvidia-smi printed <{log.tag}>, not <nvidia_smi_log>")
+    return {
+        "driver_version": _field(log, "driver_version"),
+        "cuda_version": _field(log, "cuda_version"),
+        "devices": [_smi_device(gpu) for gpu in log.findall("gpu")],
+    }
+
+
+def _smi_device(gpu: Any) -> dict[str, Any]:
+    compute = _field(gpu, "compute_mode")
+    mig_mode = _field(gpu, "mig_mode/current_mig")
+    return {
+        "address": _address(gpu.get("id") or _field(gpu, "pci/pci_bus_id")),
+        "uuid": _field(gpu, "uuid"),
+        "name": _field(gpu, "product_name"),
+        "serial": _field(gpu, "serial"),
+        "minor_number": _integer(_field(gpu, "minor_number")),
+        "memory_total": _integer(_field(gpu, "fb_memory_usage/total")),
+        "persistence_mode": _lower(_field(gpu, "persistence_mode")),
+        "compute_mode": None if compute is None else compute.lower().replace(" ", "_"),
+        "ecc_mode": _lower(_field(gpu, "ecc_mode/current_ecc")),
+        "mig_mode": _lower(mig_mode),
+        "mig_mode_pending": _lower(_field(gpu, "mig_mode/pending_mig")),
+        "mig_devices": [_smi_mig(device) for device in gpu.findall("mig_devices/mig_device")],
+    }
+
+
+def _smi_mig(device: Any) -> dict[str, Any]:
+    return {
+        "index": _integer(_field(device, "index")),
+        "uuid": _field(device, "uuid"),
+        "name": None,
+        "gpu_instance_id": _integer(_field(device, "gpu_instance_id")),
+        "compute_instance_id": _integer(_field(device, "compute_instance_id")),
+        "memory_total": _integer(_field(device, "fb_memory_usage/total")),
+    }
+
+
+def _field(node: Any, path: str) -> str | None:
+    return _string((node.findtext(path) or "").strip())
+
+
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.lower()
+
+
+def _integer(text: str | None) -> int | None:
+    match = re.match(r"\d+", text or "")
+    return int(match.group()) if match else None

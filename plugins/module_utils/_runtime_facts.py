@@ -1,0 +1,355 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The container runtimes of a node: what is installed, and what is configured in effect."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._toml_reader import read_toml
+
+if TYPE_CHECKING:
+    from ._node_reader import NodeReader
+
+CONTAINERD_CONFIG = "/etc/containerd/config.toml"
+DOCKER_CONFIG = "/etc/docker/daemon.json"
+CRIO_CONFIG = "/etc/crio/crio.conf"
+
+_BINARY_FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/bin")
+# Tables of the CRI plugin, of config version 3 and later, 2, and 1.
+_CRI_TABLES = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
+_CRI_PLUGINS = frozenset({*_CRI_TABLES, "io.containerd.cri.v1.images"})
+_VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-(?:rc|beta|alpha)[.\d]+)?)")
+_DOCKER_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock")
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """A distribution of containerd: where it keeps its things."""
+
+    name: str
+    # One of these says that the node has it.
+    markers: tuple[str, ...]
+    binaries: tuple[str, ...]
+    config_path: str
+    units: tuple[str, ...]
+
+
+_RANCHER = "/var/lib/rancher/{0}/agent/etc/containerd/config.toml"
+# The order is the precedence: these bring a containerd of their own, beside which a plain one
+# serves Docker at most.
+FLAVOURS = (
+    Flavour(
+        "rke2",
+        ("/var/lib/rancher/rke2/agent",),
+        ("/var/lib/rancher/rke2/bin/containerd",),
+        _RANCHER.format("rke2"),
+        ("rke2-server", "rke2-agent"),
+    ),
+    Flavour(
+        "k3s",
+        ("/var/lib/rancher/k3s/agent",),
+        ("/var/lib/rancher/k3s/data/current/bin/containerd",),
+        _RANCHER.format("k3s"),
+        ("k3s", "k3s-agent"),
+    ),
+    Flavour(
+        "k0s",
+        ("/var/lib/k0s/bin/containerd", "/etc/k0s/containerd.toml"),
+        ("/var/lib/k0s/bin/containerd",),
+        "/etc/k0s/containerd.toml",
+        ("k0sworker", "k0scontroller"),
+    ),
+    Flavour(
+        "microk8s",
+        ("/var/snap/microk8s/current/args",),
+        ("/snap/microk8s/current/bin/containerd",),
+        "/var/snap/microk8s/current/args/containerd-template.toml",
+        ("snap.microk8s.daemon-containerd",),
+    ),
+)
+UNITS = (
+    "containerd",
+    "docker",
+    "crio",
+    *(unit for flavour in FLAVOURS for unit in flavour.units),
+)
+
+
+@dataclass(frozen=True)
+class RuntimePaths:
+    """Where plain containerd and Docker keep their configuration."""
+
+    containerd: str = CONTAINERD_CONFIG
+    docker: str = DOCKER_CONFIG
+
+
+def read_runtimes(
+    reader: NodeReader, units: Mapping[str, str | None] | None, paths: RuntimePaths
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Return the fact ``runtimes`` and what is wrong with them."""
+    containerd, problems = _containerd(reader, units, paths.containerd)
+    docker, docker_problems = _docker(reader, units, paths.docker)
+    return (
+        {"containerd": containerd, "docker": docker, "crio": _crio(reader, units)},
+        [*problems, *docker_problems],
+    )
+
+
+def _binary(reader: NodeReader, name: str) -> str | None:
+    return reader.first([f"{folder}/{name}" for folder in _BINARY_FOLDERS])
+
+
+def _version(reader: NodeReader, binary: str | None) -> str | None:
+    answer = reader.run([binary, "--version"], timeout=10) if binary else None
+    return find_version(answer.stdout) if answer and answer.ok else None
+
+
+def find_version(text: str) -> str | None:
+    """Return the version in what ``--version`` printed: ``1.6.20`` of ``... 1.6.20~ds1``."""
+    match = _VERSION.search(text)
+    return match.group(1) if match else None
+
+
+def _active(units: Mapping[str, str | None] | None, unit: str) -> bool | None:
+    return None if units is None else units.get(unit) in ("active", "reloading")
+
+
+def _containerd(
+    reader: NodeReader, units: Mapping[str, str | None] | None, plain_config: str
+) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+    flavour = next((item for item in FLAVOURS if reader.first(item.markers)), None)
+    if flavour is None:
+        binary = _binary(reader, "containerd")
+        config_path, unit, name = plain_config, "containerd", "containerd"
+        if binary is None:
+            return None, []
+    else:
+        binary = reader.first(flavour.binaries)
+        config_path, name = flavour.config_path, flavour.name
+        known = [item for item in flavour.units if (units or {}).get(item)]
+        unit = known[0] if known else flavour.units[0]
+    text = reader.read_text(config_path)
+    effective, problems = _containerd_effective(reader, binary, config_path, text)
+    return (
+        {
+            "version": _version(reader, binary),
+            "flavour": name,
+            "config_path": config_path,
+            "config_version": None if text is None else config_version(text),
+            "unit": unit,
+            "active": _active(units, unit),
+            **effective,
+        },
+        problems,
+    )
+
+
+def _containerd_effective(
+    reader: NodeReader, binary: str | None, config_path: str, text: str | None
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Return handlers, default and state of CRI, as this containerd itself understands them."""
+    nothing: dict[str, Any] = {"handlers": None, "default_handler": None, "cri_enabled": None}
+    there = reader.exists(config_path)
+    if binary is None or (there and text is None):
+        return nothing, []
+    # A file that is named has to exist, the default one need not.
+    choice = ["--config", config_path] if there else []
+    answer = reader.run([binary, *choice, "config", "dump"])
+    if answer is None:
+        return nothing, []
+    try:
+        if answer.ok:
+            effective = read_effective(answer.stdout)
+            return effective, ([_cri_disabled(config_path)] if not effective["cri_enabled"] else [])
+        words = answer.words()
+    except ValueError as error:
+        words = str(error)
+    return nothing, [
+        {
+            "code": "containerd_config_invalid",
+            "cause": f"containerd cannot load {config_path}: it will not come back from a restart.",
+            "evidence": words,
+            "next_step": f"Correct it, then check: containerd --config {config_path} config dump",
+        }
+    ]
+
+
+def _cri_disabled(config_path: str) -> dict[str, str]:
+    return {
+        "code": "cri_disabled",
+        "cause": "containerd's CRI plugin is disabled: Kubernetes cannot use it, and its runtime "
+        "handlers have no effect.",
+        "evidence": f'disabled_plugins holds "cri" (containerd --config {config_path} config dump)',
+        "next_step": "Where Kubernetes is to use this containerd: containerd_runtime with "
+        "enable_cri: true. Where only Docker does, leave it.",
+    }
+
+
+def config_version(text: str) -> int | None:
+    """Return the version that a containerd configuration file declares; without one it is 1."""
+    try:
+        version = read_toml(text).get("version", 1)
+    except ValueError:
+        # A template (k3s) or a broken file: the line itself still tells.
+        match = re.search(r"^version[ \t]*=[ \t]*(\d+)", text, re.M)
+        return int(match.group(1)) if match else None
+    return version if isinstance(version, int) else None
+
+
+def read_effective(dump: str) -> dict[str, Any]:
+    """Return handlers, default handler and state of CRI from ``containerd config dump``.
+
+    :raises ValueError: where it is not TOML.
+    """
+    data = read_toml(dump)
+    disabled = set(data.get("disabled_plugins") or ())
+    plugins = data.get("plugins") or {}
+    cri: Mapping[str, Any] = next(
+        (
+            plugins[name]["containerd"]
+            for name in _CRI_TABLES
+            if isinstance(plugins.get(name), dict) and "containerd" in plugins[name]
+        ),
+        {},
+    )
+    handlers = {
+        name: _handler(table)
+        for name, table in (cri.get("runtimes") or {}).items()
+        if isinstance(table, dict)
+    }
+    return {
+        "handlers": handlers,
+        "default_handler": (cri.get("default_runtime_name") or "runc") if cri else None,
+        "cri_enabled": bool(cri) and not disabled & _CRI_PLUGINS,
+    }
+
+
+def _handler(table: Mapping[str, Any]) -> dict[str, Any]:
+    options = table.get("options") or {}
+    # Option names are read without regard to case.
+    path = next((value for key, value in options.items() if key.lower() == "binaryname"), None)
+    return {"type": table.get("runtime_type") or None, "path": path or None, "options": options}
+
+
+def _docker(
+    reader: NodeReader, units: Mapping[str, str | None] | None, config_path: str
+) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+    binary = _binary(reader, "dockerd")
+    if binary is None:
+        return None, []
+    problems = []
+    text = reader.read_text(config_path)
+    configured: dict[str, Any] | None = None
+    if text is not None:
+        try:
+            configured = read_daemon_json(text)
+        except ValueError as error:
+            problems.append(
+                {
+                    "code": "docker_config_invalid",
+                    "cause": f"dockerd cannot load {config_path}: it will not come back from a "
+                    "restart.",
+                    "evidence": str(error),
+                    "next_step": f"Correct it, then check: dockerd --validate "
+                    f"--config-file={config_path}",
+                }
+            )
+    elif not reader.exists(config_path):
+        configured = read_daemon_json("")
+    active = _active(units, "docker")
+    running = _ask_docker(reader, active)
+    version = running.pop("version", None) or _version(reader, binary)
+    return (
+        {
+            "version": version,
+            "config_path": config_path,
+            "unit": "docker",
+            "active": active,
+            "runtimes": None,
+            "default_runtime": None,
+            "live_restore": None,
+            "containers_running": None,
+            **(configured or {}),
+            **running,
+        },
+        problems,
+    )
+
+
+def _ask_docker(reader: NodeReader, active: bool | None) -> dict[str, Any]:
+    # A socket of a unit that is not running would start it: looking must not.
+    if active is False or (active is None and not reader.exists("/run/docker.pid")):
+        return {}
+    for path in _DOCKER_SOCKETS:
+        body = reader.ask_http(path, "/info")
+        if body is not None:
+            return read_docker_info(body)
+    return {}
+
+
+def read_docker_info(body: bytes) -> dict[str, Any]:
+    """Return what the daemon that runs says of itself; empty where it is no such answer."""
+    try:
+        info = json.loads(body)
+    except ValueError:
+        return {}
+    if not isinstance(info, dict) or not isinstance(info.get("Runtimes"), dict):
+        return {}
+    return {
+        "version": find_version(str(info.get("ServerVersion"))) or info.get("ServerVersion"),
+        "runtimes": _docker_runtimes(info["Runtimes"]),
+        "default_runtime": info.get("DefaultRuntime"),
+        "live_restore": info.get("LiveRestoreEnabled"),
+        "containers_running": info.get("ContainersRunning"),
+    }
+
+
+def read_daemon_json(text: str) -> dict[str, Any]:
+    """Return the same from ``daemon.json``; empty text and ``null`` are an empty configuration.
+
+    :raises ValueError: where dockerd would refuse it.
+    """
+    text = text.lstrip("\ufeff").strip()
+    data = json.loads(text) if text else {}
+    data = {} if data is None else data
+    if not isinstance(data, dict):
+        raise ValueError("daemon.json is no object")
+    runtimes = data.get("runtimes") or {}
+    if not isinstance(runtimes, dict) or isinstance(data.get("runtimes"), list):
+        raise ValueError("runtimes is no object")
+    return {
+        "runtimes": _docker_runtimes(runtimes),
+        "default_runtime": data.get("default-runtime") or "runc",
+        "live_restore": bool(data.get("live-restore", False)),
+    }
+
+
+def _docker_runtimes(runtimes: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {
+            "path": table.get("path"),
+            "args": table.get("runtimeArgs") or [],
+            "type": table.get("runtimeType"),
+        }
+        for name, table in runtimes.items()
+        if isinstance(table, dict)
+    }
+
+
+def _crio(reader: NodeReader, units: Mapping[str, str | None] | None) -> dict[str, Any] | None:
+    binary = _binary(reader, "crio")
+    if binary is None:
+        return None
+    return {
+        "version": _version(reader, binary),
+        "config_path": CRIO_CONFIG,
+        "unit": "crio",
+        "active": _active(units, "crio"),
+    }

@@ -1,0 +1,302 @@
+#!/usr/bin/python
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_node_facts
+short_description: Returns everything about a node that GPU work is decided on
+version_added: 0.1.0
+description:
+  - Finds the GPUs of a node by their PCI functions and returns them as the fact C(gpu_node), with
+    what is there of driver, CUDA, container toolkit, package repositories and container runtimes.
+  - Needs no driver, no C(lspci) and no Python library on the node, and changes nothing.
+  - Never fails because something is absent. A value is V(null) where it is not there, or where the
+    user may not look; with C(become) it sees all.
+  - GPUs of NVIDIA, AMD and Intel are returned. Graphics inside a processor, management chips and
+    audio, USB and bridge functions are not.
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+attributes:
+  diff_mode:
+    description: There is nothing to compare, as nothing is changed.
+    support: none
+  facts:
+    description: Returns an C(ansible_facts) dictionary.
+    support: full
+options:
+  root:
+    description:
+      - The directory below which everything is read.
+      - With another one than V(/) only files below it are read, and no command is run. This is for
+        looking at an image, a rescue mount or a tree made for a test.
+    type: path
+    default: /
+  containerd_config_path:
+    description: Configuration file of a plain containerd.
+    type: path
+    default: /etc/containerd/config.toml
+  docker_config_path:
+    description: Configuration file of Docker.
+    type: path
+    default: /etc/docker/daemon.json
+seealso:
+  - module: kubegpu.nodes.containerd_runtime
+  - module: kubegpu.nodes.docker_runtime
+notes:
+  - Works as a facts module, with C(ansible_facts_modules) or in C(facts_modules).
+  - The devices are asked by the Python library C(pynvml) where the node has it, else by
+    C(nvidia-smi) where the node has that.
+"""
+
+EXAMPLES = r"""
+- name: Find the GPUs
+  kubegpu.nodes.gpu_node_facts:
+  become: true
+
+- name: Show them
+  ansible.builtin.debug:
+    msg: "{{ ansible_facts['gpu_node']['gpus'] | map(attribute='product') }}"
+
+- name: Look at a mounted image
+  kubegpu.nodes.gpu_node_facts:
+    root: /mnt
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts.
+  returned: always
+  type: dict
+  contains:
+    gpu_node:
+      description: What the node is and has. Every key is always there.
+      returned: always
+      type: dict
+      contains:
+        os:
+          description:
+            - C(family) (V(debian), V(rhel), V(suse)), C(id), C(version), C(arch), C(kernel),
+              C(package_manager), C(hostname), C(fqdn) and C(machine_id).
+            - C(fqdn) comes from the host's own files; no name server is asked.
+          returned: always
+          type: dict
+          sample:
+            family: debian
+            id: debian
+            version: "12"
+            arch: x86_64
+            kernel: 6.1.0-37-amd64
+            package_manager: apt
+            hostname: gpu1
+            fqdn: gpu1.example.com
+            machine_id: 2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d
+        python:
+          description: >-
+            Versions of the node's Python and of the libraries C(tomlkit) and C(pynvml); an empty
+            string where a library does not say its version.
+          returned: always
+          type: dict
+          sample: {version: 3.11.2, tomlkit: null, pynvml: null}
+        gpus:
+          description:
+            - The GPUs in PCI order. Ids are four lower-case hexadecimal digits.
+            - C(generation) is one of V(kepler), V(maxwell), V(pascal), V(volta), V(turing),
+              V(ampere), V(hopper), V(ada), V(blackwell) and V(unknown) for NVIDIA, and the
+              vendor's own name for others.
+            - C(virtual_function) is V(true) for an SR-IOV function of a card on its host.
+            - C(vgpu.guest) is V(true) for a virtual GPU given to this machine, with version and
+              branch of the host's driver; V(null) where only root can tell.
+          returned: always
+          type: list
+          elements: dict
+          sample:
+            - address: "0000:3b:00.0"
+              vendor: nvidia
+              vendor_id: 10de
+              device_id: "1eb8"
+              subsystem_vendor_id: 10de
+              subsystem_device_id: 12a2
+              class: "0302"
+              generation: turing
+              product: Tesla T4
+              kernel_driver: nvidia
+              virtual_function: false
+              vgpu: {guest: false, host_driver_version: null, host_driver_branch: null}
+        nvswitches:
+          description: How many NVSwitch chips the node has on its PCI bus.
+          returned: always
+          type: int
+          sample: 0
+        driver:
+          description:
+            - C(loaded) is the version of the kernel module that is loaded, C(installed) the one on
+              disk, C(userland) that of the libraries. C(kernel_module) is V(open) or
+              V(proprietary). C(source) is V(distro), V(nvidia), V(runfile) or V(null).
+            - C(packages) maps names to versions. C(dkms) lists C(kernel), C(version) and C(state)
+              (V(added), V(built), V(installed), V(failed)). C(held) is whether all packages are.
+            - C(pending_reboot) is V(true) where another version is installed than is loaded.
+            - C(services) maps units to their state.
+          returned: always
+          type: dict
+          sample:
+            loaded: 580.126.09
+            installed: 580.126.09
+            userland: 580.126.09
+            kernel_module: open
+            source: nvidia
+            packages: {nvidia-open-580: 580.126.09-1}
+            dkms: [{kernel: 6.1.0-37-amd64, version: 580.126.09, state: installed}]
+            held: true
+            pending_reboot: false
+            services: {nvidia-persistenced: active, nvidia-fabricmanager: null}
+        secure_boot:
+          description: Whether Secure Boot is on.
+          returned: always
+          type: bool
+          sample: false
+        nouveau:
+          description: Whether the nouveau driver is C(loaded), and whether it is C(blocked).
+          returned: always
+          type: dict
+          sample: {loaded: false, blocked: true}
+        kernels:
+          description: >-
+            The kernels that have modules, and the running one: C(version), C(running) and whether
+            their C(headers) are there.
+          returned: always
+          type: list
+          elements: dict
+          sample: [{version: 6.1.0-37-amd64, running: true, headers: true}]
+        cuda:
+          description: >-
+            CUDA C(toolkits) below C(/usr/local) with C(version), C(path) and C(default), and the
+            newest CUDA that the loaded driver itself says it supports (C(driver_supports)).
+          returned: always
+          type: dict
+          sample:
+            toolkits: [{version: 12.8.1, path: /usr/local/cuda-12.8, default: true}]
+            driver_supports: "13.0"
+        container_toolkit:
+          description:
+            - C(version) and C(packages) of NVIDIA's container toolkit, whether all are C(held),
+              the CDI specification (C(cdi_spec.path), C(cdi_spec.driver_version)), the settings
+              of its configuration file (C(config), keys as in C(section.key)), and the packages
+              that it replaces (C(obsolete_packages)).
+          returned: always
+          type: dict
+          sample:
+            version: 1.20.0-1
+            packages: {nvidia-container-toolkit: 1.20.0-1}
+            held: true
+            cdi_spec: {path: /var/run/cdi/nvidia.yaml, driver_version: 580.126.09}
+            config: {nvidia-container-runtime.mode: auto}
+            obsolete_packages: {}
+        repositories:
+          description:
+            - Package sources of NVIDIA, AMD and Intel, and those that this collection wrote, one
+              entry for each address. Credentials are taken out.
+            - C(key_fingerprint) is the fingerprint of the one key that the entry trusts, V(null)
+              where there is none, or several (C(key_fingerprints) has all).
+          returned: always
+          type: list
+          elements: dict
+          sample:
+            - file: /etc/apt/sources.list.d/nvidia-container-toolkit.list
+              uri: https://nvidia.github.io/libnvidia-container/stable/deb/amd64
+              key_fingerprint: C95B321B61E88C1809C4F759DDCAE044F796ECB0
+              key_fingerprints: [C95B321B61E88C1809C4F759DDCAE044F796ECB0]
+              signed_by: /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg
+              enabled: true
+        runtimes:
+          description:
+            - C(containerd), C(docker) and C(crio); V(null) for one that is not there.
+            - C(containerd) has C(version), C(flavour), C(config_path), C(config_version) (of the
+              file itself), C(unit), C(active), C(handlers) (C(type), C(path), C(options)),
+              C(default_handler) and C(cri_enabled), the last three as containerd understands its
+              files.
+            - C(docker) has C(version), C(config_path), C(unit), C(active), C(runtimes) (C(path),
+              C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running); of
+              the running daemon where it answers, else of the file.
+          returned: always
+          type: dict
+          sample:
+            containerd:
+              version: 1.6.20
+              flavour: containerd
+              config_path: /etc/containerd/config.toml
+              config_version: 2
+              unit: containerd
+              active: true
+              handlers:
+                runc: {type: io.containerd.runc.v2, path: null, options: {SystemdCgroup: true}}
+              default_handler: runc
+              cri_enabled: true
+            docker: null
+            crio: null
+        nvml:
+          description: >-
+            What the driver says: C(driver_version), C(cuda_version) and C(devices), with memory in
+            MiB. V(null) where the driver does not answer, or nothing is there to ask it with.
+          returned: always
+          type: dict
+          sample:
+            driver_version: 580.126.09
+            cuda_version: "13.0"
+            devices:
+              - address: "0000:3b:00.0"
+                uuid: GPU-3b5c8d1e-0000-0000-0000-000000000000
+                name: Tesla T4
+                serial: null
+                minor_number: 0
+                memory_total: 15360
+                persistence_mode: enabled
+                compute_mode: default
+                ecc_mode: enabled
+                mig_mode: null
+                mig_mode_pending: null
+                mig_devices: []
+        problems:
+          description: >-
+            What is wrong with the node: C(code) (in snake case), C(cause), C(evidence) and
+            C(next_step).
+          returned: always
+          type: list
+          elements: dict
+          sample:
+            - code: no_container_runtime
+              cause: No container runtime is on this node.
+              evidence: neither containerd, dockerd nor crio was found
+              next_step: Install containerd or Docker (this collection never does), then run again.
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "root": {"type": "path", "default": "/"},
+            "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
+            "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
+        },
+        supports_check_mode=True,
+    )
+    reader = NodeReader(module.params["root"], module_runner(module))
+    paths = RuntimePaths(
+        module.params["containerd_config_path"], module.params["docker_config_path"]
+    )
+    module.exit_json(changed=False, ansible_facts={"gpu_node": gather(reader, paths)})
+
+
+if __name__ == "__main__":
+    main()
