@@ -28,7 +28,7 @@ def cache() -> Path:
     return path
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def interpreters() -> dict[str, str]:
     """Return the Pythons that really run here, by version. A pyenv shim may exist and not run."""
     pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
@@ -113,7 +113,8 @@ def checkout_files() -> list[str]:
         ["git", "ls-files", "-z", "-co", "--exclude-standard"],
         cwd=REPOSITORY, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    return sorted({name for name in listed.stdout.split("\0") if name and (REPOSITORY / name).is_file()})
+    names = {name for name in listed.stdout.split("\0") if name}
+    return sorted(name for name in names if (REPOSITORY / name).is_file())
 
 
 def copy_checkout(target: Path) -> Path:

@@ -69,7 +69,7 @@ def _write_pip_settings(binaries: Path, path: Path) -> None:
         [str(binaries / "python"), "-m", "pip", "config", "list"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    settings = {}
+    settings = {"quiet": "2"}
     for line in listed.stdout.splitlines():
         name, separator, value = line.partition("=")
         if separator:

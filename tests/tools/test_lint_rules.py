@@ -1,0 +1,94 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Are the rules in force that pyproject.toml and meta/runtime.yml promise?"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.tools.environments import REPOSITORY, checkout_files
+
+RUFF = Path(sys.executable).parent / "ruff"
+PLUGINS = [name for name in checkout_files() if name.startswith("plugins/") and ".py" in name]
+SETTINGS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+HEAD = "from __future__ import annotations\n\n"
+
+
+def found(path: str, code: str, *arguments: str) -> set[str]:
+    """Return the rules that ruff finds broken in ``code``, if it stood at ``path``."""
+    done = subprocess.run(
+        [str(RUFF), "check", "--output-format", "json", *arguments, "--stdin-filename", path, "-"],
+        input=HEAD + code, cwd=REPOSITORY, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    return {message["code"] for message in json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os\n\nprint(os.name)\n",
+        "import os.path\n\nprint(os.path.sep)\n",
+        "from os import environ\n\nprint(environ)\n",
+        "import subprocess\n\nprint(subprocess)\n",
+        "from subprocess import run\n\nprint(run)\n",
+        "from ansible.module_utils.basic import AnsibleModule\n\nprint(AnsibleModule)\n",
+        "def late() -> None:\n    import os\n\n    print(os.name)\n",
+    ],
+)
+def test_domain_code_cannot_import_the_world(code: str) -> None:
+    assert "TID251" in found("plugins/module_utils/_new.py", code)
+    assert "TID251" not in found("plugins/module_utils/_files.py", code)
+
+
+def test_domain_code_may_import_the_rest() -> None:
+    code = "import json\n\nfrom ._errors import InputError\n\nprint(json, InputError)\n"
+    assert found("plugins/module_utils/_new.py", code) == set()
+
+
+def test_every_exception_from_the_rule_is_a_file_that_needs_it() -> None:
+    ignores = SETTINGS["tool"]["ruff"]["lint"]["per-file-ignores"]
+    world = [name for name, rules in ignores.items() if "TID251" in rules and name[0] != "!"]
+    assert world
+    for name in world:
+        code = (REPOSITORY / name).read_text(encoding="utf-8")
+        assert "TID251" in found("plugins/module_utils/_new.py", code, "--select", "TID251"), name
+
+
+def test_no_plugin_asserts() -> None:
+    assert "S101" in found("plugins/module_utils/_new.py", "assert 1 + 1\n")
+    assert "S101" in found("plugins/modules/new.py", "assert 1 + 1\n")
+
+
+@pytest.mark.parametrize("path", PLUGINS)
+def test_no_plugin_imports_subprocess_or_silences_the_rules(path: str) -> None:
+    text = (REPOSITORY / path).read_text(encoding="utf-8")
+    imported = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            imported.add(node.module.partition(".")[0])
+    assert "subprocess" not in imported
+    for rule in ("TID251", "S101"):
+        assert f"noqa: {rule}" not in text
+
+
+def test_the_action_group_names_every_module() -> None:
+    text = (REPOSITORY / "meta" / "runtime.yml").read_text(encoding="utf-8")
+    modules = [Path(name).stem for name in PLUGINS if name.startswith("plugins/modules/")]
+    assert yaml.safe_load(text)["action_groups"]["nodes"] == sorted(modules)
+
+
+def test_there_are_no_sanity_ignores() -> None:
+    assert [name for name in checkout_files() if name.startswith("tests/sanity/ignore")] == []
