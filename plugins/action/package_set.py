@@ -1,0 +1,102 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Let the module package_set have its packages installed by Ansible's own package module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+_MODULE = "kubegpu.nodes.package_set"
+_APT = "ansible.builtin.apt"
+
+
+class ActionModule(ActionBase):
+    """One call of the module where nothing differs; otherwise plan, change, record."""
+
+    TRANSFERS_FILES = False
+    _supports_async = False
+    _supports_check_mode = True
+
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        options = {
+            name: value for name, value in self._task.args.items() if not name.startswith("_")
+        }
+        plan = self._module(options, variables, _phase="plan")
+        if plan.pop("_refresh", False):
+            refreshed = self._apt(options, variables, update_cache=True, update_cache_retries=1)
+            # One broken repository among many is not a reason to stop: what matters is whether the
+            # versions are known now.
+            said = _words(refreshed) if refreshed.get("failed") else ""
+            plan = self._module(options, variables, _phase="plan", _refreshed=True, _failure=said)
+            if said and not plan.get("failed"):
+                plan.setdefault("warnings", []).append(
+                    "Some package lists could not be refreshed; those that were needed are there. "
+                    + said.strip().splitlines()[0]
+                )
+        tasks = plan.pop("_tasks", None)
+        result.update(plan)
+        if plan.get("failed") or not plan.get("changed") or tasks is None:
+            return result
+        failure = self._change(tasks, options, variables)
+        recorded = self._module(options, variables, _phase="record", _failure=failure)
+        if recorded.get("failed"):
+            result.update(failed=True, msg=recorded.get("msg", failure))
+            if "exception" in recorded:
+                result["exception"] = recorded["exception"]
+        elif "packages" in recorded:
+            result["packages"] = recorded["packages"]
+        return result
+
+    def _change(
+        self, tasks: dict[str, list[str]], options: dict[str, Any], variables: dict[str, Any]
+    ) -> str:
+        """Remove, purge, install; return what the package manager said where it failed."""
+        for arguments in (
+            {"name": tasks["remove"], "state": "absent"},
+            {"name": tasks["purge"], "state": "absent", "purge": True},
+            {
+                "name": tasks["install"],
+                "state": "present",
+                "allow_downgrade": True,
+                "fail_on_autoremove": True,
+                "update_cache": False,
+            },
+        ):
+            if not arguments["name"]:
+                continue
+            answer = self._apt(options, variables, allow_change_held_packages=True, **arguments)
+            if answer.get("failed"):
+                return _words(answer)
+        return ""
+
+    def _apt(
+        self, options: dict[str, Any], variables: dict[str, Any], **arguments: Any
+    ) -> dict[str, Any]:
+        arguments["lock_timeout"] = options.get("lock_timeout", 120)
+        answer: dict[str, Any] = self._execute_module(
+            module_name=_APT, module_args=arguments, task_vars=variables
+        )
+        return answer
+
+    def _module(
+        self, options: dict[str, Any], variables: dict[str, Any], **internal: Any
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = self._execute_module(
+            module_name=_MODULE, module_args={**options, **internal}, task_vars=variables
+        )
+        answer.pop("invocation", None)
+        return answer
+
+
+def _words(answer: dict[str, Any]) -> str:
+    """Return all that a failed module said."""
+    parts = [str(answer.get(name) or "") for name in ("msg", "stdout", "stderr")]
+    return "\n".join(dict.fromkeys(part for part in parts if part)) or "no answer"

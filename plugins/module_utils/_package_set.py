@@ -1,0 +1,450 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A set of packages in one exact version: from wish, packages and record to a plan.
+
+Nothing here knows of a package manager but :func:`explain`, which reads their words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ._errors import InputError, KubegpuError
+
+ABSENT = "absent"
+INSTALLED = "installed"
+# Removed, but its configuration files are still there.
+CONFIGURATION = "configuration"
+# Unpacked or configured half way: neither there nor gone.
+BROKEN = "broken"
+# Shown as the version of a package that is installed in whatever version there is.
+ANY = "any"
+
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9+._-]*\Z")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~:_-]*\Z")
+
+
+@dataclass(frozen=True)
+class Package:
+    """A package as it stands. ``detail`` is the package manager's own word for ``status``."""
+
+    status: str = ABSENT
+    version: str | None = None
+    held: bool = False
+    automatic: bool = False
+    detail: str = ""
+
+    @property
+    def installed(self) -> bool:
+        return self.status == INSTALLED
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "status": self.status,
+            "version": self.version,
+            "held": self.held,
+            "automatic": self.automatic,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Package:
+        return cls(data["status"], data["version"], data["held"], data["automatic"])
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for: version by name (None: any), and the names that have to go first."""
+
+    packages: Mapping[str, str | None]
+    hold: bool = True
+    obsolete: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the node remembers of a set.
+
+    ``before``: each package as it was before our first change; ``brought``: what came along with
+    them, and whether the package manager marked it as automatic; ``pending``: a change that was
+    begun and not finished, with the names of all packages that were installed at that time.
+    """
+
+    before: Mapping[str, Package] = field(default_factory=dict)
+    brought: Mapping[str, bool] = field(default_factory=dict)
+    pending: tuple[str, ...] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "before": {name: package.to_json() for name, package in self.before.items()},
+            "brought": dict(self.brought),
+            "pending": None if self.pending is None else list(self.pending),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Record | None:
+        if data is None:
+            return None
+        pending = data["pending"]
+        return cls(
+            {name: Package.from_json(value) for name, value in data["before"].items()},
+            dict(data["brought"]),
+            None if pending is None else tuple(pending),
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What has to be done: ``remove`` keeps configuration files, ``purge`` takes them too.
+
+    ``after`` is what has to stand there then (None: not installed), ``automatic`` are packages
+    whose mark goes back to automatic.
+    """
+
+    before: Mapping[str, Package]
+    after: Mapping[str, Package]
+    install: Mapping[str, str | None] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+    purge: tuple[str, ...] = ()
+    automatic: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return bool(
+            self.install or self.remove or self.purge or self.to_hold() or self.to_release()
+        )
+
+    def to_hold(self) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name, package in sorted(self.after.items())
+            if package.installed
+            and package.held
+            and (name in self.install or not self.before[name].held)
+        )
+
+    def to_release(self) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name, package in sorted(self.after.items())
+            if package.installed and not package.held and self.before[name].held
+        )
+
+
+def check(wish: Wish) -> None:
+    """Refuse names and versions that could mean anything else to a package manager."""
+    for name in (*wish.packages, *wish.obsolete):
+        if not _NAME.match(name):
+            raise InputError(
+                f"{name!r} is not the name of a package.", next_step="Correct packages or obsolete."
+            )
+    for name, version in wish.packages.items():
+        if version is not None and not _VERSION.match(version):
+            raise InputError(
+                f"{version!r} is not an exact version of {name}.",
+                next_step="Give the full version with its packaging revision, such as 1.20.0-1.",
+            )
+    both = sorted(set(wish.packages) & set(wish.obsolete))
+    if both:
+        raise InputError(f"Asked for and obsolete at the same time: {', '.join(both)}.")
+
+
+def plan_present(wish: Wish, packages: Mapping[str, Package]) -> Plan:
+    """Return what makes the set be there in its versions; ``packages`` by name, as they stand."""
+    check(wish)
+    before: dict[str, Package] = {}
+    after: dict[str, Package] = {}
+    install: dict[str, str | None] = {}
+    reasons: list[str] = []
+    for name in sorted(wish.packages):
+        version = wish.packages[name]
+        package = before[name] = packages.get(name, Package())
+        if package.installed and version in (None, package.version):
+            after[name] = replace(package, held=wish.hold)
+            if package.held != wish.hold:
+                reasons.append(f"{name} {'is not' if wish.hold else 'is'} held.")
+            continue
+        install[name] = version
+        after[name] = Package(INSTALLED, version or ANY, wish.hold)
+        wanted = version or "any version"
+        if package.installed:
+            reasons.append(f"{name} is {package.version}, asked for is {wanted}.")
+        elif package.status == BROKEN:
+            reasons.append(f"{name} is {package.detail}, asked for is {wanted}.")
+        else:
+            reasons.append(f"{name} is not installed, asked for is {wanted}.")
+    remove = []
+    for name in wish.obsolete:
+        package = before[name] = packages.get(name, Package())
+        after[name] = package
+        if package.status in (INSTALLED, BROKEN):
+            remove.append(name)
+            after[name] = Package()
+            reasons.append(f"{name} {package.version} is obsolete.")
+    return Plan(before, after, install, tuple(remove), reasons=tuple(reasons))
+
+
+def plan_absent(
+    record: Record | None,
+    packages: Mapping[str, Package],
+    available: Mapping[str, Sequence[str]],
+    edited: Collection[str] = (),
+    removable: Collection[str] = (),
+) -> Plan:
+    """Return what gives back the packages that stood there before.
+
+    :param packages: all packages of the node, as they stand.
+    :param available: the versions that the package manager could install, by name.
+    :param edited: packages of which somebody edited a configuration file: it stays.
+    :param removable: what came along with the set and serves nothing else.
+    """
+    if record is None:
+        return Plan({}, {}, reasons=("Nothing is recorded under this name: nothing to undo.",))
+    before: dict[str, Package] = {}
+    after: dict[str, Package] = {}
+    install: dict[str, str | None] = {}
+    remove: list[str] = []
+    purge: list[str] = []
+    automatic: list[str] = []
+    reasons: list[str] = []
+    warnings: list[str] = []
+    for name in sorted(record.before):
+        old = record.before[name]
+        package = before[name] = packages.get(name, Package())
+        if not old.installed:
+            after[name] = package
+            if package.status in (INSTALLED, BROKEN):
+                after[name] = Package()
+                keeps = name in edited or old.status == CONFIGURATION
+                (remove if keeps else purge).append(name)
+                reasons.append(f"{name} was not installed before.")
+                if name in edited:
+                    reasons.append(f"{name}: its configuration was edited since, and stays.")
+            continue
+        if package.installed and package.version == old.version:
+            after[name] = replace(package, held=old.held)
+        elif old.version in available.get(name, ()):
+            install[name] = old.version
+            after[name] = Package(INSTALLED, old.version, old.held)
+            reasons.append(f"{name} was {old.version} before.")
+        else:
+            after[name] = replace(package, held=old.held) if package.installed else package
+            warnings.append(
+                f"{name} {old.version} was installed before and cannot be put back: no "
+                "repository of this node has it now. Next step: add its repository and install "
+                "it by hand."
+            )
+        if old.automatic and after[name].installed:
+            automatic.append(name)
+        if after[name].installed and package.installed and after[name].held != package.held:
+            reasons.append(f"{name} was {'held' if old.held else 'not held'} before.")
+    for name in sorted(removable):
+        before[name] = packages[name]
+        after[name] = Package()
+        (remove if name in edited else purge).append(name)
+        reasons.append(f"{name} came along with the set and serves nothing else.")
+    return Plan(
+        before,
+        after,
+        install,
+        tuple(remove),
+        tuple(purge),
+        tuple(automatic),
+        tuple(reasons),
+        tuple(warnings),
+    )
+
+
+def begun(record: Record | None, plan: Plan, everything: Collection[str]) -> Record:
+    """Return the record to be kept before the change: a run that dies is known by it."""
+    record = record or Record()
+    # Packages that are in the record keep what was first seen.
+    touched = {
+        name: package
+        for name, package in plan.before.items()
+        if package.status in (INSTALLED, BROKEN) or name in plan.install
+    }
+    before = {**touched, **record.before}
+    pending = record.pending if record.pending is not None else tuple(sorted(everything))
+    return Record(before, record.brought, pending)
+
+
+def finished(record: Record, packages: Mapping[str, Package]) -> Record:
+    """Return the record after the change, with what came along."""
+    if record.pending is None:
+        return record
+    known = {*record.pending, *record.before}
+    brought = {
+        name: package.automatic
+        for name, package in packages.items()
+        if package.status in (INSTALLED, BROKEN) and name not in known
+    }
+    return Record(record.before, {**brought, **record.brought}, None)
+
+
+def removable(
+    record: Record | None,
+    packages: Mapping[str, Package],
+    needs: Mapping[str, Collection[str]],
+) -> tuple[str, ...]:
+    """Return what came along with the set and is needed by nothing that stays.
+
+    :param needs: the names that each installed package depends on or recommends, alternatives
+        and what is provided resolved to package names.
+    """
+    if record is None:
+        return ()
+    ours = {name for name, old in record.before.items() if not old.installed}
+    going = {
+        name
+        for name, automatic in record.brought.items()
+        if name in packages
+        and packages[name].status in (INSTALLED, BROKEN)
+        and not packages[name].held
+        # Somebody asked for it by name since: it is his now.
+        and packages[name].automatic == automatic
+    }
+    while True:
+        staying = {
+            name
+            for name, package in packages.items()
+            if package.status in (INSTALLED, BROKEN) and name not in going and name not in ours
+        }
+        needed = {name for other in staying for name in needs.get(other, ())}
+        if not going & needed:
+            return tuple(sorted(going))
+        going -= needed
+
+
+def missing(plan: Plan, available: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the packages of the plan whose version no package list has."""
+    return tuple(
+        name
+        for name, version in sorted(plan.install.items())
+        if not (version in available.get(name, ()) if version else available.get(name))
+    )
+
+
+def verify(plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
+    """Return in what the packages differ from what the plan promised."""
+    wrong = []
+    for name, promised in sorted(plan.after.items()):
+        package = packages.get(name, Package())
+        if promised.installed:
+            if not package.installed:
+                wrong.append(f"{name} is {package.detail or package.status}")
+            elif promised.version not in (ANY, package.version):
+                wrong.append(f"{name} is {package.version}, not {promised.version}")
+            elif package.held != promised.held:
+                wrong.append(f"{name} is {'held' if package.held else 'not held'}")
+        elif name in (*plan.remove, *plan.purge) and package.status in (INSTALLED, BROKEN):
+            wrong.append(f"{name} {package.version} is still there")
+    return tuple(wrong)
+
+
+def shown(packages: Mapping[str, Package]) -> str:
+    """Return the packages as the lines of a diff."""
+    return "".join(
+        " ".join(
+            [name, package.version or "?"]
+            + ([package.detail or BROKEN] if package.status == BROKEN else [])
+            + (["held"] if package.held else [])
+        )
+        + "\n"
+        for name, package in sorted(packages.items())
+        if package.status in (INSTALLED, BROKEN)
+    )
+
+
+def not_available(
+    names: Sequence[str], plan: Plan, available: Mapping[str, Sequence[str]], refresh: str
+) -> KubegpuError:
+    """Return the failure for versions that no package list has."""
+    wanted = ", ".join(f"{name} {plan.install[name] or ''}".rstrip() for name in names)
+    seen = "; ".join(
+        f"{name}: {', '.join(available.get(name, ())) or 'no version at all'}" for name in names
+    )
+    return KubegpuError(
+        f"No package list of this node has {wanted}.",
+        evidence=f"available are: {seen}" + (f"\n{refresh}" if refresh else ""),
+        next_step="Ask for a version that is available, or correct the repository.",
+    )
+
+
+_EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
+    (
+        r"could not get lock|unable to (?:acquire|lock)|is locked by another process"
+        r"|Failed to lock|dpkg frontend lock",
+        "Another run of the package manager holds its lock.",
+        "Wait until it has ended (an unattended upgrade can take minutes), or raise lock_timeout.",
+    ),
+    (
+        r"no space left on device|enough free space|disk quota exceeded",
+        "The disk of this node is full.",
+        "Free space (below /var/cache/apt, /var/lib/dpkg or /usr), then run again: it goes on "
+        "where this run stopped.",
+    ),
+    (
+        r"NO_PUBKEY|is not signed|EXPKEYSIG|BADSIG|REVKEYSIG|couldn.t be verified"
+        r"|cannot be authenticated|Sub-process /usr/bin/sqv",
+        "A repository's signature is not accepted.",
+        "Correct the key of the repository that is named; kubegpu.nodes.nvidia_repository checks "
+        "it by fingerprint.",
+    ),
+    (
+        r"remove is disabled|would be removed",
+        "The set cannot be installed without removing other packages, which is never done.",
+        "Remove them by hand, or name them in obsolete.",
+    ),
+    (
+        r"hash sum mismatch|size mismatch",
+        "A package that was fetched is not the one that the repository lists.",
+        "Refresh or repair the mirror.",
+    ),
+    (
+        r"failed to fetch|could not resolve|could not connect|connection (?:refused|timed out)"
+        r"|404 +Not Found|Failed to update apt cache|certificate verif",
+        "A package repository cannot be reached.",
+        "Check the repository's address, proxy and certificate authority from this node.",
+    ),
+    (
+        r"no available installation candidate|was not found|No package matching"
+        r"|Unable to locate package|has no installation candidate",
+        "A package or its version is in no repository of this node.",
+        "Ask for a version that is available, or correct the repository.",
+    ),
+    (
+        r"unmet dependencies|held broken packages|but it is not (?:going to be )?install",
+        "The packages' dependencies cannot be met.",
+        "Add the repository that has what is missing, or ask for a version that fits.",
+    ),
+    (
+        r"dpkg was interrupted|returned an error code|post-installation|subprocess .* script",
+        "A package's own script failed; packages are left half configured.",
+        "Mend what the script says, then run again: it goes on where this run stopped.",
+    ),
+)
+
+
+def explain(words: str, doing: str) -> KubegpuError:
+    """Turn a package manager's words into a failure with cause, evidence and next step."""
+    telling = [
+        line.strip()
+        for line in words.splitlines()
+        if re.match(r"\s*(?:E:|Err:|W:|dpkg: error|error)", line)
+    ]
+    evidence = "\n".join(dict.fromkeys(telling or words.strip().splitlines()[-8:]))
+    for pattern, cause, next_step in _EXPLANATIONS:
+        if re.search(pattern, words, re.IGNORECASE):
+            return KubegpuError(f"{doing}: {cause}", evidence=evidence, next_step=next_step)
+    return KubegpuError(
+        f"{doing}: the package manager failed.",
+        evidence=evidence,
+        next_step="Mend what it says, then run again.",
+    )

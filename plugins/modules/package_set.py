@@ -1,0 +1,475 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: package_set
+short_description: Install packages that belong together in exactly their versions, and hold them
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Brings a whole set of packages to exactly the versions asked for, up or down, in one
+    transaction, and holds them, so that no upgrade replaces a part of the set.
+  - Obsolete packages go first. They are removed and not purged, because purging
+    C(nvidia-docker2) takes C(/etc/docker/daemon.json) away.
+  - No other package is ever removed. Where the set cannot be installed or given back without
+    that, nothing is changed and the packages are named.
+  - Packages that are half configured are mended first.
+  - Versions, holds and marks that stood there before are recorded on the node before the first
+    change. O(state=absent) puts them back, and removes what came along with the set where nothing
+    else needs it.
+  - The packages are installed by M(ansible.builtin.apt). Where nothing differs, it is not called.
+options:
+  name:
+    description:
+      - Name under which the set is recorded on the node.
+    type: str
+    required: true
+  state:
+    description:
+      - Whether the set is there. V(absent) gives back what stood there before; without a record
+        under this name it does nothing.
+    type: str
+    choices: [present, absent]
+    default: present
+  packages:
+    description:
+      - Names of the packages, with the exact version of each as the package manager writes it,
+        packaging revision included, such as V(1.20.0-1). V(null) is any version.
+      - Required with O(state=present).
+    type: dict
+  hold:
+    description:
+      - Whether the packages are held.
+    type: bool
+    default: true
+  obsolete:
+    description:
+      - Packages that have to go before the set is installed.
+    type: list
+    elements: str
+    default: []
+  update_cache:
+    description:
+      - Whether the package lists may be refreshed. This is done only where they do not have a
+        version that is asked for.
+    type: bool
+    default: true
+  lock_timeout:
+    description:
+      - Seconds to wait for another run of the package manager.
+    type: int
+    default: 120
+  state_path:
+    description:
+      - The node's record of what this collection changed.
+    type: path
+    default: /var/lib/kubegpu/state.json
+notes:
+  - In check mode the answer comes from the versions that are installed and those that are asked
+    for, so that it is right even where the repository is not there yet.
+  - M(ansible.builtin.apt) needs python3-apt on the node and installs it where it is missing. It
+    then belongs to what came along with the set.
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+  platform:
+    platforms: debian
+seealso:
+  - module: kubegpu.nodes.nvidia_repository
+  - module: ansible.builtin.apt
+"""
+
+EXAMPLES = r"""
+- name: Install the container toolkit as one set
+  kubegpu.nodes.package_set:
+    name: nvidia-container-toolkit
+    packages:
+      nvidia-container-toolkit: 1.20.0-1
+      nvidia-container-toolkit-base: 1.20.0-1
+      libnvidia-container-tools: 1.20.0-1
+      libnvidia-container1: 1.20.0-1
+    obsolete:
+      - nvidia-docker2
+
+- name: Give back what stood there before
+  kubegpu.nodes.package_set:
+    name: nvidia-container-toolkit
+    state: absent
+"""
+
+RETURN = r"""
+packages:
+  description: The packages of the set, as they are, or would be, afterwards. The version V(any)
+    is that of a package which check mode cannot know.
+  returned: success
+  type: dict
+  sample:
+    nvidia-container-toolkit:
+      version: 1.20.0-1
+      held: true
+previous:
+  description: The same packages as they were before this run. Those that were not there are left
+    out.
+  returned: success
+  type: dict
+  sample:
+    nvidia-container-toolkit:
+      version: 1.19.0-1
+      held: true
+broken:
+  description: Packages of the node that are half installed or half configured, with the package
+    manager's word for it. Looked for where something differs, and mended before a change.
+  returned: success
+  type: dict
+  sample:
+    nvidia-kernel-dkms: half-configured
+reasons:
+  description: Why something was, or would be, changed.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - nvidia-container-toolkit is 1.19.0-1, asked for is 1.20.0-1.
+diff:
+  description: The packages before and after, one a line.
+  returned: with diff mode
+  type: list
+  elements: dict
+  sample:
+    - before: "nvidia-container-toolkit 1.19.0-1 held\n"
+      after: "nvidia-container-toolkit 1.20.0-1 held\n"
+      before_header: packages nvidia-container-toolkit
+      after_header: packages nvidia-container-toolkit
+"""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import _dpkg
+from ..module_utils._command import Result, Runner, module_runner
+from ..module_utils._errors import KubegpuError
+from ..module_utils._package_set import (
+    BROKEN,
+    Package,
+    Plan,
+    Record,
+    Wish,
+    begun,
+    check,
+    explain,
+    finished,
+    missing,
+    not_available,
+    plan_absent,
+    plan_present,
+    removable,
+    shown,
+    verify,
+)
+from ..module_utils._repository import redact
+from ..module_utils._state import StateStore
+
+# What a killed dpkg has not written into its database yet.
+_JOURNAL = "/var/lib/dpkg/updates"
+
+
+class Node:
+    """The node's packages, as far as they have been asked for."""
+
+    def __init__(self, run: Runner, lock_timeout: int) -> None:
+        self.run = run
+        self._lock_timeout = lock_timeout
+
+    def everything(self) -> _dpkg.Database:
+        database = _dpkg.read(self.run)
+        return _dpkg.Database(_dpkg.with_marks(self.run, database.packages), database.needs)
+
+    def patiently(self, argv: Sequence[str], timeout: int = 60) -> Result:
+        """Run a command of the package manager, waiting while another run holds its lock."""
+        deadline = time.monotonic() + self._lock_timeout
+        while True:
+            answer = self.run(argv, timeout=timeout)
+            waiting = not answer.ok and "lock" in answer.stderr
+            if not waiting or time.monotonic() >= deadline:
+                return answer
+            time.sleep(1)
+
+    def interrupted(self) -> bool:
+        try:
+            return bool(os.listdir(_JOURNAL))
+        except OSError:
+            return False
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "packages": {"type": "dict"},
+            "hold": {"type": "bool", "default": True},
+            "obsolete": {"type": "list", "elements": "str", "default": []},
+            "update_cache": {"type": "bool", "default": True},
+            "lock_timeout": {"type": "int", "default": 120},
+            "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+            # For the action plugin alone: what to do in this call, whether the package lists were
+            # refreshed, and what the package manager said where it failed.
+            "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},
+            "_refreshed": {"type": "bool", "default": False},
+            "_failure": {"type": "str", "default": ""},
+        },
+        required_if=[("state", "present", ("packages",))],
+        supports_check_mode=True,
+    )
+    node = Node(module_runner(module), module.params["lock_timeout"])
+    store = StateStore(module.params["state_path"])
+    try:
+        if module.check_mode:
+            result = _plan(module, node, store)
+        else:
+            with store.transaction():
+                phase = _plan if module.params["_phase"] == "plan" else _record
+                result = phase(module, node, store)
+        module.exit_json(**result)
+    except KubegpuError as error:
+        module.fail_json(msg=redact(str(error)))
+
+
+def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any]:
+    """Return what differs; where something does, record the intent and what has to be done."""
+    wish = _wish(module.params)
+    present = module.params["state"] == "present"
+    key = _key(module.params)
+    record = Record.from_json(store.get(key))
+    if present:
+        check(wish)
+        names = sorted({*wish.packages, *wish.obsolete})
+        plan = plan_present(wish, _dpkg.read(node.run, names).packages if names else {})
+        if not plan.changed and (record is None or record.pending is None):
+            return _result(module, plan, {})
+    elif record is None:
+        return _result(module, plan_absent(None, {}, {}), {})
+    database = node.everything()
+    plan = _plan_now(node, wish, present, record, database)
+    broken = _broken(database.packages)
+    result = _result(module, plan, broken)
+    if not module.check_mode:
+        if (plan.install or plan.remove or plan.purge) and (broken or node.interrupted()):
+            _mend(node, broken)
+            database = node.everything()
+            # What was promised stays; what is left to do can have become less.
+            plan = _plan_now(node, wish, present, record, database)
+        refresh = _refresh(module, node, plan, database)
+        if refresh:
+            return {**result, "_refresh": True}
+    if not (module.check_mode and broken):
+        _try(node, plan, module.params, may_be_missing=module.check_mode)
+    if not module.check_mode:
+        if present and plan.changed:
+            store.put(key, begun(record, plan, _installed(database.packages)).to_json())
+        elif present and record is not None:
+            # All is as wished, but the run that did it died before it could write that down.
+            store.put(key, finished(record, database.packages).to_json())
+        elif not present and not plan.changed:
+            _mark(node, plan, module.params["name"])
+            store.drop(key)
+        result["_tasks"] = {
+            "remove": list(plan.remove),
+            "purge": list(plan.purge),
+            "install": [
+                f"{name}={version}" if version else name
+                for name, version in sorted(plan.install.items())
+            ],
+        }
+    return result
+
+
+def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any]:
+    """Hold what has to be held, see that all is as promised, and finish the record."""
+    params = module.params
+    wish = _wish(params)
+    present = params["state"] == "present"
+    key = _key(params)
+    record = Record.from_json(store.get(key)) or Record()
+    database = node.everything()
+    plan = _settled(wish, present, record, database.packages)
+    if params["_failure"]:
+        error = explain(params["_failure"], f"The package set {params['name']}")
+        names = sorted(wish.packages)
+        offered = _dpkg.available(node.run, names)
+        if present and missing(plan, offered):
+            raise not_available(missing(plan, offered), plan, offered, error.evidence or str(error))
+        raise error
+    _mark(node, plan, params["name"])
+    packages = node.everything().packages
+    wrong = verify(_settled(wish, present, record, packages), packages)
+    if wrong:
+        raise KubegpuError(
+            f"The package set {params['name']} is not as it should be after the change.",
+            evidence="; ".join(wrong),
+            next_step="Run again; if it stays so, look at /var/log/apt/term.log.",
+        )
+    if present:
+        store.put(key, finished(record, packages).to_json())
+    else:
+        store.drop(key)
+    return {
+        "changed": True,
+        "packages": _public({name: packages.get(name, Package()) for name in plan.after}),
+    }
+
+
+def _wish(params: Mapping[str, Any]) -> Wish:
+    return Wish(
+        {
+            name: None if version is None else str(version)
+            for name, version in (params["packages"] or {}).items()
+        },
+        params["hold"],
+        tuple(params["obsolete"]),
+    )
+
+
+def _key(params: Mapping[str, Any]) -> str:
+    return f"package_set:{params['name']}"
+
+
+def _plan_now(
+    node: Node, wish: Wish, present: bool, record: Record | None, database: _dpkg.Database
+) -> Plan:
+    if present:
+        return plan_present(wish, database.packages)
+    assumed = finished(record, database.packages) if record else None
+    along = removable(assumed, database.packages, database.needs)
+    before = record.before if record else {}
+    going = [
+        name
+        for name in (*before, *along)
+        if name in database.packages and not before.get(name, Package()).installed
+    ]
+    return plan_absent(
+        assumed,
+        database.packages,
+        _dpkg.available(node.run, [name for name, old in before.items() if old.installed]),
+        _dpkg.edited(node.run, [n for n in going if database.packages[n].installed]),
+        along,
+    )
+
+
+def _settled(wish: Wish, present: bool, record: Record, packages: Mapping[str, Package]) -> Plan:
+    """Return what is still to be done when the packages have been installed: marks alone."""
+    return plan_present(wish, packages) if present else plan_absent(record, packages, {})
+
+
+def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Database) -> bool:
+    """Return whether the package lists have to be refreshed before the change."""
+    if not plan.install or not module.params["update_cache"] or module.params["_refreshed"]:
+        return False
+    # Ansible's own module brings this one where it is missing, from the same lists.
+    helper = "python3-apt"
+    needed = [] if database.packages.get(helper, Package()).installed else [helper]
+    offered = _dpkg.available(node.run, [*plan.install, *needed])
+    return bool(missing(plan, offered)) or any(not offered.get(name) for name in needed)
+
+
+def _try(node: Node, plan: Plan, params: Mapping[str, Any], *, may_be_missing: bool) -> None:
+    """Refuse a change that cannot work, or that would take other packages away."""
+    going = (*plan.remove, *plan.purge)
+    if not plan.install and not going:
+        return
+    offered = _dpkg.available(node.run, list(plan.install))
+    unknown = missing(plan, offered)
+    if unknown:
+        # The repository can be one that this very run would add.
+        if may_be_missing:
+            return
+        raise not_available(unknown, plan, offered, params["_failure"])
+    answer, others = _dpkg.simulate(node.run, plan.install, going)
+    extra = sorted(set(others) - set(going))
+    if extra:
+        raise KubegpuError(
+            f"The package set {params['name']} cannot be changed without removing "
+            f"{', '.join(extra)}; nothing was changed.",
+            evidence=f"asked for: install {', '.join(plan.install) or 'nothing'}; "
+            f"remove {', '.join(going) or 'nothing'}",
+            next_step="Remove them by hand, or name them in obsolete.",
+        )
+    if not answer.ok:
+        raise explain(
+            f"{answer.stdout}\n{answer.stderr}", f"The package set {params['name']} (dry run)"
+        )
+
+
+def _mend(node: Node, broken: Mapping[str, str]) -> None:
+    answer = node.patiently(["dpkg", "--configure", "-a"], timeout=1800)
+    if not answer.ok:
+        raise explain(
+            answer.words(),
+            f"Mending half-configured packages ({', '.join(broken) or 'interrupted dpkg'})",
+        )
+
+
+def _mark(node: Node, plan: Plan, name: str) -> None:
+    for argv in _dpkg.mark_commands(plan.to_hold(), plan.to_release(), plan.automatic):
+        answer = node.patiently(argv)
+        if not answer.ok:
+            raise explain(answer.words(), f"Marking the packages of {name}")
+
+
+def _broken(packages: Mapping[str, Package]) -> dict[str, str]:
+    return {
+        name: package.detail
+        for name, package in sorted(packages.items())
+        if package.status == BROKEN
+    }
+
+
+def _installed(packages: Mapping[str, Package]) -> list[str]:
+    return [name for name, package in packages.items() if package.status != "absent"]
+
+
+def _public(packages: Mapping[str, Package]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {"version": package.version, "held": package.held}
+        for name, package in sorted(packages.items())
+        if package.installed
+    }
+
+
+def _result(module: AnsibleModule, plan: Plan, broken: Mapping[str, str]) -> dict[str, Any]:
+    for text in plan.warnings:
+        module.warn(text)
+    result: dict[str, Any] = {
+        "changed": plan.changed,
+        "packages": _public(plan.after),
+        "previous": _public(plan.before),
+        "broken": dict(broken),
+        "reasons": [*plan.reasons, *plan.warnings],
+    }
+    if module._diff:
+        title = f"packages {module.params['name']}"
+        before, after = shown(plan.before), shown(plan.after)
+        result["diff"] = (
+            [{"before": before, "after": after, "before_header": title, "after_header": title}]
+            if before != after
+            else []
+        )
+    return result
+
+
+if __name__ == "__main__":
+    main()

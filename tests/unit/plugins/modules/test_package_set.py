@@ -1,0 +1,410 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Module and action together, on a stand-in for dpkg and apt.
+
+tests/integration/fleet/test_packages_live.py does the same with the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.action import package_set as action
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.modules import package_set as module
+from tests.unit.module_process import run_module
+
+TOOLKIT = ("libnvidia-container1", "nvidia-container-toolkit")
+
+
+class Killed(BaseException):
+    """Stand-in for a run that dies."""
+
+
+class StandinNode:
+    """Packages as dpkg has them: name -> [version, want, status, automatic]."""
+
+    def __init__(self):
+        self.packages = {
+            "base-files": ["12", "install", "installed", False],
+            "python3-apt": ["2.6", "install", "installed", True],
+        }
+        self.repository = {
+            "libnvidia-container1": ["1.20.0-1", "1.19.0-1", "1.17.8-1"],
+            "nvidia-container-toolkit": ["1.20.0-1", "1.19.0-1", "1.17.8-1"],
+            "nvidia-docker2": ["2.13.0-1"],
+            "libhelper": ["1"],
+        }
+        self.needs = {"nvidia-container-toolkit": "libnvidia-container1 (= 1), libhelper"}
+        self.lists_known = True
+        self.edited = ()
+        self.calls = []
+        self.fail = None
+        self.die = None
+
+    # -- commands that the module runs
+    def __call__(self, argv, timeout=60, environment=None):
+        return {
+            "dpkg-query": self.query,
+            "dpkg": self.dpkg,
+            "apt-mark": self.mark,
+            "apt-cache": self.madison,
+            "apt-get": self.simulate,
+        }[argv[0]](list(argv[1:]))
+
+    def query(self, words):
+        names = words[2:] or list(self.packages)
+        lines = []
+        for name in names:
+            if name in self.packages:
+                version, want, status, _auto = self.packages[name]
+                lines.append(
+                    "\t".join(
+                        (name, "amd64", version, want, status, "ok")
+                        + (self.needs.get(name, ""), "", "", "")
+                    )
+                )
+        return Result(0, "\n".join(lines) + "\n", "")
+
+    def dpkg(self, words):
+        if words[0] == "--print-architecture":
+            return Result(0, "amd64\n", "")
+        if words[0] == "--verify":
+            return Result(0, "??5??????   c /etc/x\n" if words[1] in self.edited else "", "")
+        for package in self.packages.values():
+            if package[2] == "half-configured":
+                package[2] = "installed"
+        return Result(0, "", "")
+
+    def mark(self, words):
+        verb, names = words[0], words[1:]
+        if verb == "showauto":
+            return Result(0, "\n".join(n for n, p in self.packages.items() if p[3]), "")
+        for name in names:
+            if verb == "auto":
+                self.packages[name][3] = True
+            else:
+                self.packages[name][1] = "hold" if verb == "hold" else "install"
+        return Result(0, "", "")
+
+    def madison(self, words):
+        if not self.lists_known:
+            return Result(0, "", "")
+        return Result(
+            0,
+            "".join(
+                f" {name} | {version} | http://mirror.example / Packages\n"
+                for name in words[1:]
+                for version in self.repository.get(name, [])
+            ),
+            "",
+        )
+
+    def simulate(self, words):
+        going = {word[:-1] for word in words if word.endswith("-")}
+        installed = {n for n, p in self.packages.items() if p[2] == "installed"}
+        for name in sorted(installed - going):
+            if going & {part.split()[0] for part in self.needs.get(name, "").split(", ") if part}:
+                going.add(name)
+        return Result(0, "".join(f"Remv {name} [1]\n" for name in going & installed), "")
+
+    # -- Ansible's module
+    def apt(self, arguments):
+        self.calls.append("apt " + ("update" if arguments.get("update_cache") else "change"))
+        if self.fail:
+            return {"failed": True, "msg": self.fail}
+        if arguments.get("update_cache"):
+            self.lists_known = True
+            return {"changed": True}
+        for spec in arguments["name"]:
+            name, _equals, version = spec.partition("=")
+            if arguments["state"] == "absent":
+                if arguments.get("purge"):
+                    del self.packages[name]
+                else:
+                    self.packages[name][2] = "config-files"
+                continue
+            # apt forgets the hold and says that somebody asked for it.
+            self.packages[name] = [
+                version or self.repository[name][0],
+                "install",
+                "installed",
+                False,
+            ]
+            if "libhelper" in self.needs.get(name, "") and "libhelper" not in self.packages:
+                self.packages["libhelper"] = ["1", "install", "installed", True]
+        if self.die == "after apt":
+            raise Killed
+        return {"changed": True}
+
+
+class Task:
+    """Runs the action plugin on the stand-in node."""
+
+    def __init__(self, node, tmp_path, monkeypatch):
+        self.node, self.state = node, tmp_path / "state.json"
+        self.tmp_path = tmp_path
+        monkeypatch.setattr(module, "module_runner", lambda _module: node)
+        monkeypatch.setattr(module, "_JOURNAL", str(tmp_path / "none"))
+        monkeypatch.setattr(action.ActionBase, "run", lambda *_a, **_k: {})
+
+    def once(self, check, arguments):
+        plugin = action.ActionModule.__new__(action.ActionModule)
+        plugin._task = types.SimpleNamespace(args=arguments)
+
+        def execute(module_name, module_args, task_vars):
+            if module_name == "ansible.builtin.apt":
+                return self.node.apt(module_args)
+            self.node.calls.append(f"module {module_args['_phase']}")
+            return run_module(module.main, module_args, check=check)
+
+        plugin._execute_module = execute
+        return plugin.run(task_vars={})
+
+    def __call__(self, **options):
+        arguments = {
+            "name": "toolkit",
+            "state_path": str(self.state),
+            "lock_timeout": 0,
+            **options,
+        }
+        before = json.dumps(self.node.packages)
+        check = self.once(True, arguments)
+        assert json.dumps(self.node.packages) == before
+        self.node.calls.clear()
+        result = self.once(False, arguments)
+        if not result.get("failed"):
+            assert check.get("changed") == result["changed"]
+            assert check.get("diff") == result["diff"]
+            assert check.get("reasons") == result["reasons"]
+        return result
+
+    def present(self, version="1.20.0-1", **options):
+        return self(packages=dict.fromkeys(TOOLKIT, version), **options)
+
+    def absent(self):
+        return self(state="absent")
+
+
+@pytest.fixture
+def node():
+    return StandinNode()
+
+
+@pytest.fixture
+def task(node, tmp_path, monkeypatch):
+    return Task(node, tmp_path, monkeypatch)
+
+
+def snapshot(node):
+    return json.loads(json.dumps(node.packages))
+
+
+def test_create_again_absent_absent_again(task, node):
+    start = snapshot(node)
+    first = task.present()
+    assert first["changed"]
+    assert node.calls == ["module plan", "apt change", "module record"]
+    assert first["packages"]["nvidia-container-toolkit"] == {"version": "1.20.0-1", "held": True}
+    assert first["diff"][0]["before"] == ""
+    assert first["diff"][0]["after"] == (
+        "libnvidia-container1 1.20.0-1 held\nnvidia-container-toolkit 1.20.0-1 held\n"
+    )
+    assert not task.present()["changed"]
+    # Nothing differs: one module call.
+    assert node.calls == ["module plan"]
+    gone = task.absent()
+    assert gone["changed"]
+    # What came along is gone too.
+    assert snapshot(node) == start
+    assert not task.state.exists()
+    assert not task.absent()["changed"]
+    assert node.calls == ["module plan"]
+
+
+def test_upgrade_downgrade_and_back_to_what_was_there(task, node):
+    for name in TOOLKIT:
+        node.packages[name] = ["1.17.8-1", "install", "installed", name.startswith("lib")]
+    node.packages["libhelper"] = ["1", "install", "installed", True]
+    start = snapshot(node)
+    assert task.present("1.20.0-1")["changed"]
+    assert task.present("1.19.0-1")["diff"][0]["before"].count("1.20.0-1 held") == 2
+    assert {p[0] for n, p in node.packages.items() if n in TOOLKIT} == {"1.19.0-1"}
+    task.absent()
+    assert snapshot(node) == start
+
+
+def test_any_version_keeps_what_is_there_and_holds_it(task, node):
+    node.packages["libnvidia-container1"] = ["1.17.8-1", "install", "installed", False]
+    answer = task.present(None)
+    assert "nvidia-container-toolkit any held\n" in answer["diff"][0]["after"]
+    assert node.packages["libnvidia-container1"][:2] == ["1.17.8-1", "hold"]
+    assert answer["packages"]["nvidia-container-toolkit"]["version"] == "1.20.0-1"
+
+
+def test_hold_alone_needs_no_package_manager(task, node):
+    task.present()
+    node.packages["libnvidia-container1"][1] = "install"
+    answer = task.present()
+    assert answer["reasons"] == ["libnvidia-container1 is not held."]
+    assert node.calls == ["module plan", "module record"]
+    assert task.present(hold=False)["changed"]
+    assert node.packages["libnvidia-container1"][1] == "install"
+
+
+def test_obsolete_goes_without_purge_and_comes_back(task, node):
+    node.packages["nvidia-docker2"] = ["2.13.0-1", "hold", "installed", False]
+    start = snapshot(node)
+    task.present(obsolete=["nvidia-docker2", "nvidia-container-runtime"])
+    assert node.packages["nvidia-docker2"][2] == "config-files"
+    task.absent()
+    assert snapshot(node) == start
+
+
+def test_an_obsolete_package_that_somebody_installs_later_is_his(task, node):
+    task.present(obsolete=["nvidia-docker2"])
+    node.packages["nvidia-docker2"] = ["2.13.0-1", "install", "installed", False]
+    task.absent()
+    assert node.packages["nvidia-docker2"][2] == "installed"
+
+
+def test_what_cannot_be_put_back_is_said(task, node):
+    node.packages["nvidia-docker2"] = ["2.13.0-1", "install", "installed", False]
+    task.present(obsolete=["nvidia-docker2"])
+    del node.repository["nvidia-docker2"]
+    answer = task.absent()
+    assert "nvidia-docker2 2.13.0-1 was installed before and cannot" in answer["reasons"][-1]
+    assert not task.absent()["changed"]
+
+
+def test_edited_configuration_stays(task, node):
+    task.present()
+    node.edited = ("nvidia-container-toolkit",)
+    task.absent()
+    assert node.packages["nvidia-container-toolkit"][2] == "config-files"
+    assert "libnvidia-container1" not in node.packages
+
+
+def test_what_came_along_stays_where_something_else_needs_it(task, node):
+    task.present()
+    node.packages["other"] = ["1", "install", "installed", False]
+    node.needs["other"] = "foo | libhelper (>= 1)"
+    task.absent()
+    assert "libhelper" in node.packages
+
+
+def test_what_somebody_asked_for_since_stays(task, node):
+    task.present()
+    node.packages["libhelper"][3] = False
+    task.absent()
+    assert "libhelper" in node.packages
+
+
+def test_nothing_else_is_ever_removed(task, node):
+    task.present()
+    node.packages["other"] = ["1", "install", "installed", False]
+    node.needs["other"] = "nvidia-container-toolkit"
+    before = snapshot(node)
+    answer = task.absent()
+    assert answer["failed"]
+    assert "other" in answer["msg"]
+    assert snapshot(node) == before
+
+
+def test_lists_are_refreshed_only_where_a_version_is_unknown(task, node):
+    node.lists_known = False
+    assert task.present()["changed"]
+    assert node.calls == [
+        "module plan",
+        "apt update",
+        "module plan",
+        "apt change",
+        "module record",
+    ]
+
+
+def test_a_version_that_nobody_has_names_those_there_are(task, node):
+    before = snapshot(node)
+    answer = task.present("9.9.9-1")
+    assert answer["failed"]
+    assert "1.20.0-1, 1.19.0-1, 1.17.8-1" in answer["msg"]
+    assert snapshot(node) == before
+    assert not task.state.exists()
+
+
+def test_refresh_is_not_done_where_it_is_not_allowed(task, node):
+    node.lists_known = False
+    assert task.present(update_cache=False)["failed"]
+    assert node.calls == ["module plan"]
+
+
+def test_a_killed_run_is_finished_by_the_next_and_undone_all_the_way(task, node):
+    start = snapshot(node)
+    node.die = "after apt"
+    with pytest.raises(Killed):
+        task.present()
+    node.die = None
+    answer = task.present()
+    assert answer["reasons"] == [f"{name} is not held." for name in TOOLKIT]
+    task.absent()
+    assert snapshot(node) == start
+
+
+def test_a_killed_run_that_left_only_the_record_open(task, node):
+    start = snapshot(node)
+    node.die = "after apt"
+    with pytest.raises(Killed):
+        task.present(hold=False)
+    node.die = None
+    assert json.loads(task.state.read_text())["values"]["package_set:toolkit"]["pending"]
+    assert not task.present(hold=False)["changed"]
+    assert not json.loads(task.state.read_text())["values"]["package_set:toolkit"]["pending"]
+    task.absent()
+    assert snapshot(node) == start
+
+
+def test_half_configured_packages_are_named_and_mended(task, node):
+    task.present()
+    node.packages["nvidia-container-toolkit"][2] = "half-configured"
+    answer = task.present()
+    assert answer["broken"] == {"nvidia-container-toolkit": "half-configured"}
+    assert "nvidia-container-toolkit 1.20.0-1 half-configured held" in answer["diff"][0]["before"]
+    assert node.packages["nvidia-container-toolkit"][2] == "installed"
+    assert not task.present()["changed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "cause"),
+    [
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 7", "lock"),
+        ("E: You don't have enough free space in /var/cache/apt/archives/.", "disk"),
+    ],
+)
+def test_failures_are_explained(task, node, words, cause):
+    node.fail = words
+    answer = task.present()
+    assert answer["failed"]
+    assert cause in answer["msg"]
+    assert words in answer["msg"]
+    assert "Next step:" in answer["msg"]
+    # The record of the attempt is there, and the next run goes on.
+    node.fail = None
+    assert task.present()["changed"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"packages": {"a b": "1"}},
+        {"packages": {"a": "1 --force"}},
+        {"packages": {"a": "*"}},
+        {"packages": {"a": "1"}, "obsolete": ["a"]},
+    ],
+)
+def test_wrong_wishes_are_refused(task, options):
+    assert task(**options)["failed"]
