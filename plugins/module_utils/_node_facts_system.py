@@ -177,7 +177,8 @@ def is_blocked(module: str, modprobe: str, command_line: str) -> bool:
     """Return whether modprobe's settings or the kernel's command line keep a module away."""
     name = re.escape(module)
     settings = (
-        rf"^\s*(?:blacklist\s+{name}|install\s+{name}\s+\S*/(?:false|true)\b|alias\s+{name}\s+off)"
+        rf"^\s*(?:blacklist\s+{name}(?!\S)|install\s+{name}\s+\S*/(?:false|true)\b"
+        rf"|alias\s+{name}\s+off)"
     )
     words = (
         r"\b(?:modprobe\.blacklist|module_blacklist|rd\.driver\.blacklist)="

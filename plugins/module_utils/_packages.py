@@ -60,7 +60,9 @@ RPM_PATTERNS = (
     "*-nvidia*",
 )
 RPM_FORMAT = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t%{VENDOR}\n"
-_DPKG_STANZA = re.compile(rf"^Package: (?P<name>{_WANTED.pattern}\S*)\n(?P<rest>(?:.+\n)*)", re.M)
+_DPKG_STANZA = re.compile(
+    rf"^Package: (?P<name>(?:{_WANTED.pattern})\S*)\n(?P<rest>(?:.+\n)*)", re.M
+)
 _DPKG_FIELD = re.compile(r"^(?P<name>Status|Version|Architecture|Maintainer): (?P<value>.*)$", re.M)
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._apt_sources import (
     DEB822,
     ONE_LINE,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 
 import pytest
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._openpgp import fingerprints
 

@@ -1,0 +1,240 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_driver import (
+    SERVICES,
+    cuda_version,
+    loaded_flavour,
+    loaded_version,
+    module_file,
+    module_version,
+    read_cuda,
+    read_dkms,
+    read_driver,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import Package
+from tests.unit.fixtures.make_tree import write
+
+KERNEL = "6.1.0-37-amd64"
+# From public records of the two kinds of module.
+PROPRIETARY = (
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 18:56:32 UTC 2023\n"
+    "GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"
+)
+OPEN = (
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.126.09  Release Build  "
+    "(dvs-builder@U22-I3-H04-01-4)  Wed Jan  7 22:59:56 UTC 2026\n"
+    "GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04)\n"
+)
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> NodeReader:
+    return NodeReader(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "flavour"),
+    [
+        (PROPRIETARY, "535.129.03", "proprietary"),
+        (OPEN, "580.126.09", "open"),
+        ("NVRM version: NVIDIA UNIX aarch64 Kernel Module  470.82  x", "470.82", "proprietary"),
+        ("", None, None),
+        (None, None, None),
+    ],
+)
+def test_loaded(text: str | None, version: str | None, flavour: str | None) -> None:
+    assert (loaded_version(text), loaded_flavour(text)) == (version, flavour)
+
+
+def driver(reader: NodeReader, *packages: Package, **units: str) -> dict[str, Any]:
+    return read_driver(reader, packages, units, KERNEL)
+
+
+def test_nothing_is_there(reader: NodeReader) -> None:
+    assert read_driver(reader, (), None, None) == {
+        "loaded": None,
+        "installed": None,
+        "userland": None,
+        "kernel_module": None,
+        "source": None,
+        "packages": {},
+        "dkms": [],
+        "held": None,
+        "pending_reboot": False,
+        "services": dict.fromkeys(SERVICES),
+    }
+
+
+def test_driver_of_packages(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/proc/driver/nvidia/version", OPEN)
+    library = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so"
+    write(tmp_path, f"{library}.580.126.09")
+    (tmp_path / f"{library[1:]}.1").symlink_to("libnvidia-ml.so.580.126.09")
+    found = driver(
+        reader,
+        Package("libnvidia-compute-580", "580.126.09-1ubuntu1", "amd64", "NVIDIA", True),
+        Package("nvidia-dkms-580-open", "580.126.09-1ubuntu1", "amd64", "NVIDIA", True),
+        Package("nvidia-container-toolkit", "1.20.0-1", "amd64", "NVIDIA"),
+        **{"nvidia-persistenced": "active"},
+    )
+    assert found["loaded"] == found["installed"] == found["userland"] == "580.126.09"
+    assert found["kernel_module"] == "open"
+    assert found["source"] == "nvidia"
+    assert set(found["packages"]) == {"libnvidia-compute-580", "nvidia-dkms-580-open"}
+    assert found["held"] is True
+    assert found["pending_reboot"] is False
+    assert found["services"]["nvidia-persistenced"] == "active"
+    assert found["services"]["nvidia-imex"] is None
+
+
+def test_pending_reboot_after_an_upgrade(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/sys/module/nvidia/version", "535.129.03\n")
+    found = driver(reader, Package("libnvidia-compute-580", "580.126.09-0ubuntu1"))
+    assert (found["loaded"], found["installed"]) == ("535.129.03", "580.126.09")
+    assert found["pending_reboot"] is True
+
+
+def make_dkms(root: Path, module: str, version: str, kernel: str, installed: bool = True) -> None:
+    base = root / "var/lib/dkms" / module
+    (base / version / kernel / "x86_64/module").mkdir(parents=True)
+    (base / version / "source").symlink_to(f"/usr/src/{module}-{version}")
+    if installed:
+        (base / f"kernel-{kernel}-x86_64").symlink_to(f"{version}/{kernel}/x86_64")
+
+
+def test_runfile_with_dkms(tmp_path: Path, reader: NodeReader) -> None:
+    make_dkms(tmp_path, "nvidia", "535.129.03", KERNEL)
+    write(tmp_path, "/usr/bin/nvidia-uninstall")
+    write(tmp_path, "/usr/src/nvidia-535.129.03/dkms.conf")
+    write(tmp_path, "/usr/src/nvidia-535.129.03/nvidia/nv-kernel.o_binary")
+    found = driver(reader)
+    assert found["installed"] == "535.129.03"
+    assert found["source"] == "runfile"
+    assert found["kernel_module"] == "proprietary"
+
+
+def test_dkms_states(tmp_path: Path, reader: NodeReader) -> None:
+    make_dkms(tmp_path, "nvidia-current", "535.309.01", KERNEL)
+    make_dkms(tmp_path, "nvidia", "580.126.09", KERNEL, installed=False)
+    base = tmp_path / "var/lib/dkms/nvidia-open"
+    (base / "590.48.01/source").mkdir(parents=True)
+    # Recorded: Debian 13, nvidia-open-kernel-dkms (first line of make.log).
+    write(
+        tmp_path,
+        "/var/lib/dkms/nvidia-current-open/550.163.01/build/make.log",
+        "DKMS make.log for nvidia-current-open-550.163.01 for kernel 6.12.107-amd64 (x86_64)\n",
+    )
+    (tmp_path / "var/lib/dkms/zfs/2.1.11/source").mkdir(parents=True)
+    write(tmp_path, "/var/lib/dkms/dkms_dbversion", "2.0.0\n")
+    assert sorted(read_dkms(reader), key=lambda entry: entry["version"]) == [
+        {"kernel": KERNEL, "version": "535.309.01", "state": "installed"},
+        {"kernel": "6.12.107-amd64", "version": "550.163.01", "state": "failed"},
+        {"kernel": KERNEL, "version": "580.126.09", "state": "built"},
+        {"kernel": None, "version": "590.48.01", "state": "added"},
+    ]
+
+
+def test_the_module_of_the_running_kernel_decides_before_packages(
+    tmp_path: Path, reader: NodeReader
+) -> None:
+    write(tmp_path, f"/lib/modules/{KERNEL}/modules.dep", "updates/dkms/nvidia.ko: x.ko\n")
+    write(tmp_path, f"/lib/modules/{KERNEL}/updates/dkms/nvidia.ko", elf(b"version=570.86.10\0"))
+    found = driver(reader, Package("libnvidia-compute-580", "580.126.09-1"))
+    assert found["installed"] == "570.86.10"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "kernel/x.ko:\nupdates/dkms/nvidia-current.ko.xz: y\n",
+            "updates/dkms/nvidia-current.ko.xz",
+        ),
+        ("kernel/nvidia-580/nvidia.ko:\n", "kernel/nvidia-580/nvidia.ko"),
+        ("updates/dkms/nvidia-drm.ko: updates/dkms/nvidia.ko\n", None),
+        (None, None),
+    ],
+)
+def test_module_file(text: str | None, expected: str | None) -> None:
+    assert module_file(text) == expected
+
+
+def elf(modinfo: bytes, order: str = "<") -> bytes:
+    """Return the smallest ELF file with a section .modinfo: header, data, names, table."""
+    names = b"\0.modinfo\0.shstrtab\0"
+    start = 64
+    table = start + len(modinfo) + len(names)
+    header = b"\x7fELF\x02" + (b"\1" if order == "<" else b"\2") + b"\1".ljust(10, b"\0")
+    header += struct.pack(f"{order}HHIQQQIHHHHHH", 1, 62, 1, 0, 0, table, 0, 64, 0, 0, 64, 3, 2)
+
+    def section(name: int, offset: int, size: int) -> bytes:
+        return struct.pack(f"{order}IIQQQQIIQQ", name, 1, 0, 0, offset, size, 0, 0, 1, 0)
+
+    sections = (
+        section(0, 0, 0)
+        + section(1, start, len(modinfo))
+        + section(10, start + len(modinfo), len(names))
+    )
+    return header + modinfo + names + sections
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param(elf(b"version=580.95.05\0license=x\0"), "580.95.05", id="first"),
+        pytest.param(elf(b"license=x\0version=580.95.05\0"), "580.95.05", id="later"),
+        pytest.param(elf(b"srcversion=1\0version=2.0\0", ">"), "2.0", id="big-endian"),
+        pytest.param(elf(b"srcversion=1\0"), None, id="no version"),
+        pytest.param(elf(b"version=1\0")[:80], None, id="cut off"),
+        pytest.param(b"\xfd7zXZ", None, id="no ELF file"),
+    ],
+)
+def test_module_version(
+    tmp_path: Path, reader: NodeReader, content: bytes, expected: str | None
+) -> None:
+    write(tmp_path, "/nvidia.ko", content)
+    assert module_version(reader, "/nvidia.ko") == expected
+
+
+def test_compressed_module_is_not_read(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/nvidia.ko.xz", elf(b"version=580.95.05\0"))
+    assert module_version(reader, "/nvidia.ko.xz") is None
+
+
+@pytest.mark.parametrize(
+    ("json", "txt", "expected"),
+    [
+        ('{\n  "cuda" : {"name" : "CUDA SDK", "version" : "12.2.2"}, "x": {}}', None, "12.2.2"),
+        (None, "CUDA Version 10.2.89\n", "10.2.89"),
+        ("{}", None, None),
+    ],
+)
+def test_cuda_version(json: str | None, txt: str | None, expected: str | None) -> None:
+    assert cuda_version(json, txt) == expected
+
+
+def test_cuda_toolkits(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/usr/local/cuda-12.8/version.json", '{"cuda": {"version": "12.8.1"}}')
+    write(tmp_path, "/usr/local/cuda-11.8/bin/nvcc")
+    (tmp_path / "etc/alternatives").mkdir(parents=True)
+    (tmp_path / "etc/alternatives/cuda").symlink_to("/usr/local/cuda-12.8")
+    (tmp_path / "usr/local/cuda").symlink_to("/etc/alternatives/cuda")
+    (tmp_path / "usr/local/cuda-12").symlink_to("/etc/alternatives/cuda")
+    assert read_cuda(reader, "13.0") == {
+        "toolkits": [
+            {"version": "11.8", "path": "/usr/local/cuda-11.8", "default": False},
+            {"version": "12.8.1", "path": "/usr/local/cuda-12.8", "default": True},
+        ],
+        "driver_supports": "13.0",
+    }

@@ -1,0 +1,177 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_system import (
+    find_fqdn,
+    is_blocked,
+    os_family,
+    read_functions,
+    read_kernels,
+    read_nouveau,
+    read_os,
+    read_secure_boot,
+    read_unit_states,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
+from tests.unit.fixtures.make_tree import write
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> NodeReader:
+    return NodeReader(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("identity", "like", "expected"),
+    [
+        ("debian", "", "debian"),
+        ("ubuntu", "debian", "debian"),
+        ("pop", "ubuntu debian", "debian"),
+        ("rocky", "rhel centos fedora", "rhel"),
+        ("amzn", "fedora", "rhel"),
+        ("kylin", "", "rhel"),
+        ("sles", "suse", "suse"),
+        ("opensuse-leap", "suse opensuse", "suse"),
+        ("arch", "", None),
+        (None, "", None),
+    ],
+)
+def test_os_family(identity: str | None, like: str, expected: str | None) -> None:
+    assert os_family(identity, like) == expected
+
+
+def test_os(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/etc/os-release", 'NAME=\'Rocky Linux\'\n# x\nID="rocky"\nVERSION_ID="9.6"\n')
+    write(tmp_path, "/etc/hostname", "gpu1\n")
+    write(tmp_path, "/etc/hosts", "127.0.0.1 localhost\n10.0.0.1 gpu1.example.com gpu1\n")
+    write(tmp_path, "/etc/machine-id", "2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d\n")
+    write(tmp_path, "/proc/sys/kernel/osrelease", "5.14.0-503.el9.x86_64\n")
+    write(tmp_path, "/proc/sys/kernel/arch", "x86_64\n")
+    # Debian's tool beside it is not the one to use.
+    write(tmp_path, "/usr/bin/apt-get")
+    write(tmp_path, "/usr/bin/dnf")
+    assert read_os(reader) == {
+        "family": "rhel",
+        "id": "rocky",
+        "version": "9.6",
+        "arch": "x86_64",
+        "kernel": "5.14.0-503.el9.x86_64",
+        "package_manager": "dnf",
+        "hostname": "gpu1",
+        "fqdn": "gpu1.example.com",
+        "machine_id": "2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d",
+    }
+
+
+def test_os_of_an_empty_tree(reader: NodeReader) -> None:
+    assert set(read_os(reader).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("hostname", "hosts", "expected"),
+    [
+        ("gpu1.example.com", "", "gpu1.example.com"),
+        ("gpu1", "10.0.0.1 gpu1.example.com gpu1 # here", "gpu1.example.com"),
+        ("gpu1", "127.0.1.1 gpu1", None),
+        ("gpu1", "10.0.0.1 gpu10.example.com gpu10", None),
+        (None, "10.0.0.1 a.b a", None),
+    ],
+)
+def test_fqdn(hostname: str | None, hosts: str, expected: str | None) -> None:
+    assert find_fqdn(hostname, hosts) == expected
+
+
+VARIABLE = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param({VARIABLE: b"\6\0\0\0\1"}, True, id="on"),
+        pytest.param({VARIABLE: b"\6\0\0\0\0"}, False, id="off"),
+        pytest.param({VARIABLE: b""}, None, id="not readable"),
+        pytest.param({"/sys/firmware/efi/systab": b""}, None, id="EFI without the variable"),
+        pytest.param({"/sys/firmware/acpi/x": b""}, False, id="no EFI"),
+        pytest.param({}, None, id="hidden, as in a container"),
+    ],
+)
+def test_secure_boot(
+    tmp_path: Path, reader: NodeReader, files: dict[str, bytes], expected: bool | None
+) -> None:
+    for path, content in files.items():
+        write(tmp_path, path, content)
+    assert read_secure_boot(reader) is expected
+
+
+@pytest.mark.parametrize(
+    ("modprobe", "command_line", "expected"),
+    [
+        ("blacklist nouveau\n", "", True),
+        ("  blacklist   nouveau # x\n", "", True),
+        ("install nouveau /bin/false\n", "", True),
+        ("alias nouveau off\n", "", True),
+        ("#blacklist nouveau\noptions nouveau modeset=0\n", "", False),
+        ("blacklist nouveau_x\nblacklist vga16fb\n", "", False),
+        ("", "quiet modprobe.blacklist=nouveau splash", True),
+        ("", "rd.driver.blacklist=x,nouveau", True),
+        ("", "module_blacklist=nouveaux", False),
+        ("", "nouveau.modeset=0", False),
+    ],
+)
+def test_is_blocked(modprobe: str, command_line: str, expected: bool) -> None:
+    assert is_blocked("nouveau", modprobe, command_line) is expected
+
+
+def test_nouveau_settings_of_the_administrator_hide_the_vendors(
+    tmp_path: Path, reader: NodeReader
+) -> None:
+    write(tmp_path, "/usr/lib/modprobe.d/nvidia.conf", "blacklist nouveau\n")
+    assert read_nouveau(reader) == {"loaded": False, "blocked": True}
+    write(tmp_path, "/etc/modprobe.d/nvidia.conf", "")
+    write(tmp_path, "/sys/module/nouveau/initstate", "live\n")
+    assert read_nouveau(reader) == {"loaded": True, "blocked": False}
+
+
+def test_kernels(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/usr/src/linux-headers-6.1.0-37-amd64/Makefile")
+    modules = tmp_path / "lib/modules"
+    for name in ("6.1.0-37-amd64", "6.1.0-38-amd64", "extra"):
+        (modules / name).mkdir(parents=True)
+        (modules / name / "build").symlink_to(f"/usr/src/linux-headers-{name}")
+    assert read_kernels(reader, "6.1.0-38-amd64") == [
+        {"version": "6.1.0-37-amd64", "running": False, "headers": True},
+        {"version": "6.1.0-38-amd64", "running": True, "headers": False},
+    ]
+    # In a node container the running kernel has no modules there.
+    assert read_kernels(reader, "6.12.0")[-1] == {
+        "version": "6.12.0",
+        "running": True,
+        "headers": False,
+    }
+
+
+def test_unit_states() -> None:
+    # Recorded: systemd 252.
+    text = (
+        "Id=containerd.service\nLoadState=loaded\nActiveState=active\n\n"
+        "Id=xx.service\nLoadState=not-found\nActiveState=inactive\n\n"
+        "Id=docker.service\nLoadState=masked\nActiveState=inactive\n"
+    )
+    assert read_unit_states(text, ("containerd", "xx", "docker", "more")) == {
+        "containerd": "active",
+        "xx": None,
+        "docker": "inactive",
+        "more": None,
+    }
+
+
+def test_function_without_readable_ids_is_left_out(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")
+    assert read_functions(reader) == []

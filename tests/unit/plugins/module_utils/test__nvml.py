@@ -1,0 +1,207 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Both ways of asking the driver, against stand-ins of one machine: an A100 with MIG, and a T4.
+
+The stand-ins were written after the documentation of NVML and a public record of
+``nvidia-smi -q -x`` 535.54.03; no GPU was at hand.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvml import from_nvml, from_smi
+
+MIB = 1024 * 1024
+
+SMI_STANDIN_535_54_03 = """\
+<?xml version="1.0" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
+<nvidia_smi_log>
+  <timestamp>Fri Aug  4 11:44:30 2023</timestamp>
+  <driver_version>535.54.03</driver_version>
+  <cuda_version>12.2</cuda_version>
+  <attached_gpus>2</attached_gpus>
+  <gpu id="00000000:3B:00.0">
+    <product_name>NVIDIA A100-SXM4-80GB</product_name>
+    <persistence_mode>Enabled</persistence_mode>
+    <mig_mode><current_mig>Enabled</current_mig><pending_mig>Disabled</pending_mig></mig_mode>
+    <mig_devices>
+      <mig_device>
+        <index>0</index>
+        <gpu_instance_id>3</gpu_instance_id>
+        <compute_instance_id>0</compute_instance_id>
+        <fb_memory_usage><total>19968 MiB</total><used>12 MiB</used></fb_memory_usage>
+      </mig_device>
+    </mig_devices>
+    <serial>1650522003820</serial>
+    <uuid>GPU-a</uuid>
+    <minor_number>1</minor_number>
+    <fb_memory_usage><total>81920 MiB</total><used>50 MiB</used></fb_memory_usage>
+    <compute_mode>Exclusive_Process</compute_mode>
+    <ecc_mode><current_ecc>Enabled</current_ecc><pending_ecc>Enabled</pending_ecc></ecc_mode>
+  </gpu>
+  <gpu id="00000001:AF:00.0">
+    <product_name>Tesla T4</product_name>
+    <persistence_mode>Disabled</persistence_mode>
+    <mig_mode><current_mig>N/A</current_mig><pending_mig>N/A</pending_mig></mig_mode>
+    <mig_devices>None</mig_devices>
+    <serial>N/A</serial>
+    <uuid>GPU-b</uuid>
+    <minor_number>0</minor_number>
+    <fb_memory_usage><total>15360 MiB</total><used>0 MiB</used></fb_memory_usage>
+    <compute_mode>Default</compute_mode>
+    <ecc_mode><current_ecc>N/A</current_ecc><pending_ecc>N/A</pending_ecc></ecc_mode>
+  </gpu>
+</nvidia_smi_log>
+"""
+
+
+class NVMLError(Exception):
+    pass
+
+
+class StandinNvml:
+    """Speaks as pynvml does, for the same two devices; what is missing raises."""
+
+    NVMLError = NVMLError
+
+    def __init__(self, as_bytes: bool = False) -> None:
+        self.open = 0
+        self._as_bytes = as_bytes
+        self._devices: dict[str, dict[str, Any]] = {
+            "A100": {
+                "PciInfo": SimpleNamespace(busId=self._text("00000000:3B:00.0")),
+                "MemoryInfo": SimpleNamespace(total=81920 * MIB),
+                "MigMode": [1, 0],
+                "ComputeMode": 3,
+                "EccMode": [1, 1],
+                "UUID": self._text("GPU-a"),
+                "Name": self._text("NVIDIA A100-SXM4-80GB"),
+                "Serial": self._text("1650522003820"),
+                "MinorNumber": 1,
+                "PersistenceMode": 1,
+                "MaxMigDeviceCount": 7,
+            },
+            "T4": {
+                "PciInfo": SimpleNamespace(busId=self._text("00000001:AF:00.0")),
+                "MemoryInfo": SimpleNamespace(total=15360 * MIB),
+                "ComputeMode": 0,
+                "UUID": self._text("GPU-b"),
+                "Name": self._text("Tesla T4"),
+                "MinorNumber": 0,
+                "PersistenceMode": 0,
+            },
+            "MIG": {
+                "MemoryInfo": SimpleNamespace(total=19968 * MIB),
+                "UUID": self._text("MIG-a"),
+                "Name": self._text("NVIDIA A100-SXM4-80GB MIG 2g.20gb"),
+                "GpuInstanceId": 3,
+                "ComputeInstanceId": 0,
+            },
+        }
+
+    def _text(self, text: str) -> Any:
+        return text.encode() if self._as_bytes else text
+
+    def nvmlInit(self) -> None:
+        self.open += 1
+
+    def nvmlShutdown(self) -> None:
+        self.open -= 1
+
+    def nvmlSystemGetCudaDriverVersion_v2(self) -> int:
+        return 12020
+
+    def nvmlSystemGetDriverVersion(self) -> Any:
+        return self._text("535.54.03")
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> str:
+        return ["A100", "T4"][index]
+
+    def nvmlDeviceGetMigDeviceHandleByIndex(self, _handle: str, index: int) -> str:
+        if index:
+            raise NVMLError("Not Found")
+        return "MIG"
+
+    def __getattr__(self, name: str) -> Any:
+        def ask(handle: str) -> Any:
+            try:
+                return self._devices[handle][name[len("nvmlDeviceGet") :]]
+            except KeyError:
+                raise NVMLError("Not Supported") from None
+
+        if not name.startswith("nvmlDeviceGet"):
+            raise AttributeError(name)
+        return ask
+
+
+A100 = {
+    "address": "0000:3b:00.0",
+    "uuid": "GPU-a",
+    "name": "NVIDIA A100-SXM4-80GB",
+    "serial": "1650522003820",
+    "minor_number": 1,
+    "memory_total": 81920,
+    "persistence_mode": "enabled",
+    "compute_mode": "exclusive_process",
+    "ecc_mode": "enabled",
+    "mig_mode": "enabled",
+    "mig_mode_pending": "disabled",
+}
+MIG = {"index": 0, "gpu_instance_id": 3, "compute_instance_id": 0, "memory_total": 19968}
+T4 = {
+    "address": "0001:af:00.0",
+    "uuid": "GPU-b",
+    "name": "Tesla T4",
+    "serial": None,
+    "minor_number": 0,
+    "memory_total": 15360,
+    "persistence_mode": "disabled",
+    "compute_mode": "default",
+    "ecc_mode": None,
+    "mig_mode": None,
+    "mig_mode_pending": None,
+    "mig_devices": [],
+}
+
+
+def expected(**mig: str | None) -> dict[str, Any]:
+    return {
+        "driver_version": "535.54.03",
+        "cuda_version": "12.2",
+        "devices": [{**A100, "mig_devices": [{**MIG, **mig}]}, T4],
+    }
+
+
+def test_nvidia_smi() -> None:
+    assert from_smi(SMI_STANDIN_535_54_03) == expected(uuid=None, name=None)
+
+
+@pytest.mark.parametrize("as_bytes", [False, True])
+def test_nvml_says_the_same(as_bytes: bool) -> None:
+    nvml = StandinNvml(as_bytes)
+    assert from_nvml(nvml) == expected(uuid="MIG-a", name="NVIDIA A100-SXM4-80GB MIG 2g.20gb")
+    assert nvml.open == 0
+
+
+def test_nvml_is_closed_after_an_error() -> None:
+    nvml = StandinNvml()
+    nvml.nvmlDeviceGetCount = None  # type: ignore[method-assign,assignment]
+    with pytest.raises(TypeError):
+        from_nvml(nvml)
+    assert nvml.open == 0
+
+
+@pytest.mark.parametrize("text", ["", "No devices were found", "<html/>"])
+def test_no_xml(text: str) -> None:
+    with pytest.raises(ValueError, match="nvidia-smi printed"):
+        from_smi(text)
