@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``make demo``: a mixed fleet from bare to ready, proven, and a second run that changes nothing."""
+"""``make demo``: a mixed fleet from bare to ready, proven; a second run changes nothing."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ if ! docker image inspect {IMAGE} >/dev/null 2>&1; then
     docker import --change 'CMD ["/bin/sleep", "1000000"]' - {IMAGE} >/dev/null
   rm -rf "$root"
 fi
-sandbox=$(containerd config dump | sed -n "s/^ *sandbox\\(_image\\)\\{{0,1\\}} = ['\\"]\\(.*\\)['\\"]$/\\2/p" |
-  head -n 1)
+sandbox=$(containerd config dump |
+  sed -n "s/^ *sandbox\\(_image\\)\\{{0,1\\}} = ['\\"]\\(.*\\)['\\"]$/\\2/p" | head -n 1)
 names=$(ctr --namespace k8s.io images list --quiet)
 case "$names" in
   *"$sandbox"*) ;;
