@@ -6,19 +6,11 @@
 
 from __future__ import annotations
 
-import base64
-import functools
-import importlib.util
-import io
-import os
-import zipfile
-from collections.abc import Mapping
 from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-# From here on Python has a TOML parser of its own.
-_BUILTIN_PARSER = (3, 11)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import with_parser
 
 
 class ActionModule(ActionBase):
@@ -32,17 +24,11 @@ class ActionModule(ActionBase):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
-        arguments = dict(self._task.args)
-        arguments.pop("tomlkit_archive", None)
-        if needs_parser(task_vars or {}):
-            archive = tomlkit_archive()
-            if archive is not None:
-                arguments["tomlkit_archive"] = archive
         asynchronous = self._task.async_val
         result.update(
             self._execute_module(
                 module_name="kubegpu.nodes.containerd_runtime",
-                module_args=arguments,
+                module_args=with_parser(self._task.args, task_vars or {}),
                 task_vars=task_vars,
                 wrap_async=asynchronous,
             )
@@ -50,38 +36,3 @@ class ActionModule(ActionBase):
         if not asynchronous:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         return result
-
-
-def needs_parser(task_vars: Mapping[str, Any]) -> bool:
-    """Return whether nothing says that the node's Python can parse TOML by itself."""
-    facts = task_vars.get("ansible_facts")
-    gpu_node = facts.get("gpu_node") if isinstance(facts, Mapping) else None
-    python = gpu_node.get("python") if isinstance(gpu_node, Mapping) else None
-    if not isinstance(python, Mapping):
-        return True
-    if python.get("tomlkit"):
-        return False
-    try:
-        version = tuple(int(part) for part in str(python.get("version")).split(".")[:2])
-    except ValueError:
-        return True
-    return version < _BUILTIN_PARSER
-
-
-@functools.lru_cache(maxsize=1)
-def tomlkit_archive() -> str | None:
-    """Return the controller's tomlkit as a zip file in base64; None if it has none."""
-    found = importlib.util.find_spec("tomlkit")
-    folder = next(iter(found.submodule_search_locations or ()), None) if found else None
-    if folder is None:
-        return None
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in sorted(os.listdir(folder)):
-            if name.endswith(".py"):
-                # A fixed date: the same library always gives the same argument.
-                entry = zipfile.ZipInfo(f"tomlkit/{name}", (1980, 1, 1, 0, 0, 0))
-                entry.compress_type = zipfile.ZIP_DEFLATED
-                with open(os.path.join(folder, name), "rb") as source:
-                    archive.writestr(entry, source.read())
-    return base64.b64encode(buffer.getvalue()).decode()

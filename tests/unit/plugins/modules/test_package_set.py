@@ -65,8 +65,16 @@ class StandinNode:
                 version, want, status, _auto = self.packages[name]
                 lines.append(
                     "\t".join(
-                        (name, "amd64", version, want, status, "ok")
-                        + (self.needs.get(name, ""), "", "", "")
+                        (
+                            name,
+                            "amd64",
+                            version,
+                            want,
+                            status,
+                            "ok",
+                            self.needs.get(name, ""),
+                            *[""] * 3,
+                        )
                     )
                 )
         return Result(0, "\n".join(lines) + "\n", "")

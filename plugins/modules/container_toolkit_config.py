@@ -1,0 +1,228 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: container_toolkit_config
+short_description: Set values in the configuration of the NVIDIA Container Toolkit
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Sets single values in C(/etc/nvidia-container-runtime/config.toml). Every other byte of the file
+    stays, comments and order included.
+  - What stood there before is recorded on the node, and O(state=absent) puts it back.
+  - Nothing has to be restarted; the toolkit reads the file whenever a container is started.
+options:
+  settings:
+    description:
+      - The values by key. A key in a section is written as C(section.key). A value is text, a
+        number, true, false, or a list of text.
+      - What an earlier run set and is not named any more goes back to what it was.
+      - Required with O(state=present). With O(state=absent) it is needed only where the node's
+        record is lost; values that equal these are then removed.
+    type: dict
+  state:
+    description:
+      - Whether the values are set. V(absent) gives the file back as it was; where somebody edited
+        it since, only our own values go.
+    type: str
+    choices: [present, absent]
+    default: present
+  config_path:
+    description:
+      - The file. A symbolic link is followed, not replaced. It is made where it is not there.
+    type: path
+    default: /etc/nvidia-container-runtime/config.toml
+  state_path:
+    description:
+      - The node's record of what this collection changed.
+    type: path
+    default: /var/lib/kubegpu/state.json
+  tomlkit_archive:
+    description:
+      - Internal. The module's action plugin puts the controller's C(tomlkit) here, for nodes that
+        have no TOML parser.
+    type: str
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+  platform:
+    platforms: linux
+seealso:
+  - module: kubegpu.nodes.package_set
+  - module: kubegpu.nodes.containerd_runtime
+"""
+
+EXAMPLES = r"""
+- name: Let containers run without root, and write a log
+  kubegpu.nodes.container_toolkit_config:
+    settings:
+      nvidia-container-cli.no-cgroups: true
+      nvidia-container-runtime.debug: /var/log/nvidia-container-runtime.log
+
+- name: Give the file back
+  kubegpu.nodes.container_toolkit_config:
+    state: absent
+"""
+
+RETURN = r"""
+path:
+  description: The file, with links resolved.
+  returned: success
+  type: str
+  sample: /etc/nvidia-container-runtime/config.toml
+reasons:
+  description: Why something was, or would be, changed.
+  returned: success
+  type: list
+  elements: str
+  sample:
+    - nvidia-container-cli.no-cgroups is false, asked for is true.
+diff:
+  description: The file before and after, secrets covered.
+  returned: with diff mode
+  type: list
+  elements: dict
+  sample:
+    - before: "no-cgroups = false\n"
+      after: "no-cgroups = true\n"
+      before_header: /etc/nvidia-container-runtime/config.toml
+      after_header: /etc/nvidia-container-runtime/config.toml
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils._containerd_parser import toml_parser
+from ..module_utils._errors import InputError, KubegpuError
+from ..module_utils._files import FileState, read_file
+from ..module_utils._record import Undo
+from ..module_utils._state import StateStore
+from ..module_utils._toml import redact
+from ..module_utils._toolkit_config import Parser, Plan, Seen, plan_absent, plan_present
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "settings": {"type": "dict"},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "config_path": {
+                "type": "path",
+                "default": "/etc/nvidia-container-runtime/config.toml",
+            },
+            "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+            "tomlkit_archive": {"type": "str", "no_log": True},
+        },
+        required_if=[("state", "present", ("settings",))],
+        supports_check_mode=True,
+    )
+    try:
+        module.exit_json(**_run(module))
+    except KubegpuError as error:
+        module.fail_json(msg=str(error))
+
+
+def _run(module: AnsibleModule) -> dict[str, Any]:
+    params = module.params
+    parse = toml_parser(params["tomlkit_archive"], module.tmpdir)
+    store = StateStore(params["state_path"])
+    if module.check_mode:
+        before, after, plan = _plan(params, store, parse)
+    else:
+        with store.transaction():
+            before, after, plan = _plan(params, store, parse)
+            _apply(params, store, before, after, plan)
+    result: dict[str, Any] = {
+        "changed": before.content != after.content,
+        "path": before.path,
+        "reasons": list(plan.reasons),
+    }
+    if module._diff:
+        result["diff"] = []
+        if before.content != after.content:
+            result["diff"].append(
+                {
+                    "before": redact(_text(before) or ""),
+                    "after": redact(_text(after) or ""),
+                    "before_header": before.path,
+                    "after_header": after.path,
+                }
+            )
+    return result
+
+
+def _key(params: dict[str, Any]) -> str:
+    return f"container_toolkit_config::{params['config_path']}"
+
+
+def _plan(
+    params: dict[str, Any], store: StateStore, parse: Parser
+) -> tuple[FileState, FileState, Plan]:
+    key = _key(params)
+    before = read_file(params["config_path"])
+    record = store.record(key)
+    seen = Seen(_text(before))
+    target = before
+    if record is not None:
+        way, target = store.undo_target(key, before)
+        seen = Seen(
+            seen.text,
+            recorded=True,
+            way=way,
+            restored=_text(target) if way is Undo.RESTORE else None,
+            ours=record.details.get("settings", {}),
+            tables=tuple(record.details.get("tables", ())),
+        )
+    settings = params["settings"] or {}
+    if params["state"] == "present":
+        plan = plan_present(settings, seen, parse)
+    else:
+        plan = plan_absent(settings, seen, parse)
+        if seen.recorded and seen.way is Undo.RESTORE:
+            return before, target, plan
+    if plan.text is None:
+        return before, FileState(before.path), plan
+    after = FileState(
+        before.path, plan.text.encode(), before.mode, before.uid, before.gid, before.selinux
+    )
+    return before, after, plan
+
+
+def _apply(
+    params: dict[str, Any], store: StateStore, before: FileState, after: FileState, plan: Plan
+) -> None:
+    key = _key(params)
+    if params["state"] == "absent":
+        if before != after or store.record(key) is not None:
+            store.write_undone(key, after)
+    elif before.content != after.content:
+        details = {"settings": dict(plan.ours), "tables": list(plan.tables)}
+        store.write_recorded(key, before, after, details)
+
+
+def _text(state: FileState) -> str | None:
+    if state.content is None:
+        return None
+    try:
+        return state.content.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{state.path} is not UTF-8 text; it is left as it is.",
+            evidence=str(error),
+            next_step="Correct the file, or move it away and run again.",
+        ) from error
+
+
+if __name__ == "__main__":
+    main()
