@@ -49,7 +49,7 @@ def gather(reader: NodeReader, paths: RuntimePaths) -> dict[str, Any]:
     packages = read_packages(reader, system["family"])
     units = read_units(reader, (*UNITS, *SERVICES))
     nvml, complaint = read_nvml(reader, gpus)
-    runtimes, runtime_problems = read_runtimes(reader, units, paths)
+    runtimes, runtime_problems = read_runtimes(reader, units, paths, packages)
     node: dict[str, Any] = {
         "os": system,
         "python": read_python(reader),

@@ -20,6 +20,9 @@ TOOLKIT_PACKAGES = (
 # Replaced by the toolkit; side by side with it they fight over daemon.json and the runtime.
 OBSOLETE_TOOLKIT_PACKAGES = ("nvidia-docker2", "nvidia-container-runtime")
 
+# The packages that bring dockerd, of the distributions, Docker and Microsoft.
+DOCKER_PACKAGES = ("docker.io", "docker-ce", "moby-engine")
+
 _DRIVER_PREFIXES = (
     "nvidia-",
     "libnvidia-",
@@ -48,7 +51,7 @@ _NO_DRIVER_PREFIXES = (
 )
 _WANTED = re.compile(
     r"(?:lib)?nvidia-|(?:lib)?cuda|libnv|nvlsm|(?:linux-(?:modules|objects|signatures)|kmod|akmod"
-    r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia"
+    r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia|docker|moby-engine"
 )
 # What rpm is asked for: the same names, as its patterns.
 RPM_PATTERNS = (
@@ -58,6 +61,7 @@ RPM_PATTERNS = (
     "libnv*",
     "nvlsm",
     "*-nvidia*",
+    *DOCKER_PACKAGES,
 )
 RPM_FORMAT = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t%{VENDOR}\n"
 _DPKG_STANZA = re.compile(

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import Package
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import (
     RuntimePaths,
     config_version,
@@ -301,6 +302,35 @@ def test_docker_that_does_not_run_is_not_started_by_looking(tmp_path: Path) -> N
         "containers_running": None,
     }
     assert reader.asked == ["/usr/sbin/dockerd --version"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "expected"),
+    [
+        ("docker.io", "20.10.24+dfsg1-1+deb12u1", "20.10.24"),
+        ("docker-ce", "5:28.5.2-1~debian.13~trixie", "28.5.2"),
+    ],
+)
+def test_docker_that_does_not_run_has_its_packages_version(
+    tmp_path: Path, name: str, version: str, expected: str
+) -> None:
+    reader = docker_node(tmp_path)
+    units = {"docker": "inactive"}
+    packages = (Package(name, version), Package("docker-ce-cli", "5:1.2.3-1"))
+    runtimes, _problems = read_runtimes(reader, units, RuntimePaths(), packages)
+    assert runtimes["docker"]["version"] == expected
+    assert reader.asked == []
+
+
+def test_docker_by_hand_beside_a_package_is_asked_itself(tmp_path: Path) -> None:
+    write(tmp_path, "/usr/local/bin/dockerd")
+    reader = StandinReader(
+        tmp_path, {"/usr/local/bin/dockerd --version": Result(0, "Docker version 26.1.5, x", "")}
+    )
+    runtimes, _problems = read_runtimes(
+        reader, {}, RuntimePaths(), (Package("docker.io", "20.10.24-1"),)
+    )
+    assert runtimes["docker"]["version"] == "26.1.5"
 
 
 def test_docker_file_that_does_not_load_is_a_problem(tmp_path: Path) -> None:
