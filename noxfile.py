@@ -67,7 +67,7 @@ def unit(session: nox.Session) -> None:
     session.run(
         str(python), "-m", "pytest", "-q", "-ra", "-n", WORKERS, *node_tests, *session.posargs,
         # Modules run on nodes with the controller's ansible.module_utils.
-        env={"KUBEGPU_MODULE_UTILS_FROM": str(environments.site_packages(_tools(session)))},
+        env={"PYTHONPATH": str(environments.module_utils(_tools(session)))},
         external=True,
     )  # fmt: skip
 
@@ -153,12 +153,13 @@ def lint(session: nox.Session) -> None:
     root = environments.copy_checkout(Path("build/lint").absolute())
     place = root.parents[2]
     nodes = "ansible_collections/kubegpu/nodes"
+    silent = ["--follow-imports=silent", f"--python-version={OLDEST_CORE_PYTHON}"]
     commands: list[tuple[str, str | Path, list[str]]] = [
         ("ruff format", ".", ["ruff", "format", "--check", "--quiet", "."]),
         ("ruff check", ".", ["ruff", "check", "--output-format", "concise", "."]),
         ("mypy --strict", place, ["mypy", "--strict", f"{nodes}/plugins/module_utils"]),
         ("mypy of modules and plugins", place, ["mypy", f"{nodes}/plugins"]),
-        ("mypy of tests", root, ["mypy", "--follow-imports=silent", "tests", "noxfile.py"]),
+        ("mypy of tests", root, ["mypy", *silent, "tests", "noxfile.py"]),
         ("yamllint", ".", ["yamllint", "--strict", "."]),
         ("ansible-lint", root, ["ansible-lint", "--offline", "-q"]),
         ("antsibull-docs", root, ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."]),

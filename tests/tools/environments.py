@@ -107,6 +107,16 @@ def site_packages(bin_folder: Path) -> Path:
     return next((bin_folder.parent / "lib").glob("python3*/site-packages"))
 
 
+def module_utils(bin_folder: Path) -> Path:
+    """Return a folder for PYTHONPATH with ``ansible`` of an environment and nothing else of it."""
+    folder = cache() / f"ansible-of-{bin_folder.parent.name}"
+    folder.mkdir(exist_ok=True)
+    link = folder / "ansible"
+    if not link.is_symlink():
+        link.symlink_to(site_packages(bin_folder) / "ansible", target_is_directory=True)
+    return folder
+
+
 def checkout_files() -> list[str]:
     """Return the files of the checkout that git knows or does not ignore, and that are there."""
     listed = subprocess.run(
