@@ -674,7 +674,9 @@ def verify(request: Request, plan: Plan, before: Effective, after: Effective) ->
         problems += _handler_problems(request, after)
         if request.set_default and after.default != name:
             problems.append(f"the default runtime would be {after.default}, not {name}")
-    if after.default not in after.runtimes and before.default in before.runtimes:
+    # What stood there before us may have named a runtime that does not exist: so it stands again.
+    dangling = after.default not in after.runtimes and before.default in before.runtimes
+    if dangling and request.state == "present":
         problems.append(f"the default runtime {after.default} would not exist")
     ignored: list[Path] = [(*_RUNTIMES, key) for key in {*before.runtimes, name, "runc"}]
     # These two are ours only as far as the plan says so.

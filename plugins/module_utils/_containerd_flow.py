@@ -339,9 +339,7 @@ class ContainerdRuntime:
             files=tuple(self._overlaid(file, overlay) for file in node.files),
             drop_in=self._overlaid(node.drop_in, overlay),
         )
-        plan = plan_absent(
-            self.request, rest, histories, self.world.parse, frozenset(restored), bool(undone)
-        )
+        plan = plan_absent(self.request, rest, histories, self.world.parse, bool(undone))
         edits = {edit.path: edit for edit in plan.edits}
         steps = []
         for path in sorted({*restored, *edits}, key=lambda path: path != node.root.path):
@@ -393,6 +391,11 @@ class ContainerdRuntime:
         if not changed:
             return Planned(steps, plan, files, before)
         after = self._dump(files)
+        if self.request.state == "absent" and after.default not in after.runtimes:
+            self.warnings.append(
+                f"The default runtime is {after.default!r}, as it was before this module came, and "
+                "does not exist: correct default_runtime_name."
+            )
         if before is not None:
             verify(self.request, plan, before, after)
         return Planned(steps, plan, files, after)

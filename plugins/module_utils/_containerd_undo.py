@@ -180,13 +180,11 @@ def plan_absent(
     node: Node,
     histories: Mapping[str, History],
     parse: Parser,
-    restored: frozenset[str] = frozenset(),
     recorded: bool = False,
 ) -> Plan:
     """Return the edits that take the handler out of files that were edited since, or unrecorded.
 
     :param histories: by path, those files of ours that cannot be restored as a whole.
-    :param restored: the files that are; ``node`` has them as they will be, and so they stay.
     :param recorded: there is a record of what we did, so that nothing else is ours.
     """
     request.check()
@@ -200,7 +198,7 @@ def plan_absent(
         for file in known.values():
             if file.text is not None:
                 undo.unrecorded(file)
-    undo.no_dangling_default(known, restored)
+        undo.no_dangling_default(known)
     return undo.plan()
 
 
@@ -327,9 +325,9 @@ class _Undo:
             gone = file.path == self.node.drop_in.path and bare
             self.note(file, None if gone else text, edit.changes)
 
-    def no_dangling_default(self, known: Mapping[str, ConfigFile], frozen: frozenset[str]) -> None:
+    def no_dangling_default(self, known: Mapping[str, ConfigFile]) -> None:
         """Drop a default that names the handler which has just gone."""
-        if not self.edits and not frozen:
+        if not self.edits:
             return
         texts = {path: file.text for path, file in known.items()}
         texts.update({path: edit.after for path, edit in self.edits.items()})
@@ -340,7 +338,7 @@ class _Undo:
             return
         default = self.node.cri + _DEFAULT
         for path, data in datas.items():
-            if path in frozen or value_at(data, default) != (self.request.name,):
+            if value_at(data, default) != (self.request.name,):
                 continue
             editor = Editor(self.parse)
             editor.open(ConfigFile(path, texts[path], data))
