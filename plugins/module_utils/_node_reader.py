@@ -83,6 +83,14 @@ class NodeReader:
         place = self._place(path)
         return "/" + os.path.relpath(place, self.root) if os.path.exists(place) else None
 
+    def times(self, path: str) -> tuple[float, float] | None:
+        """Return when the content was written, and when anything of the file last changed."""
+        try:
+            status = os.stat(self._place(path))
+        except OSError:
+            return None
+        return status.st_mtime, status.st_ctime
+
     def first(self, paths: Sequence[str]) -> str | None:
         """Return the first of the paths that exists."""
         return next((path for path in paths if self.exists(path)), None)

@@ -20,7 +20,8 @@ TOOLKIT_PACKAGES = (
 # Replaced by the toolkit; side by side with it they fight over daemon.json and the runtime.
 OBSOLETE_TOOLKIT_PACKAGES = ("nvidia-docker2", "nvidia-container-runtime")
 
-# The packages that bring dockerd, of the distributions, Docker and Microsoft.
+# The packages that bring containerd and dockerd, of the distributions, Docker and Microsoft.
+CONTAINERD_PACKAGES = ("containerd", "containerd.io", "moby-containerd")
 DOCKER_PACKAGES = ("docker.io", "docker-ce", "moby-engine")
 
 _DRIVER_PREFIXES = (
@@ -51,7 +52,7 @@ _NO_DRIVER_PREFIXES = (
 )
 _WANTED = re.compile(
     r"(?:lib)?nvidia-|(?:lib)?cuda|libnv|nvlsm|(?:linux-(?:modules|objects|signatures)|kmod|akmod"
-    r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia|docker|moby-engine"
+    r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia|docker|containerd|moby-"
 )
 # What rpm is asked for: the same names, as its patterns.
 RPM_PATTERNS = (
@@ -61,6 +62,7 @@ RPM_PATTERNS = (
     "libnv*",
     "nvlsm",
     "*-nvidia*",
+    *CONTAINERD_PACKAGES,
     *DOCKER_PACKAGES,
 )
 RPM_FORMAT = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t%{VENDOR}\n"

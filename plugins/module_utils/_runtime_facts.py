@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._packages import DOCKER_PACKAGES, Package, select
+from ._packages import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
 from ._toml_reader import read_toml
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ _BINARY_FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin",
 _CRI_TABLES = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
 _CRI_PLUGINS = frozenset({*_CRI_TABLES, "io.containerd.cri.v1.images"})
 _VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-(?:rc|beta|alpha)[.\d]+)?)")
-_PACKAGED_DOCKERD = ("/usr/bin/dockerd", "/usr/sbin/dockerd")
+_PACKAGED = ("/usr/bin/", "/usr/sbin/")
+_UNPACK_SECONDS = 60
 _DOCKER_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock")
 
 
@@ -99,7 +100,7 @@ def read_runtimes(
     packages: Sequence[Package] = (),
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return the fact ``runtimes`` and what is wrong with them."""
-    containerd, problems = _containerd(reader, units, paths.containerd)
+    containerd, problems = _containerd(reader, units, paths.containerd, packages)
     docker, docker_problems = _docker(reader, units, paths.docker, packages)
     return (
         {"containerd": containerd, "docker": docker, "crio": _crio(reader, units)},
@@ -111,9 +112,26 @@ def _binary(reader: NodeReader, name: str) -> str | None:
     return reader.first([f"{folder}/{name}" for folder in _BINARY_FOLDERS])
 
 
-def _version(reader: NodeReader, binary: str | None) -> str | None:
+def _version(
+    reader: NodeReader, binary: str | None, packages: Sequence[Package] = ()
+) -> str | None:
+    """Return the version of a binary: its package's where it is the package's, else its own.
+
+    Starting these big programs takes longer than all the rest of the facts.
+    """
+    for package in packages:
+        if binary and binary.startswith(_PACKAGED) and _untouched(reader, binary, package.name):
+            return find_version(package.version.partition(":")[2] or package.version)
     answer = reader.run([binary, "--version"], timeout=10) if binary else None
     return find_version(answer.stdout) if answer and answer.ok else None
+
+
+def _untouched(reader: NodeReader, binary: str, package: str) -> bool:
+    """Return whether nobody replaced the binary since dpkg unpacked it."""
+    listed = reader.times(f"/var/lib/dpkg/info/{package}.list")
+    times = reader.times(binary)
+    # The change time is looked at: unlike the modification time no archive sets it back.
+    return bool(listed and times and times[1] <= listed[0] + _UNPACK_SECONDS)
 
 
 def find_version(text: str) -> str | None:
@@ -127,7 +145,10 @@ def _active(units: Mapping[str, str | None] | None, unit: str) -> bool | None:
 
 
 def _containerd(
-    reader: NodeReader, units: Mapping[str, str | None] | None, plain_config: str
+    reader: NodeReader,
+    units: Mapping[str, str | None] | None,
+    plain_config: str,
+    packages: Sequence[Package],
 ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
     flavour = next((item for item in FLAVOURS if reader.first(item.markers)), None)
     if flavour is None:
@@ -144,7 +165,7 @@ def _containerd(
     effective, problems = _containerd_effective(reader, binary, config_path, text)
     return (
         {
-            "version": _version(reader, binary),
+            "version": _version(reader, binary, select(packages, CONTAINERD_PACKAGES)),
             "flavour": name,
             "config_path": config_path,
             "config_version": None if text is None else config_version(text),
@@ -273,7 +294,9 @@ def _docker(
         configured = read_daemon_json("")
     active = _active(units, "docker")
     running = _ask_docker(reader, active)
-    version = running.pop("version", None) or _docker_version(reader, binary, packages)
+    version = running.pop("version", None) or _version(
+        reader, binary, select(packages, DOCKER_PACKAGES)
+    )
     return (
         {
             "version": version,
@@ -289,13 +312,6 @@ def _docker(
         },
         problems,
     )
-
-
-def _docker_version(reader: NodeReader, binary: str, packages: Sequence[Package]) -> str | None:
-    # Starting dockerd takes longer than all the rest: a package tells the same.
-    for package in select(packages, DOCKER_PACKAGES) if binary in _PACKAGED_DOCKERD else ():
-        return find_version(package.version.partition(":")[2] or package.version)
-    return _version(reader, binary)
 
 
 def _ask_docker(reader: NodeReader, active: bool | None) -> dict[str, Any]:

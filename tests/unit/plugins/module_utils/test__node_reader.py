@@ -37,6 +37,9 @@ def test_reading(tree: NodeReader) -> None:
     assert tree.read_bytes("/etc/bytes", 2, 2) == b"01"
     assert tree.read_text("/etc/bytes") == "\ufffd\ufffd0123"
     assert tree.list_dir("/etc")[:2] == ["absolute", "bytes"]
+    times = tree.times("/etc/name")
+    assert times is not None
+    assert times == tree.times("/etc/absolute")
     assert tree.first(["/nowhere", "/etc/empty", "/etc/name"]) == "/etc/empty"
 
 
@@ -48,6 +51,7 @@ def test_what_is_not_there_is_none(tree: NodeReader) -> None:
     assert tree.list_dir("/etc/name") == []
     assert tree.link_name("/etc/name") is None
     assert tree.real_path("/nowhere") is None
+    assert tree.times("/nowhere") is None
     assert tree.first(["/nowhere"]) is None
 
 

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -315,11 +317,24 @@ def test_docker_that_does_not_run_has_its_packages_version(
     tmp_path: Path, name: str, version: str, expected: str
 ) -> None:
     reader = docker_node(tmp_path)
+    write(tmp_path, f"/var/lib/dpkg/info/{name}.list")
     units = {"docker": "inactive"}
     packages = (Package(name, version), Package("docker-ce-cli", "5:1.2.3-1"))
     runtimes, _problems = read_runtimes(reader, units, RuntimePaths(), packages)
     assert runtimes["docker"]["version"] == expected
     assert reader.asked == []
+
+
+def test_binary_that_somebody_replaced_is_asked_itself(tmp_path: Path) -> None:
+    reader = containerd_node(tmp_path, None, Result(1, "", ""))
+    write(tmp_path, "/var/lib/dpkg/info/containerd.list")
+    packages = (Package("containerd", "1.4.13~ds1-1"),)
+    runtimes, _problems = read_runtimes(reader, {}, RuntimePaths(), packages)
+    assert runtimes["containerd"]["version"] == "1.4.13"
+    installed = time.time() - 3600
+    os.utime(tmp_path / "var/lib/dpkg/info/containerd.list", (installed, installed))
+    runtimes, _problems = read_runtimes(reader, {}, RuntimePaths(), packages)
+    assert runtimes["containerd"]["version"] == "1.6.20"
 
 
 def test_docker_by_hand_beside_a_package_is_asked_itself(tmp_path: Path) -> None:
