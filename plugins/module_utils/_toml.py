@@ -550,6 +550,11 @@ class Document:
         if scanner.peek() == ",":
             scanner.at += 1
             scanner.skip_blank()
+            line_start = self.text.rfind("\n", 0, start) + 1
+            if scanner.peek() in ("\r", "\n") and not self.text[line_start:start].strip():
+                # It had its lines for itself.
+                scanner.end_line()
+                start = line_start
             return self._cut(start, scanner.at, "")
         before = self.text[:start].rstrip()
         if before.endswith(","):

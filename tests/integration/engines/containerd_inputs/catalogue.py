@@ -86,7 +86,8 @@ INPUTS = (
     Input("comments_and_number_formats", COMMENTED.replace("-0x1 ", "-1 ")),
     Input(
         "cri_disabled_by_docker_package",
-        '#   Copyright the authors\n\ndisabled_plugins = ["cri"]\n\n#root = "/var/lib/containerd"\n',
+        '#   Copyright the authors\n\ndisabled_plugins = ["cri"]\n\n'
+        '#root = "/var/lib/containerd"\n',
         config_versions=(1,),
     ),
     Input(
@@ -153,7 +154,8 @@ INPUTS = (
     ),
     Input(
         "imported_registry_and_runc",
-        '@VERSION@imports = ["@IMPORTS@/*.toml"]\n\n[@CRI@]\n  max_container_log_line_size = 4096\n',
+        '@VERSION@imports = ["@IMPORTS@/*.toml"]\n\n'
+        "[@CRI@]\n  max_container_log_line_size = 4096\n",
         {
             "10-cni.toml": '@VERSION@\n[@CRI@.cni]\n  conf_dir = "/etc/cni/other.d"\n',
             "20-runc.toml": "@VERSION@\n# the admin's runc\n"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import tomllib
 
 from ansible_collections.kubegpu.nodes.plugins.modules.containerd_runtime import main
 from tests.integration.engines.containerd_inputs.catalogue import fill
