@@ -61,6 +61,16 @@ class NodeReader:
     def exists(self, path: str) -> bool:
         return os.path.exists(self._place(path))
 
+    def absent(self, path: str) -> bool:
+        """Return whether nothing is there for sure; in a folder that is closed to us, who knows."""
+        try:
+            os.stat(self._place(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            pass
+        return False
+
     def is_dir(self, path: str) -> bool:
         return os.path.isdir(self._place(path))
 

@@ -182,7 +182,7 @@ def _containerd_effective(
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return handlers, default and state of CRI, as this containerd itself understands them."""
     nothing: dict[str, Any] = {"handlers": None, "default_handler": None, "cri_enabled": None}
-    there = reader.exists(config_path)
+    there = not reader.absent(config_path)
     if binary is None or (there and text is None):
         return nothing, []
     # A file that is named has to exist, the default one need not.
@@ -197,6 +197,8 @@ def _containerd_effective(
         words = answer.words()
     except ValueError as error:
         words = str(error)
+    if "permission denied" in words:
+        return nothing, []
     return nothing, [
         {
             "code": "containerd_config_invalid",
@@ -290,7 +292,7 @@ def _docker(
                     f"--config-file={config_path}",
                 }
             )
-    elif not reader.exists(config_path):
+    elif reader.absent(config_path):
         configured = read_daemon_json("")
     active = _active(units, "docker")
     running = _ask_docker(reader, active)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -64,6 +65,18 @@ def test_links_stay_below_the_root(tree: NodeReader) -> None:
     assert tree.read_text("/etc/out") is None
     assert tree.read_text("/etc/loop") is None
     assert tree.read_text("/../outside") is None
+
+
+def test_closed_folder_is_not_absent(tree: NodeReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tree.absent("/nowhere")
+    assert tree.absent("/etc/name/below")
+    assert not tree.absent("/etc/name")
+
+    def closed(_path: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "stat", closed)
+    assert not tree.absent("/etc/closed/name")
 
 
 def test_another_root_runs_nothing(tmp_path: Path) -> None:

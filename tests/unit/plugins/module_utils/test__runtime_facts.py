@@ -200,6 +200,28 @@ def test_file_that_does_not_load_is_a_problem(tmp_path: Path, answer: Result) ->
     assert "line" in problems[0]["evidence"]
 
 
+def test_what_only_root_may_read_is_null_and_no_problem(tmp_path: Path) -> None:
+    class Closed(StandinReader):
+        def absent(self, path: str) -> bool:
+            return False
+
+    write(tmp_path, "/usr/bin/containerd")
+    write(tmp_path, "/usr/bin/dockerd")
+    runtimes, problems = read_runtimes(Closed(tmp_path), {}, RuntimePaths())
+    assert problems == []
+    assert runtimes["containerd"]["handlers"] is None
+    assert runtimes["containerd"]["config_version"] is None
+    assert runtimes["docker"]["runtimes"] is None
+
+
+def test_import_that_only_root_may_read_is_no_problem(tmp_path: Path) -> None:
+    answer = Result(1, "", "containerd: open /etc/containerd/conf.d/x.toml: permission denied")
+    runtimes, problems = read_runtimes(
+        containerd_node(tmp_path, "version = 2\n", answer), {}, RuntimePaths()
+    )
+    assert (runtimes["containerd"]["handlers"], problems) == (None, [])
+
+
 @pytest.mark.parametrize(
     ("marker", "flavour", "unit"),
     [
