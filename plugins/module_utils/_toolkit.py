@@ -364,7 +364,7 @@ def _docker(
         )
     notes = ()
     if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
-        notes = (
+    notes: tuple[str, ...] = ()
             f"Docker {runtime['version']} has no --gpus: use docker run "
             f"--runtime={wish.runtime_name}.",
         )
