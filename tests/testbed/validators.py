@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.testbed.mirror import debian_mirror, mmdebstrap_options
 from tests.testbed.paths import cache
 from tests.testbed.shell import TestbedError, run, say
+from tests.testbed.tools import need
 
 INCLUDE = "containerd,docker.io,runc,libc6"
 
@@ -44,6 +45,8 @@ def home() -> Path:
 
 def validators() -> Path:
     """Unpack what is missing and give the folder."""
+    if missing():
+        need(["mmdebstrap"])
     for judges in JUDGES:
         _unpack(judges)
     return home()

@@ -1,0 +1,178 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A Docker engine for the nodes: the user's own where one answers, else one of the testbed's."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.testbed.paths import RUN, cache
+from tests.testbed.shell import TestbedError, as_root, run, say
+from tests.testbed.tools import need, which
+
+SOCKET = RUN / "docker.sock"
+_CONTAINERD_SOCKET = RUN / "containerd.sock"
+_OWN = {"DOCKER_HOST": f"unix://{SOCKET}"}
+
+
+def up() -> None:
+    """Make sure that a Docker daemon answers."""
+    need(["docker"])
+    if _access() is not None:
+        return
+    need(["dockerd", "containerd", "iptables"])
+    say("no Docker daemon answers: starting one for the testbed alone")
+    _start()
+    _access.cache_clear()
+
+
+def down() -> None:
+    """Stop the testbed's own daemons, and nobody else's."""
+    for name in ("dockerd", "containerd"):
+        _stop(RUN / f"{name}.pid", name)
+    if RUN.exists():
+        run(["rm", "-rf", str(RUN)], root=True)
+    _access.cache_clear()
+
+
+def remove() -> None:
+    """Stop the testbed's own daemons and remove what they stored."""
+    down()
+    store = cache() / "engine"
+    if store.exists():
+        run(["rm", "-rf", str(store)], root=True)
+
+
+def is_own() -> bool:
+    """Whether the engine in use is the testbed's own."""
+    found = _access()
+    return found is not None and found[1] is _OWN
+
+
+def docker(
+    *arguments: str, check: bool = True, stdin: str | None = None, timeout: float = 600
+) -> subprocess.CompletedProcess[str]:
+    """One docker command on whichever engine is in use."""
+    found = _access()
+    if found is None:
+        up()
+        found = _access()
+    if found is None:
+        raise TestbedError("no Docker daemon answers")
+    command, environment = found
+    return run(
+        [*command, *arguments], check=check, stdin=stdin, environment=environment, timeout=timeout
+    )
+
+
+def docker_argv(*arguments: str) -> list[str]:
+    """The same as a command line that somebody else may start (with DOCKER_HOST in it)."""
+    found = _access()
+    if found is None:
+        raise TestbedError("no Docker daemon answers")
+    command, environment = found
+    return ["env", *(f"{key}={value}" for key, value in environment.items()), *command, *arguments]
+
+
+@functools.cache
+def _access() -> tuple[Sequence[str], dict[str, str]] | None:
+    """How to reach a daemon: the command's first words and its environment."""
+    if which("docker") is None:
+        return None
+    attempts: list[tuple[Sequence[str], dict[str, str]]] = [(["docker"], {})]
+    if os.geteuid() != 0:
+        attempts.append((["sudo", "-n", "docker"], {}))
+    if SOCKET.exists():
+        attempts.insert(0, (["docker"], _OWN))
+    for command, environment in attempts:
+        answer = run(
+            [*command, "version", "--format", "{{.Server.Version}}"],
+            check=False,
+            environment=environment,
+            timeout=60,
+        )
+        if answer.returncode == 0:
+            return command, environment
+    return None
+
+
+def _start() -> None:
+    store = cache() / "engine"
+    store.mkdir(exist_ok=True)
+    run(["mkdir", "-p", str(RUN)], root=True)
+    configuration = store / "containerd.toml"
+    configuration.write_text(
+        "version = 2\n"
+        f'root = "{store}/containerd"\n'
+        f'state = "{RUN}/containerd"\n'
+        'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n'
+        f'[grpc]\n  address = "{_CONTAINERD_SOCKET}"\n'
+    )
+    (store / "daemon.json").write_text(json.dumps({"live-restore": False}) + "\n")
+    _spawn("containerd", [str(which("containerd")), "--config", str(configuration)])
+    _wait(_CONTAINERD_SOCKET, "containerd")
+    _spawn(
+        "dockerd",
+        [
+            str(which("dockerd")),
+            f"--config-file={store}/daemon.json",
+            f"--data-root={store}/docker",
+            f"--exec-root={RUN}/docker",
+            f"--pidfile={RUN}/dockerd.self.pid",
+            f"--host=unix://{SOCKET}",
+            f"--containerd={_CONTAINERD_SOCKET}",
+            f"--group={os.getgid()}",
+            # The fleet has a network of its own; the default bridge is somebody else's.
+            "--bridge=none",
+        ],
+    )
+    _wait(SOCKET, "dockerd")
+    deadline = time.monotonic() + 60
+    while run(["docker", "version"], check=False, environment=_OWN).returncode != 0:
+        if time.monotonic() > deadline:
+            raise TestbedError(f"dockerd does not answer; see {store}/dockerd.log")
+        time.sleep(0.3)
+
+
+def _spawn(name: str, argv: Sequence[str]) -> None:
+    """Start a daemon as root in a session of its own and write its process id down."""
+    log = cache() / "engine" / f"{name}.log"
+    script = f'echo $$ > "{RUN}/{name}.pid"; exec "$@"'
+    with log.open("wb") as output:
+        subprocess.Popen(
+            as_root(["sh", "-c", script, name, *argv]),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _wait(path: Path, name: str) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        if time.monotonic() > deadline:
+            raise TestbedError(f"{name} did not start; see {cache()}/engine/{name}.log")
+        time.sleep(0.1)
+
+
+def _stop(pidfile: Path, name: str) -> None:
+    """Stop the process that the file names, if it still is the program that we started."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int(pidfile.read_text())
+        if name not in Path(f"/proc/{pid}/comm").read_text():
+            return
+        run(["kill", f"-{signal.SIGTERM.value}", str(pid)], root=True, check=False)
+        deadline = time.monotonic() + 30
+        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+            time.sleep(0.1)

@@ -1,0 +1,116 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the fleet is made of: releases of Debian, nodes, and the PCI devices stood in for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+NAME = "kubegpu-testbed"
+
+_COMMON = (
+    "systemd systemd-sysv dbus python3 python3-apt sudo openssh-server iptables ca-certificates "
+    "iproute2 procps kmod runc containerd docker.io busybox-static"
+).split()
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of Debian and the packages of its node image."""
+
+    suite: str
+    packages: tuple[str, ...]
+    # From 256 on systemd wants the unified cgroup hierarchy.
+    unified_cgroup: bool
+
+    @property
+    def ready_made(self) -> str | None:
+        """An ordinary image that the user wants to have instead of one made here."""
+        return os.environ.get(f"KUBEGPU_NODE_IMAGE_{self.suite}") or None
+
+
+RELEASES = {
+    release.suite: release
+    for release in (
+        Release("bookworm", (*_COMMON,), unified_cgroup=False),
+        Release("trixie", (*_COMMON, "docker-cli"), unified_cgroup=True),
+        Release("sid", (*_COMMON, "docker-cli"), unified_cgroup=True),
+    )
+}
+
+
+@dataclass(frozen=True)
+class PciDevice:
+    """One function of a PCI bus as sysfs shows it; the numbers are those of real products."""
+
+    address: str
+    vendor: int
+    device: int
+    class_code: int
+    subsystem: tuple[int, int]
+
+
+def _nvidia(address: str, device: int, subsystem: int) -> PciDevice:
+    return PciDevice(address, 0x10DE, device, 0x030200, (0x10DE, subsystem))
+
+
+NETWORK = PciDevice("0000:00:03.0", 0x1AF4, 0x1000, 0x020000, (0x1AF4, 0x0001))
+CONSOLE = PciDevice("0000:00:02.0", 0x1234, 0x1111, 0x030000, (0x1AF4, 0x1100))
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node: its name in the inventory is not the name that it calls itself."""
+
+    name: str
+    hostname: str
+    suite: str
+    gpus: tuple[PciDevice, ...] = ()
+    gpu_names: str = "-"
+
+    @property
+    def container(self) -> str:
+        return f"{NAME}-{self.name}"
+
+    @property
+    def release(self) -> Release:
+        return RELEASES[self.suite]
+
+    @property
+    def devices(self) -> tuple[PciDevice, ...]:
+        return (CONSOLE, NETWORK, *self.gpus)
+
+
+FLEET = (
+    Node(
+        "gpu1",
+        "worker-17",
+        "bookworm",
+        (_nvidia("0000:00:08.0", 0x1BB3, 0x11D8),),
+        "Tesla P4",
+    ),
+    Node(
+        "gpu2",
+        "dl-rack2-04",
+        "trixie",
+        tuple(_nvidia(f"0000:{bus:02x}:00.0", 0x1DB1, 0x1212) for bus in (0x15, 0x16, 0x3A, 0x3B)),
+        "4 x Tesla V100",
+    ),
+    Node(
+        "gpu3",
+        "inference-a10",
+        "sid",
+        (_nvidia("0000:00:07.0", 0x2236, 0x1482),),
+        "A10",
+    ),
+    Node("cpu1", "ingress-1", "bookworm"),
+)
+
+
+def chosen() -> tuple[Node, ...]:
+    """The nodes of this run: all, or those named in KUBEGPU_NODES (separated by commas)."""
+    wished = os.environ.get("KUBEGPU_NODES", "").replace(",", " ").split()
+    return tuple(node for node in FLEET if not wished or node.name in wished)

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fleet's own bridge network: without a way off the machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from dataclasses import dataclass
+
+from tests.testbed.engine import docker
+from tests.testbed.fleet import NAME, Node
+from tests.testbed.shell import TestbedError, say
+
+
+@dataclass(frozen=True)
+class Network:
+    """Its addresses, as the engine gave them out."""
+
+    subnet: ipaddress.IPv4Network
+    gateway: str
+
+
+def up() -> Network:
+    """Make the network if it is not there."""
+    if docker("network", "inspect", NAME, check=False).returncode != 0:
+        say("network: making a bridge without a way out")
+        docker("network", "create", "--driver", "bridge", "--internal", NAME)
+    return look()
+
+
+def look() -> Network:
+    """Read the network."""
+    answer = json.loads(docker("network", "inspect", NAME).stdout)[0]
+    if not answer["Internal"]:
+        raise TestbedError(f"the network {NAME} has a way out: it was not made by this testbed")
+    config = answer["IPAM"]["Config"][0]
+    subnet = ipaddress.IPv4Network(config["Subnet"])
+    return Network(subnet, config.get("Gateway") or str(next(subnet.hosts())))
+
+
+def address(node: Node, network: Network) -> str:
+    """The node's address, checked to be on the fleet's network: nobody else is ever spoken to."""
+    answer = docker(
+        "inspect",
+        "--format",
+        f'{{{{(index .NetworkSettings.Networks "{NAME}").IPAddress}}}}',
+        node.container,
+    )
+    text = answer.stdout.strip()
+    if not text or ipaddress.IPv4Address(text) not in network.subnet:
+        raise TestbedError(f"{node.container} has no address on {network.subnet}: {text or 'none'}")
+    return text
+
+
+def remove() -> None:
+    """Remove the network."""
+    docker("network", "rm", NAME, check=False)

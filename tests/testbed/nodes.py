@@ -1,0 +1,124 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Start, look at and remove the node containers."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.testbed import images, network, ssh
+from tests.testbed.engine import docker, docker_argv
+from tests.testbed.fleet import NAME, Node
+from tests.testbed.payload import payload
+from tests.testbed.shell import TestbedError, say
+
+# Data folders that must not lie on the image's own layered file system.
+_VOLUMES = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/kubelet")
+_CGROUP = Path("/sys/fs/cgroup")
+_PATIENCE = 120.0
+
+
+def up(nodes: Sequence[Node]) -> None:
+    """Start what does not run, all at once, and wait until each can be used."""
+    network.up()
+    images.images(node.release for node in nodes)
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        list(pool.map(_up, nodes))
+
+
+def is_running(node: Node) -> bool:
+    """Whether the node's container runs."""
+    answer = docker("inspect", "--format", "{{.State.Running}}", node.container, check=False)
+    return answer.stdout.strip() == "true"
+
+
+def down(nodes: Sequence[Node]) -> None:
+    """Remove the containers with all that they stored."""
+    for node in nodes:
+        docker("rm", "--force", "--volumes", node.container, check=False)
+    names = docker("volume", "ls", "--quiet", "--filter", f"name={NAME}-").stdout.split()
+    kept = tuple(f"{node.container}-" for node in nodes)
+    for name in names:
+        if name.startswith(kept):
+            docker("volume", "rm", "--force", name, check=False)
+
+
+def execute(node: Node, *argv: str, check: bool = True, stdin: str | None = None) -> str:
+    """Run a command as root in a node and give what it printed on stdout."""
+    flags = ["--interactive"] if stdin is not None else []
+    return docker("exec", *flags, node.container, *argv, check=check, stdin=stdin).stdout
+
+
+def _up(node: Node) -> None:
+    if is_running(node):
+        return
+    started = time.monotonic()
+    down([node])
+    docker(*_create_arguments(node))
+    _copy_in(node, payload(node))
+    docker("start", node.container)
+    _wait_for_systemd(node)
+    execute(node, "/opt/testbed/setup")
+    execute(node, "/opt/testbed/load-image")
+    _wait_for_ssh(node)
+    say(f"nodes: {node.name} (Debian {node.suite}) is up after {time.monotonic() - started:.0f} s")
+
+
+def _create_arguments(node: Node) -> list[str]:
+    arguments = ["create", "--name", node.container, "--hostname", node.hostname]
+    arguments += ["--network", NAME, "--label", NAME, "--stop-signal", "SIGRTMIN+3"]
+    for capability in ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "SYSLOG"):
+        arguments += ["--cap-add", capability]
+    for option in ("seccomp=unconfined", "apparmor=unconfined"):
+        arguments += ["--security-opt", option]
+    arguments += ["--device", "/dev/kmsg", "--env", "container=docker", "--cgroupns=host"]
+    arguments += ["--volume", f"{_cgroup(node)}:/sys/fs/cgroup:rw"]
+    arguments += ["--tmpfs", "/run", "--tmpfs", "/tmp"]
+    for path in _VOLUMES:
+        arguments += ["--volume", f"{node.container}-{path.rsplit('/', 1)[1]}:{path}"]
+    return [*arguments, images.tag(node.release), "/lib/systemd/systemd"]
+
+
+def _cgroup(node: Node) -> Path:
+    """On a machine with both hierarchies a new systemd gets the unified one."""
+    unified = _CGROUP / "unified"
+    hybrid = not (_CGROUP / "cgroup.controllers").exists() and unified.is_dir()
+    return unified if hybrid and node.release.unified_cgroup else _CGROUP
+
+
+def _copy_in(node: Node, archive: bytes) -> None:
+    argv = docker_argv("cp", "-", f"{node.container}:/")
+    done = subprocess.run(argv, input=archive, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise TestbedError(f"docker cp into {node.name}: {done.stderr.decode(errors='replace')}")
+
+
+def _wait_for_systemd(node: Node) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    state = ""
+    while time.monotonic() < deadline:
+        state = execute(node, "systemctl", "is-system-running", check=False).strip()
+        if state == "running":
+            return
+        if state == "degraded":
+            failed = execute(node, "systemctl", "--failed", "--no-legend", "--plain", check=False)
+            raise TestbedError(f"{node.name}: units that failed:\n{failed}")
+        if not is_running(node):
+            break
+        time.sleep(0.3)
+    raise TestbedError(f"{node.name}: systemd is {state or 'not running'}")
+
+
+def _wait_for_ssh(node: Node) -> None:
+    address = network.address(node, network.look())
+    deadline = time.monotonic() + _PATIENCE
+    while not ssh.answers(address):
+        if time.monotonic() > deadline:
+            raise TestbedError(f"{node.name}: no ssh at {address}")
+        time.sleep(0.3)
