@@ -362,9 +362,9 @@ def _docker(
             None,
             ("Docker is asked for, but not installed. Next step: install it, then run again.",),
         )
-    notes = ()
-    if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
     notes: tuple[str, ...] = ()
+    if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
+        notes = (
             f"Docker {runtime['version']} has no --gpus: use docker run "
             f"--runtime={wish.runtime_name}.",
         )
