@@ -12,9 +12,23 @@ from dataclasses import dataclass
 NAME = "kubegpu-testbed"
 
 _COMMON = (
-    "systemd systemd-sysv dbus python3 python3-apt sudo openssh-server iptables ca-certificates "
-    "iproute2 procps kmod runc containerd docker.io busybox-static"
-).split()
+    "systemd",
+    "systemd-sysv",
+    "dbus",
+    "python3",
+    "python3-apt",
+    "sudo",
+    "openssh-server",
+    "iptables",
+    "ca-certificates",
+    "iproute2",
+    "procps",
+    "kmod",
+    "runc",
+    "containerd",
+    "docker.io",
+    "busybox-static",
+)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,20 @@ def private_key() -> Path:
     if not path.is_file():
         need(["ssh", "ssh-keygen"])
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "kubegpu-testbed", "-f", str(path)])
+        run(
+            [
+                "ssh-keygen",
+                "-q",
+                "-t",
+                "ed25519",
+                "-N",
+                "",
+                "-C",
+                "kubegpu-testbed",
+                "-f",
+                str(path),
+            ]
+        )
     return path
 
 

@@ -108,10 +108,7 @@ def _wrap(tree: Path, name: str, binary: str) -> None:
         for triplet in sorted((tree / where).glob("*-linux-gnu"))
     ]
     script = home() / name / "bin" / binary
-    text = (
-        "#!/bin/sh\n"
-        f'exec "{loader}" --library-path "{":".join(libraries)}" "{program}" "$@"\n'
-    )
+    text = f'#!/bin/sh\nexec "{loader}" --library-path "{":".join(libraries)}" "{program}" "$@"\n'
     if script.is_file() and script.read_text() == text:
         return
     shutil.rmtree(script.parent.parent, ignore_errors=True)
