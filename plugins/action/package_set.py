@@ -69,6 +69,8 @@ class ActionModule(ActionBase):
                 "fail_on_autoremove": True,
                 "update_cache": False,
             },
+            # Last, since apt's own helper for Python can be among it.
+            {"name": tasks["along"], "state": "absent", "purge": True},
         ):
             if not arguments["name"]:
                 continue

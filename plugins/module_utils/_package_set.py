@@ -78,6 +78,19 @@ class Record:
     brought: Mapping[str, bool] = field(default_factory=dict)
     pending: tuple[str, ...] | None = None
 
+    def untouched(self, packages: Mapping[str, Package]) -> bool:
+        """Return whether the change that was begun has done nothing, and none was before it."""
+        return (
+            self.pending is not None
+            and not self.brought
+            and {name for name, package in packages.items() if package.status != ABSENT}
+            <= set(self.pending)
+            and all(
+                packages.get(name, Package()).to_json() == old.to_json()
+                for name, old in self.before.items()
+            )
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {
             "before": {name: package.to_json() for name, package in self.before.items()},
@@ -101,7 +114,8 @@ class Record:
 class Plan:
     """What has to be done: ``remove`` keeps configuration files, ``purge`` takes them too.
 
-    ``after`` is what has to stand there then (None: not installed), ``automatic`` are packages
+    ``along``: what came along with the set, to be purged last, since the package manager's own
+    helper can be among it. ``after`` is what has to stand there then (None: not installed), ``automatic`` are packages
     whose mark goes back to automatic.
     """
 
@@ -110,15 +124,18 @@ class Plan:
     install: Mapping[str, str | None] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
     purge: tuple[str, ...] = ()
+    along: tuple[str, ...] = ()
     automatic: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
+    def going(self) -> tuple[str, ...]:
+        return (*self.remove, *self.purge, *self.along)
+
+    @property
     def changed(self) -> bool:
-        return bool(
-            self.install or self.remove or self.purge or self.to_hold() or self.to_release()
-        )
+        return bool(self.install or self.going or self.to_hold() or self.to_release())
 
     def to_hold(self) -> tuple[str, ...]:
         return tuple(
@@ -244,10 +261,10 @@ def plan_absent(
             automatic.append(name)
         if after[name].installed and package.installed and after[name].held != package.held:
             reasons.append(f"{name} was {'held' if old.held else 'not held'} before.")
-    for name in sorted(removable):
+    along = tuple(name for name in sorted(removable) if name not in edited)
+    for name in along:
         before[name] = packages[name]
         after[name] = Package()
-        (remove if name in edited else purge).append(name)
         reasons.append(f"{name} came along with the set and serves nothing else.")
     return Plan(
         before,
@@ -255,6 +272,7 @@ def plan_absent(
         install,
         tuple(remove),
         tuple(purge),
+        along,
         tuple(automatic),
         tuple(reasons),
         tuple(warnings),
@@ -343,7 +361,7 @@ def verify(plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
                 wrong.append(f"{name} is {package.version}, not {promised.version}")
             elif package.held != promised.held:
                 wrong.append(f"{name} is {'held' if package.held else 'not held'}")
-        elif name in (*plan.remove, *plan.purge) and package.status in (INSTALLED, BROKEN):
+        elif name in plan.going and package.status in (INSTALLED, BROKEN):
             wrong.append(f"{name} {package.version} is still there")
     return tuple(wrong)
 

@@ -268,16 +268,23 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     broken = _broken(database.packages)
     result = _result(module, plan, broken)
     if not module.check_mode:
-        if (plan.install or plan.remove or plan.purge) and (broken or node.interrupted()):
+        if (plan.install or plan.going) and (broken or node.interrupted()):
             _mend(node, broken)
             database = node.everything()
             # What was promised stays; what is left to do can have become less.
             plan = _plan_now(node, wish, present, record, database)
         refresh = _refresh(module, node, plan, database)
         if refresh:
+            # Ansible's module may bring its own helper along with the lists.
+            store.put(key, begun(record, plan, _installed(database.packages)).to_json())
             return {**result, "_refresh": True}
     if not (module.check_mode and broken):
-        _try(node, plan, module.params, may_be_missing=module.check_mode)
+        try:
+            _try(node, plan, module.params, may_be_missing=module.check_mode)
+        except KubegpuError:
+            if not module.check_mode and record is not None and record.untouched(database.packages):
+                store.drop(key)
+            raise
     if not module.check_mode:
         if present and plan.changed:
             store.put(key, begun(record, plan, _installed(database.packages)).to_json())
@@ -290,6 +297,7 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         result["_tasks"] = {
             "remove": list(plan.remove),
             "purge": list(plan.purge),
+            "along": list(plan.along),
             "install": [
                 f"{name}={version}" if version else name
                 for name, version in sorted(plan.install.items())
@@ -388,7 +396,7 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
 
 def _try(node: Node, plan: Plan, params: Mapping[str, Any], *, may_be_missing: bool) -> None:
     """Refuse a change that cannot work, or that would take other packages away."""
-    going = (*plan.remove, *plan.purge)
+    going = plan.going
     if not plan.install and not going:
         return
     offered = _dpkg.available(node.run, list(plan.install))

@@ -89,7 +89,7 @@ def carried_out(plan, packages):
         result[name] = plan.after[name]
     for name in plan.remove:
         result[name] = Package(CONFIGURATION)
-    for name in plan.purge:
+    for name in (*plan.purge, *plan.along):
         result[name] = Package()
     for name in plan.automatic:
         result[name] = Package(INSTALLED, result[name].version, result[name].held, True)

@@ -1,0 +1,101 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A signed apt repository with empty stand-in packages, served on loopback."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import subprocess
+import threading
+from pathlib import Path
+
+VERSIONS = ("1.17.8-1", "1.19.0-1", "1.20.0-1")
+SET = (
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+    "libnvidia-container-tools",
+    "libnvidia-container1",
+)
+# As in the real packages: one version for all, and the old ones in the way.
+TOOLKIT = {
+    "nvidia-container-toolkit": (
+        "Depends: nvidia-container-toolkit-base (= {0}), libnvidia-container-tools (= {0})\n"
+        "Breaks: nvidia-docker2 (<< 2.14)\n"
+    ),
+    "nvidia-container-toolkit-base": "",
+    "libnvidia-container-tools": "Depends: libnvidia-container1 (= {0}), libstandin-helper\n",
+    "libnvidia-container1": "",
+}
+
+
+def build(folder: Path, *, with_docker2: bool = True) -> None:
+    for version in VERSIONS:
+        for name, fields in TOOLKIT.items():
+            files = {}
+            if name == "nvidia-container-toolkit-base":
+                files["etc/nvidia-container-runtime/config.toml"] = "disable-require = false\n"
+            _deb(folder, name, version, fields.format(version), files)
+    _deb(folder, "libstandin-helper", "1", "", {"etc/standin-helper.conf": "x\n"})
+    # Its postinst fails while /fail is there: a package that is left half configured.
+    _deb(folder, "standin-dkms", "1", "", {}, "#!/bin/sh\nif [ -e /fail ]; then exit 1; fi\n")
+    if with_docker2:
+        _deb(folder, "nvidia-docker2", "2.13.0-1", "", {"etc/docker/daemon.json": "{}\n"})
+
+
+def sign(folder: Path, keys: Path) -> tuple[str, str]:
+    """Make index and signature; return the armored key and its fingerprint."""
+    for command, target in (("packages", "Packages"), ("release", "Release")):
+        text = _run(["apt-ftparchive", command, "."], cwd=folder)
+        (folder / target).write_text(text)
+    gpg = ["gpg", "--batch", "--yes", "--quiet", "--homedir", str(keys), "--passphrase", ""]
+    if not keys.exists():
+        keys.mkdir(mode=0o700)
+        _run([*gpg, "--quick-generate-key", "standin@example.invalid", "rsa2048", "sign", "never"])
+    release = folder / "Release"
+    _run([*gpg, "--clearsign", "--output", str(folder / "InRelease"), str(release)])
+    listing = _run([*gpg, "--with-colons", "--list-keys"])
+    fingerprint = next(
+        line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr:")
+    )
+    return _run([*gpg, "--armor", "--export"]), fingerprint
+
+
+def serve(folder: Path) -> http.server.ThreadingHTTPServer:
+    """Serve the folder on a free port of loopback, until ``shutdown`` is called."""
+    handler = functools.partial(_Quiet, directory=str(folder))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+
+def _deb(
+    folder: Path, name: str, version: str, fields: str, files: dict[str, str], script: str = ""
+) -> None:
+    tree = folder.parent / f"tree-{name}-{version}"
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN" / "control").write_text(
+        f"Package: {name}\nVersion: {version}\nArchitecture: amd64\n"
+        f"Maintainer: kubegpu.nodes <nobody@example.invalid>\n{fields}Description: stand-in\n"
+    )
+    if files:
+        (tree / "DEBIAN" / "conffiles").write_text("".join(f"/{path}\n" for path in files))
+    if script:
+        (tree / "DEBIAN" / "postinst").write_text(script)
+        (tree / "DEBIAN" / "postinst").chmod(0o755)
+    for path, text in files.items():
+        (tree / path).parent.mkdir(parents=True)
+        (tree / path).write_text(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    _run(["dpkg-deb", "--root-owner-group", "--build", str(tree), str(folder)])
+
+
+def _run(argv: list[str], cwd: Path | None = None) -> str:
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,344 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""nvidia_repository, package_set and container_toolkit_config with the real apt and dpkg.
+
+The node is a Debian root file system without python3-apt, entered by chroot. The packages are
+stand-ins; apt, dpkg, their repository and its signature are real. Each test leaves the node as it
+found it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.packages import standin_repository as standin
+from tests.testbed.mirror import debian_mirror, mmdebstrap_options
+from tests.testbed.paths import cache
+
+CHECKOUT = Path(__file__).parents[3]
+SUITE = "bookworm"
+SET = dict.fromkeys(standin.SET, "1.20.0-1")
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root"),
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("mmdebstrap", "apt-ftparchive", "gpg", "dpkg-deb"))),
+        reason="mmdebstrap, apt-utils, gnupg or dpkg is not installed",
+    ),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in packages are amd64"),
+]
+
+
+class Node:
+    """A root file system, the repository beside it, and Ansible on it."""
+
+    def __init__(self, root: Path, work: Path):
+        self.root, self.work = root, work
+        folder = work / "web" / "stable" / "deb" / "amd64"
+        standin.build(folder)
+        self.key, self.fingerprint = standin.sign(folder, work / "gpg")
+        self.server = standin.serve(work / "web")
+        self.url = f"http://127.0.0.1:{self.server.server_port}/stable/deb"
+        link = work / "collections" / "ansible_collections" / "kubegpu" / "nodes"
+        link.parent.mkdir(parents=True)
+        link.symlink_to(CHECKOUT, target_is_directory=True)
+
+    def task(self, module, *, check=False, **options):
+        """Run one task; return its answer."""
+        play = self.work / "play.json"
+        play.write_text(
+            json.dumps(
+                [
+                    {
+                        "hosts": "all",
+                        "gather_facts": False,
+                        "tasks": [{"name": "task", f"kubegpu.nodes.{module}": options}],
+                    }
+                ]
+            )
+        )
+        done = subprocess.run(
+            [
+                str(Path(sys.executable).parent / "ansible-playbook"),
+                "--inventory", "node,",
+                "--connection", "community.general.chroot",
+                "--extra-vars", json.dumps({
+                    "ansible_host": str(self.root),
+                    "ansible_python_interpreter": "/usr/bin/python3",
+                }),
+                "--diff", *(["--check"] if check else []), str(play),
+            ],
+            env={
+                **os.environ,
+                "ANSIBLE_COLLECTIONS_PATH": str(self.work / "collections"),
+                "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
+                "ANSIBLE_NOCOLOR": "true",
+            },
+            capture_output=True, text=True, check=False, timeout=600,
+        )  # fmt: skip
+        start = done.stdout.find("{\n")
+        assert start >= 0, done.stdout + done.stderr
+        data, _end = json.JSONDecoder().raw_decode(done.stdout[start:])
+        return data["plays"][0]["tasks"][-1]["hosts"]["node"]
+
+    def run(self, module, **options):
+        """Run a task, having seen that check mode says the same and changes nothing."""
+        before = self.packages()
+        check = self.task(module, check=True, **options)
+        assert self.packages() == before
+        answer = self.task(module, **options)
+        assert not answer.get("failed"), answer
+        assert check["changed"] == answer["changed"]
+        assert check["diff"] == answer["diff"]
+        return answer
+
+    def repository(self, **options):
+        return {
+            "name": "kubegpu-test",
+            "url": self.url,
+            "key": self.key,
+            "key_fingerprints": [self.fingerprint],
+            **options,
+        }
+
+    def present(self, version="1.20.0-1", **options):
+        packages = dict.fromkeys(standin.SET, version)
+        return self.run("package_set", name="toolkit", packages=packages, **options)
+
+    def absent(self):
+        return self.run("package_set", name="toolkit", state="absent")
+
+    def shell(self, command):
+        return subprocess.run(
+            ["chroot", str(self.root), "/bin/sh", "-c", command],
+            capture_output=True, text=True, check=False,
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"},
+        ).stdout  # fmt: skip
+
+    def packages(self):
+        return self.shell(
+            "dpkg-query -W -f '${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\\n';"
+            " apt-mark showauto | sed 's/^/auto /'"
+        ).splitlines()
+
+    def toolkit(self):
+        return [line for line in self.packages() if "nvidia" in line]
+
+    def etc(self):
+        return self.shell(
+            "cd / && find etc ! -name ld.so.cache -printf '%M %u:%g %p %l\\n' | LC_ALL=C sort; "
+            "find etc -type f ! -name ld.so.cache -print0 | LC_ALL=C sort -z | xargs -0 sha256sum; "
+            "ls -A /var/lib/kubegpu 2>&1"
+        ).splitlines()
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory):
+    if debian_mirror() is None:
+        pytest.skip("no Debian mirror can be reached")
+    base = cache() / f"rootfs-{SUITE}-packages.tar"
+    if not base.exists():
+        part = base.with_suffix(".part.tar")
+        subprocess.run(
+            ["mmdebstrap", *mmdebstrap_options(), "--variant=minbase", "--include=python3",
+             SUITE, str(part)],
+            check=True,
+        )  # fmt: skip
+        part.rename(base)
+    # Not below pytest's own folder: /tmp can be mounted without devices.
+    root = cache() / f"node-packages-{os.getpid()}"
+    root.mkdir()
+    made = None
+    try:
+        subprocess.run(["tar", "-xf", str(base), "-C", str(root)], check=True)
+        made = Node(root, tmp_path_factory.mktemp("packages"))
+        yield made
+    finally:
+        if made:
+            made.server.shutdown()
+        shutil.rmtree(root)
+
+
+def _diff(before, after):
+    return [line for line in difflib.ndiff(before, after) if line[0] in "+-"]
+
+
+@pytest.fixture
+def bare(node):
+    """The node; after the test it has to be as it was."""
+    before = (node.packages(), node.etc())
+    yield node
+    assert _diff(before[0], node.packages()) == []
+    assert _diff(before[1], node.etc()) == []
+
+
+@pytest.fixture
+def ready(bare):
+    """The node with the repository."""
+    bare.run("nvidia_repository", **bare.repository())
+    yield bare
+    bare.absent()
+    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+
+
+def test_check_mode_on_a_bare_node_predicts_the_run(bare):
+    """Neither repository nor package is there, and check mode says what will be."""
+    packages = {"name": "toolkit", "packages": SET}
+    said = [
+        bare.task("nvidia_repository", check=True, **bare.repository()),
+        bare.task("package_set", check=True, **packages),
+    ]
+    did = [
+        bare.task("nvidia_repository", **bare.repository()),
+        bare.task("package_set", **packages),
+    ]
+    assert [x["changed"] for x in did] == [True, True]
+    assert [x["diff"] for x in said] == [x["diff"] for x in did]
+    # python3-apt came along with Ansible's own module, and goes with the set.
+    assert any(line.startswith("python3-apt ") for line in bare.packages())
+    bare.absent()
+    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+
+
+def test_install_again_upgrade_downgrade_absent(ready):
+    first = ready.present("1.19.0-1")
+    assert first["changed"]
+    assert len([line for line in ready.toolkit() if " 1.19.0-1 hold installed" in line]) == 4
+    assert not ready.present("1.19.0-1")["changed"]
+    assert "1.19.0-1 held" in ready.present("1.20.0-1")["diff"][0]["before"]
+    assert len([line for line in ready.toolkit() if " 1.20.0-1 hold installed" in line]) == 4
+    ready.present("1.17.8-1")
+    assert len([line for line in ready.toolkit() if " 1.17.8-1 hold installed" in line]) == 4
+    # A hold means it: nothing of the set moves by itself.
+    assert "1.20.0-1" not in ready.shell("apt-get -s upgrade | grep ^Inst")
+    ready.shell("apt-mark unhold libnvidia-container1")
+    assert ready.present("1.17.8-1")["reasons"] == ["libnvidia-container1 is not held."]
+    assert ready.absent()["changed"]
+    assert not ready.absent()["changed"]
+    assert ready.toolkit() == []
+
+
+def test_what_was_there_before_comes_back(ready):
+    """An older toolkit, a part of it automatic, with nvidia-docker2 and its daemon.json."""
+    ready.shell(
+        "apt-get update && apt-get install -y nvidia-container-toolkit=1.17.8-1"
+        " nvidia-container-toolkit-base=1.17.8-1 libnvidia-container-tools=1.17.8-1"
+        " libnvidia-container1=1.17.8-1 && apt-get -y remove nvidia-container-toolkit"
+        " && apt-get install -y nvidia-docker2 && apt-mark auto libnvidia-container1"
+        " && apt-mark hold libnvidia-container1"
+        " && echo '{\"debug\": true}' >/etc/docker/daemon.json"
+    )
+    before = ready.packages()
+    daemon = (ready.root / "etc/docker/daemon.json").read_text()
+    assert "debug" in daemon
+    ready.present(obsolete=["nvidia-docker2"])
+    assert len([line for line in ready.toolkit() if " 1.20.0-1 hold installed" in line]) == 4
+    # Removed, not purged: the admin's file stays.
+    assert (ready.root / "etc/docker/daemon.json").read_text() == daemon
+    ready.absent()
+    assert _diff(before, ready.packages()) == []
+    ready.shell(
+        "apt-mark unhold libnvidia-container1; apt-get -y purge 'nvidia-*' 'libnvidia-*'"
+        " libstandin-helper; rm -rf /etc/docker"
+    )
+
+
+def test_a_version_that_is_not_there_names_those_that_are(ready):
+    answer = ready.task("package_set", name="toolkit", packages={"libnvidia-container1": "9-1"})
+    assert answer["failed"]
+    assert "1.20.0-1, 1.19.0-1, 1.17.8-1" in answer["msg"]
+    assert ready.toolkit() == []
+
+
+def test_another_repository_that_cannot_be_reached_does_not_stop_it(ready):
+    broken = ready.root / "etc/apt/sources.list.d/broken.list"
+    broken.write_text("deb http://127.0.0.1:9/debian bookworm main\n")
+    ready.shell("rm -rf /var/lib/apt/lists/127.0.0.1*")
+    try:
+        assert ready.present()["changed"]
+    finally:
+        broken.unlink()
+
+
+def test_a_half_configured_package_is_mended_or_explained(ready):
+    (ready.root / "fail").touch()
+    ready.shell("apt-get update; apt-get install -y standin-dkms")
+    assert any("standin-dkms 1 install half-configured" in line for line in ready.packages())
+    answer = ready.task("package_set", name="toolkit", packages=SET)
+    assert answer["failed"]
+    assert "standin-dkms" in answer["msg"]
+    assert "script" in answer["msg"]
+    (ready.root / "fail").unlink()
+    answer = ready.run("package_set", name="toolkit", packages=SET)
+    assert answer["broken"] == {"standin-dkms": "half-configured"}
+    assert any("standin-dkms 1 install installed" in line for line in ready.packages())
+    ready.shell("apt-get -y purge standin-dkms")
+
+
+def test_nothing_else_is_removed(ready):
+    ready.present("1.17.8-1")
+    ready.shell("apt-get install -y --allow-change-held-packages nvidia-docker2")
+    toolkit = [line for line in ready.toolkit() if "docker2" not in line]
+    answer = ready.task("package_set", name="toolkit", packages=SET)
+    if answer.get("failed"):
+        assert "nvidia-docker2" in answer["msg"]
+    assert [line for line in ready.toolkit() if "docker2" not in line] == toolkit
+    ready.shell("apt-get -y purge nvidia-docker2; rm -rf /etc/docker")
+
+
+def test_a_wrong_key_adds_nothing(bare):
+    before = bare.etc()
+    answer = bare.task("nvidia_repository", **bare.repository(key_fingerprints=["0" * 40]))
+    assert answer["failed"]
+    assert bare.fingerprint in answer["msg"]
+    assert bare.etc() == before
+
+
+def test_an_earlier_entry_gives_way_and_comes_back(bare):
+    old = bare.root / "etc/apt/sources.list.d/old.list"
+    old.write_text(f"deb [trusted=yes] {bare.url}/$(ARCH) /\n")
+    bare.run("nvidia_repository", **bare.repository())
+    assert "Conflicting" not in bare.shell("apt-get update 2>&1")
+    assert old.read_text().startswith("#kubegpu:")
+    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    assert not old.read_text().startswith("#")
+    old.unlink()
+
+
+def test_configuration_and_all_is_given_back(ready):
+    ready.present()
+    config = ready.root / "etc/nvidia-container-runtime/config.toml"
+    before = config.read_bytes()
+    settings = {"nvidia-container-cli.no-cgroups": True}
+    assert ready.run("container_toolkit_config", settings=settings)["changed"]
+    assert b"no-cgroups = true" in config.read_bytes()
+    assert not ready.run("container_toolkit_config", settings=settings)["changed"]
+    # An upgrade keeps what was set, and asks nobody.
+    ready.present("1.19.0-1")
+    assert b"no-cgroups = true" in config.read_bytes()
+    ready.run("container_toolkit_config", state="absent")
+    assert config.read_bytes() == before
+
+
+def test_a_full_disk_is_named(ready):
+    ready.present("1.19.0-1")
+    lists = ready.root / "var/cache/apt/archives"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", str(lists)], check=True)
+    try:
+        answer = ready.task("package_set", name="toolkit", packages=SET)
+    finally:
+        subprocess.run(["umount", str(lists)], check=True)
+    assert answer["failed"]
+    assert "Next step:" in answer["msg"]
+    assert ready.present()["changed"]
