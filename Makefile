@@ -13,7 +13,7 @@ NOX := tests/tools/bootstrap.sh
 help:
 	@echo "make demo        a local fleet of nodes: plan, site, containers with GPUs, site again"
 	@echo "make demo-clean  remove that fleet"
-	@echo "make test        all tests; STAGE=\"unit sanity\" for some of: unit engines build sanity fleet"
+	@echo "make test        all tests; STAGE=\"unit sanity\" for some of them (docs/development.md)"
 	@echo "make lint        all linters; make format repairs what a tool can repair"
 	@echo "make build       the collection as a tarball in build/"
 

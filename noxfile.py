@@ -79,6 +79,15 @@ def engines(session: nox.Session) -> None:
     _pytest(session, "-n", WORKERS, "tests/integration/engines", *session.posargs)
 
 
+@nox.session
+def packages(session: nox.Session) -> None:
+    """Repository and packages with the real apt and dpkg, in a Debian root file system."""
+    binaries = _tools(session)
+    need = "from tests.testbed.tools import need; need(('mmdebstrap', 'apt-ftparchive', 'gpg'))"
+    session.run(str(binaries / "python"), "-c", need, external=True)
+    _pytest(session, "tests/integration/packages", *session.posargs)
+
+
 @nox.session(name="build-test")
 def build_test(session: nox.Session) -> None:
     """Install the tarball into an empty place and read every document and playbook there."""
@@ -105,11 +114,18 @@ def fleet(session: nox.Session) -> None:
     """The playbooks on real nodes: containers with systemd, containerd, Docker and ssh."""
     _testbed(session, "up")
     _pytest(session, "tests/integration/fleet", *session.posargs)
+    if not session.posargs:
+        binaries = _tools(session)
+        session.run(
+            str(binaries / "molecule"), "test", "--scenario-name", "default",
+            env={"MOLECULE_GLOB": "molecule/*/molecule.yml"}, external=True,
+        )  # fmt: skip
 
 
 STAGES: dict[str, Callable[[nox.Session], None]] = {
     "unit": unit.func,
     "engines": engines.func,
+    "packages": packages.func,
     "build": build_test.func,
     "sanity": sanity_session.func,
     "fleet": fleet.func,
@@ -214,4 +230,4 @@ def demo(session: nox.Session) -> None:
 @nox.session(name="demo-clean")
 def demo_clean(session: nox.Session) -> None:
     """Remove the fleet of the demo and of the tests."""
-    _testbed(session, "clean", *session.posargs)
+    _testbed(session, "demo-clean", *session.posargs)

@@ -100,7 +100,7 @@ class Place:
         """Return containerd's own view, with CRI switched on for the look."""
         if not self.config.exists():
             return self._run("config", "default")
-        text = self.config.read_text(encoding="utf-8", newline="")
+        text = self.config.read_bytes().decode()
         if not re.search(r"(?m)^disabled_plugins", text):
             return self._run("--config", str(self.config), "config", "dump")
         # A disabled plugin is left out of a dump.
