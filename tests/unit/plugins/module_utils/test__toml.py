@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 
 import pytest
@@ -20,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toml import (
     render,
     render_key,
 )
+from tests.unit.toml_documents import KEYS, SCALARS, documents
 
 
 def at(data, path):
@@ -145,7 +147,7 @@ def test_append_element(text, result):
     assert tomllib.loads(edited.text)["i"][-1] == "b"
 
 
-@pytest.mark.parametrize("text", ["a", "a =", "[a", 'a = "x', "a = [1 2]", "a = {b}"])
+@pytest.mark.parametrize("text", ["a", "a =", "[a", 'a = "x', "a = {b}"])
 def test_what_is_no_toml_is_refused_with_the_line(text):
     with pytest.raises(InputError, match="line 2"):
         Document(f"ok = 1\n{text}\n").sections  # noqa: B018
@@ -156,53 +158,6 @@ def test_strings_and_keys_are_rendered_as_they_are_read(text):
     for quote in "\"'":
         assert tomllib.loads(f"a = {render(text, quote)}")["a"] == text
         assert tomllib.loads(f"{render_key(text, quote)} = 1") == {text: 1}
-
-
-KEYS = st.sampled_from(["a", "b", "c", "d e", "x.y"])
-SCALARS = st.one_of(
-    st.integers(-5, 5),
-    st.booleans(),
-    st.sampled_from(["", "x", "a]b", "#", 'q"']),
-    st.lists(st.integers(0, 3), max_size=3),
-)
-TREES = st.recursive(
-    st.dictionaries(KEYS, SCALARS, max_size=3),
-    lambda inner: st.dictionaries(KEYS, st.one_of(SCALARS, inner), max_size=3),
-    max_leaves=8,
-)
-
-
-@st.composite
-def documents(draw):
-    """Return a TOML text in a mixture of styles."""
-    newline = draw(st.sampled_from(["\n", "\r\n"]))
-    lines = []
-
-    def table(data, path):
-        tables = []
-        for key, value in data.items():
-            if isinstance(value, dict):
-                style = draw(st.sampled_from(["header", "inline"]))
-                if style == "header":
-                    tables.append((key, value))
-                    continue
-            lines.append(
-                draw(st.sampled_from(["", "  ", "\t"]))
-                + f"{render_key(key)} = {render(value)}"
-                + draw(st.sampled_from(["", " # c", "   "]))
-            )
-            lines.extend(draw(st.sampled_from([[], [""], ["# comment [x]"]])))
-        for key, value in tables:
-            lines.append(
-                draw(st.sampled_from(["", "  "]))
-                + "["
-                + ".".join(render_key(part) for part in (*path, key))
-                + "]"
-            )
-            table(value, (*path, key))
-
-    table(draw(TREES), ())
-    return newline.join(lines) + draw(st.sampled_from(["", newline]))
 
 
 @settings(max_examples=200, deadline=None)
@@ -224,9 +179,10 @@ def test_an_edit_means_what_it_says_and_can_be_taken_back(text, path, value):
     after = tomllib.loads(edited.text)
     assert at(after, path) == value
     # Every line of before is still there, in its order, but for the one with the value.
-    lines = iter(edited.text.splitlines())
-    missing = [line for line in text.splitlines() if line not in lines]
-    assert len(missing) <= 1 or replaced is not None
+    kept = difflib.SequenceMatcher(
+        None, text.splitlines(), edited.text.splitlines(), autojunk=False
+    ).get_matching_blocks()
+    assert len(text.splitlines()) - sum(block.size for block in kept) <= 1
     if replaced is None:
         gone = tomllib.loads(edited.delete(path).text)
         assert without_empty(gone) == without_empty(before)

@@ -1,0 +1,147 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module as Ansible runs it, without asking a containerd (the real one judges elsewhere)."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow import (
+    Settings,
+    check_flavour,
+    config_argument,
+    redact_words,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
+from tests.unit.module_process import predicted, run_module
+
+TEXT = (
+    "# mine\nversion = 2\n\n"
+    '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]\n'
+    '  runtime_type = "io.containerd.runc.v2"\n'
+)
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    config = tmp_path / "etc" / "config.toml"
+    config.parent.mkdir()
+    config.write_text(TEXT)
+    config.chmod(0o604)
+    return {
+        "config_path": str(config),
+        "drop_in_path": str(tmp_path / "etc" / "conf.d" / "99-nvidia.toml"),
+        "state_path": str(tmp_path / "var" / "state.json"),
+        "containerd_path": str(tmp_path / "no-such-binary"),
+        "containerd_version": "1.7.24",
+        "flavour": "containerd",
+        "validate": False,
+        "unit": "kubegpu-test-no-such-unit",
+    }
+
+
+def run(arguments, **options):
+    answer = predicted(containerd_runtime.main, {**arguments, **options})
+    assert not answer.get("failed"), answer
+    return answer
+
+
+def test_present_again_absent_and_absent_again(arguments, tmp_path):
+    config = tmp_path / "etc" / "config.toml"
+    first = run(arguments)
+    assert first["changed"]
+    assert first["diff"][0]["before"] == TEXT
+    assert first["diff"][0]["after"] == config.read_text()
+    assert first["backup_file"].startswith(str(tmp_path / "var" / "backups"))
+    assert "nvidia" in config.read_text()
+    again = run(arguments)
+    assert (again["changed"], again["diff"]) == (False, [])
+    assert run(arguments, state="absent")["changed"]
+    assert config.read_text() == TEXT
+    assert config.stat().st_mode & 0o777 == 0o604
+    assert not (tmp_path / "var").exists()
+    assert not run(arguments, state="absent")["changed"]
+
+
+def test_check_mode_writes_nothing(arguments, tmp_path):
+    answer = run_module(containerd_runtime.main, arguments, check=True)
+    assert answer["changed"]
+    assert (tmp_path / "etc" / "config.toml").read_text() == TEXT
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["etc"]
+
+
+def test_no_containerd_is_told_with_the_next_step(arguments):
+    del arguments["containerd_version"]
+    answer = predicted(containerd_runtime.main, arguments)
+    assert answer["failed"]
+    assert "not installed" in answer["cause"]
+    assert "Install containerd" in answer["next_step"]
+
+
+def test_default_without_its_binary_is_refused_but_planned(arguments, tmp_path):
+    options = {**arguments, "set_default": True, "runtime_path": str(tmp_path / "not-there")}
+    planned = run_module(containerd_runtime.main, options, check=True)
+    assert planned["changed"]
+    assert any("does not exist yet" in reason for reason in planned["reasons"])
+    answer = run_module(containerd_runtime.main, options)
+    assert answer["failed"]
+    assert (tmp_path / "etc" / "config.toml").read_text() == TEXT
+
+
+def test_file_that_is_no_toml_is_refused(arguments, tmp_path):
+    (tmp_path / "etc" / "config.toml").write_text("version = = 2\n")
+    answer = predicted(containerd_runtime.main, arguments)
+    assert answer["failed"]
+    assert "not valid TOML" in answer["cause"]
+
+
+def test_documented_options_are_the_real_ones():
+    documented = yaml.safe_load(containerd_runtime.DOCUMENTATION)["options"]
+    assert set(documented) == set(containerd_runtime.ARGUMENTS)
+    for name, option in containerd_runtime.ARGUMENTS.items():
+        assert documented[name].get("default") == option.get("default"), name
+        assert documented[name].get("choices") == option.get("choices"), name
+        assert documented[name]["type"] == option["type"], name
+
+
+@pytest.mark.parametrize(
+    ("flavour", "there", "refused"),
+    [
+        ("auto", (), None),
+        ("auto", ("/var/lib/rancher/k3s/agent/etc/containerd",), "k3s"),
+        ("auto", ("/var/lib/rancher/rke2/agent/etc/containerd",), "rke2"),
+        ("auto", ("/var/lib/k0s/bin/containerd",), "k0s"),
+        ("auto", ("/var/snap/microk8s/current/args",), "microk8s"),
+        ("containerd", ("/var/lib/rancher/k3s/agent/etc/containerd",), None),
+        ("k3s", (), "k3s"),
+    ],
+)
+def test_flavour(flavour, there, refused):
+    settings = Settings(flavour=flavour)
+    if refused is None:
+        check_flavour(settings, lambda path: path in there)
+        return
+    with pytest.raises(KubegpuError, match=f"containerd of {refused}"):
+        check_flavour(settings, lambda path: path in there)
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("/usr/bin/containerd", None),
+        ("/usr/bin/containerd --config /etc/x.toml", "/etc/x.toml"),
+        ("/usr/bin/containerd --config=/etc/x.toml", "/etc/x.toml"),
+        ("/usr/bin/containerd -c /etc/x.toml", "/etc/x.toml"),
+        ("/usr/bin/containerd -c", None),
+    ],
+)
+def test_config_argument(line, path):
+    assert config_argument(tuple(line.split())) == path
+
+
+def test_words_of_a_command_lose_lines_with_credentials():
+    assert redact_words('line 3\npassword = "x"\nend') == "line 3\nend"
