@@ -4,8 +4,8 @@
 
 """A local, signed apt repository with the stand-in packages, laid out as NVIDIA's is.
 
-``<base>/stable/deb/amd64 /`` is a flat repository, ``<base>/gpgkey`` its key. ``<base>/other`` holds
-the same one signed by another key, for the tests of a wrong key.
+``<base>/stable/deb/amd64 /`` is a flat repository, ``<base>/gpgkey`` its key; ``<base>/other`` is
+the same signed by another key, for the tests of a wrong key.
 """
 
 from __future__ import annotations
