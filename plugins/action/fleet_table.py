@@ -16,7 +16,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._table import Column, render
+from ansible_collections.kubegpu.nodes.plugins.module_utils._table import Column, notes, render
 
 _FALLBACK_WIDTH = 120
 
@@ -42,19 +42,26 @@ class ActionModule(ActionBase):
                     "options": {
                         "key": {"type": "str", "required": True, "no_log": False},
                         "title": {"type": "str", "required": True},
+                        "paired": {"type": "bool", "default": False},
                     },
                 },
                 "rows": {"type": "list", "elements": "dict", "required": True},
+                "notes": {"type": "str"},
                 "dest": {"type": "path"},
             }
         )
-        columns = [Column(column["key"], column["title"]) for column in options["columns"]]
+        columns = [
+            Column(column["key"], column["title"], column["paired"])
+            for column in options["columns"]
+        ]
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
         table = render(columns, options["rows"], width, options["title"])
-        Display().display(f"\n{table}\n")
+        below = notes(options["rows"], options["notes"], columns[0].key) if options["notes"] else []
+        text = "\n".join([table, *(["", *below] if below else [])])
+        Display().display(f"\n{text}\n")
         if options["dest"]:
             _write_json(options["dest"], options["rows"])
-        result.update(changed=False, table=table.splitlines())
+        result.update(changed=False, table=text.splitlines())
         return result
 
 

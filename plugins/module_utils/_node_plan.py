@@ -74,8 +74,8 @@ def node_plan(
         **row,
         "action": "change" if steps else "none",
         "steps": steps,
-        "changes": [f"{step['step']}: {step['action']} {step['detail']}" for step in steps],
-        "why": [f"{step['step']}: {step['reason']}" for step in steps] or ["all is as wished"],
+        "changes": [_change_words(step) for step in steps],
+        "why": [step["reason"] for step in steps] or ["all is as wished"],
         "warnings": [
             *toolkit["warnings"],
             *(problem["cause"] for problem in node["problems"]),
@@ -137,7 +137,7 @@ def _row(
     action: str = "none",
     why: Sequence[str] = (),
 ) -> dict[str, Any]:
-    system = "" if node is None else f"{node['os']['id']} {node['os']['version']}"
+    system = "" if node is None else f"{node['os']['id']} {node['os']['version'] or ''}".strip()
     return {
         "node": name,
         "os": system,
@@ -171,11 +171,18 @@ def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]
         return [_step(engine, "fail", "", reason[0] if reason else "")]
     steps = []
     if result.get("changed"):
-        reasons = "; ".join(result.get("reasons") or ()) or "the configuration differs"
-        steps.append(_step(engine, "configure", "", reasons))
+        # The first reason is for the change; the others are remarks of the module's own report.
+        reason = next(iter(result.get("reasons") or ()), "the configuration differs")
+        steps.append(_step(engine, "configure", "", reason))
     if result.get("restart_required"):
         steps.append(_step(engine, "restart", "", str(result.get("restart_reason") or "")))
     return steps
+
+
+def _change_words(step: Mapping[str, str]) -> str:
+    # An address is long and stands in the JSON.
+    detail = "" if step["step"] == "repository" else step["detail"]
+    return f"{step['step']}: {step['action']} {detail}".rstrip()
 
 
 def _step(step: str, action: str, detail: str, reason: str) -> dict[str, str]:

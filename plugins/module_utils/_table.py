@@ -21,6 +21,8 @@ class Column:
 
     key: str
     title: str
+    # Items of the paired columns that have the same place begin on the same line.
+    paired: bool = False
 
 
 def render(
@@ -43,14 +45,35 @@ def render(
     lines.append(_join([column.title for column in columns], widths))
     lines.append(_join(["-" * size for size in widths], widths))
     for row in cells:
-        wrapped = [
-            [part for line in cell for part in _wrap(line, size)] for cell, size in zip(row, widths)
-        ]
+        items = [[_wrap(line, size) for line in cell] for cell, size in zip(row, widths)]
+        _pair([item for item, column in zip(items, columns) if column.paired])
+        wrapped = [[line for item in cell for line in item] for cell in items]
         for index in range(max(len(cell) for cell in wrapped)):
             lines.append(
                 _join([cell[index] if index < len(cell) else "" for cell in wrapped], widths)
             )
     return "\n".join(lines)
+
+
+def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
+    """Return what rows have to say under ``key``, each text once with the rows that say it.
+
+    :param name: the rows' key for their own name.
+    """
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        for text in row.get(key) or ():
+            said.setdefault(text, []).append(str(row.get(name)))
+    return [f"{', '.join(names)}: {text}" for text, names in said.items()]
+
+
+def _pair(cells: Sequence[list[list[str]]]) -> None:
+    """Give items with the same place the same number of lines."""
+    for index in range(max((len(cell) for cell in cells), default=0)):
+        height = max(len(cell[index]) for cell in cells if index < len(cell))
+        for cell in cells:
+            if index < len(cell):
+                cell[index] += [""] * (height - len(cell[index]))
 
 
 def _lines(value: Any) -> list[str]:

@@ -33,6 +33,15 @@ options:
         description: The words above the column.
         type: str
         required: true
+      paired:
+        description: Whether items of this column begin on the same line as the items with the same
+          place in the other paired columns.
+        type: bool
+        default: false
+  notes:
+    description: The rows' key for a list of remarks. They are shown below the table, each once
+      with the names of the rows (their first column) that make it.
+    type: str
   rows:
     description: The rows. A list in a cell is shown one item a line.
     type: list

@@ -2,84 +2,172 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A local, signed apt repository with the stand-in packages, laid out as NVIDIA's is.
+"""The local, signed package repository, laid out like NVIDIA's, and its server.
 
-``<base>/stable/deb/amd64 /`` is a flat repository, ``<base>/gpgkey`` its key; ``<base>/other`` is
-the same signed by another key, for the tests of a wrong key.
+Below the base address lie ``gpgkey`` and ``stable/deb/ARCHITECTURE``; below ``wrong-key`` lies the
+same repository signed by another key.
 """
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import hashlib
+import os
 import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.testbed.packages import build, packages
-from tests.testbed.paths import HERE, cache
-from tests.testbed.shell import run, say
+from tests.testbed import network, packages
+from tests.testbed.paths import HERE, REPOSITORY, cache
+from tests.testbed.shell import TestbedError, run, say
 from tests.testbed.tools import need
 
-SIGNER = "container-toolkit"
-OTHER_SIGNER = "somebody-else"
-_FLAT = Path("stable") / "deb" / "amd64"
+_PORT = int(os.environ.get("KUBEGPU_TESTBED_PORT", "18377"))
+_KEYS = {".": "kubegpu-testbed stand-in", "wrong-key": "somebody else"}
 
 
-def repository() -> Path:
-    """Make the repository if the cache does not have it; give its folder."""
-    need(["dpkg-deb", "apt-ftparchive", "gpg"])
-    base = cache() / "repository" / _recipe()
-    if not (base / "complete").is_file():
-        say("repository: building stand-in packages and signing")
-        shutil.rmtree(base.parent, ignore_errors=True)
-        build(base / _FLAT, packages())
-        shutil.copytree(base / _FLAT, base / "other" / _FLAT)
-        _sign(base, SIGNER)
-        _sign(base / "other", OTHER_SIGNER)
-        (base / "complete").touch()
-    return base
+@dataclass(frozen=True)
+class Served:
+    """Where the repository is and who signed it."""
+
+    url: str
+    fingerprint: str
+    wrong_key_url: str
+    wrong_key_fingerprint: str
 
 
-@functools.cache
-def fingerprint(signer: str = SIGNER) -> str:
-    """The full fingerprint of a signer's key."""
-    listing = _gpg(signer, "--with-colons", "--list-keys").splitlines()
-    return next(line.split(":")[9] for line in listing if line.startswith("fpr:"))
+def up() -> Served:
+    """Build and serve what is not there yet, on the bridge's own address only."""
+    tree = _build()
+    base = f"http://{network.up().gateway}:{_PORT}"
+    key = (tree / "gpgkey").read_bytes()
+    if _fetch(f"{base}/gpgkey") != key:
+        down()
+        _serve(tree, base, key)
+    return Served(
+        base, _fingerprint(tree, "."), f"{base}/wrong-key", _fingerprint(tree, "wrong-key")
+    )
 
 
-def _sign(base: Path, signer: str) -> None:
-    folder = base / _FLAT
-    index = run(["apt-ftparchive", "packages", "."], cwd=folder).stdout
-    (folder / "Packages").write_text(index)
-    release = run(
-        ["apt-ftparchive", "-o", "APT::FTPArchive::Release::Origin=kubegpu test bed",
-         "-o", "APT::FTPArchive::Release::Label=stand-in packages", "release", "."],
-        cwd=folder,
-    ).stdout  # fmt: skip
-    (folder / "Release").write_text(release)
-    _gpg(signer, "--clearsign", "--output", str(folder / "InRelease"), str(folder / "Release"))
-    (base / "gpgkey").write_text(_gpg(signer, "--armor", "--export"))
+def down() -> None:
+    """Stop the server."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int(_pidfile().read_text())
+        if b"tests.testbed.serve" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGTERM)
+    _pidfile().unlink(missing_ok=True)
 
 
-def _gpg(signer: str, *arguments: str) -> str:
-    """Run gpg with the signer's own key ring, made on first use."""
-    # gpg-agent's socket needs a short path; the ring is small and stays with the cache.
-    home = cache() / "gpg" / signer
-    options = ["gpg", "--batch", "--yes", "--quiet", "--homedir", str(home)]
-    if not home.is_dir():
-        home.mkdir(parents=True, mode=0o700)
-        name = f"kubegpu.nodes test bed ({signer}) <{signer}@kubegpu.test>"
-        run(
-            [*options, "--passphrase", "", "--quick-generate-key", name, "rsa3072", "sign", "never"]
-        )
-    return run([*options, "--pinentry-mode", "loopback", "--passphrase", "", *arguments]).stdout
+def _home() -> Path:
+    return cache() / "repository"
 
 
-def _recipe() -> str:
-    """A name for what the packages are made of."""
+def _pidfile() -> Path:
+    return _home() / "serve.pid"
+
+
+def _fingerprint(tree: Path, where: str) -> str:
+    return (tree / where / "fingerprint").read_text().strip()
+
+
+def _content_key() -> str:
     digest = hashlib.sha256()
-    for path in [
-        *sorted((HERE / "standin").iterdir()), HERE / "packages.py", HERE / "repository.py"
-    ]:  # fmt: skip
-        digest.update(path.read_bytes())
+    sources = [Path(__file__), HERE / "packages.py"]
+    for path in (*sources, *sorted(packages.TREES.rglob("*"))):
+        if path.is_file():
+            digest.update(str(path.relative_to(HERE)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def _build() -> Path:
+    tree = _home() / _content_key()
+    if tree.is_dir():
+        return tree
+    need(["dpkg-deb", "apt-ftparchive", "gpg"])
+    say("repository: building and signing the stand-in packages")
+    shutil.rmtree(_home() / "half", ignore_errors=True)
+    half, work = _home() / "half" / "tree", _home() / "half" / "work"
+    architecture = run(["dpkg", "--print-architecture"]).stdout.strip()
+    pool = half / "stable" / "deb" / architecture
+    pool.mkdir(parents=True)
+    for package in packages.packages():
+        packages.build(package, architecture, work, pool)
+    index = run(["apt-ftparchive", "packages", "."], cwd=pool).stdout
+    (pool / "Packages").write_text(index)
+    run(["gzip", "--keep", "--no-name", "Packages"], cwd=pool)
+    release = run(
+        [
+            "apt-ftparchive",
+            "-o=APT::FTPArchive::Release::Origin=kubegpu-testbed-standin",
+            "-o=APT::FTPArchive::Release::Label=kubegpu-testbed-standin",
+            f"-o=APT::FTPArchive::Release::Architectures={architecture}",
+            "release",
+            ".",
+        ],
+        cwd=pool,
+    ).stdout
+    (pool / "Release").write_text(release)
+    shutil.copytree(half / "stable", half / "wrong-key" / "stable")
+    for where, owner in _KEYS.items():
+        _sign(half / where, half / where / "stable" / "deb" / architecture, owner)
+    for old in _home().iterdir():
+        if old.is_dir() and old.name not in ("half", "keys"):
+            shutil.rmtree(old)
+    half.rename(tree)
+    shutil.rmtree(_home() / "half")
+    return tree
+
+
+def _sign(top: Path, pool: Path, owner: str) -> None:
+    """Sign with the owner's key, made at first use and kept: a key is no build product."""
+    home = _home() / "keys" / hashlib.sha256(owner.encode()).hexdigest()[:8]
+    gpg = ["gpg", "--homedir", str(home), "--batch", "--yes", "--pinentry-mode", "loopback"]
+    user = f"{owner} <testbed@example.invalid>"
+    if not home.is_dir():
+        home.mkdir(parents=True)
+        home.chmod(0o700)
+        run([*gpg, "--passphrase", "", "--quick-gen-key", user, "rsa3072", "sign", "never"])
+    try:
+        run([*gpg, "--clearsign", "--output", str(pool / "InRelease"), str(pool / "Release")])
+        run(
+            [*gpg, "--armor", "--detach-sign", "--output", str(pool / "Release.gpg"),
+             str(pool / "Release")]
+        )  # fmt: skip
+        run([*gpg, "--armor", "--export", "--output", str(top / "gpgkey")])
+        listing = run([*gpg, "--with-colons", "--fingerprint"]).stdout
+    finally:
+        run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False)
+    fingerprints = [line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr:")]
+    (top / "fingerprint").write_text(fingerprints[0] + "\n")
+
+
+def _fetch(url: str) -> bytes | None:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with contextlib.suppress(OSError), opener.open(url, timeout=5) as answer:
+        return bytes(answer.read())
+    return None
+
+
+def _serve(tree: Path, base: str, key: bytes) -> None:
+    address = base.removeprefix("http://").rsplit(":", 1)[0]
+    with (_home() / "serve.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.testbed.serve", str(tree), address, str(_PORT)],
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    _pidfile().write_text(f"{process.pid}\n")
+    deadline = time.monotonic() + 15
+    while _fetch(f"{base}/gpgkey") != key:
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise TestbedError(f"the repository is not served at {base}; see {log.name}")
+        time.sleep(0.1)
+    say(f"repository: served to the nodes at {base}")

@@ -80,14 +80,14 @@ def test_modules_in_check_mode_know_better_than_the_facts():
         "containerd": {"changed": True, "reasons": ["options differ"]},
     }
     row = node_plan("web-1", facts, plan(facts), results)
-    assert row["changes"] == ["docker: restart ", "containerd: configure "]
-    assert row["why"] == ["docker: --gpus needs a restart", "containerd: options differ"]
+    assert row["changes"] == ["docker: restart", "containerd: configure"]
+    assert row["why"] == ["--gpus needs a restart", "options differ"]
 
 
 def test_a_module_that_failed_is_shown():
     facts = installed()
     row = node_plan("web-1", facts, plan(facts), {"docker": {"failed": True, "msg": "bad\nmore"}})
-    assert row["why"] == ["docker: bad"]
+    assert row["why"] == ["bad"]
 
 
 def test_result_names_what_is_still_to_do():

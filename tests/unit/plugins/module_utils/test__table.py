@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._table import Column, render
+from ansible_collections.kubegpu.nodes.plugins.module_utils._table import Column, notes, render
 
 COLUMNS = [Column("a", "Node"), Column("b", "Why")]
 
@@ -38,3 +38,15 @@ def test_no_column_becomes_unreadable():
 
 def test_booleans_and_empty_values():
     assert render(COLUMNS, [{"a": True, "b": []}], 80).splitlines()[-1] == "yes   -"
+
+
+def test_paired_items_begin_on_the_same_line():
+    pair = [Column("a", "Change", paired=True), Column("b", "Why", paired=True)]
+    rows = [{"a": ["one", "two"], "b": ["long words that wrap", "short"]}]
+    lines = render(pair, rows, 24).splitlines()
+    assert [line for line in lines if line.startswith("two")][0].split() == ["two", "short"]
+
+
+def test_notes_are_said_once_with_all_who_say_them():
+    rows = [{"a": "gpu1", "n": ["x", "y"]}, {"a": "gpu2", "n": ["x"]}, {"a": "gpu3"}]
+    assert notes(rows, "n", "a") == ["gpu1, gpu2: x", "gpu1: y"]
