@@ -27,8 +27,9 @@ _VALIDATE_SINCE = (23, 0)
 _CDI_SINCE = (25, 0)
 _CDI_DEFAULT_SINCE = (28, 3)
 _CDI_DEFAULT_UNKNOWN_SINCE = (28, 0)
-# Until then dockerd reads the first value of its file and does not look at what follows.
-_TRAILING_UNTIL = (23, 0)
+# Until then dockerd reads the first value of its file and does not look at what follows, and it
+# does not start with a byte order mark (20.10 is the one that was measured).
+_OLD_READER_UNTIL = (23, 0)
 
 SECRET_KEY = re.compile(
     r"(?i)token|passw|secret|auth|credential|api-?key|access-?key|private-?key|cookie"
@@ -184,7 +185,7 @@ def can_validate(version: tuple[int, ...]) -> bool:
 
 def read(text: str, name: str, version: tuple[int, ...] | None) -> Document:
     """Scan the file, and refuse what dockerd would refuse or what cannot be edited safely."""
-    document = parse(text, name, trailing=version is not None and version < _TRAILING_UNTIL)
+    document = parse(text, name, trailing=version is not None and version < _OLD_READER_UNTIL)
     root = document.root
     if root is None or root.is_null:
         return document
@@ -214,9 +215,17 @@ def read(text: str, name: str, version: tuple[int, ...] | None) -> Document:
     return document
 
 
-def configure(document: Document, request: Request, ledger: Ledger) -> Edited:
+def configure(
+    document: Document, request: Request, ledger: Ledger, version: tuple[int, ...] | None = None
+) -> Edited:
     """Return the file with the runtime as it is wished for."""
+    marked = document.text != document.without_bom().text
+    drops_mark = marked and version is not None and version < _OLD_READER_UNTIL
+    if drops_mark:
+        document = document.without_bom()
     editor = _Editor(document, ledger, request.name)
+    if drops_mark:
+        editor.say("the byte order mark goes: this version of dockerd does not start with one")
     editor.ensure([])
     editor.ensure(["runtimes"])
     _configure_entry(editor, request)

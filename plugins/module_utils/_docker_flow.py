@@ -186,7 +186,7 @@ class DockerRuntime:
         name = settings.config_path
         document = docker.read(decode(before.content or b"", name), name, version)
         if request.present:
-            edited = docker.configure(document, request, ledger)
+            edited = docker.configure(document, request, ledger, version)
             docker.check_result(edited.document)
             docker.verify(document, edited.document, request.name)
             after = _with_text(before, document, edited.document)

@@ -126,6 +126,12 @@ class Document:
     def line_of(self, position: int) -> int:
         return self.text.count("\n", 0, position) + 1
 
+    def without_bom(self) -> Document:
+        """Return the file without the byte order mark in front, if there is one."""
+        if not self.text.startswith(_BOM):
+            return self
+        return parse(self.text[1:], self.name, trailing=bool(self.trailing))
+
     def encode(self) -> bytes:
         return self.text.encode("utf-8", "surrogateescape")
 

@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import atexit
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -52,6 +55,19 @@ class Containerd:
         )
         self._process = _start([containerd_program(), "--config", config], folder / "cd.log")
         _wait(self.address.exists, folder / "cd.log", self._process)
+
+    _running: Containerd | None = None
+
+    @classmethod
+    def shared(cls) -> Containerd:
+        """Return the one containerd of this test process; it is stopped at its end."""
+        if cls._running is None:
+            # A socket's path has 108 characters: not below pytest's folders.
+            home = Path(tempfile.mkdtemp(prefix="kubegpu-"))
+            cls._running = cls(home)
+            atexit.register(cls._running.stop)
+            atexit.register(shutil.rmtree, home, True)
+        return cls._running
 
     def stop(self) -> None:
         _stop(self._process)
@@ -141,6 +157,10 @@ class Dockerd:
         if self._process is not None:
             _stop(self._process)
             self._process = None
+        # dockerd binds its data folder onto itself, and leaves it so when it dies.
+        for line in Path("/proc/mounts").read_text().splitlines():
+            if line.split()[1].startswith(f"{self.folder}/"):
+                subprocess.run(["umount", "--lazy", line.split()[1]], check=False)
 
     def _answers(self) -> bool:
         try:
