@@ -8,87 +8,127 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from tests.testbed import engine, images, inventory, network, nodes, server, validators
-from tests.testbed.fleet import FLEET, chosen
+from tests.testbed import (
+    calls,
+    demo,
+    engine,
+    images,
+    inventory,
+    network,
+    nodes,
+    repository,
+    validators,
+)
+from tests.testbed.fleet import FLEET, RELEASES, chosen
 from tests.testbed.paths import INVENTORY
-from tests.testbed.shell import TestbedError, say
+from tests.testbed.shell import TestbedError
 
-_CALLS = "/var/lib/testbed/module-calls"
+
+def _engine(options: argparse.Namespace) -> None:
+    (engine.up if options.what == "up" else engine.down)()
+
+
+def _images(_options: argparse.Namespace) -> None:
+    engine.up()
+    images.images(RELEASES.values())
+
+
+def _repo(_options: argparse.Namespace) -> None:
+    engine.up()
+    print(repository.up().url)
+
+
+def _up(options: argparse.Namespace) -> None:
+    engine.up()
+    if options.fresh:
+        nodes.down(FLEET)
+    served = repository.up()
+    nodes.up(chosen())
+    print(inventory.write(chosen(), served))
+
+
+def _inventory(_options: argparse.Namespace) -> None:
+    print(inventory.write(chosen(), repository.up()))
+
+
+def _down(_options: argparse.Namespace) -> None:
+    """Nodes and network go; images, packages and the engine stay for the next time."""
+    nodes.down(FLEET)
+    repository.down()
+    network.remove()
+    INVENTORY.unlink(missing_ok=True)
+
+
+def _clean(options: argparse.Namespace) -> None:
+    if engine.answers():
+        _down(options)
+        images.remove()
+    engine.remove()
+
+
+def _status(_options: argparse.Namespace) -> None:
+    if not engine.answers():
+        print("no Docker daemon answers")
+        return
+    print(f"engine: {'of the testbed' if engine.is_own() else 'of this machine'}")
+    for node in FLEET:
+        print(f"{node.name}: {'running' if nodes.is_running(node) else 'not there'}")
+    print(f"validators: {', '.join(validators.missing()) or 'none'} missing")
+
+
+def _calls(options: argparse.Namespace) -> None:
+    if options.reset:
+        calls.reset(chosen())
+    for name, number in calls.count(chosen()).items():
+        print(f"{name} {number}")
+
+
+def _validators(_options: argparse.Namespace) -> None:
+    print(validators.validators())
+
+
+def _demo(_options: argparse.Namespace) -> None:
+    demo.demo()
 
 
 def main(argv: Sequence[str]) -> int:
     """Do one command; 1 where it failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.testbed", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, words in (
-        ("up", "bring up the fleet, its package repository and its inventory"),
-        ("down", "remove the nodes and their network; caches and images stay"),
-        ("demo", "the fleet from bare to ready, proven, and a second run"),
-        ("demo-clean", "remove nodes, network, images and the engine that the testbed started"),
-        ("status", "which nodes run"),
-        ("validators", "unpack containerd and dockerd of three releases"),
-    ):
-        commands.add_parser(name, help=words)
-    calls = commands.add_parser("calls", help="modules started on each node so far")
-    calls.add_argument("--reset", action="store_true", help="count from nothing again")
-    serve = commands.add_parser("serve", help="serve a folder to the nodes (used by up)")
-    serve.add_argument("address")
-    serve.add_argument("folder")
+
+    def command(
+        name: str, what: Callable[[argparse.Namespace], None], text: str
+    ) -> argparse.ArgumentParser:
+        one = commands.add_parser(name, help=text)
+        one.set_defaults(action=what)
+        return one
+
+    command("engine", _engine, "start or stop the testbed's own Docker engine").add_argument(
+        "what", choices=("up", "down")
+    )
+    command("images", _images, "make the node images")
+    command("repo", _repo, "build and serve the package repository")
+    command("up", _up, "start the fleet").add_argument(
+        "--fresh", action="store_true", help="remove nodes that are there first"
+    )
+    command("inventory", _inventory, "write the inventory of the running fleet")
+    command("down", _down, "remove nodes and network, keep what is cached")
+    command("status", _status, "say what is there")
+    command("calls", _calls, "module starts counted on the nodes").add_argument(
+        "--reset", action="store_true"
+    )
+    command("validators", _validators, "unpack containerd and dockerd of three releases")
+    command("demo", _demo, "take the bare fleet to proven GPU nodes, twice")
+    for name in ("demo-clean", "clean"):
+        command(name, _clean, "remove the fleet, its images and the testbed's own engine")
     options = parser.parse_args(argv)
     try:
-        _do(options)
+        options.action(options)
     except TestbedError as error:
         print(f"testbed: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
-
-
-def _do(options: argparse.Namespace) -> None:
-    if options.command == "up":
-        _up()
-    elif options.command == "down":
-        _down()
-    elif options.command == "demo":
-        # Needs Ansible and grpcio, which the other commands do without.
-        from tests.testbed.demo import demo  # noqa: PLC0415
-
-        _up()
-        demo()
-    elif options.command == "demo-clean":
-        _down()
-        images.remove()
-        engine.remove()
-        say("removed; only the download cache is left")
-    elif options.command == "status":
-        for node in FLEET:
-            print(f"{node.name}\t{'running' if nodes.is_running(node) else 'not there'}")
-    elif options.command == "calls":
-        for node in chosen():
-            if options.reset:
-                nodes.execute(node, "truncate", "--size=0", _CALLS)
-            print(f"{node.name}\t{len(nodes.execute(node, 'cat', _CALLS).splitlines())}")
-    elif options.command == "serve":
-        server.serve(options.address, options.folder)
-    else:
-        print(validators.validators())
-
-
-def _up() -> None:
-    engine.up()
-    missing = [node for node in chosen() if not nodes.is_running(node)]
-    if missing:
-        say(f"starting {', '.join(node.name for node in missing)}")
-    nodes.up(chosen())
-    server.up()
-    inventory.write(chosen())
-    say(f"the fleet is up; its inventory is {INVENTORY}")
-
-
-def _down() -> None:
-    say("removing the nodes")
-    server.down()
-    nodes.down(FLEET)
-    network.remove()
-    INVENTORY.unlink(missing_ok=True)

@@ -53,6 +53,11 @@ def remove() -> None:
         run(["rm", "-rf", str(store)], root=True)
 
 
+def answers() -> bool:
+    """Whether a Docker daemon answers."""
+    return _access() is not None
+
+
 def is_own() -> bool:
     """Whether the engine in use is the testbed's own."""
     found = _access()

@@ -2,38 +2,49 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fleet's inventory, as a person would write it for machines reached over ssh."""
+"""The inventory: the nodes as machines reached over ssh by an ordinary user with sudo."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
+from pathlib import Path
 
-from tests.testbed import network, server, ssh
+import yaml
+
+from tests.testbed import network, repository, ssh
 from tests.testbed.fleet import Node
 from tests.testbed.paths import INVENTORY
-from tests.testbed.repository import fingerprint
+
+# Counts the starts of modules, then is the node's ordinary Python.
+INTERPRETER = "/usr/local/bin/python3-counted"
 
 
-def write(nodes: Sequence[Node]) -> None:
-    """Write the inventory (JSON, which is YAML too)."""
-    net = network.look()
-    base = server.url()
+def write(nodes: Sequence[Node], served: repository.Served) -> Path:
+    """Write it for nodes that run."""
+    found = network.look()
     data = {
         "all": {
-            "hosts": {node.name: {"ansible_host": network.address(node, net)} for node in nodes},
+            "hosts": {
+                node.name: {"ansible_host": network.address(node, found)} for node in nodes
+            },
             "vars": {
+                "ansible_connection": "ssh",
                 "ansible_user": ssh.USER,
+                "ansible_become": True,
                 "ansible_ssh_private_key_file": str(ssh.private_key()),
                 "ansible_ssh_common_args": " ".join(ssh.OPTIONS),
                 "ansible_ssh_pipelining": True,
-                # Counts the modules that are started on the node, then is /usr/bin/python3.
-                "ansible_python_interpreter": "/usr/local/bin/python3-counted",
-                "nvidia_container_toolkit_repository_url": f"{base}/stable/deb",
-                "nvidia_container_toolkit_key_url": f"{base}/gpgkey",
-                "nvidia_container_toolkit_key_fingerprints": [fingerprint()],
+                "ansible_python_interpreter": INTERPRETER,
+                "nvidia_container_toolkit_repository_url": f"{served.url}/stable/deb",
+                "nvidia_container_toolkit_key_url": f"{served.url}/gpgkey",
+                "nvidia_container_toolkit_key_fingerprints": [served.fingerprint],
+                # For tests: the same packages, signed by somebody else.
+                "testbed_wrong_key_repository_url": f"{served.wrong_key_url}/stable/deb",
+                "testbed_wrong_key_url": f"{served.wrong_key_url}/gpgkey",
+                "testbed_wrong_key_fingerprint": served.wrong_key_fingerprint,
             },
         }
     }
     INVENTORY.parent.mkdir(parents=True, exist_ok=True)
-    INVENTORY.write_text(json.dumps(data, indent=2) + "\n")
+    INVENTORY.write_text("---\n" + yaml.safe_dump(data, sort_keys=False))
+    return INVENTORY
