@@ -51,19 +51,21 @@ def first(predicted):
 
 def test_plan_changes_nothing_and_says_why(etc_before, gpu_nodes):
     path = REPOSITORY / "build" / "test-plan.json"
+    daemons = on_nodes(DAEMONS)
     run = play("plan", variables={"kubegpu_plan_file": str(path)})
     assert run.status == 0, run.output
-    assert all(stats["changed"] == 0 for stats in run.stats.values())
     rows = {row["node"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
     assert set(rows) == set(etc_before)
     for node, row in rows.items():
         assert row["why"]
         assert row["action"] == ("change" if node in gpu_nodes else "none")
     assert on_nodes(ETC) == etc_before
+    assert on_nodes(DAEMONS) == daemons
 
 
 def test_check_mode_on_bare_nodes_changes_nothing(predicted, etc_before):
     assert on_nodes(ETC) == etc_before
+    assert on_nodes(DAEMONS) == daemons
 
 
 def test_check_mode_predicts_tasks_and_diffs_of_the_run(predicted, first):
