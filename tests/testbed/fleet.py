@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-NAME = "kubegpu-testbed"
+# Several fleets can live side by side: each has its own containers, network and inventory.
+NAME = os.environ.get("KUBEGPU_TESTBED_NAME") or "kubegpu-testbed"
 
 _COMMON = (
     "systemd",

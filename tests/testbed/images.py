@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.testbed.engine import docker
-from tests.testbed.fleet import NAME, Release
+from tests.testbed.fleet import Release
 from tests.testbed.mirror import debian_mirror, mmdebstrap_options
 from tests.testbed.paths import cache
 from tests.testbed.shell import run, say
 from tests.testbed.tools import need
 
+_REPOSITORY = "kubegpu-testbed"
 # Raise it when something below changes what an image holds.
 _RECIPE = 2
 _UNWANTED = ("doc/*", "man/*", "locale/*", "info/*", "bash-completion/*")
@@ -26,7 +27,7 @@ _UNWANTED = ("doc/*", "man/*", "locale/*", "info/*", "bash-completion/*")
 
 def tag(release: Release) -> str:
     """The name of a release's node image in the engine."""
-    return release.ready_made or f"{NAME}/{release.suite}:{_key(release)}"
+    return release.ready_made or f"{_REPOSITORY}/{release.suite}:{_key(release)}"
 
 
 def images(releases: Iterable[Release]) -> None:
@@ -41,7 +42,7 @@ def images(releases: Iterable[Release]) -> None:
 
 def remove() -> None:
     """Remove the testbed's images from the engine; the tarballs stay in the cache."""
-    names = docker("images", "--quiet", "--filter", f"reference={NAME}/*").stdout.split()
+    names = docker("images", "--quiet", "--filter", f"reference={_REPOSITORY}/*").stdout.split()
     if names:
         docker("rmi", "--force", *dict.fromkeys(names), check=False)
 

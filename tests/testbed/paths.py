@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-BUILD = REPOSITORY / "build" / "testbed"
+BUILD = REPOSITORY / "build" / (os.environ.get("KUBEGPU_TESTBED_NAME") or "testbed")
 INVENTORY = BUILD / "inventory.yml"
 
 # Sockets need a short path, and nothing here has to survive a reboot.

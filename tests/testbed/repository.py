@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.testbed import network, packages
+from tests.testbed.fleet import NAME
 from tests.testbed.paths import HERE, REPOSITORY, cache
 from tests.testbed.shell import TestbedError, run, say
 from tests.testbed.tools import need
@@ -68,7 +69,7 @@ def _home() -> Path:
 
 
 def _pidfile() -> Path:
-    return _home() / "serve.pid"
+    return _home() / f"serve-{NAME}.pid"
 
 
 def _fingerprint(tree: Path, where: str) -> str:

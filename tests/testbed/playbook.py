@@ -1,0 +1,66 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run the collection's playbooks on the fleet, from this checkout, for a person to follow."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.testbed.paths import BUILD, INVENTORY, REPOSITORY
+from tests.testbed.shell import TestbedError, stream
+
+_RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)", re.M)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Recap:
+    """Of each node, how many tasks changed something."""
+
+    changed: dict[str, int]
+
+
+def play(name: str, *arguments: str) -> Recap:
+    """Run ``kubegpu.nodes.<name>``; a failure stops the demo."""
+    binary = Path(sys.executable).parent / "ansible-playbook"
+    if not binary.exists():
+        raise TestbedError(f"{binary} is not there: use make demo, which installs it")
+    log = BUILD / f"{name}.log"
+    status, text = stream(
+        [str(binary), "-i", str(INVENTORY), f"kubegpu.nodes.{name}", *arguments],
+        environment={
+            "PATH": f"{binary.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "ANSIBLE_COLLECTIONS_PATH": str(_collections()),
+            "ANSIBLE_FORCE_COLOR": "1" if sys.stdout.isatty() else "0",
+            "ANSIBLE_FORKS": "10",
+            # Settings of the person's own must not change what the demo shows.
+            "ANSIBLE_CONFIG": str(_configuration()),
+        },
+        cwd=BUILD,
+        log=log,
+    )
+    if status != 0:
+        raise TestbedError(f"kubegpu.nodes.{name} failed; its output is in {log}")
+    recap = _RECAP.findall(_COLOURS.sub("", text))
+    return Recap({node: int(changed) for node, changed, _unreachable, _failed in recap})
+
+
+def _configuration() -> Path:
+    path = BUILD / "ansible.cfg"
+    path.write_text("[defaults]\n")
+    return path
+
+
+def _collections() -> Path:
+    """A folder in which this checkout is the collection."""
+    top = REPOSITORY / "build" / "collections"
+    link = top / "ansible_collections" / "kubegpu" / "nodes"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.exists():
+        link.symlink_to(REPOSITORY, target_is_directory=True)
+    return top
