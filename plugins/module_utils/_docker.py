@@ -407,7 +407,14 @@ class FlagSource:
     arguments: tuple[str, ...]
 
 
-_FLAG_KEYS = {"default-runtime": "default-runtime", "add-runtime": "runtimes"}
+# Measured: dockerd merges runtimes of both places at its start, and forgets those of the command
+# line at a reload.
+_REFUSED = "dockerd does not start like that"
+_FLAG_CONFLICTS = {
+    "default-runtime": ("default-runtime", _REFUSED),
+    "feature": ("features", _REFUSED),
+    "add-runtime": ("runtimes", "dockerd forgets those of its command line at the next reload"),
+}
 
 
 def flags(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -460,7 +467,7 @@ def environment_source(path: str, text: str) -> FlagSource:
 def check_flags(
     document: Document, config_path: str, real_path: str, sources: Sequence[FlagSource]
 ) -> None:
-    """Refuse what dockerd refuses: an option in the file and on its command line."""
+    """Refuse an option that would stand in the file and on dockerd's command line."""
     for source in sources:
         given = flags(source.arguments)
         for value in given.get("config-file", ()):
@@ -470,18 +477,12 @@ def check_flags(
                     evidence=f"{source.where}: --config-file={value}",
                     next_step=f"Set config_path: {value}.",
                 )
-        present: dict[str, str] = {}
-        for flag, key in _FLAG_KEYS.items():
+        for flag, (key, consequence) in _FLAG_CONFLICTS.items():
             node = document.get([key])
-            if flag in given and node is not None and not (node.is_null):
-                present[flag] = key
-        features = document.get(["features"])
-        if "feature" in given and features is not None and features.kind == OBJECT:
-            present["feature"] = "features"
-        for flag, key in present.items():
+            if flag not in given or node is None or node.is_null:
+                continue
             raise InputError(
-                f"{key} would stand in {config_path} and on dockerd's command line, and dockerd "
-                "does not start like that.",
+                f"{key} would stand in {config_path} and on dockerd's command line: {consequence}.",
                 evidence=f"{source.where}: --{flag} {given[flag][-1]}".rstrip(),
                 next_step=f"Remove --{flag} from {source.where} (and put what it says into "
                 f"{config_path}), run systemctl daemon-reload, then run again.",

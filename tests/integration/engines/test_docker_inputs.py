@@ -207,7 +207,8 @@ def test_input_8_what_dockerd_refuses_is_not_written(node):
 def test_input_12_removal_restores_the_default_of_before(node):
     content = (
         b'{\n    "default-runtime": "kata",\n'
-        b'    "runtimes": {\n        "kata": {\n            "path": "/opt/kata"\n        }\n    }\n}\n'
+        b'    "runtimes": {\n        "kata": {\n            "path": "/opt/kata"\n'
+        b"        }\n    }\n}\n"
     )
     round_trip(node, content)
 

@@ -117,10 +117,10 @@ class Dockerd:
         self._process = _start(self.arguments(*extra), self.log, environment)
         _wait(self._answers, self.log, self._process)
 
-    def words_of_refusal(self) -> str:
+    def words_of_refusal(self, *extra: str) -> str:
         """Start it where it must not come up, and return its last line."""
         done = subprocess.run(
-            self.arguments(), capture_output=True, text=True, timeout=60, check=False
+            self.arguments(*extra), capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode != 0
         return done.stderr.strip().splitlines()[-1]

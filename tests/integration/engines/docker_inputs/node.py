@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
-
 from tests.integration.engines.docker_inputs.daemon import Containerd, Dockerd
 from tests.unit.module_process import predicted, run_module
 
@@ -90,7 +90,9 @@ class Node:
         return found
 
     def close(self) -> None:
-        pid = self.folder / "pid"
-        if self.dockerd.pid is None and pid.exists():
-            os.kill(int(pid.read_text()), 15)
+        # The stand-in for systemd may have started another one than ours.
+        self.systemctl("stop")
         self.dockerd.stop()
+
+    def systemctl(self, verb: str) -> None:
+        subprocess.run([self.bin / "systemctl", verb], check=True)

@@ -72,6 +72,8 @@ def main() -> int:
     elif verb == "restart":
         stop(folder)
         return start(folder)
+    elif verb == "stop":
+        stop(folder)
     return 0
 
 
