@@ -58,6 +58,8 @@ def module_runner(module: AnsibleModule) -> Runner:
             [*prefix, program, *argv[1:]],
             environ_update={**C_LOCALE, **(environment or {})},
             handle_exceptions=True,
+            # An argument is what it is: a path or password with $ or ~ in it included.
+            expand_user_and_vars=False,
             errors="surrogateescape",
         )
         return Result(rc, stdout, stderr)

@@ -1,0 +1,257 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import stat
+import time
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _files as files
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (
+    InputError,
+    KubegpuError,
+    LockedError,
+)
+
+FORK = multiprocessing.get_context("fork")
+
+
+def test_absent_file_is_a_state(tmp_path):
+    state = files.read_file(str(tmp_path / "no"))
+    assert (state.exists, state.content, state.sha256) == (False, None, None)
+
+
+def test_links_are_followed_and_stay(tmp_path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.write_text("old")
+    link.symlink_to(real)
+    state = files.read_file(str(link))
+    files.write_file(files.FileState(state.path, b"new", state.mode, state.uid, state.gid))
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+def test_link_to_nothing_gets_its_target(tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "target")
+    state = files.read_file(str(link))
+    assert not state.exists
+    files.write_file(files.FileState(state.path, b"new"))
+    assert link.is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"new"
+
+
+def test_directory_is_refused(tmp_path):
+    with pytest.raises(InputError, match="is a directory"):
+        files.read_file(str(tmp_path))
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o4755])
+def test_mode_is_written_whatever_the_umask(tmp_path, mode):
+    path = tmp_path / "f"
+    old = os.umask(0o077)
+    try:
+        files.write_file(files.FileState(str(path), b"x", mode))
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_owner_is_kept(tmp_path):
+    path = tmp_path / "f"
+    path.write_text("x")
+    os.chown(path, 1234, 2345)
+    state = files.read_file(str(path))
+    files.write_file(files.FileState(state.path, b"y", state.mode, state.uid, state.gid))
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
+
+
+def test_directories_are_made_named_and_removed_while_empty(tmp_path):
+    path = tmp_path / "a" / "b" / "f"
+    made = files.write_file(files.FileState(str(path), b"x"))
+    assert made == (str(tmp_path / "a"), str(tmp_path / "a" / "b"))
+    files.remove_empty_directories(made)
+    assert path.exists()
+    path.unlink()
+    (tmp_path / "a" / "other").write_text("somebody's")
+    files.remove_empty_directories(made)
+    assert sorted(os.listdir(tmp_path / "a")) == ["other"]
+
+
+def test_absent_content_removes_the_file_and_twice_is_fine(tmp_path):
+    path = tmp_path / "f"
+    path.write_text("x")
+    for _time in range(2):
+        assert files.write_file(files.FileState(str(path))) == ()
+        assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(errno.ENOSPC, "Free space"), (errno.EROFS, "file system is writable")]
+)
+def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, number, words):
+    path = tmp_path / "f"
+    path.write_text("old")
+
+    def fail(_descriptor):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(KubegpuError) as caught:
+        files.write_file(files.FileState(str(path), b"new"))
+    assert words in caught.value.next_step
+    assert os.listdir(tmp_path) == ["f"]
+    assert path.read_text() == "old"
+
+
+def test_failed_write_takes_its_directories_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "rename", lambda *_names: (_ for _ in ()).throw(OSError(5, "io")))
+    with pytest.raises(KubegpuError):
+        files.write_file(files.FileState(str(tmp_path / "a" / "b" / "f"), b"new"))
+    assert os.listdir(tmp_path) == []
+
+
+def test_file_that_cannot_be_removed_is_an_error(tmp_path, monkeypatch):
+    path = tmp_path / "f"
+    path.write_text("x")
+    monkeypatch.setattr(os, "unlink", lambda _name: (_ for _ in ()).throw(OSError(1, "no")))
+    with pytest.raises(KubegpuError, match="cannot be removed"):
+        files.write_file(files.FileState(str(path)))
+
+
+def test_only_leftovers_of_this_very_file_are_removed(tmp_path):
+    for name in (".f.abc12345.kubegpu", ".f.json.abc12345.kubegpu", ".f.abc.swp", "f.kubegpu"):
+        (tmp_path / name).write_text("")
+    files.remove_leftovers(str(tmp_path / "f"))
+    assert sorted(os.listdir(tmp_path)) == [".f.abc.swp", ".f.json.abc12345.kubegpu", "f.kubegpu"]
+    files.remove_all_leftovers(str(tmp_path))
+    assert sorted(os.listdir(tmp_path)) == [".f.abc.swp", "f.kubegpu"]
+
+
+def test_changed_since_looks_at_the_time_nobody_can_set_back(tmp_path):
+    path = tmp_path / "f"
+    before = time.time() - 1
+    path.write_text("x")
+    os.utime(path, (0, 0))
+    assert files.changed_since(str(path), before)
+    assert not files.changed_since(str(path), time.time() + 1)
+    assert not files.changed_since(str(tmp_path / "no"), 0)
+
+
+def _kill_at(step, action):
+    """Run ``action`` in a process that dies at its ``step``-th change to the file system.
+
+    :returns: whether it died (it did not where there are fewer steps).
+    """
+
+    def child():
+        count = 0
+
+        def dying(real):
+            def call(*arguments, **named):
+                nonlocal count
+                count += 1
+                if count == step:
+                    os._exit(9)
+                return real(*arguments, **named)
+
+            return call
+
+        for name in ("mkdir", "open", "rename", "unlink", "rmdir", "fsync", "fchmod", "ftruncate"):
+            setattr(os, name, dying(getattr(os, name)))
+        action()
+        os._exit(0)
+
+    process = FORK.Process(target=child)
+    process.start()
+    process.join(30)
+    return process.exitcode == 9
+
+
+def test_kill_at_any_point_leaves_the_old_or_the_new_file_whole(tmp_path):
+    path = tmp_path / "f"
+    step, seen = 1, set()
+    while True:
+        path.write_bytes(b"old" * 9999)
+        died = _kill_at(
+            step, lambda: files.write_file(files.FileState(str(path), b"new" * 9999, 0o600))
+        )
+        content = path.read_bytes()
+        assert content in (b"old" * 9999, b"new" * 9999)
+        seen.add(content[:3])
+        files.remove_leftovers(str(path))
+        assert os.listdir(tmp_path) == ["f"]
+        if not died:
+            break
+        step += 1
+    assert seen == {b"old", b"new"}
+    assert step > 4, "no step was killed: this test looks at nothing"
+
+
+# -- the lock --------------------------------------------------------------------------------
+
+
+def test_second_holder_waits_and_is_told_who_holds(tmp_path):
+    lock = str(tmp_path / "d" / "lock")
+    with files.locked(lock):
+        with pytest.raises(LockedError) as caught, files.locked(lock, timeout=0.2):
+            pytest.fail("two holders")
+        assert caught.value.evidence == f"process {os.getpid()}"
+    with files.locked(lock, timeout=0.2):
+        pass
+
+
+def test_lock_of_a_killed_holder_is_free(tmp_path):
+    lock = str(tmp_path / "lock")
+
+    def die():
+        with files.locked(lock):
+            os._exit(9)
+
+    process = FORK.Process(target=die)
+    process.start()
+    process.join(10)
+    with files.locked(lock, timeout=0):
+        pass
+
+
+def test_lock_that_cannot_be_opened_is_an_error_of_ours(tmp_path):
+    lock = tmp_path / "lock"
+    lock.mkdir()
+    with pytest.raises(KubegpuError, match="cannot be opened"), files.locked(str(lock)):
+        pass
+
+
+def _count_up(lock, counter, holders, times):
+    for _time in range(times):
+        with files.locked(lock, timeout=60):
+            # Two holders would both get here, or lose each other's count.
+            os.mkdir(holders)
+            with open(counter, encoding="ascii") as handle:
+                number = int(handle.read())
+            with open(counter, "w", encoding="ascii") as handle:
+                handle.write(str(number + 1))
+            os.rmdir(holders)
+            os.unlink(lock)
+
+
+def test_lock_file_that_its_holder_unlinks_never_has_two_holders(tmp_path):
+    """Who waits on the file that was unlinked must not think that it holds the lock."""
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    arguments = (str(tmp_path / "d" / "lock"), str(counter), str(tmp_path / "holder"), 25)
+    processes = [FORK.Process(target=_count_up, args=arguments) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert counter.read_text() == "100"
+    assert not (tmp_path / "d").exists()
