@@ -65,7 +65,6 @@ def test_plan_changes_nothing_and_says_why(etc_before, gpu_nodes):
 
 def test_check_mode_on_bare_nodes_changes_nothing(predicted, etc_before):
     assert on_nodes(ETC) == etc_before
-    assert on_nodes(DAEMONS) == daemons
 
 
 def test_check_mode_predicts_tasks_and_diffs_of_the_run(predicted, first):

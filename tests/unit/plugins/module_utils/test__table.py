@@ -44,7 +44,7 @@ def test_paired_items_begin_on_the_same_line():
     pair = [Column("a", "Change", paired=True), Column("b", "Why", paired=True)]
     rows = [{"a": ["one", "two"], "b": ["long words that wrap", "short"]}]
     lines = render(pair, rows, 24).splitlines()
-    assert [line for line in lines if line.startswith("two")][0].split() == ["two", "short"]
+    assert next(line for line in lines if line.startswith("two")).split() == ["two", "short"]
 
 
 def test_notes_are_said_once_with_all_who_say_them():
