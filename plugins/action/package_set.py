@@ -30,17 +30,6 @@ class ActionModule(ActionBase):
             name: value for name, value in self._task.args.items() if not name.startswith("_")
         }
         plan = self._module(options, variables, _phase="plan")
-        if plan.pop("_refresh", False):
-            refreshed = self._apt(options, variables, update_cache=True, update_cache_retries=1)
-            # One broken repository among many is not a reason to stop: what matters is whether the
-            # versions are known now.
-            said = _words(refreshed) if refreshed.get("failed") else ""
-            plan = self._module(options, variables, _phase="plan", _refreshed=True, _failure=said)
-            if said and not plan.get("failed"):
-                plan.setdefault("warnings", []).append(
-                    "Some package lists could not be refreshed; those that were needed are there. "
-                    + said.strip().splitlines()[0]
-                )
         tasks = plan.pop("_tasks", None)
         result.update(plan)
         if plan.get("failed") or not plan.get("changed") or tasks is None:

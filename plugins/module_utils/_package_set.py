@@ -78,19 +78,6 @@ class Record:
     brought: Mapping[str, bool] = field(default_factory=dict)
     pending: tuple[str, ...] | None = None
 
-    def untouched(self, packages: Mapping[str, Package]) -> bool:
-        """Return whether the change that was begun has done nothing, and none was before it."""
-        return (
-            self.pending is not None
-            and not self.brought
-            and {name for name, package in packages.items() if package.status != ABSENT}
-            <= set(self.pending)
-            and all(
-                packages.get(name, Package()).to_json() == old.to_json()
-                for name, old in self.before.items()
-            )
-        )
-
     def to_json(self) -> dict[str, Any]:
         return {
             "before": {name: package.to_json() for name, package in self.before.items()},
@@ -115,8 +102,8 @@ class Plan:
     """What has to be done: ``remove`` keeps configuration files, ``purge`` takes them too.
 
     ``along``: what came along with the set, to be purged last, since the package manager's own
-    helper can be among it. ``after`` is what has to stand there then (None: not installed), ``automatic`` are packages
-    whose mark goes back to automatic.
+    helper can be among it. ``after`` is what has to stand there then (None: not installed),
+    ``automatic`` are packages whose mark goes back to automatic.
     """
 
     before: Mapping[str, Package]
@@ -385,13 +372,21 @@ def not_available(
 ) -> KubegpuError:
     """Return the failure for versions that no package list has."""
     wanted = ", ".join(f"{name} {plan.install[name] or ''}".rstrip() for name in names)
+    cause, _, next_step = next(
+        (
+            (c, p, n)
+            for p, c, n in _EXPLANATIONS
+            if refresh and re.search(p, refresh, re.IGNORECASE)
+        ),
+        ("", "", "Ask for a version that is available, or correct the repository."),
+    )
     seen = "; ".join(
         f"{name}: {', '.join(available.get(name, ())) or 'no version at all'}" for name in names
     )
     return KubegpuError(
-        f"No package list of this node has {wanted}.",
+        f"No package list of this node has {wanted}." + (f" {cause}" if cause else ""),
         evidence=f"available are: {seen}" + (f"\n{refresh}" if refresh else ""),
-        next_step="Ask for a version that is available, or correct the repository.",
+        next_step=next_step,
     )
 
 

@@ -226,10 +226,9 @@ def main() -> None:
             "update_cache": {"type": "bool", "default": True},
             "lock_timeout": {"type": "int", "default": 120},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
-            # For the action plugin alone: what to do in this call, whether the package lists were
-            # refreshed, and what the package manager said where it failed.
+            # For the action plugin alone: what to do in this call, and what the package manager
+            # said where it failed.
             "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},
-            "_refreshed": {"type": "bool", "default": False},
             "_failure": {"type": "str", "default": ""},
         },
         required_if=[("state", "present", ("packages",))],
@@ -267,24 +266,16 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     plan = _plan_now(node, wish, present, record, database)
     broken = _broken(database.packages)
     result = _result(module, plan, broken)
+    said = ""
     if not module.check_mode:
         if (plan.install or plan.going) and (broken or node.interrupted()):
             _mend(node, broken)
             database = node.everything()
             # What was promised stays; what is left to do can have become less.
             plan = _plan_now(node, wish, present, record, database)
-        refresh = _refresh(module, node, plan, database)
-        if refresh:
-            # Ansible's module may bring its own helper along with the lists.
-            store.put(key, begun(record, plan, _installed(database.packages)).to_json())
-            return {**result, "_refresh": True}
+        said = _refresh(module, node, plan, database)
     if not (module.check_mode and broken):
-        try:
-            _try(node, plan, module.params, may_be_missing=module.check_mode)
-        except KubegpuError:
-            if not module.check_mode and record is not None and record.untouched(database.packages):
-                store.drop(key)
-            raise
+        _try(node, plan, module.params["name"], said, may_be_missing=module.check_mode)
     if not module.check_mode:
         if present and plan.changed:
             store.put(key, begun(record, plan, _installed(database.packages)).to_json())
@@ -383,18 +374,28 @@ def _settled(wish: Wish, present: bool, record: Record, packages: Mapping[str, P
     return plan_present(wish, packages) if present else plan_absent(record, packages, {})
 
 
-def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Database) -> bool:
-    """Return whether the package lists have to be refreshed before the change."""
-    if not plan.install or not module.params["update_cache"] or module.params["_refreshed"]:
-        return False
-    # Ansible's own module brings this one where it is missing, from the same lists.
+def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Database) -> str:
+    """Refresh the package lists where they lack something; return what apt complained about.
+
+    One repository among many that cannot be reached is no reason to stop, which is why this is not
+    left to Ansible's module: what matters is whether the versions are known afterwards.
+    """
+    if not plan.install or not module.params["update_cache"]:
+        return ""
+    # Ansible's module for packages brings this one where it is missing, from the same lists.
     helper = "python3-apt"
     needed = [] if database.packages.get(helper, Package()).installed else [helper]
     offered = _dpkg.available(node.run, [*plan.install, *needed])
-    return bool(missing(plan, offered)) or any(not offered.get(name) for name in needed)
+    if not missing(plan, offered) and all(offered.get(name) for name in needed):
+        return ""
+    answer = node.patiently(["apt-get", "update"], timeout=900)
+    complaints = [
+        line for line in answer.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))
+    ]
+    return "\n".join(complaints) or ("" if answer.ok else answer.words())
 
 
-def _try(node: Node, plan: Plan, params: Mapping[str, Any], *, may_be_missing: bool) -> None:
+def _try(node: Node, plan: Plan, name: str, said: str, *, may_be_missing: bool) -> None:
     """Refuse a change that cannot work, or that would take other packages away."""
     going = plan.going
     if not plan.install and not going:
@@ -405,21 +406,19 @@ def _try(node: Node, plan: Plan, params: Mapping[str, Any], *, may_be_missing: b
         # The repository can be one that this very run would add.
         if may_be_missing:
             return
-        raise not_available(unknown, plan, offered, params["_failure"])
+        raise not_available(unknown, plan, offered, said)
     answer, others = _dpkg.simulate(node.run, plan.install, going)
     extra = sorted(set(others) - set(going))
     if extra:
         raise KubegpuError(
-            f"The package set {params['name']} cannot be changed without removing "
+            f"The package set {name} cannot be changed without removing "
             f"{', '.join(extra)}; nothing was changed.",
             evidence=f"asked for: install {', '.join(plan.install) or 'nothing'}; "
             f"remove {', '.join(going) or 'nothing'}",
             next_step="Remove them by hand, or name them in obsolete.",
         )
     if not answer.ok:
-        raise explain(
-            f"{answer.stdout}\n{answer.stderr}", f"The package set {params['name']} (dry run)"
-        )
+        raise explain(f"{answer.stdout}\n{answer.stderr}", f"The package set {name} (dry run)")
 
 
 def _mend(node: Node, broken: Mapping[str, str]) -> None:

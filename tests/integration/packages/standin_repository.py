@@ -31,7 +31,7 @@ TOOLKIT = {
 }
 
 
-def build(folder: Path, *, with_docker2: bool = True) -> None:
+def build(folder: Path) -> None:
     for version in VERSIONS:
         for name, fields in TOOLKIT.items():
             files = {}
@@ -41,8 +41,8 @@ def build(folder: Path, *, with_docker2: bool = True) -> None:
     _deb(folder, "libstandin-helper", "1", "", {"etc/standin-helper.conf": "x\n"})
     # Its postinst fails while /fail is there: a package that is left half configured.
     _deb(folder, "standin-dkms", "1", "", {}, "#!/bin/sh\nif [ -e /fail ]; then exit 1; fi\n")
-    if with_docker2:
-        _deb(folder, "nvidia-docker2", "2.13.0-1", "", {"etc/docker/daemon.json": "{}\n"})
+    _deb(folder, "standin-user", "1", "Depends: nvidia-container-toolkit (= 1.17.8-1)\n", {})
+    _deb(folder, "nvidia-docker2", "2.13.0-1", "", {"etc/docker/daemon.json": "{}\n"})
 
 
 def sign(folder: Path, keys: Path) -> tuple[str, str]:

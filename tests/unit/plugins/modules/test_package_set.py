@@ -42,6 +42,7 @@ class StandinNode:
         }
         self.needs = {"nvidia-container-toolkit": "libnvidia-container1 (= 1), libhelper"}
         self.lists_known = True
+        self.unreachable = ""
         self.edited = ()
         self.calls = []
         self.fail = None
@@ -54,7 +55,7 @@ class StandinNode:
             "dpkg": self.dpkg,
             "apt-mark": self.mark,
             "apt-cache": self.madison,
-            "apt-get": self.simulate,
+            "apt-get": self.update if argv[1] == "update" else self.simulate,
         }[argv[0]](list(argv[1:]))
 
     def query(self, words):
@@ -113,6 +114,11 @@ class StandinNode:
             "",
         )
 
+    def update(self, words):
+        self.calls.append("update")
+        self.lists_known = self.lists_known or not self.unreachable
+        return Result(100, "", self.unreachable) if self.unreachable else Result(0, "", "")
+
     def simulate(self, words):
         going = {word[:-1] for word in words if word.endswith("-")}
         installed = {n for n, p in self.packages.items() if p[2] == "installed"}
@@ -123,12 +129,9 @@ class StandinNode:
 
     # -- Ansible's module
     def apt(self, arguments):
-        self.calls.append("apt " + ("update" if arguments.get("update_cache") else "change"))
+        self.calls.append("apt change")
         if self.fail:
             return {"failed": True, "msg": self.fail}
-        if arguments.get("update_cache"):
-            self.lists_known = True
-            return {"changed": True}
         for spec in arguments["name"]:
             name, _equals, version = spec.partition("=")
             if arguments["state"] == "absent":
@@ -327,13 +330,17 @@ def test_nothing_else_is_ever_removed(task, node):
 def test_lists_are_refreshed_only_where_a_version_is_unknown(task, node):
     node.lists_known = False
     assert task.present()["changed"]
-    assert node.calls == [
-        "module plan",
-        "apt update",
-        "module plan",
-        "apt change",
-        "module record",
-    ]
+    assert node.calls == ["module plan", "update", "apt change", "module record"]
+
+
+def test_a_repository_that_cannot_be_reached_is_named(task, node):
+    node.lists_known = False
+    node.unreachable = "E: Failed to fetch http://mirror.example/InRelease  Could not connect"
+    answer = task.present()
+    assert answer["failed"]
+    assert "cannot be reached" in answer["msg"]
+    assert node.unreachable in answer["msg"]
+    assert "proxy" in answer["msg"]
 
 
 def test_a_version_that_nobody_has_names_those_there_are(task, node):
