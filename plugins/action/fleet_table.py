@@ -32,7 +32,7 @@ class ActionModule(ActionBase):
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        _, options = self.validate_argument_spec(
+        _validation, options = self.validate_argument_spec(
             argument_spec={
                 "title": {"type": "str", "default": ""},
                 "columns": {

@@ -88,7 +88,7 @@ def continued(earlier: History | None, edit: FileEdit, foreign: bool, fresh: boo
         return History(edit.before, edit.after, edit.changes)
     base = earlier.base
     if foreign and edit.before is not None:
-        base, _ = undo_lines(earlier.base or "", earlier.ours or "", edit.before)
+        base, _left = undo_lines(earlier.base or "", earlier.ours or "", edit.before)
     changes = {change.path: change for change in earlier.changes}
     for change in edit.changes:
         first = changes.get(change.path, change)

@@ -192,10 +192,10 @@ class _Scanner:
         if self.peek() in ('"', "'") and self.peek():
             self.string()
         elif self.peek() == "[":
-            for _ in self.elements():
+            for _element in self.elements():
                 pass
         elif self.peek() == "{":
-            for _ in self.inline_pairs(()):
+            for _pair in self.inline_pairs(()):
                 pass
         else:
             match = _BARE_VALUE.match(self.text, self.at)

@@ -86,7 +86,7 @@ def play(name: str, *arguments: str, variables: dict[str, Any] | None = None) ->
         check=False,
     )
     text = done.stdout[done.stdout.find("{\n") :] if "{\n" in done.stdout else "{}"
-    data, _ = json.JSONDecoder().raw_decode(text)
+    data, _end = json.JSONDecoder().raw_decode(text)
     answers = {
         (task["task"]["name"], host): answer
         for one in data.get("plays", [])
@@ -115,7 +115,7 @@ def on_nodes(command: str, pattern: str = "all") -> dict[str, str]:
         timeout=TIMEOUT,
         check=False,
     )
-    data, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
+    data, _end = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
     return {
         host: answer.get("stdout", "")
         for one in data["plays"]
