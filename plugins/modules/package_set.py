@@ -68,6 +68,17 @@ options:
       - The node's record of what this collection changed.
     type: path
     default: /var/lib/kubegpu/state.json
+  _phase:
+    description:
+      - Internal. What the module's action plugin asks for.
+    type: str
+    choices: [plan, record]
+    default: plan
+  _failure:
+    description:
+      - Internal. What the package manager said where it failed.
+    type: str
+    default: ""
 notes:
   - In check mode the answer comes from the versions that are installed and those that are asked
     for, so that it is right even where the repository is not there yet.
