@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).parents[3]
-INVENTORY = REPOSITORY / "build" / "testbed" / "inventory.yml"
+from tests.testbed.paths import INVENTORY, REPOSITORY
+
 BIN = Path(sys.executable).parent
 COLLECTIONS = REPOSITORY / "build" / "collections"
 TIMEOUT = 900
