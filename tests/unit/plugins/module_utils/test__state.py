@@ -1,0 +1,344 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import stat
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._files import read_file, write_file
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record import Undo
+from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+
+FORK = multiprocessing.get_context("fork")
+KEY = "module:nvidia:/f"
+
+
+class Place:
+    """A node in a folder, and what a module does with the record."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.file = folder / "etc" / "f"
+        self.state = folder / "var" / "kubegpu" / "state.json"
+
+    def store(self):
+        return StateStore(str(self.state))
+
+    def present(self, content=b"ours", key=KEY):
+        store = self.store()
+        with store.transaction():
+            before = read_file(str(self.file))
+            if before.content != content:
+                after = replace(before, content=content)
+                store.write_recorded(key, before, after, {"wrote": content.decode()})
+        return store
+
+    def absent(self, key=KEY):
+        store = self.store()
+        with store.transaction():
+            current = read_file(str(self.file))
+            way, target = store.undo_target(key, current)
+            if way is Undo.REMOVE_LINES:
+                target = replace(current, content=b"somebody's")
+            if store.record(key) is not None:
+                store.write_undone(key, target)
+        return way
+
+    def edit(self, content=b"edited"):
+        self.file.write_bytes(content)
+
+    def everything(self):
+        return sorted(
+            str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()
+        )
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def admins(place):
+    place.file.parent.mkdir()
+    place.file.write_bytes(b"admin's")
+    place.file.chmod(0o640)
+    return place
+
+
+def test_new_file_and_its_folders_go_again(place):
+    place.present()
+    assert place.file.read_bytes() == b"ours"
+    assert place.absent() is Undo.RESTORE
+    assert os.listdir(place.folder) == ["var"], "the folder of the record's folder was made too"
+    assert not place.state.parent.exists()
+
+
+def test_very_bytes_and_mode_come_back(admins):
+    admins.present()
+    admins.present(b"ours, newer")
+    assert admins.absent() is Undo.RESTORE
+    assert admins.file.read_bytes() == b"admin's"
+    assert stat.S_IMODE(admins.file.stat().st_mode) == 0o640
+    assert admins.everything() == ["etc/f"]
+
+
+def test_mode_that_somebody_set_since_stays(admins):
+    admins.present()
+    admins.file.chmod(0o600)
+    assert admins.absent() is Undo.RESTORE
+    assert stat.S_IMODE(admins.file.stat().st_mode) == 0o600
+
+
+def test_edit_since_the_last_write_is_seen(admins):
+    admins.present()
+    admins.edit()
+    assert admins.absent() is Undo.REMOVE_LINES
+    assert admins.everything() == ["etc/f"]
+
+
+def test_edit_between_two_writes_is_seen(admins):
+    admins.present()
+    admins.edit()
+    admins.present(b"ours again")
+    assert admins.absent() is Undo.REMOVE_LINES
+
+
+def test_file_put_back_by_hand_starts_over(admins):
+    admins.present()
+    admins.edit()
+    admins.present(b"ours again")
+    admins.edit(b"admin's")
+    admins.present()
+    assert admins.absent() is Undo.RESTORE
+    assert admins.file.read_bytes() == b"admin's"
+
+
+def test_without_its_backup_only_lines_are_removed(admins):
+    store = admins.present()
+    os.unlink(store.record(KEY).backup)
+    assert admins.absent() is Undo.REMOVE_LINES
+
+
+def test_record_and_backup_are_for_root_only(admins):
+    store = admins.present()
+    for path in (admins.state, store.record(KEY).backup):
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_backup_that_two_records_need_stays_until_the_second_goes(admins):
+    other = Place(admins.folder)
+    other.file = admins.folder / "etc" / "g"
+    other.file.write_bytes(b"admin's")
+    admins.present()
+    other.present(key="other")
+    assert admins.absent() is Undo.RESTORE
+    assert other.absent("other") is Undo.RESTORE
+    assert other.file.read_bytes() == b"admin's"
+    assert admins.everything() == ["etc/f", "etc/g"]
+
+
+def test_take_back_restores_file_and_record(admins):
+    admins.present()
+    store = admins.store()
+    with store.transaction():
+        earlier, before = store.record(KEY), read_file(str(admins.file))
+        store.write_recorded(KEY, before, replace(before, content=b"worse"), {})
+        store.take_back(KEY, before, earlier)
+        assert store.record(KEY) == earlier
+    assert admins.file.read_bytes() == b"ours"
+    assert admins.absent() is Undo.RESTORE
+
+
+def test_take_back_of_a_first_write_leaves_nothing(admins):
+    store = admins.store()
+    with store.transaction():
+        before = read_file(str(admins.file))
+        store.write_recorded(KEY, before, replace(before, content=b"worse"), {})
+        store.take_back(KEY, before, None)
+    assert admins.file.read_bytes() == b"admin's"
+    assert admins.everything() == ["etc/f"]
+
+
+def test_values_are_on_disk_at_once_and_leave_nothing_when_dropped(place):
+    store = place.store()
+    with store.transaction():
+        store.put("k", {"a": 1})
+        assert place.store().get("k") == {"a": 1}
+        store.drop("k")
+        assert place.store().get("k") is None
+    assert place.everything() == []
+
+
+def test_failure_inside_keeps_what_was_recorded(admins):
+    store = admins.store()
+    with pytest.raises(RuntimeError), store.transaction():
+        store.put("k", 1)
+        raise RuntimeError
+    assert admins.store().get("k") == 1
+
+
+def test_reading_needs_no_lock_and_writes_nothing(place):
+    assert place.store().record(KEY) is None
+    assert not place.state.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not valid JSON"),
+        ("[]", "of a format"),
+        ('{"format": 99, "files": {}, "values": {}}', "99"),
+        ('{"format": 1}', "of a format"),
+        ('{"format": 1, "files": [], "values": {}}', "of a format"),
+    ],
+)
+def test_record_that_cannot_be_read_is_said_and_kept(place, text, words):
+    place.state.parent.mkdir(parents=True)
+    place.state.write_text(text)
+    with pytest.raises(KubegpuError) as caught:
+        place.store()
+    assert words in str(caught.value)
+    assert place.state.read_text() == text
+
+
+# -- kill at any point -------------------------------------------------------------------------
+
+
+def killed_at(step, action):
+    """Run ``action`` in a process that dies right before its ``step``-th change to the disk."""
+
+    def child():
+        count = 0
+
+        def dying(real):
+            def call(*arguments, **named):
+                nonlocal count
+                count += 1
+                if count == step:
+                    os._exit(9)
+                return real(*arguments, **named)
+
+            return call
+
+        for name in ("mkdir", "rename", "unlink", "rmdir", "fsync", "fchmod", "ftruncate"):
+            setattr(os, name, dying(getattr(os, name)))
+        action()
+        os._exit(0)
+
+    process = FORK.Process(target=child)
+    process.start()
+    process.join(30)
+    assert process.exitcode in (0, 9)
+    return process.exitcode == 9
+
+
+def each_step(folder, prepare, action):
+    """Yield a place for each point at which ``action`` can die, after it died there."""
+    step = 1
+    while True:
+        place = Place(folder / str(step))
+        place.file.parent.mkdir(parents=True)
+        place.file.write_bytes(b"admin's")
+        place.file.chmod(0o640)
+        prepare(place)
+        died = killed_at(step, lambda place=place: action(place))
+        yield place
+        if not died:
+            assert step > 8, "no step was killed: this test looks at nothing"
+            return
+        step += 1
+
+
+def test_kill_in_a_first_write_loses_nothing(tmp_path):
+    for place in each_step(tmp_path, lambda _place: None, Place.present):
+        assert place.file.read_bytes() in (b"admin's", b"ours")
+        place.present()
+        assert place.file.read_bytes() == b"ours"
+        assert place.absent() is Undo.RESTORE
+        assert place.file.read_bytes() == b"admin's"
+        assert stat.S_IMODE(place.file.stat().st_mode) == 0o640
+        assert place.everything() == ["etc/f"]
+
+
+def test_kill_in_a_first_write_can_be_undone_at_once(tmp_path):
+    for place in each_step(tmp_path, lambda _place: None, Place.present):
+        before = place.file.read_bytes()
+        way = place.absent()
+        if before == b"ours":
+            assert way is Undo.RESTORE
+        assert place.file.read_bytes() == b"admin's"
+        if way is not Undo.REMOVE_LINES:
+            assert [name for name in place.everything() if "state" in name] == []
+
+
+def test_kill_in_a_second_write_does_not_look_like_an_edit(tmp_path):
+    for place in each_step(tmp_path, Place.present, lambda place: place.present(b"newer")):
+        assert place.file.read_bytes() in (b"ours", b"newer")
+        assert place.absent() is Undo.RESTORE
+        assert place.file.read_bytes() == b"admin's"
+        assert place.everything() == ["etc/f"]
+
+
+def test_kill_in_a_second_write_then_a_third(tmp_path):
+    for place in each_step(tmp_path, Place.present, lambda place: place.present(b"newer")):
+        place.present(b"newest")
+        assert place.absent() is Undo.RESTORE
+        assert place.file.read_bytes() == b"admin's"
+        assert place.everything() == ["etc/f"]
+
+
+def test_kill_in_undoing_is_finished_by_the_next(tmp_path):
+    for place in each_step(tmp_path, Place.present, Place.absent):
+        assert place.file.read_bytes() in (b"admin's", b"ours")
+        place.absent()
+        if place.file.read_bytes() == b"somebody's":
+            pytest.fail("undoing twice took lines out of the admin's file")
+        assert place.file.read_bytes() == b"admin's"
+        assert stat.S_IMODE(place.file.stat().st_mode) == 0o640
+        assert place.everything() == ["etc/f"]
+        assert not place.state.parent.exists()
+
+
+# -- several runs at once ------------------------------------------------------------------------
+
+
+def _put_and_drop(path, name):
+    for number in range(15):
+        store = StateStore(path)
+        with store.transaction():
+            assert store.get("running") is None
+            store.put("running", name)
+            store.put(f"{name}-{number}", number)
+            store.drop("running")
+        store = StateStore(path)
+        with store.transaction():
+            assert store.get(f"{name}-{number}") == number
+            store.drop(f"{name}-{number}")
+
+
+def test_runs_at_once_do_not_lose_each_others_records(tmp_path):
+    path = tmp_path / "kubegpu" / "state.json"
+    processes = [FORK.Process(target=_put_and_drop, args=(str(path), str(n))) for n in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0] * 4
+    assert os.listdir(tmp_path) == []
+
+
+def test_state_file_is_plain_json_for_people(admins):
+    admins.present()
+    data = json.loads(admins.state.read_text())
+    assert data["files"][KEY]["path"] == str(admins.file)
+    write_file(read_file(str(admins.state)))
+    assert admins.absent() is Undo.RESTORE
