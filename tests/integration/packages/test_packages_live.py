@@ -274,8 +274,8 @@ def test_a_version_that_is_not_there_names_those_that_are(ready):
 
 def test_another_repository_that_cannot_be_reached_does_not_stop_it(ready):
     broken = ready.root / "etc/apt/sources.list.d/broken.list"
-    broken.write_text("deb http://127.0.0.1:9/debian bookworm main\n")
-    ready.shell("rm -rf /var/lib/apt/lists/127.0.0.1*")
+    broken.write_text("deb http://127.0.0.2:9/debian bookworm main\n")
+    ready.shell("rm -rf /var/lib/apt/lists/127.0.0.*")
     try:
         assert ready.present()["changed"]
     finally:
