@@ -767,7 +767,7 @@ def _words(value: str) -> tuple[str, ...]:
 
 def _assigned(text: str) -> tuple[str, ...]:
     """Return the words of ``NAME="--flag value"`` without the name."""
-    return tuple(re.sub(r"^[A-Za-z0-9_]+=[\"']?", "", word) for word in _words(text))
+    return tuple(re.sub(r"^[A-Za-z0-9_]+=[\"']?(?=-)", "", word) for word in _words(text))
 
 
 def _dotted(version: tuple[int, ...]) -> str:
