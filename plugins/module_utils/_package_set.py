@@ -372,7 +372,7 @@ def not_available(
 ) -> KubegpuError:
     """Return the failure for versions that no package list has."""
     wanted = ", ".join(f"{name} {plan.install[name] or ''}".rstrip() for name in names)
-    cause, _, next_step = next(
+    cause, _words, next_step = next(
         (
             (c, p, n)
             for p, c, n in _EXPLANATIONS

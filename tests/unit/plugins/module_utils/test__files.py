@@ -112,7 +112,7 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
 
 
 def test_failed_write_takes_its_directories_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "rename", lambda *_names: (_ for _ in ()).throw(OSError(5, "io")))
+    monkeypatch.setattr(os, "rename", lambda *_names: (none for none in ()).throw(OSError(5, "io")))
     with pytest.raises(KubegpuError):
         files.write_file(files.FileState(str(tmp_path / "a" / "b" / "f"), b"new"))
     assert os.listdir(tmp_path) == []
@@ -121,7 +121,7 @@ def test_failed_write_takes_its_directories_back(tmp_path, monkeypatch):
 def test_file_that_cannot_be_removed_is_an_error(tmp_path, monkeypatch):
     path = tmp_path / "f"
     path.write_text("x")
-    monkeypatch.setattr(os, "unlink", lambda _name: (_ for _ in ()).throw(OSError(1, "no")))
+    monkeypatch.setattr(os, "unlink", lambda _name: (none for none in ()).throw(OSError(1, "no")))
     with pytest.raises(KubegpuError, match="cannot be removed"):
         files.write_file(files.FileState(str(path)))
 
@@ -247,7 +247,7 @@ def test_lock_file_that_its_holder_unlinks_never_has_two_holders(tmp_path):
     counter = tmp_path / "counter"
     counter.write_text("0")
     arguments = (str(tmp_path / "d" / "lock"), str(counter), str(tmp_path / "holder"), 25)
-    processes = [FORK.Process(target=_count_up, args=arguments) for _ in range(4)]
+    processes = [FORK.Process(target=_count_up, args=arguments) for _number in range(4)]
     for process in processes:
         process.start()
     for process in processes:
