@@ -19,6 +19,9 @@ SOCKET = "/run/containerd/containerd.sock"
 _DATA, _HEADERS, _RST, _SETTINGS, _PING, _GOAWAY = 0, 1, 3, 4, 6, 7
 _END_STREAM, _END_HEADERS, _ACK = 1, 4, 1
 _HOST_NETWORK = 2
+# An exec gets its environment from containerd, so the container itself says what it was given.
+_RUN = "env >/tmp/env && mv /tmp/env /tmp/given && sleep 600"
+_ASK = "until [ -e /tmp/given ]; do sleep 1; done; cat /tmp/given"
 
 
 def varint(number: int) -> bytes:
@@ -130,11 +133,12 @@ def environment(handler: str, image: str) -> str:
     sandbox = field(1, metadata) + field(8, field(2, options))
     pod = call("RunPodSandbox", field(1, sandbox) + field(2, handler))[1]
     try:
-        command = b"".join(field(3, word) for word in ("/bin/sleep", "600"))
+        command = b"".join(field(3, word) for word in ("/bin/sh", "-c", _RUN))
         container = field(1, field(1, name)) + field(2, field(1, image)) + command
         made = call("CreateContainer", field(1, pod) + field(2, container) + field(3, sandbox))[1]
         call("StartContainer", field(1, made))
-        output = call("ExecSync", field(1, made) + field(2, "/bin/env") + field(3, 30)).get(1, b"")
+        ask = b"".join(field(2, word) for word in ("/bin/sh", "-c", _ASK))
+        output = call("ExecSync", field(1, made) + ask + field(3, 30)).get(1, b"")
         return output.decode() if isinstance(output, bytes) else ""
     finally:
         call("StopPodSandbox", field(1, pod))
