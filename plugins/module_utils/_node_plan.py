@@ -167,8 +167,8 @@ def _present(node: Mapping[str, Any]) -> list[str]:
 
 def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
     if result.get("failed"):
-        reason = str(result.get("msg", "")).splitlines()
-        return [_step(engine, "fail", "", reason[0] if reason else "")]
+        message = str(result.get("msg", "")).splitlines()
+        return [_step(engine, "fail", "", message[0] if message else "")]
     steps = []
     if result.get("changed"):
         # The first reason is for the change; the others are remarks of the module's own report.

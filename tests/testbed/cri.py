@@ -59,10 +59,12 @@ def parse(data: bytes) -> dict[int, bytes | int]:
 
     while position < len(data):
         key = number()
-        value: bytes | int = number()
-        if key & 7 == 2 and isinstance(value, int):
-            value, position = data[position : position + value], position + value
-        fields[key >> 3] = value
+        value = number()
+        if key & 7 == 2:
+            fields[key >> 3] = data[position : position + value]
+            position += value
+        else:
+            fields[key >> 3] = value
     return fields
 
 

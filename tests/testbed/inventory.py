@@ -24,9 +24,7 @@ def write(nodes: Sequence[Node], served: repository.Served) -> Path:
     found = network.look()
     data = {
         "all": {
-            "hosts": {
-                node.name: {"ansible_host": network.address(node, found)} for node in nodes
-            },
+            "hosts": {node.name: {"ansible_host": network.address(node, found)} for node in nodes},
             "vars": {
                 "ansible_connection": "ssh",
                 "ansible_user": ssh.USER,
