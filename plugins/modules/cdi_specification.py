@@ -117,9 +117,7 @@ def _method(run: Runner, wanted: str) -> str:
     return "service" if read_daemon(run, SERVICE).exists else "generate"
 
 
-def present(
-    params: dict[str, typing.Any], run: Runner, check_mode: bool
-) -> dict[str, typing.Any]:
+def present(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dict[str, typing.Any]:
     """Make the specification again where it is not the loaded driver's."""
     method = _method(run, params["method"])
     path = params["service_path"] if method == "service" else params["path"]
