@@ -64,7 +64,8 @@ def _down(_options: argparse.Namespace) -> None:
 def _clean(options: argparse.Namespace) -> None:
     if engine.answers():
         _down(options)
-        images.remove()
+        if not nodes.others():
+            images.remove()
     engine.remove()
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.testbed.paths import RUN, cache
+from tests.testbed.paths import RUN, cache, locked
 from tests.testbed.shell import TestbedError, as_root, run, say
 from tests.testbed.tools import need, which
 
@@ -27,13 +27,15 @@ _OWN = {"DOCKER_HOST": f"unix://{SOCKET}"}
 
 def up() -> None:
     """Make sure that a Docker daemon answers."""
-    need(["docker"])
-    if _access() is not None:
-        return
-    need(["dockerd", "containerd", "iptables"])
-    say("no Docker daemon answers: starting one for the testbed alone")
-    _start()
-    _access.cache_clear()
+    with locked("engine"):
+        need(["docker"])
+        _access.cache_clear()
+        if _access() is not None:
+            return
+        need(["dockerd", "containerd", "iptables"])
+        say("no Docker daemon answers: starting one for the testbed alone")
+        _start()
+        _access.cache_clear()
 
 
 def down() -> None:
@@ -46,11 +48,14 @@ def down() -> None:
 
 
 def remove() -> None:
-    """Stop the testbed's own daemons and remove what they stored."""
+    """Stop the testbed's own daemons and remove what they stored, if no other fleet uses them."""
+    if is_own() and docker("ps", "--all", "--quiet").stdout.strip():
+        say("the testbed's Docker engine stays: another fleet uses it")
+        return
     down()
     store = cache() / "engine"
     if store.exists():
-        run(["rm", "-rf", str(store)], root=True)
+        run(["rm", "-rf", "--one-file-system", str(store)], root=True)
 
 
 def answers() -> bool:
@@ -179,5 +184,7 @@ def _stop(pidfile: Path, name: str) -> None:
             return
         run(["kill", f"-{signal.SIGTERM.value}", str(pid)], root=True, check=False)
         deadline = time.monotonic() + 30
-        while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        while Path(f"/proc/{pid}").exists():
+            if time.monotonic() > deadline:
+                raise TestbedError(f"{name} (process {pid}) does not stop")
             time.sleep(0.1)

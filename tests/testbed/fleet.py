@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+LABEL = "kubegpu-testbed"
 # Several fleets can live side by side: each has its own containers, network and inventory.
 NAME = os.environ.get("KUBEGPU_TESTBED_NAME") or "kubegpu-testbed"
 
@@ -85,6 +86,8 @@ class Node:
     suite: str
     gpus: tuple[PciDevice, ...] = ()
     gpu_names: str = "-"
+    # Whether files/NAME holds a stand-in for the driver (the chip's own part of it, in /proc).
+    driver: bool = False
 
     @property
     def container(self) -> str:
@@ -113,6 +116,7 @@ FLEET = (
         "trixie",
         tuple(_nvidia(f"0000:{bus:02x}:00.0", 0x1DB1, 0x1212) for bus in (0x15, 0x16, 0x3A, 0x3B)),
         "4 x Tesla V100",
+        driver=True,
     ),
     Node(
         "gpu3",

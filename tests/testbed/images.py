@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.testbed.engine import docker
 from tests.testbed.fleet import Release
 from tests.testbed.mirror import debian_mirror, mmdebstrap_options
-from tests.testbed.paths import cache
+from tests.testbed.paths import cache, locked
 from tests.testbed.shell import run, say
 from tests.testbed.tools import need
 
@@ -36,7 +36,7 @@ def images(releases: Iterable[Release]) -> None:
     unmade = [release for release in wanted if not _in_engine(release)]
     if any(not _tarball(release).is_file() for release in unmade):
         need(["mmdebstrap"])
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with locked("images"), ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(_make, unmade))
 
 
@@ -61,6 +61,8 @@ def _in_engine(release: Release) -> bool:
 
 
 def _make(release: Release) -> None:
+    if _in_engine(release):
+        return
     tarball = _tarball(release)
     if not tarball.is_file():
         _bootstrap(release, tarball)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.testbed import images, network, ssh
 from tests.testbed.engine import docker, docker_argv
-from tests.testbed.fleet import NAME, Node
+from tests.testbed.fleet import LABEL, NAME, Node
 from tests.testbed.payload import payload
 from tests.testbed.shell import TestbedError, say
 
@@ -49,6 +49,11 @@ def down(nodes: Sequence[Node]) -> None:
             docker("volume", "rm", "--force", name, check=False)
 
 
+def others() -> bool:
+    """Whether nodes of another fleet are there."""
+    return bool(docker("ps", "--all", "--quiet", "--filter", f"label={LABEL}").stdout.strip())
+
+
 def execute(node: Node, *argv: str, check: bool = True, stdin: str | None = None) -> str:
     """Run a command as root in a node and give what it printed on stdout."""
     flags = ["--interactive"] if stdin is not None else []
@@ -72,7 +77,7 @@ def _up(node: Node) -> None:
 
 def _create_arguments(node: Node) -> list[str]:
     arguments = ["create", "--name", node.container, "--hostname", node.hostname]
-    arguments += ["--network", NAME, "--label", NAME, "--stop-signal", "SIGRTMIN+3"]
+    arguments += ["--network", NAME, "--label", LABEL, "--stop-signal", "SIGRTMIN+3"]
     for capability in ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "SYSLOG"):
         arguments += ["--cap-add", capability]
     for option in ("seccomp=unconfined", "apparmor=unconfined"):

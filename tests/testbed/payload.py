@@ -32,7 +32,10 @@ def payload(node: Node) -> bytes:
         files[f"opt/standin/pci/{name}"] = (content, 0o444)
     files["opt/testbed/authorized_keys"] = (ssh.public_key().read_bytes(), 0o644)
     files["etc/machine-id"] = (f"{uuid.uuid4().hex}\n".encode(), 0o444)
-    return _tar(files, {f"etc/systemd/system/sysinit.target.wants/{_UNIT}": f"../{_UNIT}"})
+    links = {f"etc/systemd/system/sysinit.target.wants/{_UNIT}": f"../{_UNIT}"}
+    for gpu in node.gpus if node.driver else ():
+        links[f"opt/standin/pci/{gpu.address}/driver"] = "../../../bus/pci/drivers/nvidia"
+    return _tar(files, links)
 
 
 def _tar(files: dict[str, tuple[bytes, int]], links: dict[str, str]) -> bytes:

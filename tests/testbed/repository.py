@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tests.testbed import network, packages
 from tests.testbed.fleet import NAME
-from tests.testbed.paths import HERE, REPOSITORY, cache
+from tests.testbed.paths import HERE, REPOSITORY, cache, locked
 from tests.testbed.shell import TestbedError, run, say
 from tests.testbed.tools import need
 
@@ -44,7 +44,8 @@ class Served:
 
 def up() -> Served:
     """Build and serve what is not there yet, on the bridge's own address only."""
-    tree = _build()
+    with locked("repository"):
+        tree = _build()
     base = f"http://{network.up().gateway}:{_PORT}"
     key = (tree / "gpgkey").read_bytes()
     if _fetch(f"{base}/gpgkey") != key:

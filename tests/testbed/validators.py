@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.testbed.mirror import debian_mirror, mmdebstrap_options
-from tests.testbed.paths import cache
+from tests.testbed.paths import cache, locked
 from tests.testbed.shell import TestbedError, run, say
 from tests.testbed.tools import need
 
@@ -45,10 +45,11 @@ def home() -> Path:
 
 def validators() -> Path:
     """Unpack what is missing and give the folder."""
-    if missing():
-        need(["mmdebstrap"])
-    for judges in JUDGES:
-        _unpack(judges)
+    with locked("validators"):
+        if missing():
+            need(["mmdebstrap"])
+        for judges in JUDGES:
+            _unpack(judges)
     return home()
 
 
