@@ -122,45 +122,6 @@ def fleet(session: nox.Session) -> None:
         )  # fmt: skip
 
 
-STAGES: dict[str, Callable[[nox.Session], None]] = {
-    "unit": unit.func,
-    "engines": engines.func,
-    "packages": packages.func,
-    "build": build_test.func,
-    "sanity": sanity_session.func,
-    "fleet": fleet.func,
-}
-
-
-@nox.session
-def test(session: nox.Session) -> None:
-    """All stages, or the ones named: ``nox -s test -- unit sanity``."""
-    names = list(session.posargs) or list(STAGES)
-    unknown = sorted(set(names) - set(STAGES))
-    if unknown:
-        session.error(f"no such stage: {', '.join(unknown)}; there are {', '.join(STAGES)}")
-    session.posargs.clear()
-    results: list[str] = []
-    failed: list[str] = []
-    begin = time.monotonic()
-    for name in names:
-        print(f"\n=== {name}: {(STAGES[name].__doc__ or '').splitlines()[0]}", flush=True)
-        start = time.monotonic()
-        try:
-            STAGES[name](session)
-            word = "passed"
-        except Exception as error:  # nox raises its own private exceptions
-            word = "FAILED"
-            failed.append(name)
-            print(f"{type(error).__name__}: {error}", flush=True)
-        results.append(f"{name} {word} in {time.monotonic() - start:.0f} s")
-        print(f"=== {results[-1]}", flush=True)
-    total = time.monotonic() - begin
-    print(f"\nmake test: {'FAILED' if failed else 'passed'} in {total:.0f} s: {'; '.join(results)}")
-    if failed:
-        session.error(f"failed: {', '.join(failed)}")
-
-
 @nox.session
 def lint(session: nox.Session) -> None:
     """All linters; goes on after a failure, so that one run shows everything."""
@@ -200,6 +161,46 @@ def lint(session: nox.Session) -> None:
     if failed:
         session.error(f"failed: {', '.join(failed)}")
     print("\nmake lint: passed")
+
+
+STAGES: dict[str, Callable[[nox.Session], None]] = {
+    "lint": lint.func,
+    "unit": unit.func,
+    "engines": engines.func,
+    "packages": packages.func,
+    "build": build_test.func,
+    "sanity": sanity_session.func,
+    "fleet": fleet.func,
+}
+
+
+@nox.session
+def test(session: nox.Session) -> None:
+    """All stages, or the ones named: ``nox -s test -- unit sanity``."""
+    names = list(session.posargs) or list(STAGES)
+    unknown = sorted(set(names) - set(STAGES))
+    if unknown:
+        session.error(f"no such stage: {', '.join(unknown)}; there are {', '.join(STAGES)}")
+    session.posargs.clear()
+    results: list[str] = []
+    failed: list[str] = []
+    begin = time.monotonic()
+    for name in names:
+        print(f"\n=== {name}: {(STAGES[name].__doc__ or '').splitlines()[0]}", flush=True)
+        start = time.monotonic()
+        try:
+            STAGES[name](session)
+            word = "passed"
+        except Exception as error:  # nox raises its own private exceptions
+            word = "FAILED"
+            failed.append(name)
+            print(f"{type(error).__name__}: {error}", flush=True)
+        results.append(f"{name} {word} in {time.monotonic() - start:.0f} s")
+        print(f"=== {results[-1]}", flush=True)
+    total = time.monotonic() - begin
+    print(f"\nmake test: {'FAILED' if failed else 'passed'} in {total:.0f} s: {'; '.join(results)}")
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 @nox.session(name="format")

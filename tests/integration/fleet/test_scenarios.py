@@ -57,10 +57,21 @@ def test_s1_gpus_are_found_without_lspci_and_without_a_driver(ready, fleet, gpu_
     }
 
 
-def test_s4_without_a_chip_driver_and_nvml_are_null_and_no_error(ready, gpu_nodes):
-    for node in gpu_nodes:
-        assert facts(ready, node)["nvml"] is None
-        assert facts(ready, node)["driver"]["loaded"] is None
+def test_s4_without_a_driver_it_is_null_and_no_error(ready, fleet):
+    for node in fleet:
+        if node.gpus and not node.driver:
+            assert facts(ready, node.name)["nvml"] is None
+            assert facts(ready, node.name)["driver"]["loaded"] is None
+
+
+def test_s4_standin_driver_is_read_and_its_cdi_specification_kept(ready, fleet):
+    for node in fleet:
+        if node.driver:
+            found = facts(ready, node.name)
+            assert found["driver"]["loaded"]
+            assert found["nvml"]["driver_version"] == found["driver"]["loaded"]
+            specification = execute(node, "cat", "/var/run/cdi/nvidia.yaml")
+            assert f"libcuda.so.{found['driver']['loaded']}" in specification
 
 
 def test_s6_docker_run_gpus_all_works_on_every_generation(ready, fleet):
