@@ -18,6 +18,7 @@ from tests.testbed import (
     inventory,
     network,
     nodes,
+    playbook,
     repository,
     validators,
 )
@@ -46,6 +47,7 @@ def _up(options: argparse.Namespace) -> None:
         nodes.down(FLEET)
     served = repository.up()
     nodes.up(chosen())
+    playbook.collections()
     print(inventory.write(chosen(), served))
 
 

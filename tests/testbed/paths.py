@@ -18,7 +18,7 @@ BUILD = REPOSITORY / "build" / (os.environ.get("KUBEGPU_TESTBED_NAME") or "testb
 INVENTORY = BUILD / "inventory.yml"
 
 # Sockets need a short path, and nothing here has to survive a reboot.
-RUN = Path("/run/kubegpu-testbed")
+RUN = Path(os.environ.get("KUBEGPU_TESTBED_RUN") or "/run/kubegpu-testbed")
 
 
 def cache() -> Path:

@@ -35,7 +35,7 @@ def play(name: str, *arguments: str) -> Recap:
         [str(binary), "-i", str(INVENTORY), f"kubegpu.nodes.{name}", *arguments],
         environment={
             "PATH": f"{binary.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            "ANSIBLE_COLLECTIONS_PATH": str(_collections()),
+            "ANSIBLE_COLLECTIONS_PATH": str(collections()),
             "ANSIBLE_FORCE_COLOR": "1" if sys.stdout.isatty() else "0",
             "ANSIBLE_FORKS": "10",
             # Settings of the person's own must not change what the demo shows.
@@ -56,8 +56,8 @@ def _configuration() -> Path:
     return path
 
 
-def _collections() -> Path:
-    """A folder in which this checkout is the collection."""
+def collections() -> Path:
+    """Make a folder in which this checkout is the collection."""
     top = REPOSITORY / "build" / "collections"
     link = top / "ansible_collections" / "kubegpu" / "nodes"
     link.parent.mkdir(parents=True, exist_ok=True)
