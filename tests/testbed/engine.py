@@ -52,6 +52,8 @@ def remove() -> None:
     if is_own() and docker("ps", "--all", "--quiet").stdout.strip():
         say("the testbed's Docker engine stays: another fleet uses it")
         return
+    if is_own():
+        docker("network", "prune", "--force", check=False)
     down()
     store = cache() / "engine"
     if store.exists():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.testbed.paths import cache
+from tests.testbed.paths import cache, locked
 from tests.testbed.shell import run
 from tests.testbed.tools import need
 
@@ -25,23 +25,12 @@ OPTIONS = (
 def private_key() -> Path:
     """The testbed's own key, made at first use."""
     path = cache() / "ssh" / "id_ed25519"
-    if not path.is_file():
-        need(["ssh", "ssh-keygen"])
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        run(
-            [
-                "ssh-keygen",
-                "-q",
-                "-t",
-                "ed25519",
-                "-N",
-                "",
-                "-C",
-                "kubegpu-testbed",
-                "-f",
-                str(path),
-            ]
-        )
+    with locked("ssh"):
+        if not path.is_file():
+            need(["ssh", "ssh-keygen"])
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            options = ["-q", "-t", "ed25519", "-N", "", "-C", "kubegpu-testbed"]
+            run(["ssh-keygen", *options, "-f", str(path)])
     return path
 
 
