@@ -23,7 +23,7 @@ from tests.testbed import (
     validators,
 )
 from tests.testbed.fleet import FLEET, RELEASES, chosen
-from tests.testbed.paths import INVENTORY
+from tests.testbed.paths import INVENTORY, cache
 from tests.testbed.shell import TestbedError
 
 
@@ -69,6 +69,7 @@ def _clean(options: argparse.Namespace) -> None:
         if not nodes.others():
             images.remove()
     engine.remove()
+    print(f"removed; what may be used again is in {cache()}")
 
 
 def _status(_options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tests.testbed.shell import TestbedError, run, say
 
@@ -42,6 +42,13 @@ def need(programs: Iterable[str]) -> None:
         packages.append("debian-archive-keyring")
     if not packages:
         return
+    _install(packages)
+    # Newer releases have the client in a package of its own.
+    if "docker.io" in packages and which("docker") is None:
+        _install(["docker-cli"])
+
+
+def _install(packages: Sequence[str]) -> None:
     if which("apt-get") is None:
         raise TestbedError(f"please install: {', '.join(packages)}")
     say(f"installing with apt: {' '.join(packages)}")

@@ -89,7 +89,7 @@ def _unpack(judges: Judges) -> None:
         )
         # mmdebstrap leaves the top folder as root's own.
         run(["chmod", "755", str(half)], root=True)
-        for unwanted in ("usr/share", "var", "dev", "tmp"):
+        for unwanted in ("usr/share", "usr/lib/systemd", "usr/lib/python3", "var", "dev", "tmp"):
             run(["rm", "-rf", str(half / unwanted)], root=True)
         run(["mv", str(half), str(tree)], root=True)
     _wrap(tree, judges.containerd, "containerd")
