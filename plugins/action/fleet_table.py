@@ -73,7 +73,6 @@ def _write_json(dest: str, rows: list[dict[str, Any]]) -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
             json.dump(rows, handle, indent=2, sort_keys=True)
             handle.write("\n")
-        os.chmod(temporary, 0o644)
         os.replace(temporary, dest)
     except OSError as error:
         raise AnsibleActionFail(

@@ -82,6 +82,11 @@ options:
     description: Whether the runtime becomes Docker's default.
     type: bool
     default: false
+  docker_restart:
+    description: Whether Docker may be restarted where C(--gpus) needs it.
+    type: str
+    choices: [never, if_idle, always]
+    default: if_idle
 """
 
 EXAMPLES = r"""
@@ -103,11 +108,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
     ToolkitWish,
     plan_toolkit,
 )
+
+_DEFAULTS = {name: field.default for name, field in ToolkitWish.__dataclass_fields__.items()}
 
 
 def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
@@ -123,6 +131,17 @@ def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[s
             f"container_toolkit_plan does not know {', '.join(unknown)}. It knows "
             f"{', '.join(sorted(ToolkitWish.__dataclass_fields__))}."
         )
+    for name, value in wishes.items():
+        if isinstance(_DEFAULTS[name], bool):
+            # `-e hold=false` and INI inventories give words.
+            try:
+                wishes[name] = boolean(value)
+            except TypeError as error:
+                raise AnsibleFilterError(
+                    f"container_toolkit_plan: {name} is {value!r}, which is neither true nor false."
+                ) from error
+        elif isinstance(_DEFAULTS[name], str):
+            wishes[name] = str(value)
     if "key_fingerprints" in wishes:
         wishes["key_fingerprints"] = tuple(wishes["key_fingerprints"] or ())
     for engine in ("containerd", "docker"):

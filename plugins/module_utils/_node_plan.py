@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _VENDORS = ("nvidia", "amd", "intel")
+_NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 _NOT_READ = "the node could not be read"
 
 
@@ -67,9 +68,19 @@ def node_plan(
         }
     if toolkit["action"] == "refuse":
         return {**row, "action": "refuse", "why": list(toolkit["reasons"])}
-    steps = [step for step in toolkit["steps"] if step["step"] not in (results or {})]
-    for engine, result in (results or {}).items():
-        steps.extend(_result_steps(engine, result))
+    asked = results or {}
+    steps = [step for step in toolkit["steps"] if step["step"] not in asked]
+    for engine, result in asked.items():
+        known = _result_steps(engine, result)
+        # What follows from installing the toolkit a module cannot know before it is there.
+        known += [
+            step
+            for step in toolkit["steps"]
+            if step["step"] == engine
+            and step["action"] == "restart"
+            and not any(one["action"] == "restart" for one in known)
+        ]
+        steps.extend(known)
     return {
         **row,
         "action": "change" if steps else "none",
@@ -174,8 +185,14 @@ def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]
         # The first reason is for the change; the others are remarks of the module's own report.
         reason = next(iter(result.get("reasons") or ()), "the configuration differs")
         steps.append(_step(engine, "configure", "", reason))
-    if result.get("restart_required"):
-        steps.append(_step(engine, "restart", "", str(result.get("restart_reason") or "")))
+    if result.get("reloaded"):
+        steps.append(_step(engine, "reload", "", _NEW_CONFIGURATION))
+    if result.get("restarted"):
+        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
+        steps.append(_step(engine, "restart", "", reason))
+    elif result.get("restart_required"):
+        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
+        steps.append(_step(engine, "wait for a restart", "", reason))
     return steps
 
 

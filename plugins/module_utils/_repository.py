@@ -29,7 +29,9 @@ SOURCES = "sources"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
 _URL = re.compile(r"(?P<scheme>https?|file|copy)(?P<colon>:/+)(?P<rest>\S+)\Z", re.IGNORECASE)
 _CREDENTIALS = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s@\"']+@", re.IGNORECASE)
-_PASSWORD = re.compile(r"://[^/\s:@]*:(?P<password>[^/\s@]+)@")
+# A token can stand in the place of the user, without a password; a short word there is a name.
+_TOKEN_LENGTH = 8
+_USER = re.compile(r"://(?P<user>[^/\s@]+)@")
 _FINGERPRINT = re.compile(r"(?:[0-9A-F]{40}|[0-9A-F]{64})\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\"]")
 _HEADER = "# Written by kubegpu.nodes.nvidia_repository."
@@ -61,6 +63,7 @@ class Request:
     key_fingerprints: tuple[str, ...] = ()
     http_proxy: str = ""
     https_proxy: str = ""
+    no_proxy: str = ""
     ca_file: str = ""
     replaces: tuple[str, ...] = ()
 
@@ -131,7 +134,13 @@ def redact(text: str) -> str:
 
 def secrets(*urls: str) -> tuple[str, ...]:
     """Return the passwords that the URLs hold."""
-    return tuple(match["password"] for url in urls for match in _PASSWORD.finditer(url))
+    found: list[str] = []
+    for url in urls:
+        for match in _USER.finditer(url):
+            name, _colon, password = match["user"].partition(":")
+            if password or len(name) >= _TOKEN_LENGTH:
+                found.append(password or name)
+    return tuple(dict.fromkeys(found))
 
 
 def check(request: Request) -> tuple[str, ...]:
@@ -444,13 +453,23 @@ def _sources(request: Request) -> str:
 
 def _configuration(request: Request) -> str:
     host = _host(request.url)
+    direct = "DIRECT" if _is_direct(host, request.no_proxy) else ""
     settings = [
-        (f"Acquire::http::Proxy::{host}", request.http_proxy),
-        (f"Acquire::https::Proxy::{host}", request.https_proxy),
+        (f"Acquire::http::Proxy::{host}", request.http_proxy and (direct or request.http_proxy)),
+        (f"Acquire::https::Proxy::{host}", request.https_proxy and (direct or request.https_proxy)),
         (f"Acquire::https::{host}::CaInfo", request.ca_file),
     ]
     lines = [f'{name} "{value}";' for name, value in settings if value and host]
     return "\n".join([_HEADER.replace("#", "//", 1), *lines]) + "\n" if lines else ""
+
+
+def _is_direct(host: str, no_proxy: str) -> bool:
+    """Return whether a host is reached without proxy, by the usual rules of ``no_proxy``."""
+    for word in no_proxy.replace(",", " ").split():
+        name = word.lstrip("*").lstrip(".").lower()
+        if word == "*" or host.lower() == name or (name and host.lower().endswith(f".{name}")):
+            return True
+    return False
 
 
 def _address(request: Request) -> str:

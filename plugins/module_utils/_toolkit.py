@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -20,6 +21,10 @@ from ._toolkit_data import (
     RUNTIME_PATH,
     Family,
 )
+
+# gpu_node_facts reports our repository files whatever their address is, by this prefix.
+_OUR_PREFIX = "kubegpu-"
+_CREDENTIALS = re.compile(r"://[^/@\s]+@")
 
 # Docker learned --gpus in this version; older ones select the GPU by --runtime.
 GPUS_OPTION_SINCE = (19, 3)
@@ -43,6 +48,7 @@ class ToolkitWish:
     containerd_enable_cri: bool = False
     docker: str = "auto"
     docker_set_default: bool = False
+    docker_restart: str = "if_idle"
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if not gpus:
         return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
-    refusal = _refusal(node)
+    refusal = _refusal(node, wish)
     if refusal:
         return ToolkitPlan("refuse", reasons=refusal)
     family = FAMILIES[node["os"]["package_manager"]]
@@ -115,6 +121,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
             ),
             *package_steps,
         )
+    restart_step = _docker_restart(wish, action, docker)
     steps = tuple(
         step
         for step in (
@@ -124,6 +131,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
             cdi_step,
             containerd_step,
             docker_step,
+            restart_step,
         )
         if step is not None
     )
@@ -154,8 +162,15 @@ def _toolkit(node: Mapping[str, Any]) -> Mapping[str, Any]:
     return toolkit
 
 
-def _refusal(node: Mapping[str, Any]) -> tuple[str, ...]:
+def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
     system = node["os"]
+    if wish.manage_repository and not wish.repository_name.startswith(_OUR_PREFIX):
+        return (
+            (
+                f"nvidia_container_toolkit_repository_name is {wish.repository_name!r}. Next step: "
+                f"let it begin with {_OUR_PREFIX!r}, by which the facts know our own file."
+            ),
+        )
     if system["package_manager"] not in FAMILIES:
         return (
             f"{system['id']} {system['version']} installs packages with "
@@ -186,8 +201,11 @@ def _packages(
     node: Mapping[str, Any], wish: ToolkitWish, version: str, why: str
 ) -> tuple[str, dict[str, str], tuple[Step, ...]]:
     present: Mapping[str, str] = _toolkit(node)["packages"] or {}
-    packages = dict.fromkeys(PACKAGES, version)
-    differing = [name for name in PACKAGES if present.get(name) != version]
+    # What is kept is kept as it is: toolkits before the split into four have fewer packages.
+    kept = not wish.version and _toolkit(node)["version"] is not None
+    names = [name for name in PACKAGES if name in present or not kept]
+    packages = dict.fromkeys(names, version)
+    differing = [name for name in names if present.get(name) != version]
     if differing:
         old = sorted({present[name] for name in differing if name in present})
         if not old:
@@ -227,30 +245,43 @@ def _repository(
         for entry in node["repositories"]
         if entry["enabled"] and same_repository(entry["uri"], (url, *family.earlier_urls))
     ]
+    shown = _CREDENTIALS.sub("://***@", url)
     wanted = {
         "name": wish.repository_name,
-        "url": url,
+        "url": shown,
         "key_fingerprints": list(accepted),
         "replaces": list(family.earlier_urls),
     }
     good = [
         entry
         for entry in entries
-        if same_repository(entry["uri"], (url,)) and entry["key_fingerprint"] in accepted
+        if same_repository(entry["uri"], (url,)) and _trusted(entry, accepted)
     ]
     if not entries:
-        return wanted, Step("repository", "add", url, "no source of the container toolkit is there")
+        reason = "no source of the container toolkit is there"
+        return wanted, Step("repository", "add", shown, reason)
     if len(entries) == 1 and good:
         return None, None
     files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
     if len(entries) > 1:
         reason = f"more than one entry gives it ({files}), which apt refuses or mixes up"
     elif same_repository(entries[0]["uri"], (url,)):
-        seen = entries[0]["key_fingerprint"] or "no key of its own"
+        seen = ", ".join(_keys(entries[0])) or "no key of its own"
         reason = f"{files} trusts {seen}, not {', '.join(accepted)}"
     else:
         reason = f"{files} gives {entries[0]['uri']}"
-    return wanted, Step("repository", "replace", url, reason)
+    return wanted, Step("repository", "replace", shown, reason)
+
+
+def _keys(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fingerprints of all keys that an entry trusts."""
+    one = entry["key_fingerprint"]
+    return tuple(entry.get("key_fingerprints") or ((one,) if one else ()))
+
+
+def _trusted(entry: Mapping[str, Any], accepted: Sequence[str]) -> bool:
+    keys = _keys(entry)
+    return bool(keys) and set(keys) <= set(accepted)
 
 
 def same_repository(uri: str, urls: Sequence[str]) -> bool:
@@ -321,6 +352,16 @@ def _containerd(
             None,
             ("containerd is asked for, but not installed. Next step: install it, then run again.",),
         )
+    if runtime["flavour"] not in (None, "containerd"):
+        return (
+            False,
+            None,
+            (
+                f"containerd belongs to {runtime['flavour']}, which this release does not "
+                f"configure. Next step: follow the documentation of {runtime['flavour']} for the "
+                "runtime nvidia; the toolkit is installed for it.",
+            ),
+        )
     if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
         return (
             wish.containerd == "true",
@@ -386,13 +427,28 @@ def _docker(
     return True, step, notes
 
 
+def _docker_restart(wish: ToolkitWish, action: str, docker: bool) -> Step | None:
+    """Return the restart that follows from installing the toolkit: its hook is looked for once."""
+    if not docker or action != "install" or wish.docker_restart == "never":
+        return None
+    when = "" if wish.docker_restart == "always" else "where no container would be stopped"
+    return Step(
+        "docker", "restart", when, "--gpus needs a dockerd started after the toolkit was installed"
+    )
+
+
 def _runtime_step(engine: str, action: str, name: str, reason: str) -> Step:
     return Step(engine, action, f"runtime {name}", reason)
 
 
 def _runtimes(node: Mapping[str, Any]) -> tuple[str, ...]:
-    if any(node["runtimes"][name] for name in ("containerd", "docker", "crio")):
+    if any(node["runtimes"][name] for name in ("containerd", "docker")):
         return ()
+    if node["runtimes"]["crio"]:
+        return (
+            "CRI-O is the only runtime of this node, and this release does not configure it. Next "
+            "step: nvidia-ctk runtime configure --runtime=crio, which the toolkit brings.",
+        )
     return (
         "No container runtime is on this node. Next step: install containerd or Docker (this "
         "collection never does), then run again.",

@@ -40,7 +40,8 @@ options:
     choices: [auto, service, generate]
     default: auto
   path:
-    description: Where O(method=generate) writes the specification.
+    description: Where O(method=generate) writes the specification. With O(state=absent), whatever
+      this module wrote is undone, wherever it is.
     type: path
     default: /etc/cdi/nvidia.yaml
   service_path:
@@ -78,6 +79,7 @@ reasons:
   sample: ["it was made for driver 570.124.06, not 580.95.05"]
 """
 
+import contextlib
 import dataclasses
 import typing
 
@@ -105,6 +107,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._service import (
     restart,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+
+
+_KEY = "cdi_specification:nvidia:"
 
 
 def _text(state: FileState) -> str | None:
@@ -158,31 +163,39 @@ def _make(params: dict[str, typing.Any], run: Runner, method: str, path: str) ->
 
 def absent(params: dict[str, typing.Any], check_mode: bool) -> dict[str, typing.Any]:
     """Undo what the record says of the file; without a record it is not ours."""
-    path = params["path"]
     store = StateStore(params["state_path"])
-    with store.transaction():
-        current = read_file(path)
-        before = read_specification(_text(current))
-        after, changed = current, False
-        if store.record(_key(path)) is not None:
-            way, target = store.undo_target(_key(path), current)
-            if way is Undo.REMOVE_LINES:
-                # Made again by somebody else since: theirs now, and it stays.
-                target = current
-            after, changed = target, target.sha256 != current.sha256
-            if not check_mode:
-                store.write_undone(_key(path), target)
+    # The specification may have been somewhere else than where one is made anew.
+    paths = [record.path for record in store.records(_KEY).values()] or [params["path"]]
+    with contextlib.nullcontext() if check_mode else store.transaction():
+        results = [_undo(store, path, check_mode) for path in paths]
+    changed = any(result["changed"] for result in results)
     return {
         "changed": changed,
-        "path": path,
+        "path": paths[0],
         "method": "generate",
         "reasons": ["this module made it"] if changed else [],
+        "diff": [result["diff"] for result in results],
+    }
+
+
+def _undo(store: StateStore, path: str, check_mode: bool) -> dict[str, typing.Any]:
+    current = read_file(path)
+    after = current
+    if store.record(_key(path)) is not None:
+        way, target = store.undo_target(_key(path), current)
+        # Made again by somebody else since: theirs now, and it stays.
+        after = current if way is Undo.REMOVE_LINES else target
+        if not check_mode:
+            store.write_undone(_key(path), after)
+    before = read_specification(_text(current))
+    return {
+        "changed": after.sha256 != current.sha256,
         "diff": _diff(path, before, read_specification(_text(after))),
     }
 
 
 def _key(path: str) -> str:
-    return f"cdi_specification:nvidia:{path}"
+    return f"{_KEY}{path}"
 
 
 def _diff(path: str, before: CdiState, after: CdiState) -> dict[str, str]:

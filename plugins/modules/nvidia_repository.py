@@ -79,6 +79,11 @@ options:
     description:
       - Proxy through which the repository's host is reached with HTTP. No other host is affected.
     type: str
+  no_proxy:
+    description: >-
+      Hosts that are reached without proxy, separated by commas: names, domains (V(.example.com)) or
+      V(*). The repository's host is then written as such for apt.
+    type: str
   https_proxy:
     description:
       - The same for HTTPS.
@@ -257,6 +262,7 @@ def main() -> None:
             "replaces": {"type": "list", "elements": "str", "default": []},
             "http_proxy": {"type": "str"},
             "https_proxy": {"type": "str"},
+            "no_proxy": {"type": "str"},
             "ca_file": {"type": "path"},
             "validate": {"type": "bool", "default": True},
             "sources_directory": {"type": "path", "default": "/etc/apt/sources.list.d"},
@@ -329,6 +335,7 @@ def _request(params: dict[str, Any]) -> Request:
         key_fingerprints=tuple(params["key_fingerprints"] or ()),
         http_proxy=params["http_proxy"] or "",
         https_proxy=params["https_proxy"] or "",
+        no_proxy=params["no_proxy"] or "",
         ca_file=params["ca_file"] or "",
         replaces=tuple(params["replaces"]),
     )

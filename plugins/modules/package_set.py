@@ -274,6 +274,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     elif record is None:
         return _result(module, plan_absent(None, {}, {}), {})
     database = node.everything()
+    if record is not None and not present and not module.check_mode:
+        _refresh_for_earlier(module, node, record, database)
     plan = _plan_now(node, wish, present, record, database)
     broken = _broken(database.packages)
     result = _result(module, plan, broken)
@@ -383,6 +385,23 @@ def _plan_now(
 def _settled(wish: Wish, present: bool, record: Record, packages: Mapping[str, Package]) -> Plan:
     """Return what is still to be done when the packages have been installed: marks alone."""
     return plan_present(wish, packages) if present else plan_absent(record, packages, {})
+
+
+def _refresh_for_earlier(
+    module: AnsibleModule, node: Node, record: Record, database: _dpkg.Database
+) -> None:
+    """Refresh the package lists where they lack a version that stood there before us."""
+    wanted = {
+        name: old.version
+        for name, old in record.before.items()
+        if old.installed and database.packages.get(name, Package()).version != old.version
+    }
+    if not wanted or not module.params["update_cache"]:
+        return
+    offered = _dpkg.available(node.run, sorted(wanted))
+    if any(version not in offered.get(name, ()) for name, version in wanted.items()):
+        # What cannot be reached is said by the plan, which then does not find the version.
+        node.patiently(["apt-get", "update"], timeout=900)
 
 
 def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Database) -> str:

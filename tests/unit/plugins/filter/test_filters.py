@@ -49,3 +49,20 @@ def test_rows_from_plan_to_table():
     assert result["containerd"] == [] and result["docker"] == ["runc", "unchanged"]
     assert call(fleet_rows, ["a"], {"a": {"row": row}}, "row") == [row]
     assert call(gpu_vendor, facts["gpus"]) == "nvidia"
+
+
+@pytest.mark.parametrize("word", ["false", "no", "0", False])
+def test_words_for_false_are_false(word):
+    wishes = {"hold": word, "manage_repository": word, "containerd_set_default": word}
+    plan = call(container_toolkit_plan, installed(), **wishes)
+    assert plan["hold"] is False and plan["repository"] is None
+    assert [step["action"] for step in plan["steps"]] == ["unhold"]
+
+
+def test_word_that_is_neither_true_nor_false_is_an_error():
+    with pytest.raises(AnsibleFilterError, match="hold"):
+        call(container_toolkit_plan, installed(), hold="perhaps")
+
+
+def test_version_may_come_from_yaml_as_a_number():
+    assert call(container_toolkit_plan, node(), version=1.19)["version"] == "1.19-1"

@@ -80,7 +80,7 @@ def test_modules_in_check_mode_know_better_than_the_facts():
         "containerd": {"changed": True, "reasons": ["options differ"]},
     }
     row = node_plan("web-1", facts, plan(facts), results)
-    assert row["changes"] == ["docker: restart", "containerd: configure"]
+    assert row["changes"] == ["docker: wait for a restart", "containerd: configure"]
     assert row["why"] == ["--gpus needs a restart", "options differ"]
 
 
@@ -115,3 +115,20 @@ def test_rows_of_hosts_that_failed_early():
     rows = fleet_rows(["a", "b"], {"a": {"row": {"node": "a"}}, "b": {}}, "row")
     assert rows[0] == {"node": "a"}
     assert rows[1]["action"] == "unknown" and "not be read" in rows[1]["why"][0]
+
+
+def test_restarts_and_reloads_that_will_happen_are_named():
+    facts = node()
+    toolkit = plan(facts)
+    results = {
+        "containerd": {"changed": True, "restarted": True, "restart_required": False},
+        "docker": {"changed": True, "reloaded": True, "restart_required": False},
+    }
+    row = node_plan("web-1", facts, toolkit, results)
+    assert row["changes"][-5:] == [
+        "containerd: configure",
+        "containerd: restart",
+        "docker: configure",
+        "docker: reload",
+        "docker: restart where no container would be stopped",
+    ]

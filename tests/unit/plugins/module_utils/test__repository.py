@@ -178,3 +178,6 @@ def test_redact_and_secrets():
         "URIs: https://********@a.example/deb and http://********@b.example and a@b.example"
     )
     assert secrets(text) == ("word",)
+    assert secrets("https://0123456789abcdef@a.example", "https://0123456789abcdef:@b.example") == (
+        "0123456789abcdef",
+    )

@@ -38,6 +38,7 @@ def test_bare_node_gets_everything_in_order():
         ("packages", "install"),
         ("containerd", "add"),
         ("docker", "add"),
+        ("docker", "restart"),
     ]
     assert set(plan.packages.values()) == {"1.20.0-1"}
     assert len(plan.packages) == 4
@@ -270,3 +271,48 @@ def test_versions_compare_by_number(older, newer):
 def test_plan_is_json():
     data = plan_toolkit(node(), ToolkitWish()).to_json()
     assert json.loads(json.dumps(data)) == data
+
+
+def test_password_of_a_mirror_is_not_in_the_plan():
+    wish = ToolkitWish(repository_url="https://me:s3cret@mirror.example/deb")
+    plan = plan_toolkit(node(), wish)
+    assert plan.repository is not None
+    assert "s3cret" not in json.dumps(plan.to_json())
+
+
+def test_keyring_with_several_accepted_keys_is_right():
+    both = [KEY, "A" * 40]
+    facts = installed(repositories=[{**entry(key=None), "key_fingerprints": both}])
+    assert plan_toolkit(facts, ToolkitWish(key_fingerprints=tuple(both))).repository is None
+    assert plan_toolkit(facts, ToolkitWish()).repository is not None
+
+
+def test_toolkit_before_the_split_is_kept_as_it_is():
+    facts = installed("1.9.0-1")
+    del facts["container_toolkit"]["packages"]["nvidia-container-toolkit-base"]
+    plan = plan_toolkit(facts, ToolkitWish())
+    assert (plan.action, plan.change_packages, len(plan.packages)) == ("none", False, 3)
+
+
+def test_containerd_of_another_distribution_is_reported_and_left_alone():
+    plan = plan_toolkit(node(runtimes__containerd__flavour="k3s"), ToolkitWish())
+    assert not plan.containerd
+    assert any("k3s" in note for note in plan.warnings)
+
+
+def test_crio_alone_is_reported_with_the_next_step():
+    crio = {"version": "1.30.0"}
+    plan = plan_toolkit(
+        node(runtimes={"containerd": None, "docker": None, "crio": crio}), ToolkitWish()
+    )
+    assert any("CRI-O" in note for note in plan.warnings)
+
+
+def test_docker_that_may_not_be_restarted_is_not_planned_to_be():
+    plan = plan_toolkit(node(), ToolkitWish(docker_restart="never"))
+    assert ("docker", "restart") not in steps(plan)
+
+
+def test_name_by_which_the_facts_would_not_know_our_file_is_refused():
+    plan = plan_toolkit(node(), ToolkitWish(repository_name="toolkit"))
+    assert plan.action == "refuse" and "kubegpu-" in plan.reasons[0]

@@ -69,7 +69,9 @@ def test_create_again_absent_absent_again(params, tmp_path):
     again = module.present(params, run, check_mode=False)
     assert not again["changed"] and again["diff"]["before"] == again["diff"]["after"]
 
+    before = everything(tmp_path)
     predicted = module.absent(params, check_mode=True)
+    assert everything(tmp_path) == before
     gone = module.absent(params, check_mode=False)
     assert gone == predicted and gone["changed"]
     assert everything(tmp_path) == []
@@ -117,4 +119,11 @@ def test_generator_that_fails_is_quoted_and_nothing_is_written(params, tmp_path)
     with pytest.raises(KubegpuError, match="no NVML") as caught:
         module.present(params, Commands(spec=""), check_mode=False)
     assert "nvidia-smi" in caught.value.next_step
+    assert everything(tmp_path) == []
+
+
+def test_absent_undoes_a_specification_wherever_it_was(params, tmp_path):
+    elsewhere = {**params, "path": str(tmp_path / "other" / "gpus.yaml")}
+    module.present(elsewhere, Commands(), check_mode=False)
+    assert module.absent(params, check_mode=False)["changed"]
     assert everything(tmp_path) == []

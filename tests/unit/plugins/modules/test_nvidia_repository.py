@@ -396,3 +396,22 @@ def apt_says(node):
         check=False,
     )
     return answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("no_proxy", "address"),
+    [
+        ("localhost,mirror.example", "DIRECT"),
+        (".example", "DIRECT"),
+        ("*.example other", "DIRECT"),
+        ("*", "DIRECT"),
+        ("ror.example", "http://proxy.example:3128"),
+        ("", "http://proxy.example:3128"),
+    ],
+)
+def test_host_that_needs_no_proxy_is_reached_directly(node, no_proxy, address):
+    node.present(
+        url="http://mirror.example/deb", http_proxy="http://proxy.example:3128", no_proxy=no_proxy
+    )
+    text = (node.apt / "apt.conf.d" / "80kubegpu-test.conf").read_text()
+    assert f'Acquire::http::Proxy::mirror.example "{address}";' in text
