@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ._repository import same_repository
 from ._toolkit_data import (
     CDI_REFRESH_SINCE,
     FAMILIES,
@@ -282,20 +283,6 @@ def _keys(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def _trusted(entry: Mapping[str, Any], accepted: Sequence[str]) -> bool:
     keys = _keys(entry)
     return bool(keys) and set(keys) <= set(accepted)
-
-
-def same_repository(uri: str, urls: Sequence[str]) -> bool:
-    """Return whether ``uri`` is one of ``urls`` or lies below one of them."""
-    plain = _plain(uri)
-    return any(plain == _plain(url) or plain.startswith(f"{_plain(url)}/") for url in urls)
-
-
-def _plain(url: str) -> str:
-    """Return a URL without scheme, credentials and the ends that mean the same to apt."""
-    text = url.partition("://")[2] or url
-    host, slash, path = text.partition("/")
-    text = host.rpartition("@")[2].lower() + slash + path
-    return text.rstrip("/").removesuffix("/$(ARCH)").rstrip("/")
 
 
 def _config_steps(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[Step, ...]:

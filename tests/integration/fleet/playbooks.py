@@ -96,11 +96,14 @@ def play(name: str, *arguments: str, variables: dict[str, Any] | None = None) ->
     return Run(done.returncode, done.stdout + done.stderr, answers, data.get("stats", {}))
 
 
-def on_nodes(command: str, pattern: str = "all") -> dict[str, str]:
-    """Run a shell command as root on the nodes and return what each printed."""
+def run_module(
+    pattern: str, name: str, arguments: str | dict[str, Any], *options: str
+) -> dict[str, dict[str, Any]]:
+    """Run one module as root on the nodes and return each one's answer."""
+    words = arguments if isinstance(arguments, str) else json.dumps(arguments)
     argv = [
-        str(BIN / "ansible"), "-i", str(INVENTORY), pattern, "--become",
-        "-m", "ansible.builtin.shell", "-a", command,
+        str(BIN / "ansible"), "-i", str(INVENTORY), pattern, "--become", "-m", name, "-a", words,
+        *options,
     ]  # fmt: skip
     done = subprocess.run(
         argv,
@@ -115,10 +118,16 @@ def on_nodes(command: str, pattern: str = "all") -> dict[str, str]:
         timeout=TIMEOUT,
         check=False,
     )
-    data, _end = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
+    data, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
     return {
-        host: answer.get("stdout", "")
+        host: answer
         for one in data["plays"]
         for task in one["tasks"]
         for host, answer in task["hosts"].items()
     }
+
+
+def on_nodes(command: str, pattern: str = "all") -> dict[str, str]:
+    """Run a shell command as root on the nodes and return what each printed."""
+    answers = run_module(pattern, "ansible.builtin.shell", command)
+    return {host: answer.get("stdout", "") for host, answer in answers.items()}

@@ -9,12 +9,9 @@ The handler's binary is the node's own runc: what runs in a container is not loo
 
 from __future__ import annotations
 
-import json
-import subprocess
-
 import pytest
 
-from tests.integration.fleet.playbooks import BIN, INVENTORY, REPOSITORY, environment, on_nodes
+from tests.integration.fleet.playbooks import on_nodes, run_module
 
 NODES = "gpu1:gpu2:gpu3"
 NAME = "live-test"
@@ -51,31 +48,8 @@ STOP = (
 def module(*, check=False, **options):
     """Run the module on the nodes and return each one's answer."""
     arguments = {"name": NAME, "runtime_path": "/usr/sbin/runc", **options}
-    argv = [
-        str(BIN / "ansible"), "-i", str(INVENTORY), NODES, "--become", "--diff",
-        "-m", "kubegpu.nodes.containerd_runtime", "-a", json.dumps(arguments),
-        *(["--check"] if check else []),
-    ]  # fmt: skip
-    done = subprocess.run(
-        argv,
-        env={
-            **environment(),
-            "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
-            "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true",
-        },
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    data, _end = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
-    return {
-        host: answer
-        for play in data["plays"]
-        for task in play["tasks"]
-        for host, answer in task["hosts"].items()
-    }
+    flags = ["--diff", *(["--check"] if check else [])]
+    return run_module(NODES, "kubegpu.nodes.containerd_runtime", arguments, *flags)
 
 
 def good(**options):

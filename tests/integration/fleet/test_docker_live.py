@@ -10,12 +10,9 @@ container sees is not looked at here.
 
 from __future__ import annotations
 
-import json
-import subprocess
-
 import pytest
 
-from tests.integration.fleet.playbooks import BIN, INVENTORY, REPOSITORY, environment, on_nodes
+from tests.integration.fleet.playbooks import on_nodes, run_module
 
 NODES = "gpu1:gpu2"
 NAME = "live-test"
@@ -49,31 +46,8 @@ def tried(*options):
 def module(*, check=False, **options):
     """Run the module on the nodes and return each one's answer."""
     arguments = {"name": NAME, "runtime_path": "/usr/sbin/runc", **options}
-    argv = [
-        str(BIN / "ansible"), "-i", str(INVENTORY), NODES, "--become", "--diff",
-        "-m", "kubegpu.nodes.docker_runtime", "-a", json.dumps(arguments),
-        *(["--check"] if check else []),
-    ]  # fmt: skip
-    done = subprocess.run(
-        argv,
-        env={
-            **environment(),
-            "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
-            "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true",
-        },
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    data, _end = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
-    return {
-        host: answer
-        for play in data["plays"]
-        for task in play["tasks"]
-        for host, answer in task["hosts"].items()
-    }
+    flags = ["--diff", *(["--check"] if check else [])]
+    return run_module(NODES, "kubegpu.nodes.docker_runtime", arguments, *flags)
 
 
 def good(**options):
