@@ -115,6 +115,8 @@ class Plan:
     automatic: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    # What stood there before and no repository of the node has now.
+    lost: tuple[str, ...] = ()
 
     @property
     def going(self) -> tuple[str, ...]:
@@ -218,6 +220,7 @@ def plan_absent(
     automatic: list[str] = []
     reasons: list[str] = []
     warnings: list[str] = []
+    lost: list[str] = []
     for name in sorted(record.before):
         old = record.before[name]
         package = before[name] = packages.get(name, Package())
@@ -239,6 +242,7 @@ def plan_absent(
             reasons.append(f"{name} was {old.version} before.")
         else:
             after[name] = replace(package, held=old.held) if package.installed else package
+            lost.append(name)
             warnings.append(
                 f"{name} {old.version} was installed before and cannot be put back: no "
                 "repository of this node has it now. Next step: add its repository and install "
@@ -263,7 +267,18 @@ def plan_absent(
         tuple(automatic),
         tuple(reasons),
         tuple(warnings),
+        tuple(lost),
     )
+
+
+def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
+    """Return what is still to be given back, for a later run; None where all is as it was."""
+    before = {
+        name: old
+        for name, old in record.before.items()
+        if old.installed and packages.get(name, Package()).version != old.version
+    }
+    return Record(before) if before else None
 
 
 def begun(record: Record | None, plan: Plan, everything: Collection[str]) -> Record:

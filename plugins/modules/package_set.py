@@ -137,6 +137,13 @@ previous:
     nvidia-container-toolkit:
       version: 1.19.0-1
       held: true
+not_available:
+  description: Packages that were there before and that no repository of the node has now. The
+    record keeps them, so that O(state=absent) can put them back once one has.
+  returned: success
+  type: list
+  elements: str
+  sample: [nvidia-docker2]
 broken:
   description: Packages of the node that are half installed or half configured, with the package
     manager's word for it. Looked for where something differs, and mended before a change.
@@ -183,6 +190,7 @@ from ..module_utils._package_set import (
     check,
     explain,
     finished,
+    left,
     missing,
     not_available,
     plan_absent,
@@ -297,7 +305,7 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             store.put(key, finished(record, database.packages).to_json())
         elif not present and not plan.changed:
             _mark(node, plan, module.params["name"])
-            store.drop(key)
+            _forget(store, key, record or Record(), database.packages)
         result["_tasks"] = {
             "remove": list(plan.remove),
             "purge": list(plan.purge),
@@ -338,11 +346,20 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
     if present:
         store.put(key, finished(record, packages).to_json())
     else:
-        store.drop(key)
+        _forget(store, key, record, packages)
     return {
         "changed": True,
         "packages": _public({name: packages.get(name, Package()) for name in plan.after}),
     }
+
+
+def _forget(store: StateStore, key: str, record: Record, packages: Mapping[str, Package]) -> None:
+    """Drop the record, but for what could not be put back yet."""
+    rest = left(record, packages)
+    if rest is None:
+        store.drop(key)
+    else:
+        store.put(key, rest.to_json())
 
 
 def _wish(params: Mapping[str, Any]) -> Wish:
@@ -425,6 +442,9 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
     return "\n".join(complaints) or ("" if answer.ok else answer.words())
 
 
+_BROKEN_SOURCES = "The list of sources could not be read"
+
+
 def _try(node: Node, plan: Plan, name: str, said: str, *, may_be_missing: bool) -> None:
     """Refuse a change that cannot work, or that would take other packages away."""
     going = plan.going
@@ -448,7 +468,11 @@ def _try(node: Node, plan: Plan, name: str, said: str, *, may_be_missing: bool) 
             next_step="Remove them by hand, or name them in obsolete.",
         )
     if not answer.ok:
-        raise explain(f"{answer.stdout}\n{answer.stderr}", f"The package set {name} (dry run)")
+        words = f"{answer.stdout}\n{answer.stderr}"
+        # Sources that apt refuses can be what this very run would mend.
+        if may_be_missing and _BROKEN_SOURCES in words:
+            return
+        raise explain(words, f"The package set {name} (dry run)")
 
 
 def _mend(node: Node, broken: Mapping[str, str]) -> None:
@@ -495,6 +519,7 @@ def _result(module: AnsibleModule, plan: Plan, broken: Mapping[str, str]) -> dic
         "packages": _public(plan.after),
         "previous": _public(plan.before),
         "broken": dict(broken),
+        "not_available": list(plan.lost),
         "reasons": [*plan.reasons, *plan.warnings],
     }
     if module._diff:

@@ -20,6 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import 
     begun,
     explain,
     finished,
+    left,
     plan_absent,
     plan_present,
     removable,
@@ -153,3 +154,12 @@ def test_what_differs_from_the_promise_is_named():
         "c is absent",
         "old 1 is still there",
     )
+
+
+def test_what_could_not_be_put_back_stays_recorded():
+    was = Package(INSTALLED, "2.6.0-1", False)
+    record = Record({"nvidia-docker2": was, "new": Package()}, {"libx": True})
+    plan = plan_absent(record, {}, {})
+    assert plan.lost == ("nvidia-docker2",) and not plan.changed
+    assert left(record, {}) == Record({"nvidia-docker2": was})
+    assert left(record, {"nvidia-docker2": was}) is None

@@ -1,0 +1,117 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Nodes on which somebody was before us: an older toolkit, nvidia-docker2, doubled sources."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from tests.integration.fleet.playbooks import INVENTORY, on_nodes, play
+from tests.integration.fleet.test_site import ETC
+from tests.testbed.nodes import execute
+
+OLD = "1.17.8-1"
+PACKAGES = (
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+    "libnvidia-container-tools",
+    "libnvidia-container1",
+)
+INSTALLED = (
+    "dpkg-query -W -f '${Package} ${Version} ${Status}\\n' '*nvidia*' 2>/dev/null | "
+    "grep 'ok installed' | sort; apt-mark showhold | sort"
+)
+SETTING = "nvidia-container-cli.no-cgroups"
+
+
+@pytest.fixture
+def node(fleet):
+    """The node without a daemon.json of an admin's."""
+    return fleet[2]
+
+
+@pytest.fixture
+def earlier(node):
+    """NVIDIA's steps of some years ago, from the local repository: toolkit and nvidia-docker2."""
+    variables = yaml.safe_load(INVENTORY.read_text(encoding="utf-8"))["all"]["vars"]
+    url = variables["nvidia_container_toolkit_repository_url"]
+    key_url = variables["nvidia_container_toolkit_key_url"]
+    entry = f"deb [signed-by=/usr/share/keyrings/{{}}.asc] {url}/$(ARCH) /"
+    wanted = " ".join(f"{name}={OLD}" for name in PACKAGES)
+    execute(
+        node,
+        "sh",
+        "-c",
+        f"""set -e
+        python3 -c "import urllib.request as u; u.urlretrieve('{key_url}', '/tmp/key')"
+        cp /tmp/key /usr/share/keyrings/first.asc
+        cp /tmp/key /usr/share/keyrings/second.asc
+        echo '{entry.format("first")}' > /etc/apt/sources.list.d/libnvidia-container.list
+        apt-get update -q
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -q {wanted} nvidia-docker2
+        echo '{entry.format("second")}' > /etc/apt/sources.list.d/nvidia-docker.list
+        """,
+    )
+    before = {host: on_nodes(what, node.name) for host, what in (("etc", ETC), ("dpkg", INSTALLED))}
+    yield before
+    play("teardown", "--limit", node.name)
+    execute(
+        node,
+        "sh",
+        "-c",
+        f"""apt-get purge -y -q nvidia-docker2 {" ".join(PACKAGES)}
+        rm -f /usr/share/keyrings/first.asc /usr/share/keyrings/second.asc /etc/docker/daemon.json
+        rm -f /etc/apt/sources.list.d/libnvidia-container.list
+        rm -f /etc/apt/sources.list.d/nvidia-docker.list
+        apt-get update -q""",
+    )
+
+
+def test_s7_leftovers_of_nvidia_docker2_and_doubled_sources_go_and_come_back(node, earlier):
+    """apt refuses two entries of one repository; the old package fights over daemon.json."""
+    limit = ("--limit", node.name)
+    check = play("site", "--check", "--diff", *limit)
+    assert check.status == 0, check.messages()
+    run = play("site", "--diff", *limit)
+    assert run.status == 0, run.output
+    assert check.changed() == run.changed()
+    now = on_nodes(INSTALLED, node.name)[node.name]
+    assert "nvidia-docker2" not in now
+    # No version was asked for: what was there stays, and is held now.
+    assert f"nvidia-container-toolkit {OLD} hold ok installed" in now
+    execute(node, "apt-get", "update", "-q")
+    again = play("site", *limit)
+    assert again.stats[node.name]["changed"] == 0, again.changed()
+
+    back = play("teardown", *limit)
+    assert back.status == 0, back.messages()
+    assert on_nodes(INSTALLED, node.name) == earlier["dpkg"]
+    assert on_nodes(ETC, node.name) == earlier["etc"]
+
+
+def test_older_toolkit_makes_its_cdi_specification_by_command_and_settings_are_set(fleet):
+    node = next(node for node in fleet if node.driver)
+    limit = ("--limit", node.name)
+    before = on_nodes(ETC, node.name)
+    wish = {"nvidia_container_toolkit_version": "1.17.8"}
+    run = play("site", *limit, variables=wish)
+    assert run.status == 0, run.output
+    assert "libcuda.so.550.163.01" in execute(node, "cat", "/etc/cdi/nvidia.yaml")
+
+    wish["nvidia_container_toolkit_settings"] = {SETTING: True}
+    check = play("site", "--check", "--diff", *limit, variables=wish)
+    run = play("site", "--diff", *limit, variables=wish)
+    assert run.status == 0, run.output
+    assert check.changed() == run.changed()
+    changed = [task.rpartition(" : ")[2] for task, _host in run.changed()]
+    assert changed == ["Set up the toolkit's configuration"]
+    assert "no-cgroups = true" in execute(node, "cat", "/etc/nvidia-container-runtime/config.toml")
+    again = play("site", *limit, variables=wish)
+    assert again.stats[node.name]["changed"] == 0, again.changed()
+
+    back = play("teardown", *limit)
+    assert back.status == 0, back.messages()
+    assert on_nodes(ETC, node.name) == before
