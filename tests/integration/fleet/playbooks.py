@@ -118,7 +118,7 @@ def run_module(
         timeout=TIMEOUT,
         check=False,
     )
-    data, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
+    data, _end = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
     return {
         host: answer
         for one in data["plays"]
