@@ -62,10 +62,13 @@ def earlier(node):
         node,
         "sh",
         "-c",
-        f"""apt-get purge -y -q nvidia-docker2 {" ".join(PACKAGES)}
-        rm -f /usr/share/keyrings/first.asc /usr/share/keyrings/second.asc /etc/docker/daemon.json
+        # The doubled sources first: apt does nothing while they are there.
+        f"""set -e
         rm -f /etc/apt/sources.list.d/libnvidia-container.list
         rm -f /etc/apt/sources.list.d/nvidia-docker.list
+        rm -f /usr/share/keyrings/first.asc /usr/share/keyrings/second.asc
+        apt-get purge -y -q nvidia-docker2 {" ".join(PACKAGES)}
+        rm -f /etc/docker/daemon.json
         apt-get update -q""",
     )
 
