@@ -69,6 +69,7 @@ def earlier(node):
         rm -f /usr/share/keyrings/first.asc /usr/share/keyrings/second.asc
         apt-get purge -y -q nvidia-docker2 {" ".join(PACKAGES)}
         rm -f /etc/docker/daemon.json
+        systemctl restart docker
         apt-get update -q""",
     )
 
