@@ -6,33 +6,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.plugins.action import ActionBase
-
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import with_parser
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import TomlAction
 
 
-class ActionModule(ActionBase):
-    """One module call, also under async: a first answer is then only a job's name."""
+class ActionModule(TomlAction):
+    """What differs from its siblings is the module."""
 
-    _supports_check_mode = True
-    _supports_async = True
-    _requires_connection = True
-
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        asynchronous = self._task.async_val
-        result.update(
-            self._execute_module(
-                module_name="kubegpu.nodes.container_toolkit_config",
-                module_args=with_parser(self._task.args, task_vars or {}),
-                task_vars=task_vars,
-                wrap_async=asynchronous,
-            )
-        )
-        if not asynchronous:
-            self._remove_tmp_path(self._connection._shell.tmpdir)
-        return result
+    module = "kubegpu.nodes.container_toolkit_config"

@@ -320,6 +320,7 @@ def test_a_wrong_key_adds_nothing(bare):
 
 def test_an_earlier_entry_gives_way_and_comes_back(bare):
     old = bare.root / "etc/apt/sources.list.d/old.list"
+    # An admin's old entry, as one finds them; ours must switch it off and never trust by it.
     old.write_text(f"deb [trusted=yes] {bare.url}/$(ARCH) /\n")
     bare.run("nvidia_repository", **bare.repository())
     assert "Conflicting" not in bare.shell("apt-get update 2>&1")
