@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import TomlAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._toml_action import TomlAction
 
 
 class ActionModule(TomlAction):

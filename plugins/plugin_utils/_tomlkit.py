@@ -15,8 +15,6 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 # From here on Python has a TOML parser of its own.
 _BUILTIN_PARSER = (3, 11)
 
@@ -64,29 +62,3 @@ def tomlkit_archive() -> str | None:
                 with open(os.path.join(folder, name), "rb") as source:
                     archive.writestr(entry, source.read())
     return base64.b64encode(buffer.getvalue()).decode()
-
-
-class TomlAction(ActionBase):
-    """One call of ``module``, also under async: a first answer is then only a job's name."""
-
-    module = ""
-    _supports_check_mode = True
-    _supports_async = True
-    _requires_connection = True
-
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        asynchronous = self._task.async_val
-        result.update(
-            self._execute_module(
-                module_name=self.module,
-                module_args=with_parser(self._task.args, task_vars or {}),
-                task_vars=task_vars,
-                wrap_async=asynchronous,
-            )
-        )
-        if not asynchronous:
-            self._remove_tmp_path(self._connection._shell.tmpdir)
-        return result
