@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ._node_facts_driver import SERVICES, read_cuda, read_driver
+from ._node_facts_cuda import read_cuda
+from ._node_facts_driver import SERVICES, read_dkms, read_driver, read_modules
 from ._node_facts_problems import find_problems
 from ._node_facts_system import (
+    read_archive,
     read_functions,
     read_kernels,
     read_nouveau,
@@ -38,14 +40,19 @@ if TYPE_CHECKING:
 
 _DPKG_STATUS = "/var/lib/dpkg/status"
 _RPM_DATABASES = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
+STATE_PATH = "/var/lib/kubegpu/state.json"
 _VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
 
 
-def gather(reader: NodeReader, paths: RuntimePaths) -> dict[str, Any]:
+def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH) -> dict[str, Any]:
     """Return the fact. Nothing that is absent, or that may not be read, is an error."""
     functions = read_functions(reader)
     gpus = find_gpus(functions)
     system = read_os(reader)
+    system["archive"] = read_archive(reader, system["codename"])
+    kernels = read_kernels(reader, system["kernel"])
+    dkms = read_dkms(reader)
+    modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
     packages = read_packages(reader, system["family"])
     units = read_units(reader, (*UNITS, *SERVICES))
     nvml, complaint = read_nvml(reader, gpus)
@@ -55,11 +62,13 @@ def gather(reader: NodeReader, paths: RuntimePaths) -> dict[str, Any]:
         "python": read_python(reader),
         "gpus": gpus,
         "nvswitches": count_nvswitches(functions),
-        "driver": read_driver(reader, packages, units, system["kernel"]),
+        "driver": read_driver(
+            reader, packages, units, modules.get(system["kernel"]), dkms, state_path
+        ),
         "secure_boot": read_secure_boot(reader),
         "nouveau": read_nouveau(reader),
-        "kernels": read_kernels(reader, system["kernel"]),
-        "cuda": read_cuda(reader, nvml["cuda_version"] if nvml else None),
+        "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],
+        "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
         "container_toolkit": read_toolkit(reader, packages),
         "repositories": read_repositories(reader),
         "runtimes": runtimes,

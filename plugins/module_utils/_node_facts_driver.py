@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _packages
+from ._driver_files import PATHS
 from ._packages import Package
 
 if TYPE_CHECKING:
@@ -36,6 +39,11 @@ _LOADED = re.compile(rf"^NVRM version:.*?\b({_VERSION})\b", re.M)
 _MODULE = re.compile(r"^(\S*/nvidia(?:-current(?:-open)?)?\.ko(?:\.\w+)?):", re.M)
 _PACKAGE_VERSION = re.compile(rf"(?:^|:)({_VERSION})")
 _MAKE_LOG = re.compile(r"for kernel (\S+)")
+# A module is there, but its version cannot be read: it is compressed.
+UNKNOWN = "unknown"
+# The value in the node's record that the module nvidia_driver keeps.
+RECORD = "nvidia_driver"
+_PREVIOUS = ("version", "branch", "source", "kernel_module")
 _UNINSTALLERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
 
 
@@ -43,17 +51,22 @@ def read_driver(
     reader: NodeReader,
     packages: Sequence[Package],
     units: Mapping[str, str | None] | None,
-    kernel: str | None,
+    module: str | None,
+    dkms: Sequence[Mapping[str, Any]],
+    state_path: str,
 ) -> dict[str, Any]:
-    """Return the fact ``driver``."""
+    """Return the fact ``driver``.
+
+    :param module: the version of the module on disk for the running kernel (:func:`read_modules`).
+    """
     text = reader.read_text("/proc/driver/nvidia/version")
     loaded = loaded_version(text) or reader.read_line("/sys/module/nvidia/version")
     ours = [package for package in packages if _packages.is_driver(package.name)]
-    dkms = read_dkms(reader)
     userland = _userland(reader)
-    installed = _installed(reader, kernel, dkms, ours, userland)
+    installed = _installed(module, dkms, ours, userland)
     source = _packages.driver_source(ours)
-    if source is None and installed and reader.first(_UNINSTALLERS):
+    uninstaller = reader.first(_UNINSTALLERS)
+    if source is None and installed and uninstaller:
         source = "runfile"
     names = _packages.versions(ours)
     return {
@@ -65,11 +78,63 @@ def read_driver(
         or _dkms_flavour(reader, dkms),
         "source": source,
         "packages": names,
-        "dkms": dkms,
+        "dkms": list(dkms),
         "held": _packages.held(ours),
+        "unheld": _packages.unheld(ours),
         "pending_reboot": bool(loaded and installed and loaded != installed),
         "services": {name: None if units is None else units.get(name) for name in SERVICES},
+        "configuration": read_checksums(reader, PATHS),
+        **read_record(reader, state_path),
+        "uninstaller": uninstaller,
     }
+
+
+def read_record(reader: NodeReader, path: str) -> dict[str, Any]:
+    """Return what the node's record says of the driver: ``managed`` and ``previous``."""
+    text = reader.read_text(path)
+    if text is None:
+        return {"managed": False if reader.absent(path) else None, "previous": None}
+    try:
+        value = json.loads(text)["values"].get(RECORD) or {}
+        managed, previous = bool(value.get("managed")), value.get("previous")
+        return {
+            "managed": managed,
+            "previous": {name: previous.get(name) for name in _PREVIOUS} if previous else None,
+        }
+    except (ValueError, KeyError, TypeError, AttributeError):
+        # A record that cannot be read is an error of the modules that write there.
+        return {"managed": None, "previous": None}
+
+
+def read_checksums(reader: NodeReader, paths: Iterable[str]) -> dict[str, str | None]:
+    """Return the SHA-256 of those files that are there; None for one that may not be read."""
+    found: dict[str, str | None] = {}
+    for path in paths:
+        content = reader.read_bytes(path)
+        if content is not None:
+            found[path] = hashlib.sha256(content).hexdigest()
+        elif not reader.absent(path):
+            found[path] = None
+    return found
+
+
+def read_modules(
+    reader: NodeReader, kernels: Iterable[str], dkms: Sequence[Mapping[str, Any]]
+) -> dict[str, str | None]:
+    """Return the version of the module that is installed for each kernel, None where none is."""
+    found: dict[str, str | None] = {}
+    for kernel in kernels:
+        built = [
+            str(entry["version"])
+            for entry in dkms
+            if (entry["kernel"], entry["state"]) == (kernel, "installed")
+        ]
+        folder = f"/lib/modules/{kernel}"
+        module = None if built else module_file(reader.read_text(f"{folder}/modules.dep"))
+        if module:
+            built = [module_version(reader, f"{folder}/{module}") or UNKNOWN]
+        found[kernel] = built[-1] if built else None
+    return found
 
 
 def loaded_version(text: str | None) -> str | None:
@@ -97,22 +162,15 @@ def _userland(reader: NodeReader) -> str | None:
 
 
 def _installed(
-    reader: NodeReader,
-    kernel: str | None,
+    module: str | None,
     dkms: Sequence[Mapping[str, Any]],
     packages: Sequence[Package],
     userland: str | None,
 ) -> str | None:
     """Return the version that the next load of the module would give, as well as files tell."""
     built = [entry for entry in dkms if entry["state"] == "installed"]
-    here = [entry["version"] for entry in built if entry["kernel"] == kernel]
-    if here:
-        return str(here[-1])
-    module = module_file(reader.read_text(f"/lib/modules/{kernel}/modules.dep") if kernel else None)
-    if module:
-        version = module_version(reader, f"/lib/modules/{kernel}/{module}")
-        if version:
-            return version
+    if module and module != UNKNOWN:
+        return module
     for package in packages:
         match = _PACKAGE_VERSION.search(package.version)
         if match and not package.name.startswith(("cuda-drivers", "nvidia-driver-pinning")):
@@ -213,32 +271,3 @@ def _dkms_flavour(reader: NodeReader, dkms: Sequence[Mapping[str, Any]]) -> str 
     if not reader.exists(f"{source}/dkms.conf"):
         return None
     return "proprietary" if reader.exists(f"{source}/nvidia/nv-kernel.o_binary") else "open"
-
-
-def read_cuda(reader: NodeReader, supports: str | None) -> dict[str, Any]:
-    """Return the fact ``cuda``: toolkits below ``/usr/local``, and what the driver can run."""
-    default = reader.real_path("/usr/local/cuda")
-    toolkits = []
-    for name in reader.list_dir("/usr/local"):
-        path = f"/usr/local/{name}"
-        if not name.startswith("cuda-") or reader.is_link(path) or not reader.is_dir(path):
-            continue
-        toolkits.append(
-            {
-                "version": cuda_version(
-                    reader.read_text(f"{path}/version.json"),
-                    reader.read_text(f"{path}/version.txt"),
-                )
-                or name[len("cuda-") :],
-                "path": path,
-                "default": path == default,
-            }
-        )
-    return {"toolkits": toolkits, "driver_supports": supports}
-
-
-def cuda_version(version_json: str | None, version_txt: str | None) -> str | None:
-    """Return the toolkit's version; before 11.1 it was in a text file."""
-    match = re.search(r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"', version_json or "")
-    match = match or re.search(r"CUDA Version ([\d.]+)", version_txt or "")
-    return match.group(1) if match else None

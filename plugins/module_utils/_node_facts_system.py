@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ._apt_sources import AptEntry
+from ._apt_sources import parse as parse_apt
 from ._pci import PciFunction, hex_id
 from ._pci_data import VENDORS
 
@@ -21,6 +24,14 @@ _CONFIG_SPACE = 256
 _EFI = "/sys/firmware/efi"
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+
+_APT_LIST = "/etc/apt/sources.list"
+_APT_FOLDER = "/etc/apt/sources.list.d"
+_OUR_FILE = re.compile(r"/kubegpu-[^/]*\Z")
+_ARCHIVE_FILE = re.compile(r"/(?:sources\.list|(?:debian|ubuntu|system)\.sources)\Z")
+# Mirrors and cloud images keep the last part; mirror+file names a list of mirrors.
+_ARCHIVE_URI = re.compile(r"/(?:debian|ubuntu|ubuntu-ports)/?\Z|\Amirror\+file:")
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 _FAMILIES = {
     "debian": ("debian", "ubuntu", "linuxmint", "raspbian", "devuan"),
@@ -91,6 +102,7 @@ def read_os(reader: NodeReader) -> dict[str, Any]:
         "family": family,
         "id": identity,
         "version": release.get("VERSION_ID") or None,
+        "codename": find_codename(release),
         "arch": reader.kernel_value("arch"),
         "kernel": reader.kernel_value("osrelease"),
         "package_manager": manager,
@@ -134,6 +146,60 @@ def find_fqdn(hostname: str | None, hosts: str) -> str | None:
             if full:
                 return full
     return None
+
+
+def find_codename(release: Mapping[str, str]) -> str | None:
+    """Return the release's word in package sources, from the fields of ``os-release``."""
+    codename = release.get("VERSION_CODENAME") or release.get("UBUNTU_CODENAME")
+    match = re.search(r"\(([a-z]+)\)", release.get("VERSION", ""))
+    return codename or (match.group(1) if match else None)
+
+
+def read_archive(reader: NodeReader, codename: str | None) -> dict[str, Any] | None:
+    """Return apt's entry for the distribution's own archive, or None."""
+    if codename is None:
+        return None
+    names = [name for name in reader.list_dir(_APT_FOLDER) if name.endswith((".list", ".sources"))]
+    entries: list[AptEntry] = []
+    for path in (_APT_LIST, *(f"{_APT_FOLDER}/{name}" for name in names)):
+        entries.extend(parse_apt(path, reader.read_text(path) or ""))
+    return find_archive(entries, codename)
+
+
+def find_archive(entries: Iterable[AptEntry], codename: str) -> dict[str, Any] | None:
+    """Return the archive's entry, with the suites and components of all entries for its address.
+
+    Other people's repositories use the release's name as a suite too: the distribution's own
+    files and addresses come first, and without a component main it is no archive.
+    """
+    live = [
+        entry
+        for entry in entries
+        if entry.enabled and "deb" in entry.types and not _OUR_FILE.search(entry.file)
+    ]
+    found = [entry for entry in live if codename in entry.suites and "main" in entry.components]
+    if not found:
+        return None
+    first = min(found, key=_rank)
+    same = [entry for entry in live if first.uris[0] in entry.uris]
+    signed_by = (first.signed_by or "").split()
+    return {
+        "file": first.file,
+        "uri": _CREDENTIALS.sub("***@", first.uris[0]),
+        "suites": _union(entry.suites for entry in same),
+        "components": _union(entry.components for entry in same if codename in entry.suites),
+        "signed_by": next((word for word in signed_by if word.startswith("/")), None),
+    }
+
+
+def _rank(entry: AptEntry) -> int:
+    if _ARCHIVE_FILE.search(entry.file):
+        return 0
+    return 1 if _ARCHIVE_URI.search(entry.uris[0]) else 2
+
+
+def _union(lists: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(word for words in lists for word in words))
 
 
 def read_python(reader: NodeReader) -> dict[str, Any]:

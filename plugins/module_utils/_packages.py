@@ -50,8 +50,16 @@ _NO_DRIVER_PREFIXES = (
     "nvidia-detect",
     "nvidia-installer-cleanup",
 )
+_CUDA_PREFIXES = (
+    "cuda-toolkit",
+    "cudnn",
+    "libcudnn",
+    "libnccl",
+    "nvidia-cuda-toolkit",
+    "nvidia-cudnn",
+)
 _WANTED = re.compile(
-    r"(?:lib)?nvidia-|(?:lib)?cuda|libnv|nvlsm|(?:linux-(?:modules|objects|signatures)|kmod|akmod"
+    r"(?:lib)?nvidia-|(?:lib)?cud(?:a|nn)|libnv|libnccl|nvlsm|(?:linux-(?:modules|objects|signatures)|kmod|akmod"
     r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia|docker|containerd|moby-"
 )
 # What rpm is asked for: the same names, as its patterns.
@@ -62,6 +70,8 @@ RPM_PATTERNS = (
     "libnv*",
     "nvlsm",
     "*-nvidia*",
+    "*cudnn*",
+    "libnccl*",
     *CONTAINERD_PACKAGES,
     *DOCKER_PACKAGES,
 )
@@ -139,6 +149,12 @@ def is_driver(name: str) -> bool:
     return name.startswith(_DRIVER_PREFIXES) or plain in _DRIVER_NAMES
 
 
+def is_cuda(name: str) -> bool:
+    """Return whether the package is a CUDA toolkit or one of the libraries that go with it."""
+    # The files that all versions share follow the newest of them.
+    return name.startswith(_CUDA_PREFIXES) and not name.endswith("config-common")
+
+
 def versions(packages: Iterable[Package]) -> dict[str, str]:
     return {package.name: package.version for package in packages}
 
@@ -146,6 +162,11 @@ def versions(packages: Iterable[Package]) -> dict[str, str]:
 def held(packages: Sequence[Package]) -> bool | None:
     """Return whether all of them are held; None where there is none."""
     return all(package.held for package in packages) if packages else None
+
+
+def unheld(packages: Iterable[Package]) -> list[str]:
+    """Return the names of those that are not held."""
+    return [package.name for package in packages if not package.held]
 
 
 def select(packages: Iterable[Package], names: Iterable[str]) -> tuple[Package, ...]:

@@ -44,6 +44,10 @@ options:
     description: Configuration file of Docker.
     type: path
     default: /etc/docker/daemon.json
+  state_path:
+    description: The node's record of what this collection changed, which is only read.
+    type: path
+    default: /var/lib/kubegpu/state.json
 seealso:
   - module: kubegpu.nodes.containerd_runtime
   - module: kubegpu.nodes.docker_runtime
@@ -80,8 +84,11 @@ ansible_facts:
       contains:
         os:
           description:
-            - C(family) (V(debian), V(rhel), V(suse)), C(id), C(version), C(arch), C(kernel),
-              C(package_manager), C(hostname), C(fqdn) and C(machine_id).
+            - C(family) (V(debian), V(rhel), V(suse)), C(id), C(version), C(codename), C(arch),
+              C(kernel), C(package_manager), C(hostname), C(fqdn) and C(machine_id).
+            - C(archive) is apt's entry for the distribution's own archive, with C(file), C(uri),
+              C(suites), C(components) and C(signed_by) (a path, V(null) where apt's default keys
+              serve); V(null) where there is none. Entries that this collection wrote are left out.
             - C(fqdn) comes from the host's own files; no name server is asked.
           returned: always
           type: dict
@@ -89,6 +96,13 @@ ansible_facts:
             family: debian
             id: debian
             version: "12"
+            codename: bookworm
+            archive:
+              file: /etc/apt/sources.list.d/debian.sources
+              uri: http://deb.debian.org/debian
+              suites: [bookworm, bookworm-updates]
+              components: [main]
+              signed_by: /usr/share/keyrings/debian-archive-keyring.gpg
             arch: x86_64
             kernel: 6.1.0-37-amd64
             package_manager: apt
@@ -138,9 +152,16 @@ ansible_facts:
               disk, C(userland) that of the libraries. C(kernel_module) is V(open) or
               V(proprietary). C(source) is V(distro), V(nvidia), V(runfile) or V(null).
             - C(packages) maps names to versions. C(dkms) lists C(kernel), C(version) and C(state)
-              (V(added), V(built), V(installed), V(failed)). C(held) is whether all packages are.
+              (V(added), V(built), V(installed), V(failed)). C(held) is whether all packages are,
+              C(unheld) are the names of those that are not.
             - C(pending_reboot) is V(true) where another version is installed than is loaded.
             - C(services) maps units to their state.
+            - C(configuration) maps those files that M(kubegpu.nodes.nvidia_driver) may write and
+              that are there to their SHA-256, V(null) where a file may not be read.
+            - C(managed) is whether the node's record says that this collection installed the
+              driver, V(null) where it may not be read. C(previous) is the driver that this one
+              replaced (C(version), C(branch), C(source), C(kernel_module)), from the same record.
+            - C(uninstaller) is the path of the runfile's own uninstaller.
           returned: always
           type: dict
           sample:
@@ -152,8 +173,13 @@ ansible_facts:
             packages: {nvidia-open-580: 580.126.09-1}
             dkms: [{kernel: 6.1.0-37-amd64, version: 580.126.09, state: installed}]
             held: true
+            unheld: []
             pending_reboot: false
             services: {nvidia-persistenced: active, nvidia-fabricmanager: null}
+            configuration: {}
+            managed: true
+            previous: {version: 535.309.01, branch: "535", source: distro, kernel_module: open}
+            uninstaller: null
         secure_boot:
           description: Whether Secure Boot is on.
           returned: always
@@ -166,21 +192,38 @@ ansible_facts:
           sample: {loaded: false, blocked: true}
         kernels:
           description: >-
-            The kernels that have modules, and the running one: C(version), C(running) and whether
-            their C(headers) are there.
+            The kernels that have modules, and the running one: C(version), C(running), whether
+            their C(headers) are there, and the version of the NVIDIA C(driver) module that is
+            installed for them (V(unknown) where it is compressed, V(null) where there is none).
           returned: always
           type: list
           elements: dict
-          sample: [{version: 6.1.0-37-amd64, running: true, headers: true}]
+          sample: [{version: 6.1.0-37-amd64, running: true, headers: true, driver: 580.126.09}]
         cuda:
-          description: >-
-            CUDA C(toolkits) below C(/usr/local) with C(version), C(path) and C(default), and the
-            newest CUDA that the loaded driver itself says it supports (C(driver_supports)).
+          description:
+            - CUDA C(toolkits) with C(version), C(path), C(default), C(source) (V(package) of
+              NVIDIA, V(runfile), V(distro) or V(null)) and the path of a runfile's own
+              C(uninstaller). All lie below C(/usr/local) but that of the distribution, in C(/usr).
+            - C(driver_supports) is the newest CUDA that the loaded driver itself says it supports.
+            - C(packages) maps toolkits, cuDNN and NCCL to versions; C(held) is whether all are,
+              C(unheld) are the names of those that are not.
+            - C(configuration) maps those files that this collection may write for CUDA and that
+              are there to their SHA-256. C(compiler) is always V(null).
           returned: always
           type: dict
           sample:
-            toolkits: [{version: 12.8.1, path: /usr/local/cuda-12.8, default: true}]
+            toolkits:
+              - version: 12.8.1
+                path: /usr/local/cuda-12.8
+                default: true
+                source: package
+                uninstaller: null
             driver_supports: "13.0"
+            packages: {cuda-toolkit-12-8: 12.8.1-1}
+            held: true
+            unheld: []
+            configuration: {}
+            compiler: null
         container_toolkit:
           description:
             - C(version) and C(packages) of NVIDIA's container toolkit, whether all are C(held),
@@ -277,7 +320,10 @@ ansible_facts:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import (
+    STATE_PATH,
+    gather,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
 
@@ -288,6 +334,7 @@ def main() -> None:
             "root": {"type": "path", "default": "/"},
             "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
             "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
+            "state_path": {"type": "path", "default": STATE_PATH},
         },
         supports_check_mode=True,
     )
@@ -295,7 +342,8 @@ def main() -> None:
     paths = RuntimePaths(
         module.params["containerd_config_path"], module.params["docker_config_path"]
     )
-    module.exit_json(changed=False, ansible_facts={"gpu_node": gather(reader, paths)})
+    node = gather(reader, paths, module.params["state_path"])
+    module.exit_json(changed=False, ansible_facts={"gpu_node": node})
 
 
 if __name__ == "__main__":

@@ -30,12 +30,12 @@ from tests.unit.plugins.module_utils.test__nvml import SMI_STANDIN_535_54_03, St
 KEYS = {
     "": "os python gpus nvswitches driver secure_boot nouveau kernels cuda container_toolkit "
     "repositories runtimes nvml problems",
-    "os": "family id version arch kernel package_manager hostname fqdn machine_id",
+    "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id",
     "python": "version tomlkit pynvml",
-    "driver": "loaded installed userland kernel_module source packages dkms held pending_reboot "
-    "services",
+    "driver": "loaded installed userland kernel_module source packages dkms held unheld "
+    "pending_reboot services configuration managed previous uninstaller",
     "nouveau": "loaded blocked",
-    "cuda": "toolkits driver_supports",
+    "cuda": "toolkits driver_supports packages held unheld configuration compiler",
     "container_toolkit": "version packages held cdi_spec config obsolete_packages",
     "runtimes": "containerd docker crio",
 }

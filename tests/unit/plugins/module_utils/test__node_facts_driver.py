@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -12,19 +15,21 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_driver import (
     SERVICES,
-    cuda_version,
     loaded_flavour,
     loaded_version,
     module_file,
     module_version,
-    read_cuda,
+    read_checksums,
     read_dkms,
     read_driver,
+    read_modules,
+    read_record,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import Package
 from tests.unit.fixtures.make_tree import write
 
+STATE = "/var/lib/kubegpu/state.json"
 KERNEL = "6.1.0-37-amd64"
 # From public records of the two kinds of module.
 PROPRIETARY = (
@@ -58,11 +63,13 @@ def test_loaded(text: str | None, version: str | None, flavour: str | None) -> N
 
 
 def driver(reader: NodeReader, *packages: Package, **units: str) -> dict[str, Any]:
-    return read_driver(reader, packages, units, KERNEL)
+    dkms = read_dkms(reader)
+    module = read_modules(reader, [KERNEL], dkms)[KERNEL]
+    return read_driver(reader, packages, units, module, dkms, STATE)
 
 
 def test_nothing_is_there(reader: NodeReader) -> None:
-    assert read_driver(reader, (), None, None) == {
+    assert read_driver(reader, (), None, None, [], STATE) == {
         "loaded": None,
         "installed": None,
         "userland": None,
@@ -71,8 +78,13 @@ def test_nothing_is_there(reader: NodeReader) -> None:
         "packages": {},
         "dkms": [],
         "held": None,
+        "unheld": [],
         "pending_reboot": False,
         "services": dict.fromkeys(SERVICES),
+        "configuration": {},
+        "managed": False,
+        "previous": None,
+        "uninstaller": None,
     }
 
 
@@ -92,7 +104,7 @@ def test_driver_of_packages(tmp_path: Path, reader: NodeReader) -> None:
     assert found["kernel_module"] == "open"
     assert found["source"] == "nvidia"
     assert set(found["packages"]) == {"libnvidia-compute-580", "nvidia-dkms-580-open"}
-    assert found["held"] is True
+    assert (found["held"], found["unheld"]) == (True, [])
     assert found["pending_reboot"] is False
     assert found["services"]["nvidia-persistenced"] == "active"
     assert found["services"]["nvidia-imex"] is None
@@ -120,7 +132,7 @@ def test_runfile_with_dkms(tmp_path: Path, reader: NodeReader) -> None:
     write(tmp_path, "/usr/src/nvidia-535.129.03/nvidia/nv-kernel.o_binary")
     found = driver(reader)
     assert found["installed"] == "535.129.03"
-    assert found["source"] == "runfile"
+    assert (found["source"], found["uninstaller"]) == ("runfile", "/usr/bin/nvidia-uninstall")
     assert found["kernel_module"] == "proprietary"
 
 
@@ -212,29 +224,74 @@ def test_compressed_module_is_not_read(tmp_path: Path, reader: NodeReader) -> No
     assert module_version(reader, "/nvidia.ko.xz") is None
 
 
+def test_a_module_for_each_kernel(tmp_path: Path, reader: NodeReader) -> None:
+    make_dkms(tmp_path, "nvidia-current", "535.309.01", KERNEL)
+    for kernel, name in (("6.8.0-45-generic", "nvidia.ko"), ("6.12.0-1", "nvidia.ko.xz")):
+        write(tmp_path, f"/lib/modules/{kernel}/modules.dep", f"updates/{name}:\n")
+        write(tmp_path, f"/lib/modules/{kernel}/updates/{name}", elf(b"version=580.95.05\0"))
+    kernels = (KERNEL, "6.8.0-45-generic", "6.12.0-1", "5.10.0-1")
+    assert read_modules(reader, kernels, read_dkms(reader)) == {
+        KERNEL: "535.309.01",
+        "6.8.0-45-generic": "580.95.05",
+        "6.12.0-1": "unknown",
+        "5.10.0-1": None,
+    }
+
+
+def test_a_module_that_cannot_be_read_leaves_the_packages_to_tell(
+    tmp_path: Path, reader: NodeReader
+) -> None:
+    write(tmp_path, f"/lib/modules/{KERNEL}/modules.dep", "updates/dkms/nvidia.ko.zst:\n")
+    found = driver(reader, Package("libnvidia-compute-580", "580.126.09-1"))
+    assert found["installed"] == "580.126.09"
+
+
+PREVIOUS = {"version": "535.1", "branch": "535", "source": "distro", "kernel_module": "open"}
+
+
 @pytest.mark.parametrize(
-    ("json", "txt", "expected"),
+    ("text", "managed", "previous"),
     [
-        ('{\n  "cuda" : {"name" : "CUDA SDK", "version" : "12.2.2"}, "x": {}}', None, "12.2.2"),
-        (None, "CUDA Version 10.2.89\n", "10.2.89"),
-        ("{}", None, None),
+        pytest.param(None, False, None, id="no record"),
+        pytest.param('{"values": {}}', False, None, id="nothing of a driver"),
+        pytest.param('{"values": {"nvidia_driver": {"managed": true}}}', True, None, id="first"),
+        pytest.param(
+            json.dumps(
+                {
+                    "values": {
+                        "nvidia_driver": {
+                            "managed": True,
+                            "current": {},
+                            "previous": {**PREVIOUS, "packages": {"x": "1"}},
+                        }
+                    }
+                }
+            ),
+            True,
+            PREVIOUS,
+            id="second",
+        ),
+        pytest.param("{", None, None, id="cut off"),
+        pytest.param("[]", None, None, id="something else"),
     ],
 )
-def test_cuda_version(json: str | None, txt: str | None, expected: str | None) -> None:
-    assert cuda_version(json, txt) == expected
+def test_record(
+    tmp_path: Path,
+    reader: NodeReader,
+    text: str | None,
+    managed: bool | None,
+    previous: dict[str, str] | None,
+) -> None:
+    if text is not None:
+        write(tmp_path, STATE, text)
+    assert read_record(reader, STATE) == {"managed": managed, "previous": previous}
 
 
-def test_cuda_toolkits(tmp_path: Path, reader: NodeReader) -> None:
-    write(tmp_path, "/usr/local/cuda-12.8/version.json", '{"cuda": {"version": "12.8.1"}}')
-    write(tmp_path, "/usr/local/cuda-11.8/bin/nvcc")
-    (tmp_path / "etc/alternatives").mkdir(parents=True)
-    (tmp_path / "etc/alternatives/cuda").symlink_to("/usr/local/cuda-12.8")
-    (tmp_path / "usr/local/cuda").symlink_to("/etc/alternatives/cuda")
-    (tmp_path / "usr/local/cuda-12").symlink_to("/etc/alternatives/cuda")
-    assert read_cuda(reader, "13.0") == {
-        "toolkits": [
-            {"version": "11.8", "path": "/usr/local/cuda-11.8", "default": False},
-            {"version": "12.8.1", "path": "/usr/local/cuda-12.8", "default": True},
-        ],
-        "driver_supports": "13.0",
+def test_checksums(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/etc/a", "x\n")
+    # A folder stands for what is there and cannot be read, which root can always do.
+    os.makedirs(tmp_path / "etc/b")
+    assert read_checksums(reader, ("/etc/a", "/etc/b", "/etc/c")) == {
+        "/etc/a": hashlib.sha256(b"x\n").hexdigest(),
+        "/etc/b": None,
     }

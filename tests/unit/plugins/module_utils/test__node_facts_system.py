@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_system import (
+    find_codename,
     find_fqdn,
     is_blocked,
     os_family,
+    read_archive,
     read_functions,
     read_kernels,
     read_nouveau,
@@ -61,6 +63,7 @@ def test_os(tmp_path: Path, reader: NodeReader) -> None:
         "family": "rhel",
         "id": "rocky",
         "version": "9.6",
+        "codename": None,
         "arch": "x86_64",
         "kernel": "5.14.0-503.el9.x86_64",
         "package_manager": "dnf",
@@ -175,3 +178,66 @@ def test_unit_states() -> None:
 def test_function_without_readable_ids_is_left_out(tmp_path: Path, reader: NodeReader) -> None:
     write(tmp_path, "/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")
     assert read_functions(reader) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ({"VERSION_CODENAME": "noble", "UBUNTU_CODENAME": "noble"}, "noble"),
+        ({"VERSION": "12 (bookworm)"}, "bookworm"),
+        ({"VERSION": "9.6 (Blue Onyx)"}, None),
+        ({}, None),
+    ],
+)
+def test_codename(release: dict[str, str], expected: str | None) -> None:
+    assert find_codename(release) == expected
+
+
+DEBIAN_SOURCES = """Types: deb
+URIs: http://deb.debian.org/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://deb.debian.org/debian-security
+Suites: bookworm-security
+Components: main
+"""
+
+
+def test_archive_of_debian_beside_other_peoples(tmp_path: Path, reader: NodeReader) -> None:
+    folder = "/etc/apt/sources.list.d"
+    write(tmp_path, "/etc/apt/sources.list", "# moved to debian.sources\n")
+    write(tmp_path, f"{folder}/a.list", "deb https://apt.releases.example.com bookworm main\n")
+    write(tmp_path, f"{folder}/b.list", "deb https://download.example.com/debian bookworm stable\n")
+    write(tmp_path, f"{folder}/debian.sources", DEBIAN_SOURCES)
+    ours = DEBIAN_SOURCES.replace("main", "non-free")
+    write(tmp_path, f"{folder}/kubegpu-nvidia-driver.sources", ours)
+    assert read_archive(reader, "bookworm") == {
+        "file": f"{folder}/debian.sources",
+        "uri": "http://deb.debian.org/debian",
+        "suites": ["bookworm", "bookworm-updates"],
+        "components": ["main"],
+        "signed_by": "/usr/share/keyrings/debian-archive-keyring.gpg",
+    }
+
+
+def test_archive_in_one_line_entries_and_without_one(tmp_path: Path, reader: NodeReader) -> None:
+    write(
+        tmp_path,
+        "/etc/apt/sources.list",
+        "# deb http://old.example.com/ubuntu jammy main\n"
+        "deb-src http://mirror.example.com/ubuntu jammy main\n"
+        "deb http://me:word@mirror.example.com/ubuntu jammy main restricted\n"
+        "deb http://me:word@mirror.example.com/ubuntu jammy-updates main restricted multiverse\n"
+        "deb http://me:word@mirror.example.com/ubuntu jammy universe\n",
+    )
+    assert read_archive(reader, "jammy") == {
+        "file": "/etc/apt/sources.list",
+        "uri": "http://***@mirror.example.com/ubuntu",
+        "suites": ["jammy", "jammy-updates"],
+        "components": ["main", "restricted", "universe"],
+        "signed_by": None,
+    }
+    assert read_archive(reader, "noble") is read_archive(reader, None) is None

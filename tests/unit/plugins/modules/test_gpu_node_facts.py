@@ -105,4 +105,5 @@ def test_options_are_documented_as_they_are() -> None:
         "root": ("path", "/"),
         "containerd_config_path": ("path", "/etc/containerd/config.toml"),
         "docker_config_path": ("path", "/etc/docker/daemon.json"),
+        "state_path": ("path", "/var/lib/kubegpu/state.json"),
     }
