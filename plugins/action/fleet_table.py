@@ -16,7 +16,12 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._table import Column, notes, render
+from ansible_collections.kubegpu.nodes.plugins.module_utils._table import (
+    Column,
+    notes,
+    paragraph,
+    render,
+)
 
 _FALLBACK_WIDTH = 120
 
@@ -43,6 +48,7 @@ class ActionModule(ActionBase):
                         "key": {"type": "str", "required": True, "no_log": False},
                         "title": {"type": "str", "required": True},
                         "paired": {"type": "bool", "default": False},
+                        "below": {"type": "list", "elements": "str", "default": []},
                     },
                 },
                 "rows": {"type": "list", "elements": "dict", "required": True},
@@ -51,12 +57,13 @@ class ActionModule(ActionBase):
             }
         )
         columns = [
-            Column(column["key"], column["title"], column["paired"])
+            Column(column["key"], column["title"], column["paired"], tuple(column["below"]))
             for column in options["columns"]
         ]
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
         table = render(columns, options["rows"], width, options["title"])
-        below = notes(options["rows"], options["notes"], columns[0].key) if options["notes"] else []
+        said = notes(options["rows"], options["notes"], columns[0].key) if options["notes"] else []
+        below = [paragraph(text, width) for text in said]
         text = "\n".join([table, *(["", *below] if below else [])])
         Display().display(f"\n{text}\n")
         if options["dest"]:

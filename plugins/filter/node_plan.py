@@ -11,8 +11,10 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Makes the row of a plan table from the facts of M(kubegpu.nodes.gpu_node_facts) and the plan of
+  - Makes the row of a plan table from the facts of M(kubegpu.nodes.gpu_node_facts) and the plans of
+    P(kubegpu.nodes.nvidia_driver_plan#filter), P(kubegpu.nodes.cuda_toolkit_plan#filter) and
     P(kubegpu.nodes.container_toolkit_plan#filter). See M(kubegpu.nodes.fleet_table) for showing it.
+  - A refusal of one part does not hide what the others decided.
 positional: _input
 options:
   _input:
@@ -23,8 +25,14 @@ options:
     description: The node's name in the inventory.
     type: str
     required: true
+  driver:
+    description: The plan for the driver. Empty where the driver takes no part.
+    type: dict
+  cuda:
+    description: The plan for the CUDA toolkit. Empty where it takes no part.
+    type: dict
   toolkit:
-    description: The plan for toolkit and runtimes.
+    description: The plan for container toolkit and runtimes.
     type: dict
   containerd:
     description: Answer of M(kubegpu.nodes.containerd_runtime) in check mode, where there is one.
@@ -45,7 +53,8 @@ RETURN = r"""
 _value:
   description: >-
     C(node), C(os), C(gpus), C(present), C(action) (none, change, refuse or unknown), C(steps),
-    C(changes), C(why) and C(warnings).
+    C(changes), C(why) and C(warnings); and the plans as they were given, in C(driver), C(cuda) and
+    C(toolkit).
   type: dict
 """
 
@@ -60,6 +69,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
 def node_plan(
     gpu_node: Mapping[str, Any] | None,
     name: str,
+    driver: Mapping[str, Any] | None = None,
+    cuda: Mapping[str, Any] | None = None,
     toolkit: Mapping[str, Any] | None = None,
     containerd: Mapping[str, Any] | None = None,
     docker: Mapping[str, Any] | None = None,
@@ -70,7 +81,8 @@ def node_plan(
         for engine, answer in (("containerd", containerd), ("docker", docker))
         if answer and not answer.get("skipped")
     }
-    return _node_plan(name, gpu_node or None, toolkit or None, results)
+    plans = {"driver": driver or {}, "cuda": cuda or {}, "toolkit": toolkit or {}}
+    return _node_plan(name, gpu_node or None, plans, results)
 
 
 class FilterModule:

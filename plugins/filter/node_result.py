@@ -29,6 +29,18 @@ options:
   docker:
     description: Answer of M(kubegpu.nodes.docker_runtime), where it ran.
     type: dict
+  gpu_node:
+    description: The fact C(gpu_node) after the run, for what is there of driver and CUDA.
+    type: dict
+  driver:
+    description: The driver's plan from these facts. Empty where the driver takes no part.
+    type: dict
+  driver_answer:
+    description: Answer of M(kubegpu.nodes.nvidia_driver), where it ran.
+    type: dict
+  cuda:
+    description: The plan of the CUDA toolkit from these facts.
+    type: dict
 """
 
 EXAMPLES = r"""
@@ -39,7 +51,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(node), C(toolkit), C(containerd), C(docker) and C(open), what is still to be done.
+  description: C(node), C(driver), C(cuda), C(toolkit), C(containerd), C(docker) and C(open), what
+    is still to be done.
   type: dict
 """
 
@@ -56,14 +69,22 @@ def node_result(
     name: str,
     containerd: Mapping[str, Any] | None = None,
     docker: Mapping[str, Any] | None = None,
+    gpu_node: Mapping[str, Any] | None = None,
+    driver: Mapping[str, Any] | None = None,
+    driver_answer: Mapping[str, Any] | None = None,
+    cuda: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the row of one node."""
     results = {
-        engine: answer
-        for engine, answer in (("containerd", containerd), ("docker", docker))
+        part: answer
+        for part, answer in (
+            ("driver", driver_answer),
+            ("containerd", containerd),
+            ("docker", docker),
+        )
         if answer and not answer.get("skipped")
     }
-    return _node_result(name, toolkit, results)
+    return _node_result(name, toolkit, results, gpu_node or None, driver or None, cuda or None)
 
 
 class FilterModule:

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+# In the order in which site does them.
+PARTS = ("driver", "cuda", "toolkit")
+
 _VENDORS = ("nvidia", "amd", "intel")
+# Steps of the toolkit's plan whose names say enough.
+_SPEAK_FOR_THEMSELVES = ("cdi", "containerd", "docker")
 _NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 _NOT_READ = "the node could not be read"
 
@@ -38,14 +43,15 @@ def describe_gpus(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
 def node_plan(
     name: str,
     node: Mapping[str, Any] | None,
-    toolkit: Mapping[str, Any] | None = None,
+    plans: Mapping[str, Mapping[str, Any]] | None = None,
     results: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return the row of one node, with lists where a person reads one item a line.
 
     :param name: the inventory name.
     :param node: the facts ``gpu_node``, or None where the node could not be read.
-    :param toolkit: the plan of :func:`plan_toolkit` as JSON values, where there is one.
+    :param plans: the decisions as JSON values, by part (``PARTS``); a part that takes no part
+        is not there. They are in the row as they are, each under its part's name.
     :param results: answers of ``containerd_runtime`` and ``docker_runtime`` in check mode, by
         engine; they know more than the facts and replace the plan's own step for that engine.
     """
@@ -54,54 +60,46 @@ def node_plan(
     present = _present(node)
     row = _row(name, node=node, gpus=describe_gpus(node["gpus"]), present=present)
     if gpu_vendor(node["gpus"]) == "none":
-        return {
-            **row,
-            "action": "none",
-            "changes": [],
-            "why": ["no GPU: nothing to do"],
-        }
-    if toolkit is None:
-        return {
-            **row,
-            "action": "none",
-            "why": ["no NVIDIA GPU: this release prepares NVIDIA nodes"],
-        }
-    if toolkit["action"] == "refuse":
-        return {**row, "action": "refuse", "why": list(toolkit["reasons"])}
-    asked = results or {}
-    steps = [step for step in toolkit["steps"] if step["step"] not in asked]
-    for engine, result in asked.items():
-        known = _result_steps(engine, result)
-        # What follows from installing the toolkit a module cannot know before it is there.
-        known += [
-            step
-            for step in toolkit["steps"]
-            if step["step"] == engine
-            and step["action"] == "restart"
-            and not any(one["action"] == "restart" for one in known)
-        ]
-        steps.extend(known)
+        return {**row, "why": ["no GPU: nothing to do"]}
+    parts = {part: (plans or {})[part] for part in PARTS if (plans or {}).get(part)}
+    if not parts:
+        return {**row, "why": ["no NVIDIA GPU: this release prepares NVIDIA nodes"]}
+    steps = [
+        step for part, plan in parts.items() for step in _part_steps(part, plan, results or {})
+    ]
+    refused = [part for part, plan in parts.items() if plan["action"] == "refuse"]
     return {
         **row,
-        "action": "change" if steps else "none",
+        **parts,
+        "action": "refuse" if refused else "change" if steps else "none",
         "steps": steps,
         "changes": [_change_words(step) for step in steps],
         "why": [step["reason"] for step in steps] or ["all is as wished"],
         "warnings": [
-            *toolkit["warnings"],
+            *_after_refusal(refused, steps),
+            *(text for plan in parts.values() for text in plan["warnings"]),
             *(problem["cause"] for problem in node["problems"]),
         ],
     }
 
 
 def node_result(
-    name: str, toolkit: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]
+    name: str,
+    toolkit: Mapping[str, Any],
+    results: Mapping[str, Mapping[str, Any]],
+    node: Mapping[str, Any] | None = None,
+    driver: Mapping[str, Any] | None = None,
+    cuda: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the row of one node after a run.
 
     :param name: the inventory name.
     :param toolkit: the plan that was carried out.
-    :param results: what ``containerd_runtime`` and ``docker_runtime`` answered, by engine.
+    :param results: what ``containerd_runtime``, ``docker_runtime`` and ``nvidia_driver``
+        (under ``driver``) answered.
+    :param node: the facts ``gpu_node`` after the run; in check mode, those before it.
+    :param driver: the driver's plan from these facts, where it takes part.
+    :param cuda: the same of CUDA.
     """
     still_open = [
         f"restart {engine}: {result.get('restart_reason') or 'its daemon is older than its file'}"
@@ -110,10 +108,18 @@ def node_result(
     ]
     return {
         "node": name,
+        "driver": _driver_words(node, driver, results.get("driver")),
+        "cuda": _cuda_words(node),
         "toolkit": toolkit["version"],
         "containerd": _engine_words(results.get("containerd")),
         "docker": _engine_words(results.get("docker")),
-        "open": [*still_open, *toolkit["warnings"]],
+        "open": [
+            *_driver_open(driver, results.get("driver")),
+            *still_open,
+            *(driver or {}).get("warnings", ()),
+            *(cuda or {}).get("warnings", ()),
+            *toolkit["warnings"],
+        ],
     }
 
 
@@ -164,16 +170,108 @@ def _row(
 
 def _present(node: Mapping[str, Any]) -> list[str]:
     runtimes = node["runtimes"]
-    found = [
-        f"{name} {runtimes[name]['version']}"
-        for name in ("containerd", "docker", "crio")
-        if runtimes[name]
+    return [
+        *_present_driver(node),
+        *(f"CUDA {toolkit['version']}" for toolkit in _cuda_toolkits(node)),
+        *(
+            f"{name} {runtimes[name]['version']}"
+            for name in ("containerd", "docker", "crio")
+            if runtimes[name]
+        ),
+        *(
+            [f"toolkit {node['container_toolkit']['version']}"]
+            if node["container_toolkit"]["version"]
+            else []
+        ),
     ]
-    if node["driver"]["loaded"]:
-        found.insert(0, f"driver {node['driver']['loaded']}")
-    if node["container_toolkit"]["version"]:
-        found.append(f"toolkit {node['container_toolkit']['version']}")
-    return found
+
+
+def _present_driver(node: Mapping[str, Any]) -> list[str]:
+    """Return what is there of the driver; loaded and installed are told apart where they differ."""
+    driver = node["driver"]
+    loaded, installed = driver.get("loaded"), driver.get("installed")
+    flavour = f" {driver['kernel_module']}" if driver.get("kernel_module") else ""
+    if loaded and installed in (None, loaded):
+        return [f"driver {loaded}{flavour}"]
+    words = [f"driver {loaded}{flavour} is loaded"] if loaded else []
+    if installed:
+        words.append(f"driver {installed} is installed" + ("" if loaded else ", not loaded"))
+    return words
+
+
+def _cuda_toolkits(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list((node.get("cuda") or {}).get("toolkits") or ())
+
+
+def _driver_words(
+    node: Mapping[str, Any] | None,
+    driver: Mapping[str, Any] | None,
+    result: Mapping[str, Any] | None,
+) -> list[str]:
+    words = [text.partition(" ")[2] for text in _present_driver(node)] if node else []
+    if driver:
+        words.append("changed" if result and result.get("changed") else "unchanged")
+    return words
+
+
+def _cuda_words(node: Mapping[str, Any] | None) -> list[str]:
+    return [
+        f"{toolkit['version']} (default)" if toolkit["default"] else str(toolkit["version"])
+        for toolkit in _cuda_toolkits(node or {})
+    ]
+
+
+def _driver_open(driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None) -> list[str]:
+    """Return what the driver still waits for: a reboot, with the reason."""
+    reboot: Mapping[str, Any] = (driver or {}).get("reboot") or {}
+    required, reason = reboot.get("required"), reboot.get("reason")
+    if result and "reboot_required" in result:
+        # The module tried, where the plan can only expect.
+        required, reason = result["reboot_required"], result.get("reboot_reason") or reason
+    return [f"reboot: {reason or 'the driver needs it'}"] if required else []
+
+
+def _part_steps(
+    part: str, plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    if plan["action"] == "refuse":
+        return [{"part": part, **_step(part, "refused", "", "\n".join(plan["reasons"]))}]
+    steps = [dict(step) for step in plan["steps"]]
+    if part == "toolkit":
+        steps = _with_answers(steps, results)
+    return [{"part": part, **step} for step in steps]
+
+
+def _with_answers(
+    planned: Sequence[Mapping[str, str]], results: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    steps = [dict(step) for step in planned if step["step"] not in results]
+    for engine, result in results.items():
+        known = _result_steps(engine, result)
+        # What follows from installing the toolkit a module cannot know before it is there.
+        known += [
+            dict(step)
+            for step in planned
+            if step["step"] == engine
+            and step["action"] == "restart"
+            and not any(one["action"] == "restart" for one in known)
+        ]
+        steps.extend(known)
+    return steps
+
+
+def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return what a refusal means for the parts that come after it."""
+    if not refused:
+        return []
+    after = PARTS[PARTS.index(refused[0]) + 1 :]
+    later = [part for part in after if any(step["part"] == part for step in steps)]
+    if not later:
+        return []
+    return [
+        f"site stops this node at the refusal of the {refused[0]}; its steps for "
+        f"{' and '.join(later)} come once that is settled"
+    ]
 
 
 def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -199,7 +297,9 @@ def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]
 def _change_words(step: Mapping[str, str]) -> str:
     # An address is long and stands in the JSON.
     detail = "" if step["step"] == "repository" else step["detail"]
-    return f"{step['step']}: {step['action']} {detail}".rstrip()
+    part, name = step["part"], step["step"]
+    subject = name if name == part or name in _SPEAK_FOR_THEMSELVES else f"{part} {name}"
+    return f"{subject}: {step['action']} {detail}".rstrip()
 
 
 def _step(step: str, action: str, detail: str, reason: str) -> dict[str, str]:

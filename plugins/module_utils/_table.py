@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A table as text: columns as wide as their content, the last ones wrapped to the screen."""
+"""A table as text: columns as wide as their content, the widest ones wrapped to the screen."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class Column:
     title: str
     # Items of the paired columns that have the same place begin on the same line.
     paired: bool = False
+    # Keys whose values stand below, where they say anything: one cell instead of narrow columns.
+    below: tuple[str, ...] = ()
 
 
 def render(
@@ -35,17 +37,24 @@ def render(
     :param width: characters that the screen has.
     :param title: a line above the table.
     """
-    cells = [[_lines(row.get(column.key)) for column in columns] for row in rows]
+    cells = [[_cell(row, column) for column in columns] for row in rows]
     widths = [
-        max([len(column.title), *(len(line) for row in cells for line in row[index])])
+        max(
+            len(column.title),
+            *(len(line) for row in cells for item in row[index] for line in item.splitlines()),
+        )
         for index, column in enumerate(columns)
     ]
     _shrink(widths, width - len(_GAP) * (len(columns) - 1))
     lines = [title, ""] if title else []
     lines.append(_join([column.title for column in columns], widths))
     lines.append(_join(["-" * size for size in widths], widths))
-    for row in cells:
-        items = [[_wrap(line, size) for line in cell] for cell, size in zip(row, widths)]
+    # Rows of several lines run into each other without a line between them.
+    apart = any(column.below or column.paired for column in columns)
+    for number, row in enumerate(cells):
+        if apart and number:
+            lines.append("")
+        items = [[_wrap(item, size) for item in cell] for cell, size in zip(row, widths)]
         _pair([item for item, column in zip(items, columns) if column.paired])
         wrapped = [[line for item in cell for line in item] for cell in items]
         for index in range(max(len(cell) for cell in wrapped)):
@@ -67,6 +76,13 @@ def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
     return [f"{', '.join(names)}: {text}" for text, names in said.items()]
 
 
+def paragraph(text: str, width: int) -> str:
+    """Return a text wrapped to the screen, the lines after the first one set in."""
+    return "\n".join(
+        textwrap.wrap(text, width, break_on_hyphens=False, subsequent_indent="    ") or [""]
+    )
+
+
 def _pair(cells: Sequence[list[list[str]]]) -> None:
     """Give items with the same place the same number of lines."""
     for index in range(max((len(cell) for cell in cells), default=0)):
@@ -76,18 +92,33 @@ def _pair(cells: Sequence[list[list[str]]]) -> None:
                 cell[index] += [""] * (height - len(cell[index]))
 
 
-def _lines(value: Any) -> list[str]:
+def _cell(row: Mapping[str, Any], column: Column) -> list[str]:
+    """Return the items of a cell, each with its lines in it."""
+    more = [row.get(key) for key in column.below]
+    return [
+        *_items(row.get(column.key)),
+        *(item for value in more if value not in (None, "", []) for item in _items(value)),
+    ]
+
+
+def _items(value: Any) -> list[str]:
     if value is None or value in ("", []):
         return ["-"]
     if isinstance(value, bool):
         return ["yes" if value else "no"]
     if isinstance(value, (list, tuple)):
-        return [line for item in value for line in _lines(item)]
-    return str(value).splitlines() or ["-"]
+        return [line for item in value for line in _items(item)]
+    return [str(value).strip() or "-"]
 
 
-def _wrap(line: str, size: int) -> list[str]:
-    return textwrap.wrap(line, size, break_on_hyphens=False) or [""]
+def _wrap(item: str, size: int) -> list[str]:
+    # What goes on from the line above is set in a little, so that items can be told apart.
+    indent = "  " if size > _NARROWEST else ""
+    return [
+        part
+        for line in item.splitlines()
+        for part in textwrap.wrap(line, size, break_on_hyphens=False, subsequent_indent=indent)
+    ]
 
 
 def _shrink(widths: list[int], room: int) -> None:

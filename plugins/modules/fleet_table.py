@@ -38,6 +38,12 @@ options:
           place in the other paired columns.
         type: bool
         default: false
+      below:
+        description: More of the rows' keys. Their values stand below that of O(columns[].key), in
+          the same cell; what is empty is left out.
+        type: list
+        elements: str
+        default: []
   notes:
     description: The rows' key for a list of remarks. They are shown below the table, each once
       with the names of the rows (their first column) that make it.

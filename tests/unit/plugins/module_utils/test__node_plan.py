@@ -24,6 +24,23 @@ def plan(facts, **wish):
     return plan_toolkit(facts, ToolkitWish(**wish)).to_json()
 
 
+def step(name, action, detail, reason):
+    return {"step": name, "action": action, "detail": detail, "reason": reason}
+
+
+def driver_plan(action="none", *steps, reasons=(), warnings=(), reboot=""):
+    return {
+        "action": action,
+        "steps": list(steps),
+        "reasons": list(reasons),
+        "warnings": list(warnings),
+        "reboot": {"required": bool(reboot), "reason": reboot},
+    }
+
+
+REFUSED = driver_plan("refuse", reasons=["No driver serves both.", "Next step: part them."])
+
+
 @pytest.mark.parametrize(
     ("vendors", "group"),
     [([], "none"), (["amd"], "amd"), (["intel", "nvidia"], "nvidia"), (["intel"], "intel")],
@@ -44,16 +61,16 @@ def test_gpus_are_counted_by_model():
 
 def test_row_says_what_is_there_and_what_would_change():
     facts = node()
-    row = node_plan("web-1", facts, plan(facts))
+    row = node_plan("web-1", facts, {"toolkit": plan(facts)})
     assert row["action"] == "change"
     assert row["present"] == ["containerd 1.6.20", "docker 20.10.24"]
-    assert row["changes"][0].startswith("repository: add")
+    assert row["changes"][0] == "toolkit repository: add"
     assert len(row["why"]) == len(row["changes"])
 
 
 def test_row_of_a_finished_node():
     facts = installed()
-    row = node_plan("web-1", facts, plan(facts))
+    row = node_plan("web-1", facts, {"toolkit": plan(facts)})
     assert (row["action"], row["changes"], row["why"]) == ("none", [], ["all is as wished"])
 
 
@@ -65,7 +82,7 @@ def test_row_of_a_node_without_gpu_or_of_another_vendor():
 
 def test_row_of_a_refusal():
     facts = node(os__package_manager="dnf")
-    row = node_plan("el9", facts, plan(facts))
+    row = node_plan("el9", facts, {"toolkit": plan(facts)})
     assert row["action"] == "refuse" and "dnf" in row["why"][0]
 
 
@@ -79,14 +96,15 @@ def test_modules_in_check_mode_know_better_than_the_facts():
         },
         "containerd": {"changed": True, "reasons": ["options differ"]},
     }
-    row = node_plan("web-1", facts, plan(facts), results)
+    row = node_plan("web-1", facts, {"toolkit": plan(facts)}, results)
     assert row["changes"] == ["docker: wait for a restart", "containerd: configure"]
     assert row["why"] == ["--gpus needs a restart", "options differ"]
 
 
 def test_a_module_that_failed_is_shown():
     facts = installed()
-    row = node_plan("web-1", facts, plan(facts), {"docker": {"failed": True, "msg": "bad\nmore"}})
+    results = {"docker": {"failed": True, "msg": "bad\nmore"}}
+    row = node_plan("web-1", facts, {"toolkit": plan(facts)}, results)
     assert row["why"] == ["bad"]
 
 
@@ -124,7 +142,7 @@ def test_restarts_and_reloads_that_will_happen_are_named():
         "containerd": {"changed": True, "restarted": True, "restart_required": False},
         "docker": {"changed": True, "reloaded": True, "restart_required": False},
     }
-    row = node_plan("web-1", facts, toolkit, results)
+    row = node_plan("web-1", facts, {"toolkit": toolkit}, results)
     assert row["changes"][-5:] == [
         "containerd: configure",
         "containerd: restart",
@@ -132,3 +150,100 @@ def test_restarts_and_reloads_that_will_happen_are_named():
         "docker: reload",
         "docker: restart where no container would be stopped",
     ]
+
+
+def test_row_shows_the_driver_before_the_toolkit_and_keeps_both_decisions():
+    facts = node()
+    driver = driver_plan(
+        "install",
+        step("driver", "install", "580 proprietary", "Pascal ends with 580"),
+        step("files", "write", "nouveau", "it holds the card"),
+        warnings=["580 ends in June 2028"],
+    )
+    row = node_plan("web-1", facts, {"driver": driver, "toolkit": plan(facts)})
+    assert row["changes"][:3] == [
+        "driver: install 580 proprietary",
+        "driver files: write nouveau",
+        "toolkit repository: add",
+    ]
+    assert row["why"][:2] == ["Pascal ends with 580", "it holds the card"]
+    assert row["warnings"][0] == "580 ends in June 2028"
+    assert row["driver"] == driver and row["toolkit"] == plan(facts)
+    assert row["steps"][0]["part"] == "driver"
+
+
+def test_refusal_of_one_part_does_not_hide_the_others():
+    facts = node()
+    row = node_plan("web-1", facts, {"driver": REFUSED, "toolkit": plan(facts)})
+    assert row["action"] == "refuse"
+    assert row["changes"][:2] == ["driver: refused", "toolkit repository: add"]
+    assert row["why"][0] == "No driver serves both.\nNext step: part them."
+    assert "site stops this node" in row["warnings"][0] and "toolkit" in row["warnings"][0]
+
+
+def test_both_refusals_are_shown():
+    facts = node(os__package_manager="dnf")
+    row = node_plan("el9", facts, {"driver": REFUSED, "toolkit": plan(facts)})
+    assert row["changes"] == ["driver: refused", "toolkit: refused"]
+
+
+def test_driver_that_takes_no_part_is_not_in_the_row():
+    facts = installed()
+    row = node_plan("web-1", facts, {"driver": {}, "toolkit": plan(facts)})
+    assert "driver" not in row and row["action"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("driver", "words"),
+    [
+        ({"loaded": None, "installed": None, "kernel_module": None}, []),
+        (
+            {"loaded": "580.95.05", "installed": "580.95.05", "kernel_module": "open"},
+            ["driver 580.95.05 open"],
+        ),
+        (
+            {"loaded": None, "installed": "580.95.05", "kernel_module": None},
+            ["driver 580.95.05 is installed, not loaded"],
+        ),
+        (
+            {"loaded": "570.86.10", "installed": "580.95.05", "kernel_module": "open"},
+            ["driver 570.86.10 open is loaded", "driver 580.95.05 is installed"],
+        ),
+    ],
+)
+def test_loaded_and_installed_driver_are_told_apart(driver, words):
+    facts = installed()
+    facts["driver"].update(driver)
+    row = node_plan("web-1", facts, {"toolkit": plan(facts)})
+    assert [text for text in row["present"] if "driver" in text] == words
+
+
+def test_cuda_toolkits_are_there_too():
+    facts = installed(cuda={"toolkits": [{"version": "12.4", "path": "/x", "default": True}]})
+    assert "CUDA 12.4" in node_plan("web-1", facts, {"toolkit": plan(facts)})["present"]
+    result = node_result("web-1", plan(facts), {}, facts)
+    assert result["cuda"] == ["12.4 (default)"]
+
+
+def test_result_names_the_reboot_and_why():
+    facts = installed()
+    facts["driver"].update(loaded="570.86.10", installed="580.95.05", kernel_module="open")
+    waiting = driver_plan(reboot="570.86.10 is in use by pid 12 (python3)")
+    row = node_result("web-1", plan(facts), {}, facts, waiting)
+    assert row["driver"] == [
+        "570.86.10 open is loaded",
+        "580.95.05 is installed",
+        "unchanged",
+    ]
+    assert row["open"][0] == "reboot: 570.86.10 is in use by pid 12 (python3)"
+
+
+def test_what_the_module_saw_of_the_reboot_counts_more_than_the_plan():
+    facts = installed()
+    answer = {"changed": True, "reboot_required": False}
+    row = node_result("a", plan(facts), {"driver": answer}, facts, driver_plan(reboot="pending"))
+    assert row["driver"] == ["changed"]
+    assert not [text for text in row["open"] if text.startswith("reboot")]
+    answer = {"changed": True, "reboot_required": True, "reboot_reason": "nouveau is in use"}
+    row = node_result("a", plan(facts), {"driver": answer}, facts, driver_plan())
+    assert row["open"][0] == "reboot: nouveau is in use"

@@ -4,7 +4,12 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._table import Column, notes, render
+from ansible_collections.kubegpu.nodes.plugins.module_utils._table import (
+    Column,
+    notes,
+    paragraph,
+    render,
+)
 
 COLUMNS = [Column("a", "Node"), Column("b", "Why")]
 
@@ -50,3 +55,39 @@ def test_paired_items_begin_on_the_same_line():
 def test_notes_are_said_once_with_all_who_say_them():
     rows = [{"a": "gpu1", "n": ["x", "y"]}, {"a": "gpu2", "n": ["x"]}, {"a": "gpu3"}]
     assert notes(rows, "n", "a") == ["gpu1, gpu2: x", "gpu1: y"]
+
+
+def test_values_below_share_the_cell_and_empty_ones_are_left_out():
+    columns = [Column("a", "Node", below=("os", "gpus", "none")), Column("b", "Why")]
+    rows = [{"a": "gpu1", "os": "debian 12", "gpus": ["1x P4", "1x T4"], "none": [], "b": "x"}]
+    assert render(columns, rows, 80).splitlines()[2:] == [
+        "gpu1       x",
+        "debian 12",
+        "1x P4",
+        "1x T4",
+    ]
+
+
+def test_rows_of_several_lines_stand_apart():
+    columns = [Column("a", "Node", below=("os",)), Column("b", "Why")]
+    rows = [{"a": "one", "os": "x", "b": "y"}, {"a": "two", "os": "x", "b": "y"}]
+    assert render(columns, rows, 80).splitlines()[4] == ""
+
+
+def test_an_item_of_several_lines_stays_beside_its_pair():
+    pair = [Column("a", "Change", paired=True), Column("b", "Why", paired=True)]
+    rows = [{"a": ["one", "two"], "b": ["first\nsecond", "third"]}]
+    lines = render(pair, rows, 80).splitlines()
+    assert next(line for line in lines if line.startswith("two")).split() == ["two", "third"]
+
+
+def test_wrapped_lines_are_set_in():
+    lines = render(COLUMNS, [{"a": "gpu1", "b": "word " * 12}], 40).splitlines()
+    assert lines[2].split("  ")[1].startswith("word") and lines[3].strip().startswith("word")
+    assert lines[3].index("word") == lines[2].index("word") + 2
+
+
+def test_a_long_note_is_wrapped():
+    text = paragraph("gpu1: " + "word " * 40, 60)
+    assert max(len(line) for line in text.splitlines()) <= 60
+    assert text.splitlines()[1].startswith("    word")

@@ -1,0 +1,67 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run ``kubegpu.nodes.plan`` on trees and return its rows and what a person sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.tools.environments import collections
+
+BIN = Path(sys.executable).parent
+TIMEOUT = 600
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run: exit status, the screen, and the row of each machine."""
+
+    status: int
+    screen: str
+    rows: dict[str, dict[str, Any]]
+
+    def table(self) -> list[str]:
+        """Return the lines of the table and of the notes below it."""
+        lines = self.screen.splitlines()
+        start = lines.index("What site would do, and why")
+        end = next(at for at in range(start, len(lines)) if lines[at].startswith("ok: ["))
+        return lines[start:end]
+
+
+def run(
+    inventory: Path, name: str = "plan", *arguments: str, width: int = 100, **variables: Any
+) -> Plan:
+    """Run the playbook as on a screen of ``width`` characters; a failure is the caller's."""
+    dest = inventory.parent / "plan.json"
+    dest.unlink(missing_ok=True)
+    wishes = json.dumps({"kubegpu_plan_file": str(dest), **variables})
+    argv = [
+        str(BIN / "ansible-playbook"), "-i", str(inventory), f"kubegpu.nodes.{name}",
+        "--extra-vars", wishes, *arguments,
+    ]  # fmt: skip
+    done = subprocess.run(
+        argv,
+        env={
+            **os.environ,
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "ANSIBLE_COLLECTIONS_PATH": str(collections()),
+            "ANSIBLE_NOCOLOR": "true",
+            "ANSIBLE_FORKS": "4",
+            "COLUMNS": str(width),
+        },
+        cwd=inventory.parent,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    rows = json.loads(dest.read_text(encoding="utf-8")) if dest.exists() else []
+    return Plan(done.returncode, done.stdout + done.stderr, {row["node"]: row for row in rows})
