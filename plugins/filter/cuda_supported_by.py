@@ -1,0 +1,85 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: cuda_supported_by
+short_description: Which CUDA an NVIDIA driver runs
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Takes the version of a driver and returns the newest CUDA that it runs by itself, and the one
+    that it runs by minor-version compatibility.
+  - The table is that of NVIDIA's CUDA release notes, read 2026-11-21, for drivers of Linux on
+    x86_64 and arm64 servers. Which CUDA a GPU knows is another question, see
+    P(kubegpu.nodes.driver_required_by#filter).
+positional: _input
+options:
+  _input:
+    description: >-
+      The driver's version, such as V(535.104.05), or a branch, such as V(535), which is taken as
+      its newest driver. In quotes.
+    type: str
+    required: true
+  data:
+    description: >-
+      Rows that are merged over the built-in tables, such as C({releases: {'13.5.0': '620.10'}}).
+      The tables are C(releases) (CUDA to paired driver), C(compatible_since) (major CUDA to the
+      oldest driver), C(first), C(last) and C(architectures) (by generation).
+    type: dict
+    default: {}
+seealso:
+  - plugin: kubegpu.nodes.driver_required_by
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: The newest CUDA image that may run on the node
+  ansible.builtin.debug:
+    msg: >-
+      {{ (ansible_facts['gpu_node']['driver']['loaded'] | kubegpu.nodes.cuda_supported_by).native }}
+
+# What is the answer for one of branch 535?
+# {driver: 535.104.05, native: '12.2', native_release: 12.2.2, minor: 12.x, newest: '12.9', ...}
+- name: All of the answer
+  ansible.builtin.debug:
+    msg: "{{ '535.104.05' | kubegpu.nodes.cuda_supported_by }}"
+"""
+
+RETURN = r"""
+_value:
+  description: >-
+    C(driver), as given. C(native), the newest CUDA all of whose features the driver has, and
+    C(native_release), the same with its update; null where the table has none so old. C(minor),
+    the major CUDA of which it runs every release by minor-version compatibility (V(12.x)), or
+    null. C(newest), the newest CUDA in the table that it runs either way. C(limit), what
+    minor-version compatibility does not give; empty where it is not needed.
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import supported_by
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import cuda_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+
+
+def cuda_supported_by(driver: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the answer of :func:`supported_by`."""
+    try:
+        return supported_by(driver, cuda_data(data))
+    except KubegpuError as error:
+        raise AnsibleFilterError(f"cuda_supported_by: {error}") from error
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"cuda_supported_by": cuda_supported_by}
