@@ -86,6 +86,14 @@ class NodeReader:
         except OSError:
             return None
 
+    def link_target(self, path: str) -> str | None:
+        """Return where the link points to, as it is written there, or None if it is no link."""
+        folder, name = os.path.split(path)
+        try:
+            return os.readlink(os.path.join(self._place(folder), name))
+        except OSError:
+            return None
+
     def real_path(self, path: str) -> str | None:
         """Return the path with links resolved, as seen from the root; None if nothing is there."""
         if self.live:

@@ -1,0 +1,113 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Known reasons for which a driver's module does not build, and what helps. Data, not code.
+
+Each row was seen in the source that it names. A row without branches or kernels is for all. The
+first row that fits wins, so that narrow rows stand before wide ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KnownFix:
+    """One known failure.
+
+    :param pattern: a regular expression that the log has to have somewhere.
+    :param why: what is the matter, as the end of a sentence.
+    :param step: what helps.
+    :param branches: lowest and highest driver branch; 0 is no limit.
+    :param kernel_from: the oldest kernel that has the trouble, as (major, minor).
+    :param flavour: open or proprietary, or "" for both.
+    """
+
+    pattern: str
+    why: str
+    step: str
+    source: str
+    date: str
+    branches: tuple[int, int] = (0, 0)
+    kernel_from: tuple[int, int] = (0, 0)
+    flavour: str = ""
+
+
+KNOWN_FIXES = (
+    KnownFix(
+        r"No space left on device",
+        "a file system is full",
+        "Free space in /var/lib/dkms, /lib/modules and /tmp (a build takes about 1 GB), then run "
+        "again.",
+        "errno ENOSPC in the compiler's or make's words",
+        "2026-11-21",
+    ),
+    KnownFix(
+        r"too few arguments to function \W?pci_resize_resource",
+        "this kernel's pci_resize_resource() takes one argument more, which the open modules of "
+        "the branch do not know",
+        "Ask for kernel_module: proprietary where the GPU allows it (Turing to Hopper), or for a "
+        "branch whose newest version knows this kernel (580 or later); until then the kernel that "
+        "was there before works.",
+        "make.log of Debian 13's nvidia-open-kernel-dkms 550.163.01 on 6.12.117+deb13, built by "
+        "the tests of this collection",
+        "2026-11-21",
+        branches=(0, 550),
+        flavour="open",
+    ),
+    KnownFix(
+        r"Killed\s+signal terminated program cc1|fatal error: Killed|Cannot allocate memory",
+        "the compiler ran out of memory",
+        "Give the node more memory or swap for the build (2 GB are enough), then run again.",
+        "gcc's words when the kernel kills it",
+        "2026-11-21",
+    ),
+    KnownFix(
+        r"gcc(?:-\d+)?: (?:command )?not found|/bin/sh: \d+: (?:gcc|cc|make)(?:-\d+)?: not found"
+        r"|\bgcc(?:-\d+)?: No such file or directory"
+        r"|Unable to find a suitable .*compiler",
+        "the compiler that this kernel was built with is not installed",
+        "Install the compiler named in the error (the kernel's header package depends on it, "
+        "where it comes from the distribution), then run again.",
+        "github.com/NVIDIA/gpu-operator/issues/526 and make's own words",
+        "2026-11-21",
+    ),
+    KnownFix(
+        r"unrecognized command[- ]line option|"
+        r"compiler differs from the one used to build the kernel(?s:.*)\berror:",
+        "the compiler is not the one that the kernel was built with",
+        "Install the compiler that the line 'The kernel was built by' names, or the kernel's own "
+        "headers with their compiler, then run again.",
+        "warning of the kernel's build system since 5.15; "
+        "github.com/mesosphere/konvoy-image-builder/pull/1200",
+        "2026-11-21",
+    ),
+    KnownFix(
+        r"GPL-incompatible module \S+ uses GPL-only symbol '(?:__rcu_read_(?:un)?lock|"
+        r"rcu_read_unlock_strict)'",
+        "the proprietary module uses a function of the kernel that only GPL modules may use since "
+        "early 2024",
+        "Take the newest version of the branch (535.183 or later, 550.54 or later, 470.256), or "
+        "the open modules where the GPU allows them.",
+        "github.com/NVIDIA/gpu-operator/issues/729, github.com/zabbly/linux/issues/15",
+        "2026-11-21",
+    ),
+    KnownFix(
+        r"GPL-incompatible module \S+ uses GPL-only symbol '__vma_start_write'",
+        "the proprietary module uses a function that only GPL modules may use since kernel 6.15",
+        "Take the open modules where the GPU allows them, or branch 580 in its newest version.",
+        "github.com/zabbly/linux/issues/43, github.com/chaotic-cx/nyx/issues/1069",
+        "2026-11-21",
+        kernel_from=(6, 15),
+    ),
+    KnownFix(
+        r"GPL-incompatible module \S+ uses GPL-only symbol",
+        "the proprietary module uses a function of the kernel that only GPL modules may use",
+        "Take the newest version of the branch, or the open modules where the GPU allows them, or "
+        "the kernel that was there before.",
+        "modpost's words",
+        "2026-11-21",
+    ),
+)
