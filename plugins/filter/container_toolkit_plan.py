@@ -87,6 +87,11 @@ options:
     type: str
     choices: [never, if_idle, always]
     default: if_idle
+  driver_version:
+    description: The driver that an earlier step of the same run loads, for the CDI specification.
+      Empty is the one that is loaded.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""

@@ -50,6 +50,8 @@ class ToolkitWish:
     docker: str = "auto"
     docker_set_default: bool = False
     docker_restart: str = "if_idle"
+    # The driver that an earlier step of the same run loads.
+    driver_version: str = ""
 
 
 @dataclass(frozen=True)
@@ -297,7 +299,7 @@ def _config_steps(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[Step, ...
 def _cdi(
     node: Mapping[str, Any], wish: ToolkitWish, version: str
 ) -> tuple[dict[str, Any] | None, Step | None, str | None]:
-    driver = node["driver"]["loaded"]
+    driver = wish.driver_version or node["driver"]["loaded"]
     if not wish.cdi:
         return None, None, None
     if not driver:
