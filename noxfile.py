@@ -73,6 +73,12 @@ def unit(session: nox.Session) -> None:
 
 
 @nox.session
+def plans(session: nox.Session) -> None:
+    """The playbook plan on machines that are trees of files: every decision, and the table."""
+    _pytest(session, "-n", WORKERS, "tests/integration/plans", *session.posargs)
+
+
+@nox.session
 def engines(session: nox.Session) -> None:
     """Configurations judged by the real containerd and dockerd of three releases each."""
     _testbed(session, "validators")
@@ -166,6 +172,7 @@ def lint(session: nox.Session) -> None:
 STAGES: dict[str, Callable[[nox.Session], None]] = {
     "lint": lint.func,
     "unit": unit.func,
+    "plans": plans.func,
     "engines": engines.func,
     "packages": packages.func,
     "build": build_test.func,

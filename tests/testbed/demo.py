@@ -26,6 +26,7 @@ def demo() -> None:
     served = repository.up()
     nodes.up(fleet)
     inventory.write(fleet, served)
+    say("drivers are left out here (nvidia_driver_enabled: false): these nodes have no chip")
     _step("kubegpu.nodes.plan: what would be done, and why")
     play("plan")
     _step("kubegpu.nodes.site: the GPU nodes get toolkit and configured runtimes")
