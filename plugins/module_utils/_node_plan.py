@@ -13,6 +13,13 @@ from typing import Any
 PARTS = ("driver", "cuda", "toolkit")
 
 _VENDORS = ("nvidia", "amd", "intel")
+# Problems of the facts on which the driver's plan has its own say.
+_DECIDED_BY_DRIVER = (
+    "legacy_gpu",
+    "nouveau_loaded",
+    "unknown_gpu",
+    "vgpu_guest_without_grid_driver",
+)
 # Steps of the toolkit's plan whose names say enough.
 _SPEAK_FOR_THEMSELVES = ("cdi", "containerd", "docker")
 _NEW_CONFIGURATION = "the running daemon does not know the new configuration"
@@ -78,7 +85,7 @@ def node_plan(
         "warnings": [
             *_after_refusal(refused, steps),
             *(text for plan in parts.values() for text in plan["warnings"]),
-            *(problem["cause"] for problem in node["problems"]),
+            *_problems(node, parts),
         ],
     }
 
@@ -260,11 +267,22 @@ def _with_answers(
     return steps
 
 
+def _problems(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the facts' problems that no plan has said already."""
+    said = " ".join(text for plan in parts.values() for text in plan["warnings"])
+    return [
+        problem["cause"]
+        for problem in node["problems"]
+        if problem["cause"] not in said
+        and not ("driver" in parts and problem["code"] in _DECIDED_BY_DRIVER)
+    ]
+
+
 def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -> list[str]:
     """Return what a refusal means for the parts that come after it."""
     if not refused:
         return []
-    after = PARTS[PARTS.index(refused[0]) + 1 :]
+    after = [part for part in PARTS[PARTS.index(refused[0]) + 1 :] if part not in refused]
     later = [part for part in after if any(step["part"] == part for step in steps)]
     if not later:
         return []

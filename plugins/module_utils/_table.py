@@ -6,13 +6,17 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 _GAP = "  "
+_INDENT = "  "
 _NARROWEST = 12
+# A longer word is broken rather than given a column of its own width.
+_LONGEST_WORD = 36
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,16 @@ def render(
     :param title: a line above the table.
     """
     cells = [[_cell(row, column) for column in columns] for row in rows]
-    widths = [
-        max(
-            len(column.title),
-            *(len(line) for row in cells for item in row[index] for line in item.splitlines()),
-        )
-        for index, column in enumerate(columns)
-    ]
-    _shrink(widths, width - len(_GAP) * (len(columns) - 1))
+    natural, words, texts = [], [], []
+    for index, column in enumerate(columns):
+        said = [
+            column.title,
+            *(line for row in cells for item in row[index] for line in item.splitlines()),
+        ]
+        natural.append(max(len(line) for line in said))
+        words.append(max(len(word) for line in said for word in line.split()))
+        texts.append(sum(len(line) for line in said))
+    widths = _fit(natural, words, texts, width - len(_GAP) * (len(columns) - 1))
     lines = [title, ""] if title else []
     lines.append(_join([column.title for column in columns], widths))
     lines.append(_join(["-" * size for size in widths], widths))
@@ -113,7 +119,7 @@ def _items(value: Any) -> list[str]:
 
 def _wrap(item: str, size: int) -> list[str]:
     # What goes on from the line above is set in a little, so that items can be told apart.
-    indent = "  " if size > _NARROWEST else ""
+    indent = _INDENT if size > _NARROWEST else ""
     return [
         part
         for line in item.splitlines()
@@ -121,13 +127,44 @@ def _wrap(item: str, size: int) -> list[str]:
     ]
 
 
-def _shrink(widths: list[int], room: int) -> None:
+def _fit(
+    natural: Sequence[int], words: Sequence[int], texts: Sequence[int], room: int
+) -> list[int]:
+    """Return the columns' widths: narrow ones as they are, the others by how much is in them.
+
+    :param natural: the widths without wrapping.
+    :param words: the longest word of each column, which wrapping had better not break.
+    :param texts: how many characters stand in each column.
+    :param room: the characters that there are for all of them.
+    """
+    widths = list(natural)
+    if sum(natural) <= room:
+        return widths
+    least = [max(_NARROWEST, min(word + len(_INDENT), _LONGEST_WORD)) for word in words]
+    # The root of the text: lines grow with text divided by width.
+    weights = [math.sqrt(text + 1) for text in texts]
+    wide = set(range(len(natural)))
+    while wide:
+        left = room - sum(width for index, width in enumerate(widths) if index not in wide)
+        total = sum(weights[index] for index in wide)
+        share = {index: int(left * weights[index] / total) for index in wide}
+        settled = {}
+        for index in wide:
+            if natural[index] <= max(share[index], left // len(wide)):
+                settled[index] = natural[index]
+            elif share[index] < least[index]:
+                settled[index] = min(natural[index], least[index])
+        for index, size in (settled or share).items():
+            widths[index] = size
+        wide -= set(settled or share)
+    return _shrink(widths, room)
+
+
+def _shrink(widths: list[int], room: int) -> list[int]:
     """Take from the widest columns until all fit, but leave each readable."""
-    while sum(widths) > room:
-        widest = max(range(len(widths)), key=lambda index: widths[index])
-        if widths[widest] <= _NARROWEST:
-            return
-        widths[widest] -= 1
+    while sum(widths) > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
 
 def _join(cells: Sequence[str], widths: Sequence[int]) -> str:
