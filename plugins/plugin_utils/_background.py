@@ -1,0 +1,208 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run a module detached from the connection, and wait for it: for what takes minutes.
+
+A lost connection kills what runs in it, and a package manager that is killed leaves packages half
+configured. Here Ansible's own async_wrapper runs the module, and its job file is polled: the
+connection may come and go.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+display = Display()
+
+# The default of every shell plugin; the module resolves it as the user that it runs as.
+_ASYNC_DIR = "~/.ansible_async"
+_STATUS = "ansible.builtin.async_status"
+_PROGRESS = 30.0
+# How long a node may be out of reach, a restart of it included.
+_PATIENCE = 600.0
+# The wrapper itself stops the job at its limit and then writes that down.
+_GRACE = 30.0
+_INTERNAL = ("ansible_job_id", "started", "finished", "results_file")
+
+
+class _Lost(Exception):
+    """The node does not answer for now."""
+
+
+def run_in_background(
+    action: ActionBase,
+    name: str,
+    arguments: dict[str, Any],
+    task_vars: dict[str, Any],
+    *,
+    limit: int,
+    what: str,
+) -> dict[str, Any]:
+    """Run the module ``name`` and return its result, as ``_execute_module`` would.
+
+    :param limit: seconds after which the module is stopped.
+    :param what: what is being done, in words for the screen and for messages.
+    """
+    if action._task.check_mode:
+        direct: dict[str, Any] = action._execute_module(
+            module_name=name, module_args=arguments, task_vars=task_vars
+        )
+        return direct
+    started = _start(action, name, arguments, task_vars, limit)
+    job = started.get("ansible_job_id")
+    if started.get("failed") or not job:
+        return {"failed": True, "msg": f"{what}: the job could not be started.", **started}
+    waiter = _Waiter(action, str(job), task_vars, what)
+    try:
+        result = waiter.wait(limit)
+    finally:
+        waiter.clean_up()
+    if result.get("failed") and result.get("msg") == "Timeout exceeded":
+        result["msg"] = f"{what}: not finished after {limit} seconds, and stopped."
+    return {key: value for key, value in result.items() if key not in _INTERNAL}
+
+
+def _start(
+    action: ActionBase,
+    name: str,
+    arguments: dict[str, Any],
+    task_vars: dict[str, Any],
+    limit: int,
+) -> dict[str, Any]:
+    # The limit is read from the task, which is an ordinary one.
+    before, action._task.async_val = action._task.async_val, limit
+    try:
+        started: dict[str, Any] = action._execute_module(
+            module_name=name, module_args=arguments, task_vars=task_vars, wrap_async=True
+        )
+        return started
+    finally:
+        action._task.async_val = before
+
+
+class _Waiter:
+    """Polls one job."""
+
+    def __init__(
+        self,
+        action: ActionBase,
+        job: str,
+        task_vars: dict[str, Any],
+        what: str,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._action = action
+        self._job = job
+        self._task_vars = task_vars
+        self._what = what
+        self._sleep = sleep
+        self._clock = clock
+        self._host = str(task_vars.get("inventory_hostname", "node"))
+        self._directory = action.get_shell_option("async_dir", default=_ASYNC_DIR)
+
+    def wait(self, limit: int) -> dict[str, Any]:
+        """Return what the job left, or a failure that says why it left nothing."""
+        begin = told = answered = self._clock()
+        pause = 1.0
+        while True:
+            self._sleep(pause)
+            pause = min(pause + 1.0, 5.0)
+            now = self._clock()
+            try:
+                status = self._status()
+                answered = self._clock()
+                if status.get("finished"):
+                    return status
+                if now - told >= _PROGRESS:
+                    told = now
+                    self._tell(now - begin)
+                    if not self._alive():
+                        return self._last_words()
+            except _Lost as error:
+                if self._clock() - answered > _PATIENCE:
+                    raise AnsibleConnectionFailure(
+                        f"{self._what}: the node has not answered for {_PATIENCE:.0f} seconds: "
+                        f"{error}. The job may still run there."
+                    ) from error
+                # The job may have gone with the node: that is looked at first.
+                told = float("-inf")
+                display.warning(f"{self._host}: {self._what}: connection lost, trying again")
+            if now - begin > limit + _GRACE + _PATIENCE:
+                return self._failure(f"nothing was heard of it for {now - begin:.0f} seconds")
+
+    def clean_up(self) -> None:
+        """Remove the job file, and Ansible's folder for such files where it is empty then."""
+        try:
+            self._execute({"jid": self._job, "mode": "cleanup"})
+            self._command(f"rmdir {self._directory} 2>/dev/null || true")
+        except _Lost:
+            display.vvv(f"{self._host}: the job file {self._directory}/{self._job} stays")
+
+    def _last_words(self) -> dict[str, Any]:
+        status = self._status()
+        # It can have ended between two looks.
+        return status if status.get("finished") else self._failure("it ended without an answer")
+
+    def _failure(self, reason: str) -> dict[str, Any]:
+        return {
+            "failed": True,
+            "msg": f"{self._what}: {reason}. It was killed (out of memory, or by somebody), or "
+            "the node was restarted.",
+        }
+
+    def _tell(self, seconds: float) -> None:
+        minutes, rest = divmod(int(seconds), 60)
+        display.display(f"{self._host}: {self._what}: running for {minutes}:{rest:02d}")
+
+    def _status(self) -> dict[str, Any]:
+        status = self._execute({"jid": self._job, "mode": "status"})
+        if "started" not in status and "finished" not in status:
+            # No module answered: Python can be amid an upgrade, or the node amid a shutdown.
+            raise _Lost(str(status.get("msg") or "no answer"))
+        return status
+
+    def _alive(self) -> bool:
+        """Return whether the wrapper of the job still runs."""
+        name = self._job.partition(".")[0]
+        # The first letter in brackets: the pattern does not find itself.
+        said = self._command(
+            f"grep -ls -- {shlex.quote(f'[{name[0]}]{name[1:]}')} /proc/[0-9]*/cmdline || true"
+        )
+        return "/proc/" in str(said.get("stdout", ""))
+
+    def _execute(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = self._action._execute_module(
+                module_name=_STATUS,
+                module_args={**arguments, "_async_dir": self._directory},
+                task_vars=self._task_vars,
+            )
+            return answer
+        except AnsibleConnectionFailure as error:
+            raise self._reset(error) from error
+
+    def _command(self, command: str) -> dict[str, Any]:
+        try:
+            said: dict[str, Any] = self._action._low_level_execute_command(command)
+            return said
+        except AnsibleConnectionFailure as error:
+            raise self._reset(error) from error
+
+    def _reset(self, error: Exception) -> _Lost:
+        try:
+            self._action._connection.reset()
+        except Exception as second:
+            # A connection that is gone may not let itself be closed either.
+            display.vvv(f"{self._host}: {second}")
+        # What was uploaded can be gone with a restart.
+        self._action._connection._shell.tmpdir = None
+        return _Lost(str(error))
