@@ -1,0 +1,240 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Let the module nvidia_driver have its packages and its runfile from the modules for them."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
+
+_MODULE = "kubegpu.nodes.nvidia_driver"
+_PACKAGES = "kubegpu.nodes.package_set"
+_FINISH_TIMEOUT = 3600
+_LISTS = ("warnings", "deprecations")
+
+
+class ActionModule(ActionBase):
+    """One call of the module where nothing differs; otherwise plan, begin, packages, finish."""
+
+    TRANSFERS_FILES = True
+    _supports_async = False
+    _supports_check_mode = True
+    _requires_connection = True
+
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if self._task.async_val:
+            return {
+                **result,
+                "failed": True,
+                "msg": "nvidia_driver is not run with async. Next step: take async out of the "
+                "task; what takes long runs detached from the connection by itself.",
+            }
+        options = {name: value for name, value in self._task.args.items() if name[:1] != "_"}
+        internal = {
+            "_today": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "_token": self._token(options),
+        }
+        work = _Work(self, {**options, **internal}, task_vars or {}, result)
+        try:
+            work.do()
+        except _Failed as error:
+            result.update(failed=True, **error.answer)
+        finally:
+            self._remove_tmp_path(self._connection._shell.tmpdir)
+        return result
+
+    def _token(self, options: dict[str, Any]) -> str:
+        """Return the licence token of the controller in base64, or nothing."""
+        licence = options.get("licence")
+        path = licence.get("token_path") if isinstance(licence, dict) else None
+        if not path or options.get("state") == "absent":
+            return ""
+        real = self._loader.get_real_file(self._find_needle("files", str(path)))
+        try:
+            with open(real, "rb") as handle:
+                return base64.b64encode(handle.read()).decode()
+        except OSError as error:
+            raise AnsibleError(f"licence.token_path: {path} cannot be read: {error}") from error
+
+    def other(
+        self, name: str, arguments: dict[str, Any], task_vars: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Run another action of the collection, as if it were this task's."""
+        task = self._task.copy()
+        task.args = arguments
+        action = self._shared_loader_obj.action_loader.get(
+            name,
+            task=task,
+            connection=self._connection,
+            play_context=self._play_context,
+            loader=self._loader,
+            templar=self._templar,
+            shared_loader_obj=self._shared_loader_obj,
+        )
+        answer: dict[str, Any] = action.run(task_vars=task_vars)
+        return answer
+
+
+class _Failed(Exception):
+    """The task has failed with this answer."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__(answer.get("msg"))
+        self.answer = answer
+
+
+class _Work:
+    """One run: what the task's result is made of."""
+
+    def __init__(
+        self,
+        action: ActionModule,
+        options: dict[str, Any],
+        task_vars: dict[str, Any],
+        result: dict[str, Any],
+    ) -> None:
+        self._action = action
+        self._options = options
+        self._task_vars = task_vars
+        self._result = result
+        self._limit = int(options.get("build_timeout") or 3600)
+
+    def do(self) -> None:
+        plan = self._module("plan")
+        tasks = plan.pop("_tasks")
+        self._result.update(plan)
+        if not tasks["needed"]:
+            return
+        if self._action._task.check_mode:
+            for arguments in tasks["sets"]:
+                self._merge(self._or_fail(self._set(arguments)))
+            return
+        place = self._fetch(tasks["runfile"])
+        try:
+            self._module("begin", _runfile=place)
+            for arguments in tasks["sets"]:
+                self._merge(self._or_fail(self._set(arguments)))
+            if tasks["runfile"] is not None:
+                what = f"installer of the NVIDIA driver {tasks['runfile'].get('version') or ''}"
+                self._module("runfile", what=what.strip())
+        except _Failed as error:
+            if self._options.get("state") == "absent":
+                raise
+            raise self._back(error) from error
+        finished = self._module("finish", what="NVIDIA driver: initial RAM disk and module")
+        # What was there before was said by the plan; the rest is known only now.
+        changed = self._result["changed"]
+        self._result.update(finished)
+        self._result["plan"] = plan["plan"]
+        self._result["changed"] = changed
+
+    def _back(self, error: _Failed) -> _Failed:
+        """Find out why it failed and put back what stood there before; return what to say."""
+        words = str(error.answer.get("msg") or "no answer")
+        try:
+            told = self._module("explain", _failure=words)
+        except _Failed as second:
+            return _Failed({**error.answer, "msg": f"{words}\n{second}", "rolled_back": False})
+        answer = {**error.answer, "msg": told["message"], "rolled_back": False}
+        if told["code"]:
+            answer["code"] = told["code"]
+        if told["keep"]:
+            answer["msg"] += (
+                "\nWhat was done so far is kept and recorded; the next run goes on from there."
+            )
+            return _Failed(answer)
+        notes = []
+        for arguments in told["sets"]:
+            put = self._set(arguments)
+            if put.get("failed"):
+                notes.append(f"the packages ({put.get('msg')})")
+        try:
+            back = self._module("rollback", what="NVIDIA driver: back to what stood there before")
+            notes.extend(back.get("notes", []))
+        except _Failed as second:
+            notes.append(f"the configuration ({second})")
+        if notes:
+            answer["msg"] += "\nThis could not be put back: " + "; ".join(notes)
+        elif told["unchanged"]:
+            answer["msg"] += "\nNothing was changed."
+        else:
+            answer["rolled_back"] = True
+            answer["msg"] += (
+                f"\nRolled back: {told['before'] or 'no driver'} is what stands there, as before."
+            )
+        return _Failed(answer)
+
+    def _fetch(self, runfile: dict[str, Any] | None) -> str:
+        if runfile is None:
+            return ""
+        if runfile.get("file"):
+            # An earlier run died in it: it is on the node.
+            return str(runfile["file"])
+        return fetch(self._action, runfile, self._task_vars)
+
+    def _set(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        given = dict(arguments)
+        for name in ("lock_timeout", "state_path"):
+            if name in self._options:
+                given[name] = self._options[name]
+        if given.get("background"):
+            given["timeout"] = self._limit
+        return self._action.other(_PACKAGES, given, self._task_vars)
+
+    def _module(self, phase: str, what: str = "", **internal: Any) -> dict[str, Any]:
+        """Run a phase of the module; ``what`` runs detached from the connection."""
+        arguments = {**self._options, "_phase": phase, **internal}
+        if what:
+            answer = run_in_background(
+                self._action,
+                _MODULE,
+                arguments,
+                self._task_vars,
+                limit=self._limit if phase == "runfile" else max(self._limit, _FINISH_TIMEOUT),
+                what=what,
+            )
+        else:
+            answer = self._action._execute_module(
+                module_name=_MODULE, module_args=arguments, task_vars=self._task_vars
+            )
+        answer.pop("invocation", None)
+        for name in _LISTS:
+            self._say(name, answer.pop(name, None))
+        return self._or_fail(answer)
+
+    def _merge(self, answer: dict[str, Any]) -> None:
+        """Take over what a package set changed."""
+        for name in _LISTS:
+            self._say(name, answer.get(name))
+        if answer.get("changed"):
+            self._result["changed"] = True
+        if "diff" in answer:
+            self._result["diff"] = [*self._result.get("diff", []), *answer["diff"]]
+
+    def _say(self, name: str, texts: Any) -> None:
+        known = self._result.setdefault(name, []) if texts else []
+        known.extend(text for text in texts or () if text not in known)
+
+    @staticmethod
+    def _or_fail(answer: dict[str, Any]) -> dict[str, Any]:
+        if answer.get("failed"):
+            raise _Failed(
+                {
+                    name: value
+                    for name, value in answer.items()
+                    if name in ("msg", "code", "exception", "module_stdout", "module_stderr", "rc")
+                }
+            )
+        return answer

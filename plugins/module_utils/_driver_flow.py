@@ -1,0 +1,371 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The order of a driver's change: what is remembered, when to load, when to go back. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ._driver_files import MODULES, NOUVEAU, OPTIONS, PERSISTENCED, TOKEN
+from ._driver_types import DriverPlan, branch_of
+
+# The value of the node's record, and the beginning of the keys of its files.
+RECORD = "nvidia_driver"
+FILES = "nvidia_driver::"
+# The package sets' names.
+SET = "nvidia-driver"
+PINNING_SET = "nvidia-driver-pinning"
+PERSISTENCED_UNIT = "nvidia-persistenced"
+
+INSTALLS = ("install", "upgrade", "downgrade")
+# Files that an initial RAM disk has a copy of.
+_EARLY = (NOUVEAU, OPTIONS, MODULES)
+# The driver's own daemon, as the kernel cuts its name: it is stopped for a change.
+_PERSISTENCED = "nvidia-persiste"
+_PINNING = "nvidia-driver-pinning-"
+# Failures that end by themselves, or by freeing space: what was done so far is kept, and the next
+# run goes on.
+_PASSING = re.compile(
+    r"holds? its lock|could not get lock|is locked by|disk of this node is full"
+    r"|no space left|enough free space|quota exceeded|cannot be reached|failed to fetch"
+    r"|could not (?:resolve|connect)|connection (?:refused|timed out|reset)",
+    re.IGNORECASE,
+)
+
+_BUILD = re.compile(
+    r"dkms|kernel module|post-?inst|returned an error code|subprocess|own script failed",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the node's record says of its driver.
+
+    ``managed``: we installed it, or hold and configure it. ``original``: the driver before our
+    first change. ``services``: what ``systemctl is-enabled`` said of each unit before us.
+    ``pending``: a change that was begun and not finished, with what stood there before it.
+    """
+
+    managed: bool = False
+    original: Mapping[str, Any] | None = None
+    current: Mapping[str, Any] | None = None
+    previous: Mapping[str, Any] | None = None
+    services: Mapping[str, str] = field(default_factory=dict)
+    pending: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "managed": self.managed,
+            "original": _plain(self.original),
+            "current": _plain(self.current),
+            "previous": _plain(self.previous),
+            "services": dict(self.services),
+            "pending": _plain(self.pending),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any] | None) -> Memory:
+        return cls() if data is None else cls(**data)
+
+    @property
+    def installed(self) -> bool:
+        """Whether the driver was put there by us, and not only held and configured."""
+        return self.current is not None and not same_driver(self.original, self.current)
+
+
+def _plain(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if value is None else dict(value)
+
+
+def standing(node: Mapping[str, Any], memory: Memory | None = None) -> dict[str, Any] | None:
+    """Return the driver that stands on the node, in the record's words; None where there is none.
+
+    :param memory: has what facts do not say: the runfile that a driver came from.
+    """
+    driver = node["driver"]
+    if not driver["installed"] and not driver["packages"]:
+        return None
+    found = {
+        "version": driver["installed"],
+        "branch": branch_of(driver["installed"]),
+        "source": driver["source"],
+        "kernel_module": driver["kernel_module"],
+        # A library of a second architecture follows its main one.
+        "packages": {
+            name: version for name, version in driver["packages"].items() if ":" not in name
+        },
+        "held": bool(driver["held"]),
+    }
+    current = memory.current if memory else None
+    if current and current.get("runfile") and same_driver(current, found):
+        found["runfile"] = current["runfile"]
+    return found
+
+
+def same_driver(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return all(one.get(key) == other.get(key) for key in ("version", "source", "kernel_module"))
+
+
+def begun(
+    memory: Memory,
+    plan: DriverPlan,
+    node: Mapping[str, Any],
+    files: Mapping[str, Mapping[str, Any] | None],
+    services: Mapping[str, str],
+    initramfs: bool,
+    runfile: Mapping[str, Any] | None = None,
+) -> Memory:
+    """Return the record to be kept before the change.
+
+    :param files: what each file that is going to be written was, None where there was none.
+    :param services: whether the units of the plan are enabled now.
+    :param initramfs: whether the initial RAM disk has to be rebuilt.
+    :param runfile: the installer that is going to be run, with ``file``, its place on the node.
+
+    A change that died keeps what stood there before it: to that the node goes back.
+    """
+    earlier = memory.pending or {}
+    pending: dict[str, Any] = {
+        "action": plan.action if plan.action in INSTALLS else earlier.get("action", plan.action),
+        "before": earlier["before"] if earlier else standing(node, memory),
+        "files": {**files, **earlier.get("files", {})},
+        "initramfs": initramfs or bool(earlier.get("initramfs")),
+        "runfile": None if runfile is None else dict(runfile),
+    }
+    return replace(
+        memory,
+        original=memory.original if memory.managed else pending["before"],
+        services={**services, **memory.services},
+        pending=pending,
+    )
+
+
+def finished(memory: Memory, node: Mapping[str, Any]) -> Memory:
+    """Return the record after the change: what stood there before another driver is previous."""
+    pending = memory.pending or {}
+    before, now = pending.get("before"), standing(node)
+    if now is not None and now["source"] == "runfile":
+        runfile = pending.get("runfile") or (memory.current or {}).get("runfile")
+        if runfile:
+            now["runfile"] = runfile
+    return replace(
+        memory,
+        managed=True,
+        current=now,
+        previous=memory.previous if before is None or same_driver(before, now) else before,
+        pending=None,
+    )
+
+
+def with_pending(memory: Memory, **more: Any) -> Memory:
+    """Return the record with more known of the change that was begun."""
+    return replace(memory, pending={**(memory.pending or {}), **more})
+
+
+def runfile_to_do(plan: DriverPlan, memory: Memory) -> Mapping[str, Any] | None:
+    """Return the runfile that has to be run: the plan's, or one that an earlier run died in."""
+    if plan.runfile is not None and plan.source == "runfile" and plan.action in INSTALLS:
+        return plan.runfile
+    pending = memory.pending or {}
+    if plan.source == "runfile" and pending.get("runfile") and not pending.get("runfile_done"):
+        return dict(pending["runfile"])
+    return None
+
+
+def given_back(memory: Memory) -> Memory | None:
+    """Return the record after a change was rolled back; None where there was none before it."""
+    rest = replace(memory, pending=None)
+    return rest if memory.managed else None
+
+
+@dataclass(frozen=True)
+class Look:
+    """What decides whether a module can be loaded or changed now.
+
+    ``loaded``: the version of the loaded module. ``cannot``: why no module at all can be loaded or
+    unloaded here, or nothing. ``users``: programs that use the loaded module, as "name (pid)".
+    ``holders``: other modules that use it. ``nouveau``: None where it is not loaded, else how many
+    use it.
+    """
+
+    loaded: str | None = None
+    cannot: str = ""
+    users: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+    nouveau: int | None = None
+
+
+@dataclass(frozen=True)
+class Loading:
+    """Whether the module is, or would be, loaded now, and if not, what is to be said."""
+
+    now: bool
+    reboot: str = ""
+    warning: str = ""
+
+
+def decide_loading(wanted: bool, look: Look, reboot: Mapping[str, Any]) -> Loading:
+    """Return whether the module can be loaded without a reboot.
+
+    :param wanted: the plan's word on whether it has to be.
+    :param reboot: the plan's ``reboot``, as far as facts tell.
+    """
+    if not wanted:
+        return Loading(False, reboot["reason"] if reboot["required"] else "")
+    if look.cannot:
+        return Loading(
+            False,
+            warning=f"The kernel module cannot be loaded from here: {look.cannot}. This says "
+            "nothing about the driver. Load it where modules can be loaded: on the host of a "
+            "container, or after the next boot.",
+        )
+    users = [user for user in look.users if not user.startswith(_PERSISTENCED)]
+    if look.loaded and (users or look.holders):
+        words = ", ".join([*users, *(f"the module {name}" for name in look.holders)])
+        return Loading(
+            False,
+            f"The loaded module {look.loaded} is in use by {words}. Stop what uses it and run "
+            "again, or reboot.",
+        )
+    if look.nouveau:
+        return Loading(
+            False,
+            f"nouveau is loaded and in use ({look.nouveau} users, the console as a rule): the "
+            "next boot comes without it.",
+        )
+    return Loading(True)
+
+
+def kernel_without_module(node: Mapping[str, Any]) -> str:
+    """Return why a reboot is needed where only another kernel has the module; else nothing."""
+    running = [kernel for kernel in node["kernels"] if kernel["running"]]
+    others = [k["version"] for k in node["kernels"] if not k["running"] and k.get("driver")]
+    if any(kernel.get("driver") for kernel in running) or not others:
+        return ""
+    kernel = node["os"]["kernel"] or "unknown"
+    return (
+        f"The module is installed for kernel {', '.join(others)}, and {kernel} is running, for "
+        "which there is none."
+    )
+
+
+def parted(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return obsolete packages as (pins, others): a pin has to go before what it pins changes."""
+    pins = [name for name in names if name.startswith(_PINNING)]
+    return pins, [name for name in names if name not in pins]
+
+
+def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
+    """Return the arguments of package_set, one call after the other."""
+    if plan.action == "refuse":
+        return []
+    pins, others = parted(plan.obsolete)
+    tasks: list[dict[str, Any]] = []
+    if plan.pinning or pins:
+        tasks.append(
+            {
+                "name": PINNING_SET,
+                "packages": dict(plan.pinning),
+                "obsolete": [name for name in pins if name not in plan.pinning],
+                "hold": plan.hold,
+            }
+        )
+    if plan.packages or plan.optional_packages or others:
+        task: dict[str, Any] = {
+            "name": SET,
+            "packages": dict(plan.packages),
+            "obsolete": others,
+            "hold": plan.hold,
+            "background": True,
+        }
+        if plan.optional_packages:
+            task["optional"] = dict(plan.optional_packages)
+        if plan.lock and plan.lock.get("patterns"):
+            task["lock"] = dict(plan.lock)
+        tasks.append(task)
+    return tasks
+
+
+def absent_tasks() -> list[dict[str, Any]]:
+    """Return the calls of package_set that give back what stood there before us."""
+    return [
+        {"name": SET, "state": "absent", "background": True},
+        {"name": PINNING_SET, "state": "absent"},
+    ]
+
+
+def rollback_tasks(before: Mapping[str, Any] | None, there: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the calls of package_set that put back what stood there before this change.
+
+    :param before: the driver before it, as in the record.
+    :param there: the driver's packages that are there now, in whatever state.
+    """
+    old = dict(before["packages"]) if before else {}
+    if not old:
+        return absent_tasks()
+    pins = {name: version for name, version in old.items() if name.startswith(_PINNING)}
+    others = {name: version for name, version in old.items() if name not in pins}
+    new_pins, new = parted([name for name in there if name not in old and ":" not in name])
+    hold = bool(before and before["held"])
+    tasks: list[dict[str, Any]] = []
+    if pins or new_pins:
+        tasks.append({"name": PINNING_SET, "packages": pins, "obsolete": new_pins, "hold": hold})
+    tasks.append(
+        {"name": SET, "packages": others, "obsolete": new, "hold": hold, "background": True}
+    )
+    return tasks
+
+
+def passing(words: str) -> bool:
+    """Return whether a failure is one that the next run can simply go on after."""
+    return bool(_PASSING.search(words))
+
+
+def about_build(words: str) -> bool:
+    """Return whether a package manager's words can come from the build of a kernel module."""
+    return bool(_BUILD.search(words))
+
+
+def needs_initramfs(paths: Sequence[str]) -> bool:
+    """Return whether one of the files has a copy in the initial RAM disk."""
+    return any(path in _EARLY for path in paths)
+
+
+def needs_daemon_reload(paths: Sequence[str]) -> bool:
+    return PERSISTENCED in paths
+
+
+def without_lines(text: str, ours: str) -> str | None:
+    """Return an edited file without our lines; None where nothing of somebody else's is left."""
+    mine = set(ours.splitlines())
+    left = [line for line in text.splitlines(keepends=True) if line.rstrip("\n") not in mine]
+    return "".join(left) if any(line.strip() for line in left) else None
+
+
+def shown_text(path: str, content: bytes | None) -> str:
+    """Return a file for a diff; a licence token is shown by its checksum alone."""
+    if content is None:
+        return ""
+    if path == TOKEN:
+        return f"(licence token, sha256 {hashlib.sha256(content).hexdigest()})\n"
+    return content.decode("utf-8", "replace")
+
+
+def shown_driver(state: Mapping[str, str]) -> str:
+    """Return what is no file and no package as the lines of a diff."""
+    return "".join(f"{name}: {value}\n" for name, value in sorted(state.items()) if value)
+
+
+def named(version: str | None, branch: str | None, kernel_module: str | None, source: str) -> str:
+    """Return a driver in words, for a diff."""
+    number = version or (f"{branch} (newest)" if branch else "unknown version")
+    return " ".join(word for word in (number, kernel_module, f"from {source}") if word)

@@ -1,0 +1,245 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver's part of a node that is no file and no package: modules, initramfs, services.
+
+Everything is done by a runner and seen by a reader that are passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ._command import Result, Runner
+from ._device_users import find_holders, find_users, loaded_modules
+from ._driver_evidence import read_environment
+from ._driver_flow import PERSISTENCED_UNIT, Look
+from ._errors import KubegpuError
+from ._runfile import LOG, UNINSTALL_LOG, uninstall_arguments
+
+if TYPE_CHECKING:
+    from ._node_reader import NodeReader
+
+# The module's own name, and Debian's, where an alternative that was never set leaves no alias.
+_MODULES = ("nvidia", "nvidia-current", "nvidia-current-open")
+_UVM = ("nvidia-uvm", "nvidia-current-uvm", "nvidia-current-open-uvm")
+_NO_MODULE = "not found in directory"
+_INITRAMFS = (
+    ("update-initramfs", ("-u", "-k", "all")),
+    ("dracut", ("--force", "--regenerate-all")),
+    ("mkinitrd", ()),
+    ("mkinitcpio", ("-P",)),
+)
+_INITRAMFS_TIMEOUT = 1800
+_BUILD_TIMEOUT = 1800
+_ABSENT = 127
+_FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
+# What systemctl is-enabled says where there is no such unit.
+NO_UNIT = "not-found"
+
+
+def look_around(reader: NodeReader) -> Look:
+    """Return what decides whether a module can be loaded or changed now."""
+    loaded = loaded_version(reader)
+    nouveau = None
+    if reader.is_dir("/sys/module/nouveau"):
+        nouveau = int(reader.read_line("/sys/module/nouveau/refcnt") or 0)
+    return Look(
+        loaded=loaded,
+        cannot=read_environment(reader).why_not,
+        users=tuple(str(user) for user in find_users(reader)) if loaded else (),
+        holders=find_holders(reader) if loaded else (),
+        nouveau=nouveau,
+    )
+
+
+def loaded_version(reader: NodeReader) -> str | None:
+    return reader.read_line("/sys/module/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Modules:
+    """Loads and unloads the driver's kernel modules."""
+
+    run: Runner
+    reader: NodeReader
+
+    def unload(self) -> Result | None:
+        """Unload all modules of the driver; return the answer of the one that stays, or None."""
+        if self.reader.is_dir("/sys/module/nvidia"):
+            # It holds the devices open and belongs to the driver; it is started again later.
+            self.run(["systemctl", "stop", PERSISTENCED_UNIT])
+        for name in loaded_modules(self.reader):
+            answer = self.run(["rmmod", name])
+            if not answer.ok:
+                return answer
+        return None
+
+    def unload_nouveau(self) -> Result | None:
+        if not self.reader.is_dir("/sys/module/nouveau"):
+            return None
+        answer = self.run(["modprobe", "-r", "nouveau"])
+        return None if answer.ok else answer
+
+    def load(self) -> Result:
+        """Load the module and the one that CUDA needs, and make the device files."""
+        answer = self._first(_MODULES)
+        if answer.ok:
+            answer = self._first(_UVM)
+        if answer.ok:
+            # Made by udev as well; the driver's own tool is there where udev is not.
+            self.run(["nvidia-modprobe", "-c", "0", "-u"])
+        return answer
+
+    def _first(self, names: Sequence[str]) -> Result:
+        first: Result | None = None
+        for name in names:
+            answer = self.run(["modprobe", name], timeout=120)
+            if answer.ok or _NO_MODULE not in answer.stderr:
+                return answer
+            first = first or answer
+        return first or Result(_ABSENT, "", "nothing to load")
+
+
+def rebuild_initramfs(run: Runner, reader: NodeReader) -> str:
+    """Rebuild the initial RAM disks of all kernels; return why it was not done, or nothing."""
+    for program, arguments in _INITRAMFS:
+        if reader.first([f"{folder}/{program}" for folder in _FOLDERS]) is None:
+            continue
+        answer = run([program, *arguments], timeout=_INITRAMFS_TIMEOUT)
+        if not answer.ok:
+            raise KubegpuError(
+                f"The initial RAM disk cannot be rebuilt: {program} failed.",
+                evidence=answer.words(),
+                next_step="Mend what it says (a full /boot, as a rule), then run again.",
+            )
+        return ""
+    return "no program that builds an initial RAM disk is on this node"
+
+
+def read_services(run: Runner, units: Iterable[str]) -> dict[str, str]:
+    """Return whether each unit is enabled, in systemctl's words; nothing where it is not there."""
+    found = {}
+    for unit in units:
+        answer = run(["systemctl", "is-enabled", f"{unit}.service"])
+        if answer.rc == _ABSENT:
+            return {}
+        words = answer.stdout.split()
+        found[unit] = words[0] if words else NO_UNIT
+    return found
+
+
+def enable_services(run: Runner, units: Mapping[str, str], *, start: bool) -> list[str]:
+    """Enable the units, and start them where the module is loaded; return what is to be warned of.
+
+    :param units: ``enabled`` by unit.
+    """
+    warnings = []
+    states = read_services(run, units)
+    for unit in units:
+        state = states.get(unit)
+        if state is None:
+            continue
+        if state == NO_UNIT:
+            warnings.append(f"The unit {unit} is not on this node, and is not enabled.")
+            continue
+        if state == "masked":
+            warnings.append(f"The unit {unit} is masked by somebody, and stays so.")
+            continue
+        if not state.startswith(("enabled", "static", "alias", "indirect", "generated")):
+            _systemctl(run, "enable", unit)
+        if start:
+            # A unit that failed a few times without the module is refused until this is said.
+            run(["systemctl", "reset-failed", f"{unit}.service"])
+            _systemctl(run, "start", unit)
+    return warnings
+
+
+def give_back_services(run: Runner, earlier: Mapping[str, str]) -> None:
+    """Disable the units that were not enabled before us."""
+    for unit, state in earlier.items():
+        if not state.startswith("enabled") and read_services(run, [unit]).get(unit) == "enabled":
+            run(["systemctl", "stop", f"{unit}.service"])
+            _systemctl(run, "disable", unit)
+
+
+def read_again(run: Runner, *, units: bool, rules: bool) -> None:
+    """Let systemd and udev read files that were changed; where they do not run, nobody has to."""
+    if units:
+        run(["systemctl", "daemon-reload"])
+    if rules:
+        run(["udevadm", "control", "--reload"])
+
+
+def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
+    """Run the runfile's own uninstaller."""
+    if uninstaller is None:
+        raise KubegpuError(
+            "The driver on this node came from a runfile, and its uninstaller is not there.",
+            next_step="Run the same .run file with --uninstall by hand, then run again.",
+        )
+    answer = run(uninstall_arguments(uninstaller), timeout=900)
+    if not answer.ok:
+        raise KubegpuError(
+            f"The driver's own uninstaller failed: {uninstaller}",
+            evidence=answer.words(),
+            next_step=f"Look at {UNINSTALL_LOG}.",
+        )
+
+
+def execute_runfile(
+    run: Runner, reader: NodeReader, runfile: Mapping[str, Any], timeout: int
+) -> None:
+    """Run the installer file that lies on the node, with the plan's arguments."""
+    answer = run(["sh", runfile["file"], *runfile["arguments"]], timeout=timeout)
+    if not answer.ok:
+        log = reader.read_text(LOG) or ""
+        told = [line.strip() for line in log.splitlines() if line.startswith("ERROR")]
+        raise KubegpuError(
+            f"The installer of the driver {runfile['version']} failed (exit status {answer.rc}).",
+            evidence="\n".join([*told[-8:], answer.words()]).strip(),
+            next_step=f"Look at {LOG}.",
+        )
+
+
+def build_missing(run: Runner, node: Mapping[str, Any]) -> list[str]:
+    """Let DKMS build the driver for kernels whose headers came later; return for which.
+
+    What does not build for a kernel is seen by the next look at the node.
+    """
+    if not any(entry["state"] != "failed" for entry in node["driver"]["dkms"]):
+        return []
+    kernels = [
+        kernel["version"]
+        for kernel in node["kernels"]
+        if kernel["headers"] and kernel.get("driver") is None
+    ]
+    for kernel in kernels:
+        run(["dkms", "autoinstall", "-k", kernel], timeout=_BUILD_TIMEOUT)
+    return kernels
+
+
+def ask_driver(run: Runner) -> Result | None:
+    """Return the answer of nvidia-smi where it fails; None where it is well or not there."""
+    answer = run(["nvidia-smi", "-L"], timeout=60)
+    return None if answer.ok or answer.rc == _ABSENT else answer
+
+
+def differences(plan: Mapping[str, Any]) -> str:
+    """Return what a plan that should have nothing to do still wants."""
+    return "; ".join(f"{step['step']}: {step['detail']}" for step in plan["steps"]) or "; ".join(
+        plan["reasons"]
+    )
+
+
+def _systemctl(run: Runner, verb: str, unit: str) -> None:
+    answer = run(["systemctl", verb, f"{unit}.service"], timeout=120)
+    if not answer.ok:
+        raise KubegpuError(
+            f"systemctl {verb} {unit} failed.",
+            evidence=answer.words(),
+            next_step=f"Look at: journalctl --unit {unit}",
+        )

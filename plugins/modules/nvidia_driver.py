@@ -1,0 +1,972 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nvidia_driver
+short_description: Install, hold, load, change and remove the NVIDIA driver of a node
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Decides by the GPUs that are really there which driver a node needs, as the filter
+    P(kubegpu.nodes.nvidia_driver_plan#filter) does, and brings it there by the distribution's
+    packages, NVIDIA's packages or a runfile.
+  - Holds the whole set of packages in one version, turns nouveau off, rebuilds the initial RAM
+    disk, enables the services and loads the kernel module where that needs no reboot. Programs
+    that use the module are named and never stopped.
+  - A working driver that serves all GPUs is left alone with O(branch=auto). What cannot work is
+    refused with the reasons before anything is changed.
+  - Where the packages cannot be installed, what stood there before is put back. Where the module
+    does not load, the cause is looked for and said.
+  - Does not add the repository; the role P(kubegpu.nodes.nvidia_driver#role) does, by
+    M(kubegpu.nodes.nvidia_repository).
+options:
+  state:
+    description:
+      - Whether the driver is there. V(absent) gives back what stood there before us, nouveau and
+        the initial RAM disk included. It does nothing where nothing is recorded.
+    type: str
+    choices: [present, absent]
+    default: present
+  branch:
+    description:
+      - The driver's branch, such as V(580). Any version of the branch meets it.
+      - V(auto) keeps a working driver, and takes the newest supported branch for these GPUs
+        otherwise.
+    type: str
+    default: auto
+  version:
+    description:
+      - The exact version, such as V(580.95.05), or V(previous) for the one that stood here before
+        the last change. It goes up and down.
+    type: str
+    default: ""
+  kernel_module:
+    description:
+      - Which kernel modules are used. V(auto) takes the open ones where all GPUs can.
+    type: str
+    choices: [auto, open, proprietary]
+    default: auto
+  source:
+    description:
+      - Where the driver comes from.
+    type: str
+    choices: [auto, distro, nvidia, runfile]
+    default: auto
+  runfile:
+    description:
+      - NVIDIA's installer file, for O(source=runfile) or a vGPU guest.
+    type: dict
+    suboptions:
+      url:
+        description:
+          - Where the node gets it from. This or O(runfile.path) is needed.
+        type: str
+      path:
+        description:
+          - Where it lies, on the controller, or on the node with O(runfile.remote).
+        type: str
+      checksum:
+        description:
+          - Its SHA-256, as C(sha256:...) or 64 digits, or the URL or path of a file that has it,
+            such as C(NAME.run.sha256sum) or NVIDIA's C(redistrib_VERSION.json).
+        type: str
+      version:
+        description:
+          - The driver's version, where the file's name does not tell.
+        type: str
+      remote:
+        description:
+          - Whether O(runfile.path) is on the node.
+        type: bool
+        default: false
+  hold:
+    description:
+      - Whether the driver's packages are held and kept out of unattended upgrades.
+    type: bool
+    default: true
+  load:
+    description:
+      - Whether the kernel module is loaded where that needs no reboot.
+    type: bool
+    default: true
+  replace_source:
+    description:
+      - Whether a driver from another source is removed by that source's own uninstaller. Otherwise
+        it is kept where it meets the wish, and a reason to refuse where it does not.
+    type: bool
+    default: false
+  dkms:
+    description:
+      - Whether the kernel modules are built on the node by DKMS. V(auto) takes prebuilt signed
+        modules where there are some.
+    type: str
+    choices: ["auto", "true", "false"]
+    default: auto
+  compute_only:
+    description:
+      - Whether everything for displays is left out, where the source has such packages.
+    type: bool
+    default: false
+  module_options:
+    description:
+      - Options of the kernel module C(nvidia), by name, such as
+        C(NVreg_OpenRmEnableUnsupportedGpus).
+    type: dict
+    default: {}
+  persistence:
+    description:
+      - Whether C(nvidia-persistenced) is enabled.
+    type: bool
+    default: true
+  licence:
+    description:
+      - Licence of a vGPU guest, for C(/etc/nvidia/gridd.conf), with the keys of the filter
+        P(kubegpu.nodes.nvidia_driver_plan#filter). C(token_path) is the token's file on the
+        controller.
+    type: dict
+    default: {}
+  repository_name:
+    description:
+      - Name of the repository, for the plan alone.
+    type: str
+    default: kubegpu-nvidia-driver
+  repository_url:
+    description:
+      - Address of the repository, for the plan alone.
+    type: str
+    default: ""
+  repository_key_url:
+    description:
+      - Address of the repository's key, for the plan alone.
+    type: str
+    default: ""
+  key_fingerprints:
+    description:
+      - Fingerprints that the repository's key may have, for the plan alone.
+    type: list
+    elements: str
+    default: []
+  manage_repository:
+    description:
+      - Whether the repository is added by the role, for the plan alone.
+    type: bool
+    default: true
+  branches:
+    description:
+      - Rows that are merged over the built-in table of driver branches.
+    type: dict
+    default: {}
+  gpus:
+    description:
+      - Rows that are merged over the built-in table of GPUs.
+    type: dict
+    default: {}
+  repositories:
+    description:
+      - Rows that are merged over the built-in table of repositories.
+    type: dict
+    default: {}
+  lock_timeout:
+    description:
+      - Seconds to wait for another run of the package manager.
+    type: int
+    default: 120
+  build_timeout:
+    description:
+      - Seconds that the packages, with the build of the kernel modules, or the runfile may take.
+    type: int
+    default: 3600
+  state_path:
+    description:
+      - The node's record of what this collection changed.
+    type: path
+    default: /var/lib/kubegpu/state.json
+  _phase:
+    description:
+      - Internal. What the module's action plugin asks for.
+    type: str
+    choices: [plan, begin, runfile, finish, explain, rollback]
+    default: plan
+  _failure:
+    description:
+      - Internal. What was said where something failed.
+    type: str
+    default: ""
+  _runfile:
+    description:
+      - Internal. Where the runfile is on the node.
+    type: str
+    default: ""
+  _token:
+    description:
+      - Internal. The licence token, in base64.
+    type: str
+    default: ""
+  _today:
+    description:
+      - Internal. The controller's date.
+    type: str
+    default: ""
+notes:
+  - Is not run with C(async). What takes long runs detached from the connection by itself, and the
+    progress is told.
+  - Needs root. Installs on the Debian family; the others are planned for and refused with the
+    reason.
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+  platform:
+    platforms: debian
+seealso:
+  - module: kubegpu.nodes.gpu_node_facts
+  - module: kubegpu.nodes.nvidia_repository
+  - module: kubegpu.nodes.package_set
+"""
+
+EXAMPLES = r"""
+- name: Have a driver that serves all GPUs of the node
+  kubegpu.nodes.nvidia_driver:
+
+- name: Have an exact version of NVIDIA's packages
+  kubegpu.nodes.nvidia_driver:
+    version: 580.95.05
+    source: nvidia
+
+- name: Go back to the version before
+  kubegpu.nodes.nvidia_driver:
+    version: previous
+
+- name: Install by NVIDIA's own file, in place of the packages
+  kubegpu.nodes.nvidia_driver:
+    source: runfile
+    replace_source: true
+    runfile:
+      url: https://us.download.nvidia.com/tesla/580.95.05/NVIDIA-Linux-x86_64-580.95.05.run
+      checksum: "{{ driver_sha256 }}"
+
+- name: Give back what stood there before
+  kubegpu.nodes.nvidia_driver:
+    state: absent
+"""
+
+RETURN = r"""
+plan:
+  description: What was, or would be, done and why, as the filter
+    P(kubegpu.nodes.nvidia_driver_plan#filter) returns it.
+  returned: success
+  type: dict
+  sample:
+    action: install
+    branch: "580"
+    version: 580.95.05
+    kernel_module: open
+    source: nvidia
+    change: true
+    reasons: [Tesla T4 (turing) is served by branch 580.]
+loaded:
+  description: Version of the kernel module that is loaded now; V(null) where none is.
+  returned: success
+  type: str
+  sample: 580.95.05
+reboot_required:
+  description: Whether the driver, or nouveau's end, takes effect only with the next boot.
+  returned: success
+  type: bool
+  sample: false
+reboot_reason:
+  description: Why.
+  returned: success
+  type: str
+  sample: The loaded module 575.57.08 is in use by python3 (pid 4711).
+previous:
+  description: The driver before the last change to another one, which O(version=previous) brings
+    back; V(null) where there is none. C(version), C(branch), C(source) and C(kernel_module).
+  returned: success
+  type: dict
+  sample: {version: 575.57.08, branch: "575", source: nvidia, kernel_module: open}
+code:
+  description: A name for the cause, such as V(dkms_build_failed) or V(secure_boot).
+  returned: failure of the packages or of the kernel module
+  type: str
+  sample: dkms_build_failed
+rolled_back:
+  description: Whether what stood there before was put back.
+  returned: failure of a change that was begun
+  type: bool
+  sample: true
+diff:
+  description: Configuration files, packages and what else differs, before and after.
+  returned: with diff mode
+  type: list
+  elements: dict
+  sample:
+    - before: ""
+      after: "blacklist nouveau\n"
+      before_header: /etc/modprobe.d/kubegpu-nouveau.conf
+      after_header: /etc/modprobe.d/kubegpu-nouveau.conf
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils import _dpkg
+from ..module_utils import _driver_flow as flow
+from ..module_utils import _driver_node as machine
+from ..module_utils._apply import FileChange, applied
+from ..module_utils._command import Runner, module_runner
+from ..module_utils._driver import DriverPlan, DriverWish, plan_driver, read_options
+from ..module_utils._driver_diagnosis import UNKNOWN, Finding, diagnose
+from ..module_utils._driver_evidence import collect, uptime
+from ..module_utils._driver_files import PERSISTENCED, TOKEN
+from ..module_utils._errors import InputError, KubegpuError
+from ..module_utils._files import FileState, read_file
+from ..module_utils._node_facts import gather
+from ..module_utils._node_reader import NodeReader
+from ..module_utils._package_set import ABSENT, CONFIGURATION
+from ..module_utils._packages import is_driver
+from ..module_utils._record import Undo
+from ..module_utils._repository import redact
+from ..module_utils._runfile import uninstall_arguments
+from ..module_utils._runtime_facts import RuntimePaths
+from ..module_utils._state import StateStore
+
+# Below this everything is; tests have a folder of their own.
+_ROOT = "/"
+_TOKEN_MODE = 0o744
+_FILE_MODE = 0o644
+# Causes that a failure of packages can have; others of the node's troubles do not explain it.
+_BY_PACKAGES = ("dkms_build_failed", "kernel_headers_missing")
+
+
+class _Diagnosed(KubegpuError):
+    """A failure whose cause has a name."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.cause, evidence=finding.evidence, next_step=finding.next_step)
+        self.code = finding.code
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "branch": {"type": "str", "default": "auto"},
+            "version": {"type": "str", "default": ""},
+            "kernel_module": {
+                "type": "str",
+                "choices": ["auto", "open", "proprietary"],
+                "default": "auto",
+            },
+            "source": {
+                "type": "str",
+                "choices": ["auto", "distro", "nvidia", "runfile"],
+                "default": "auto",
+            },
+            "runfile": {
+                "type": "dict",
+                "options": {
+                    "url": {"type": "str"},
+                    "path": {"type": "str"},
+                    "checksum": {"type": "str"},
+                    "version": {"type": "str"},
+                    "remote": {"type": "bool", "default": False},
+                },
+            },
+            "hold": {"type": "bool", "default": True},
+            "load": {"type": "bool", "default": True},
+            "replace_source": {"type": "bool", "default": False},
+            "dkms": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
+            "compute_only": {"type": "bool", "default": False},
+            "module_options": {"type": "dict", "default": {}},
+            "persistence": {"type": "bool", "default": True},
+            "licence": {"type": "dict", "default": {}},
+            "repository_name": {"type": "str", "default": "kubegpu-nvidia-driver"},
+            "repository_url": {"type": "str", "default": ""},
+            "repository_key_url": {"type": "str", "default": "", "no_log": False},
+            "key_fingerprints": {
+                "type": "list",
+                "elements": "str",
+                "default": [],
+                "no_log": False,
+            },
+            "manage_repository": {"type": "bool", "default": True},
+            "branches": {"type": "dict", "default": {}},
+            "gpus": {"type": "dict", "default": {}},
+            "repositories": {"type": "dict", "default": {}},
+            "lock_timeout": {"type": "int", "default": 120},
+            "build_timeout": {"type": "int", "default": 3600},
+            "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+            # For the action plugin alone.
+            "_phase": {"type": "str", "choices": list(_PHASES), "default": "plan"},
+            "_failure": {"type": "str", "default": ""},
+            "_runfile": {"type": "str", "default": ""},
+            "_token": {"type": "str", "default": "", "no_log": True},
+            "_today": {"type": "str", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        phase = "plan" if module.check_mode else module.params["_phase"]
+        store = StateStore(module.params["state_path"])
+        if phase == "plan":
+            result = _plan(_look(module, store))
+        else:
+            with store.transaction():
+                result = _PHASES[phase](_look(module, store))
+        module.exit_json(**result)
+    except KubegpuError as error:
+        code = {"code": error.code} if isinstance(error, _Diagnosed) else {}
+        module.fail_json(msg=redact(str(error)), **code)
+
+
+@dataclass(frozen=True)
+class Work:
+    """The node as it stands, what is wished, and what follows from both."""
+
+    module: AnsibleModule
+    run: Runner
+    reader: NodeReader
+    store: StateStore
+    wish: DriverWish
+    facts: Mapping[str, Any]
+    plan: DriverPlan
+    memory: flow.Memory
+
+    @property
+    def present(self) -> bool:
+        return self.wish.state == "present"
+
+    @property
+    def pending(self) -> Mapping[str, Any]:
+        return self.memory.pending or {}
+
+    def look(self) -> flow.Look:
+        return machine.look_around(self.reader)
+
+    def loading(self, look: flow.Look) -> flow.Loading:
+        """Return whether the module is to be loaded (or, for absent, unloaded) now."""
+        if self.present:
+            return flow.decide_loading(self.plan.load, look, self.plan.reboot)
+        wanted = bool(look.loaded) and self.memory.installed
+        return flow.decide_loading(wanted, look, {"required": False, "reason": ""})
+
+    def keep(self, memory: flow.Memory) -> None:
+        self.store.put(flow.RECORD, memory.to_json())
+
+
+def _look(module: AnsibleModule, store: StateStore) -> Work:
+    params = module.params
+    run = module_runner(module)
+    reader = NodeReader(_ROOT, run)
+    options = {**params, "today": params["_today"]}
+    wish, data = read_options(options)
+    facts = gather(reader, RuntimePaths(), params["state_path"])
+    return Work(
+        module,
+        run,
+        reader,
+        store,
+        wish,
+        facts,
+        plan_driver(facts, wish, data),
+        flow.Memory.from_json(store.get(flow.RECORD)),
+    )
+
+
+# What each call of the action does.
+
+
+def _plan(work: Work) -> dict[str, Any]:
+    """Return what differs, and what is to be done; nothing is changed."""
+    plan, memory = work.plan, work.memory
+    if plan.action == "refuse":
+        raise InputError(
+            "No driver can be set up as asked for; nothing was changed.\n"
+            + "\n".join(f"- {reason}" for reason in plan.reasons)
+        )
+    look = work.look()
+    loading = work.loading(look)
+    for text in (*plan.warnings, loading.warning):
+        if text:
+            work.module.warn(text)
+    changes = _file_changes(work)
+    before, after = _states(work, look, loading)
+    diff = [
+        {
+            "before": flow.shown_text(path, change.before.content),
+            "after": flow.shown_text(path, change.after.content),
+            "before_header": path,
+            "after_header": path,
+        }
+        for path, change in changes.items()
+        if change.changed
+    ]
+    if before != after:
+        title = "NVIDIA driver"
+        diff.append(
+            {"before": before, "after": after, "before_header": title, "after_header": title}
+        )
+    interrupted = memory.pending is not None
+    changed = bool(diff) or interrupted
+    result = _answer(work, memory, look.loaded, "" if loading.now else loading.reboot)
+    result["changed"] = changed
+    if work.module._diff:
+        result["diff"] = diff
+    if work.present:
+        needed = changed or plan.change
+        sets = flow.package_tasks(plan) if needed else []
+        runfile = flow.runfile_to_do(plan, memory)
+    else:
+        needed = changed or memory.managed
+        sets = flow.absent_tasks() if needed else []
+        runfile = None
+    result["_tasks"] = {
+        "needed": needed,
+        "sets": sets,
+        "runfile": None if runfile is None else dict(runfile),
+    }
+    return result
+
+
+def _begin(work: Work) -> dict[str, Any]:
+    """Record what is going to be done, remove another source's driver, write the files."""
+    changes = _file_changes(work)
+    plan = work.plan
+    files = {path: _kept(change.before) for path, change in changes.items() if change.changed}
+    runfile = flow.runfile_to_do(plan, work.memory) if work.present else None
+    if runfile is not None:
+        runfile = {**runfile, "file": work.module.params["_runfile"] or runfile.get("file")}
+    memory = flow.begun(
+        work.memory,
+        plan,
+        work.facts,
+        files,
+        machine.read_services(work.run, plan.services),
+        plan.initramfs or flow.needs_initramfs(list(files)),
+        runfile,
+    )
+    uninstall = plan.uninstall == "runfile"
+    if work.present:
+        if uninstall:
+            _see_packages(work)
+    else:
+        uninstall = memory.installed and (memory.current or {}).get("source") == "runfile"
+    work.keep(memory)
+    if uninstall:
+        machine.uninstall_runfile(work.run, work.facts["driver"]["uninstaller"])
+    if work.present:
+        with applied(work.store, list(changes.values())):
+            pass
+        _read_again(work, files)
+    return {"changed": True}
+
+
+def _run_runfile(work: Work) -> dict[str, Any]:
+    """Install by the runfile that lies on the node."""
+    look = work.look()
+    if look.loaded and flow.decide_loading(True, look, work.plan.reboot).now:
+        # The installer does not like a module that is loaded; in use, it has an option for that.
+        machine.Modules(work.run, work.reader).unload()
+    timeout = work.module.params["build_timeout"]
+    machine.execute_runfile(work.run, work.reader, work.pending["runfile"], timeout)
+    work.keep(flow.with_pending(work.memory, runfile_done=True))
+    return {"changed": True}
+
+
+def _finish(work: Work) -> dict[str, Any]:
+    """Do what follows the packages, see that all is as planned, and finish the record."""
+    return _finish_present(work) if work.present else _finish_absent(work)
+
+
+def _explain(work: Work) -> dict[str, Any]:
+    """Say why the packages or the runfile failed, and what has to be put back."""
+    words = work.module.params["_failure"]
+    before = work.pending.get("before")
+    ran = bool(work.pending.get("runfile")) and not work.pending.get("runfile_done")
+    there, broken = _driver_packages(work)
+    old = dict(before["packages"]) if before else {}
+    unchanged = not broken and there == old
+    finding = _diagnosis(work, words=words)
+    passing = flow.passing(words)
+    telling = finding.code != UNKNOWN if ran else finding.code in _BY_PACKAGES
+    told = telling and not passing and (broken or ran or flow.about_build(words))
+    keep = passing and not (unchanged and not ran)
+    if ran and not keep:
+        _clear_runfile(work, before)
+    return {
+        "changed": False,
+        "message": finding.message if told else words,
+        "code": finding.code if told else "",
+        "keep": keep,
+        "unchanged": unchanged and not ran,
+        "before": _named(before),
+        "sets": []
+        if passing and unchanged
+        else flow.rollback_tasks(before, sorted({*there, *broken})),
+    }
+
+
+def _rollback(work: Work) -> dict[str, Any]:
+    """Put files and initial RAM disk back to what they were before this change."""
+    pending = work.pending
+    if not pending:
+        return {"changed": False, "files": []}
+    done = []
+    for path, kept in pending["files"].items():
+        if _put_back(work, path, kept):
+            done.append(path)
+    _read_again(work, done)
+    notes = [_runfile_again(work, pending.get("before"))]
+    if flow.needs_initramfs(done):
+        machine.rebuild_initramfs(work.run, work.reader)
+    memory = flow.given_back(work.memory)
+    if memory is None:
+        work.store.drop(flow.RECORD)
+    else:
+        work.keep(memory)
+    return {"changed": True, "files": done, "notes": [note for note in notes if note]}
+
+
+def _finish_present(work: Work) -> dict[str, Any]:
+    module, run, reader = work.module, work.run, work.reader
+    if machine.build_missing(run, work.facts):
+        work = _look(module, work.store)
+    wrong = _verify(work)
+    if wrong:
+        raise KubegpuError(
+            "The driver is not as it should be after the change.",
+            evidence="; ".join(wrong),
+            next_step="Run again: it goes on where this run stopped.",
+        )
+    if work.pending.get("initramfs"):
+        skipped = machine.rebuild_initramfs(run, reader)
+        if skipped:
+            module.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+    for text in machine.enable_services(run, work.plan.services, start=False):
+        module.warn(text)
+    memory = flow.finished(work.memory, work.facts)
+    work.keep(memory)
+    # From here on nothing is half done: whatever the kernel says, the driver is installed.
+    reboot = _load(work)
+    loaded = machine.loaded_version(reader)
+    if loaded:
+        machine.enable_services(run, work.plan.services, start=True)
+    return {**_answer(work, memory, loaded, reboot), "changed": True}
+
+
+def _load(work: Work) -> str:
+    """Load the module where that is asked for; return why a reboot is needed, or nothing."""
+    other_kernel = flow.kernel_without_module(work.facts)
+    look = work.look()
+    loading = work.loading(look)
+    if loading.warning:
+        work.module.warn(loading.warning)
+    if other_kernel and not loading.warning:
+        return other_kernel
+    if not loading.now:
+        return loading.reboot
+    modules = machine.Modules(work.run, work.reader)
+    stays = modules.unload() if look.loaded else modules.unload_nouveau()
+    if stays is not None:
+        return f"A module that is loaded cannot be unloaded: {stays.words()}"
+    begin = uptime(work.reader)
+    answer = modules.load()
+    complaint = None if not answer.ok else machine.ask_driver(work.run)
+    if not answer.ok or complaint is not None:
+        raise _Diagnosed(_diagnosis(_look(work.module, work.store), answer.words(), since=begin))
+    return ""
+
+
+def _finish_absent(work: Work) -> dict[str, Any]:
+    run, reader = work.run, work.reader
+    changes = _file_changes(work)
+    look = work.look()
+    loading = work.loading(look)
+    # Before the files: a unit can be one of them.
+    machine.give_back_services(run, work.memory.services)
+    reboot = loading.reboot
+    if loading.now:
+        stays = machine.Modules(run, reader).unload()
+        if stays is not None:
+            reboot = f"The driver's module cannot be unloaded: {stays.words()}"
+    with applied(work.store, list(changes.values())):
+        pass
+    _read_again(work, changes)
+    if work.pending.get("initramfs"):
+        skipped = machine.rebuild_initramfs(run, reader)
+        if skipped:
+            work.module.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+    work.store.drop(flow.RECORD)
+    answer = _answer(work, flow.Memory(), machine.loaded_version(reader), reboot)
+    return {**answer, "changed": True}
+
+
+def _verify(work: Work) -> list[str]:
+    """Return in what the node differs from the wish, after the change."""
+    wrong = []
+    if work.plan.action in flow.INSTALLS or work.plan.action == "refuse":
+        wrong.append(machine.differences(work.plan.to_json()))
+    driver = work.facts["driver"]
+    if work.plan.hold and driver["packages"] and driver["held"] is False:
+        wrong.append("not all of the driver's packages are held")
+    wrong.extend(
+        f"{path} differs" for path, change in _file_changes(work).items() if change.changed
+    )
+    return wrong
+
+
+def _diagnosis(
+    work: Work, modprobe: str = "", words: str = "", since: float | None = None
+) -> Finding:
+    return diagnose(
+        collect(
+            work.reader,
+            work.facts,
+            wanted=work.plan.version,
+            kernel_module=work.plan.kernel_module,
+            modprobe=modprobe,
+            words=words,
+            since=since,
+        )
+    )
+
+
+def _answer(work: Work, memory: flow.Memory, loaded: str | None, reboot: str) -> dict[str, Any]:
+    return {
+        "plan": work.plan.to_json(),
+        "loaded": loaded,
+        "reboot_required": bool(reboot),
+        "reboot_reason": reboot,
+        "previous": _public(memory.previous),
+    }
+
+
+def _public(driver: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if driver is None:
+        return None
+    return {name: driver[name] for name in ("version", "branch", "source", "kernel_module")}
+
+
+def _states(work: Work, look: flow.Look, loading: flow.Loading) -> tuple[str, str]:
+    """Return what is no file and no package, before and after, as the lines of a diff."""
+    plan, memory, facts = work.plan, work.memory, work.facts
+    now = flow.standing(facts)
+    before = {"driver": _named(now), "loaded module": look.loaded or ""}
+    after = dict(before)
+    if work.present:
+        if plan.action in flow.INSTALLS:
+            after["driver"] = flow.named(
+                plan.version, plan.branch, plan.kernel_module, plan.source or ""
+            )
+        if loading.now:
+            after["loaded module"] = (
+                plan.version or plan.branch or facts["driver"]["installed"] or ""
+            )
+        services = {unit: (state, "enabled") for unit, state in _units(work, plan.services).items()}
+    else:
+        if memory.installed:
+            after["driver"] = _named(memory.original)
+        if loading.now:
+            after["loaded module"] = ""
+        services = {
+            unit: (state, memory.services[unit])
+            for unit, state in _units(work, memory.services).items()
+            if state == "enabled" and not memory.services[unit].startswith("enabled")
+        }
+    for unit, (state, wanted) in services.items():
+        before[f"service {unit}"] = "" if state == machine.NO_UNIT else state
+        after[f"service {unit}"] = "" if wanted == machine.NO_UNIT else wanted
+    return flow.shown_driver(before), flow.shown_driver(after)
+
+
+def _named(driver: Mapping[str, Any] | None) -> str:
+    if driver is None:
+        return ""
+    return flow.named(
+        driver["version"], driver["branch"], driver["kernel_module"], driver["source"] or ""
+    )
+
+
+def _units(work: Work, units: Mapping[str, str]) -> dict[str, str]:
+    """Return the units whose state can be changed, with that state."""
+    states = machine.read_services(work.run, units)
+    comes = work.plan.action in flow.INSTALLS or PERSISTENCED in work.plan.files
+    return {
+        unit: state
+        for unit, state in states.items()
+        if state in ("enabled", "disabled") or (state == machine.NO_UNIT and comes)
+    }
+
+
+def _file_changes(work: Work) -> dict[str, FileChange]:
+    """Return by path what has to be done to the configuration files, undoing included."""
+    wanted: dict[str, bytes] = {}
+    busy = not work.present or work.plan.change or work.memory.pending is not None
+    if work.present:
+        wanted = {path: text.encode() for path, text in work.plan.files.items()}
+        if work.module.params["_token"]:
+            wanted[TOKEN] = base64.b64decode(work.module.params["_token"])
+    changes = {}
+    for path, content in sorted(wanted.items()):
+        before = read_file(_place(path))
+        mode = _TOKEN_MODE if path == TOKEN else _FILE_MODE
+        after = FileState(
+            before.path,
+            content,
+            before.mode if before.exists else mode,
+            before.uid,
+            before.gid,
+            before.selinux,
+        )
+        change = FileChange(f"{flow.FILES}{path}", before, after, details=_details(path, content))
+        if change.changed:
+            changes[path] = change
+    for key, record in work.store.records(flow.FILES).items():
+        path = key[len(flow.FILES) :]
+        if path in wanted or not busy:
+            continue
+        before = read_file(_place(path))
+        way, after = work.store.undo_target(key, before)
+        if way is Undo.REMOVE_LINES and before.content is not None:
+            rest = flow.without_lines(before.content.decode(), record.details.get("text", ""))
+            after = FileState(
+                before.path,
+                None if rest is None else rest.encode(),
+                before.mode,
+                before.uid,
+                before.gid,
+                before.selinux,
+            )
+        changes[path] = FileChange(key, before, after, undo=True)
+    return changes
+
+
+def _details(path: str, content: bytes) -> dict[str, Any]:
+    # The token is a secret, and it is no text that somebody would edit.
+    return {} if path == TOKEN else {"text": content.decode()}
+
+
+def _place(path: str) -> str:
+    return _ROOT.rstrip("/") + path
+
+
+def _kept(state: FileState) -> dict[str, Any] | None:
+    if state.content is None:
+        return None
+    return {"content": base64.b64encode(state.content).decode(), "mode": state.mode}
+
+
+def _put_back(work: Work, path: str, kept: Mapping[str, Any] | None) -> bool:
+    """Make a file be what it was before this change; return whether it was anything else."""
+    now = read_file(_place(path))
+    old = FileState(
+        now.path,
+        None if kept is None else base64.b64decode(kept["content"]),
+        now.mode if kept is None else kept["mode"],
+        now.uid,
+        now.gid,
+        now.selinux,
+    )
+    key = f"{flow.FILES}{path}"
+    record = work.store.record(key)
+    if now.content == old.content and record is None:
+        return False
+    if record is not None and record.before_sha256 == old.sha256:
+        work.store.write_undone(key, old)
+    else:
+        work.store.write_recorded(key, now, old, _details(path, old.content or b""))
+    return now.content != old.content
+
+
+def _read_again(work: Work, paths: Mapping[str, Any] | Sequence[str]) -> None:
+    machine.read_again(
+        work.run,
+        units=any(path.startswith("/etc/systemd/") for path in paths),
+        rules=any(path.startswith("/etc/udev/") for path in paths),
+    )
+
+
+def _see_packages(work: Work) -> None:
+    """Refuse to remove a driver for packages that no list of the node has."""
+    names = sorted(work.plan.packages)
+    if not names:
+        return
+    offered = _dpkg.available(work.run, names)
+    if any(name not in offered for name in names):
+        work.run(["apt-get", "update"], timeout=900)
+        offered = _dpkg.available(work.run, names)
+    unknown = [name for name in names if name not in offered]
+    if unknown:
+        raise KubegpuError(
+            "The driver of the runfile stays, since no package list of this node has "
+            f"{', '.join(unknown)}; nothing was changed.",
+            next_step="Add the repository, or check that it can be reached, then run again.",
+        )
+
+
+def _driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
+    """Return the driver's packages that are installed, and those that are half there."""
+    try:
+        packages = _dpkg.read(work.run).packages
+    except InputError:
+        return dict((flow.standing(work.facts) or {"packages": {}})["packages"]), []
+    ours = {name: package for name, package in packages.items() if is_driver(name)}
+    broken = [
+        name
+        for name, package in sorted(ours.items())
+        if not package.installed and package.status not in (ABSENT, CONFIGURATION)
+    ]
+    return {name: p.version for name, p in ours.items() if p.installed}, broken
+
+
+def _clear_runfile(work: Work, before: Mapping[str, Any] | None) -> None:
+    """Take away what an installer left half way, before packages are put back."""
+    driver = work.facts["driver"]
+    if driver["uninstaller"] and not (
+        before and before["source"] == "runfile" and before["version"] == driver["installed"]
+    ):
+        work.run(uninstall_arguments(driver["uninstaller"]), timeout=900)
+
+
+def _runfile_again(work: Work, before: Mapping[str, Any] | None) -> str:
+    """Put a runfile's driver back that stood there before; return what has to be said."""
+    if before is None or before["source"] != "runfile":
+        return ""
+    if flow.same_driver(before, flow.standing(work.facts)):
+        return ""
+    runfile = before.get("runfile")
+    if not runfile or not work.reader.exists(runfile["file"]):
+        return (
+            f"The driver {before['version']} came from a runfile that is not on this node: it "
+            "cannot be put back. Give it as runfile, with its version."
+        )
+    machine.execute_runfile(work.run, work.reader, runfile, work.module.params["build_timeout"])
+    return ""
+
+
+_PHASES = {
+    "plan": _plan,
+    "begin": _begin,
+    "runfile": _run_runfile,
+    "finish": _finish,
+    "explain": _explain,
+    "rollback": _rollback,
+}
+
+
+if __name__ == "__main__":
+    main()
