@@ -262,6 +262,8 @@ def read_kernels(reader: NodeReader, running: str | None) -> list[dict[str, Any]
         {
             "version": name,
             "running": name == running,
+            # A container runs on its host's kernel, which is not on its own disk.
+            "on_disk": reader.is_dir(f"/lib/modules/{name}"),
             # The link is there without headers too, but points to nothing then.
             "headers": reader.is_dir(f"/lib/modules/{name}/build"),
         }

@@ -193,12 +193,17 @@ ansible_facts:
         kernels:
           description: >-
             The kernels that have modules, and the running one: C(version), C(running), whether
-            their C(headers) are there, and the version of the NVIDIA C(driver) module that is
-            installed for them (V(unknown) where it is compressed, V(null) where there is none).
+            it is C(on_disk) (a container's is not), whether its C(headers) are there, and the version of the NVIDIA C(driver) module that is
+            installed for it (V(unknown) where it is compressed, V(null) where there is none).
           returned: always
           type: list
           elements: dict
-          sample: [{version: 6.1.0-37-amd64, running: true, headers: true, driver: 580.126.09}]
+          sample:
+            - version: 6.1.0-37-amd64
+              running: true
+              on_disk: true
+              headers: true
+              driver: 580.126.09
         cuda:
           description:
             - CUDA C(toolkits) with C(version), C(path), C(default), C(source) (V(package) of

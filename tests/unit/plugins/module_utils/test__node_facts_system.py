@@ -149,13 +149,14 @@ def test_kernels(tmp_path: Path, reader: NodeReader) -> None:
         (modules / name).mkdir(parents=True)
         (modules / name / "build").symlink_to(f"/usr/src/linux-headers-{name}")
     assert read_kernels(reader, "6.1.0-38-amd64") == [
-        {"version": "6.1.0-37-amd64", "running": False, "headers": True},
-        {"version": "6.1.0-38-amd64", "running": True, "headers": False},
+        {"version": "6.1.0-37-amd64", "running": False, "on_disk": True, "headers": True},
+        {"version": "6.1.0-38-amd64", "running": True, "on_disk": True, "headers": False},
     ]
     # In a node container the running kernel has no modules there.
     assert read_kernels(reader, "6.12.0")[-1] == {
         "version": "6.12.0",
         "running": True,
+        "on_disk": False,
         "headers": False,
     }
 
