@@ -36,7 +36,7 @@ UNKNOWN = "unknown"
 
 # drivers.md 3.2. Last branch and kind of modules of generations that are not served for ever.
 _LAST_BRANCH = {"kepler": "470", "maxwell": "580", "pascal": "580", "volta": "580"}
-_OPEN_ONLY = ("blackwell",)
+_NEWEST_LAST = "580"
 
 _STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\S+ kernel: )?")
 _GPU_LINE = re.compile(
@@ -239,7 +239,7 @@ def find_line(text: str, pattern: str | re.Pattern[str]) -> str:
     """Return the first line of the text that matches, or an empty string."""
     for line in text.splitlines():
         if re.search(pattern, line):
-            return plain_line(line)
+            return re.sub(r"\s+", " ", plain_line(line))
     return ""
 
 
@@ -375,14 +375,22 @@ def _unsupported(evidence: Evidence) -> Finding | None:
             line,
             "Ask for kernel_module: open (the same version), then run again.",
         )
+    served = last == _NEWEST_LAST
+    by_hand = (
+        f"{last} is the last branch for this GPU, and nobody maintains it: install it by hand, or "
+        "take the card out."
+    )
+    ask = (
+        f"Ask for branch: {last} and kernel_module: proprietary, then run again; {last} is the "
+        "last branch for this GPU."
+    )
     if "open nvidia.ko" in line and last:
         return Finding(
-            WRONG_MODULES if last == "580" else GPU_UNSUPPORTED,
+            WRONG_MODULES if served else GPU_UNSUPPORTED,
             f"{gpu.name} at {gpu.address} ({gpu.generation}) has no GSP: the open kernel modules "
             "cannot drive it, only the proprietary ones.",
             line,
-            f"Ask for branch: {last} and kernel_module: proprietary, then run again; {last} is the "
-            "last branch for this GPU.",
+            ask if served else by_hand,
         )
     if "open nvidia.ko" in line:
         return Finding(
@@ -394,10 +402,7 @@ def _unsupported(evidence: Evidence) -> Finding | None:
             "memory regions fit (dmesg | grep -i -e 'BAR' -e pciehp).",
         )
     if last:
-        step = (
-            f"Ask for branch: {last} and kernel_module: proprietary; {last} is the last branch "
-            "for this GPU."
-        )
+        step = ask if served else by_hand
     elif gpu.vgpu is None:
         step = (
             "If this machine is a guest, its GPU may be a virtual one: run with become, so that "
@@ -554,20 +559,23 @@ def _build(evidence: Evidence) -> Finding | None:
         return None
     if not failed and said is None and not runfile:
         return None
-    build = failed[0] if failed else DkmsBuild(
-        evidence.wanted or evidence.installed or "", said[1] if said else evidence.kernel, "failed"
-    )  # fmt: skip
+    path = _said_path(evidence.words)
+    version = path.split("/")[5] if path else evidence.wanted or evidence.installed or ""
+    build = DkmsBuild(version, said[1] if said else evidence.kernel, "failed")
+    if failed:
+        build = failed[0]
     log = build.log or evidence.words
     kernel = build.kernel or log_kernel(log) or (said[1] if said else None) or "unknown"
     error = first_error(log) or runfile or find_line(evidence.words, _BAD_BUILD)
     flavour = evidence.kernel_module or ("open" if "open" in build.name else None)
     fix = known_fix(log, build.version, kernel, flavour)
-    path = build.log_path or _said_path(evidence.words)
+    path = build.log_path or path
     built_by = find_line(log, r"The kernel was built by:")
     using = find_line(log, r"You are using:")
-    cause = f"DKMS could not build driver {build.version or 'of this set'} for kernel {kernel}"
+    cause = f"DKMS could not build driver {build.version} for kernel {kernel}"
     if runfile and not failed:
         cause = f"The installer could not build driver {build.version} for kernel {kernel}"
+    cause = re.sub("  +", " ", cause)
     cause += f": {fix.why}." if fix else "."
     compilers = f" ({built_by} {using})" if built_by and fix and "compiler" in fix.why else ""
     return Finding(
@@ -596,7 +604,7 @@ def _matters(evidence: Evidence, failed: Sequence[DkmsBuild]) -> bool:
 
 
 def _said_path(words: str) -> str:
-    match = re.search(r"(/\S+make\.log)", words)
+    match = re.search(r"(/var/lib/dkms/[^/\s]+/[^/\s]+/\S*make\.log)", words)
     return match[1] if match else ""
 
 
@@ -608,7 +616,7 @@ def _mismatch(evidence: Evidence) -> Finding | None:
         return None
     if not line and (library is None or library == loaded):
         return None
-    if line and library == loaded and "mismatch" not in evidence.nvml:
+    if loaded and library == loaded and "mismatch" not in evidence.nvml:
         # An old line: module and library agree by now.
         return None
     said = _MISMATCH_VERSIONS.search(text.replace("NVRM: ", ""))
@@ -618,7 +626,7 @@ def _mismatch(evidence: Evidence) -> Finding | None:
         MISMATCH,
         f"The module that is loaded is {loaded or 'of another version'}, but the libraries are "
         f"{library or 'not of it'}: every new CUDA program and container fails.",
-        line or f"loaded {loaded}, libraries {library}, installed {evidence.installed}",
+        line or f"loaded {loaded}, libraries {library}",
         "Reload the module while nothing uses a GPU, or reboot; then hold the whole set (hold: "
         "true) and keep it out of unattended upgrades."
         + (f" In use by: {_users(evidence)}." if evidence.users else ""),
