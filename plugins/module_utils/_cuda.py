@@ -105,9 +105,7 @@ def supported_by(driver: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
     """
     have = parse_driver(driver)
     native = [release for release in ordered(data) if _enough(have, data.releases[release])]
-    compatible = [
-        major for major, since in data.compatible_since.items() if _enough(have, since)
-    ]
+    compatible = [major for major, since in data.compatible_since.items() if _enough(have, since)]
     major = max(compatible, key=int) if compatible else None
     runnable = [
         release
@@ -141,7 +139,8 @@ def required_by(cuda: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
         "branch": paired.partition(".")[0],
         "minimum": minimum,
         "minimum_branch": minimum.partition(".")[0],
-        "verified": release not in UNVERIFIED or data.releases[release] != BUILT_IN.releases[release],
+        "verified": release not in UNVERIFIED
+        or data.releases[release] != BUILT_IN.releases[release],
         "dropped": [name for name in data.last if _too_new(release, name, data)],
         "limit": LIMIT if minimum != paired else "",
     }

@@ -148,6 +148,18 @@ ARCHITECTURES: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# The CUDA that a distribution has itself, by its id and version: Debian's archives, read
+# 2026-11-21; Ubuntu's (u), from one public list only.
+DISTRO_PACKAGE = "nvidia-cuda-toolkit"
+DISTRO_CUDA: Mapping[str, str] = MappingProxyType(
+    {
+        "debian12": "11.8.0",
+        "debian13": "12.4.1",
+        "ubuntu22.04": "11.5.1",
+        "ubuntu24.04": "12.0.1",
+    }
+)
+
 _VERSION = re.compile(r"\d+(?:\.\d+){0,3}\Z")
 _CUDA = re.compile(r"\d+\.\d+(?:\.\d+)?\Z")
 
