@@ -13,7 +13,7 @@ author:
 description:
   - Returns one row a host for M(kubegpu.nodes.fleet_table). A host that failed before it had a row
     gets one that says so.
-positional: _input, hostvars, key
+positional: _input, hostvars, key, missing
 options:
   _input:
     description: The hosts' names.
@@ -28,6 +28,10 @@ options:
     description: Name of the variable in which each host keeps its row.
     type: str
     required: true
+  missing:
+    description: What is said of a host that has no row.
+    type: str
+    default: the node could not be read
 """
 
 EXAMPLES = r"""

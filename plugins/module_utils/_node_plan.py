@@ -131,13 +131,19 @@ def node_result(
 
 
 def fleet_rows(
-    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Mapping[str, Any]],
+    key: str,
+    missing: str = _NOT_READ,
 ) -> list[dict[str, Any]]:
     """Return each host's row, kept under ``key``; one that failed before it had one says so."""
     rows: list[dict[str, Any]] = []
     for host in hosts:
         row = hostvars[host].get(key)
-        rows.append(dict(row) if row else _row(host, None, action="unknown", why=[_NOT_READ]))
+        if row:
+            rows.append(dict(row))
+        else:
+            rows.append({**_row(host, None, action="unknown", why=[missing]), "open": [missing]})
     return rows
 
 

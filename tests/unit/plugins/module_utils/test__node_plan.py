@@ -135,6 +135,11 @@ def test_rows_of_hosts_that_failed_early():
     assert rows[1]["action"] == "unknown" and "not be read" in rows[1]["why"][0]
 
 
+def test_what_is_said_of_a_host_without_row_can_be_chosen():
+    (row,) = fleet_rows(["a"], {"a": {}}, "row", "it stopped")
+    assert row["why"] == ["it stopped"] and row["open"] == ["it stopped"]
+
+
 def test_restarts_and_reloads_that_will_happen_are_named():
     facts = node()
     toolkit = plan(facts)
