@@ -13,12 +13,15 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
 
 _MODULE = "kubegpu.nodes.nvidia_driver"
 _PACKAGES = "kubegpu.nodes.package_set"
 _FINISH_TIMEOUT = 3600
+# Modules that go on without the connection.
+_LONG = ("ansible.builtin.get_url",)
 _LISTS = ("warnings", "deprecations")
 
 
@@ -117,13 +120,14 @@ class _Work:
         self._result.update(plan)
         if not tasks["needed"]:
             return
+        # In check mode too: a file that is not the one that was meant is a refusal.
+        runfile = self._fetch(tasks["runfile"])
         if self._action._task.check_mode:
             for arguments in tasks["sets"]:
                 self._merge(self._or_fail(self._set(arguments)))
             return
-        place = self._fetch(tasks["runfile"])
         try:
-            self._module("begin", _runfile=place)
+            self._module("begin", _runfile=runfile)
             for arguments in tasks["sets"]:
                 self._merge(self._or_fail(self._set(arguments)))
             if tasks["runfile"] is not None:
@@ -176,13 +180,32 @@ class _Work:
             )
         return _Failed(answer)
 
-    def _fetch(self, runfile: dict[str, Any] | None) -> str:
-        if runfile is None:
-            return ""
-        if runfile.get("file"):
+    def _fetch(self, runfile: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Bring the runfile to the node; return where it is there."""
+        if runfile is None or runfile.get("file"):
             # An earlier run died in it: it is on the node.
-            return str(runfile["file"])
-        return fetch(self._action, runfile, self._task_vars)
+            return None
+        try:
+            found = fetch(self._action, runfile, self._task_vars, execute=self._execute)
+        except KubegpuError as error:
+            raise _Failed({"msg": str(error)}) from error
+        return {"file": found.path, "cached": found.cached}
+
+    def _execute(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Run a module that may take long, as a download does."""
+        if name in _LONG:
+            return run_in_background(
+                self._action,
+                name,
+                arguments,
+                self._task_vars,
+                limit=self._limit,
+                what="download of the NVIDIA driver",
+            )
+        answer: dict[str, Any] = self._action._execute_module(
+            module_name=name, module_args=arguments, task_vars=self._task_vars
+        )
+        return answer
 
     def _set(self, arguments: dict[str, Any]) -> dict[str, Any]:
         given = dict(arguments)

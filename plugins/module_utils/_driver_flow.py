@@ -181,6 +181,15 @@ def runfile_to_do(plan: DriverPlan, memory: Memory) -> Mapping[str, Any] | None:
     return None
 
 
+def cached_files(memory: Memory) -> tuple[str, ...]:
+    """Return the runfiles that we brought to the node and kept."""
+    drivers = (memory.current, memory.previous, memory.pending)
+    runfiles = [driver.get("runfile") or {} for driver in drivers if driver]
+    return tuple(
+        dict.fromkeys(str(runfile["file"]) for runfile in runfiles if runfile.get("cached"))
+    )
+
+
 def given_back(memory: Memory) -> Memory | None:
     """Return the record after a change was rolled back; None where there was none before it."""
     rest = replace(memory, pending=None)

@@ -198,9 +198,8 @@ options:
     default: ""
   _runfile:
     description:
-      - Internal. Where the runfile is on the node.
-    type: str
-    default: ""
+      - Internal. Where the runfile is on the node, and whether we brought it there.
+    type: dict
   _token:
     description:
       - Internal. The licence token, in base64.
@@ -333,7 +332,7 @@ from ..module_utils._driver_diagnosis import UNKNOWN, Finding, diagnose
 from ..module_utils._driver_evidence import collect, uptime
 from ..module_utils._driver_files import PERSISTENCED, TOKEN
 from ..module_utils._errors import InputError, KubegpuError
-from ..module_utils._files import FileState, read_file
+from ..module_utils._files import FileState, read_file, remove_empty_directories, write_file
 from ..module_utils._node_facts import gather
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._package_set import ABSENT, CONFIGURATION
@@ -413,7 +412,7 @@ def main() -> None:
             # For the action plugin alone.
             "_phase": {"type": "str", "choices": list(_PHASES), "default": "plan"},
             "_failure": {"type": "str", "default": ""},
-            "_runfile": {"type": "str", "default": ""},
+            "_runfile": {"type": "dict"},
             "_token": {"type": "str", "default": "", "no_log": True},
             "_today": {"type": "str", "default": ""},
         },
@@ -474,7 +473,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     reader = NodeReader(_ROOT, run)
     options = {**params, "today": params["_today"]}
     wish, data = read_options(options)
-    facts = gather(reader, RuntimePaths(), params["state_path"])
+    facts = gather(reader, RuntimePaths(), _seen(params["state_path"]))
     return Work(
         module,
         run,
@@ -549,7 +548,7 @@ def _begin(work: Work) -> dict[str, Any]:
     files = {path: _kept(change.before) for path, change in changes.items() if change.changed}
     runfile = flow.runfile_to_do(plan, work.memory) if work.present else None
     if runfile is not None:
-        runfile = {**runfile, "file": work.module.params["_runfile"] or runfile.get("file")}
+        runfile = {**runfile, **(work.module.params["_runfile"] or {})}
     memory = flow.begun(
         work.memory,
         plan,
@@ -710,6 +709,9 @@ def _finish_absent(work: Work) -> dict[str, Any]:
         skipped = machine.rebuild_initramfs(run, reader)
         if skipped:
             work.module.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+    for path in flow.cached_files(work.memory):
+        write_file(FileState(_place(path)))
+        remove_empty_directories((_place(path).rpartition("/")[0],))
     work.store.drop(flow.RECORD)
     answer = _answer(work, flow.Memory(), machine.loaded_version(reader), reboot)
     return {**answer, "changed": True}
@@ -862,6 +864,11 @@ def _details(path: str, content: bytes) -> dict[str, Any]:
 
 def _place(path: str) -> str:
     return _ROOT.rstrip("/") + path
+
+
+def _seen(path: str) -> str:
+    """Return a place as it is seen from the root."""
+    return path[len(_ROOT.rstrip("/")) :] if path.startswith(_ROOT) else path
 
 
 def _kept(state: FileState) -> dict[str, Any] | None:

@@ -1,0 +1,750 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Module and action together in a folder of its own: facts, files and record are real.
+
+Stand-ins are the decision (what is wished is installed), the kernel, systemctl and the like, and
+package_set. tests/integration has the real packages.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import types
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.action import nvidia_driver as action
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_node
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import DriverPlan, Step
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_files import (
+    NOUVEAU,
+    OPTIONS,
+    TOKEN,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_driver as module
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import FetchResult
+from tests.unit.fixtures.machines import MACHINES
+from tests.unit.fixtures.make_tree import make_machine, write
+from tests.unit.module_process import run_module
+
+KERNEL = "6.1.0-40-amd64"
+OTHER_KERNEL = "6.1.0-41-amd64"
+OLD, NEW = "575.57.08", "580.95.05"
+NAMES = ("libnvidia-ml1", "nvidia-kernel-dkms")
+DKMS_WORDS = (
+    "The package set nvidia-driver: A package's own script failed; packages are left half "
+    "configured.\nSeen: Error! Bad return status for module build on kernel: 6.1.0-40-amd64\n"
+    "dpkg: error processing package nvidia-kernel-dkms (--configure): subprocess returned an "
+    "error code (10)"
+)
+MAKE_LOG = (
+    f"DKMS make.log for nvidia-580.95.05 for kernel {KERNEL} (x86_64)\n"
+    "nvidia/nv-mmap.c:321:9: error: implicit declaration of function 'vma_flags_set'\n"
+)
+
+
+class Killed(BaseException):
+    """Stand-in for a run that dies."""
+
+
+def standin_decision(facts, wish, _data):
+    """What is wished is installed: version and source, with a file and a service."""
+    driver = facts["driver"]
+    if wish.branch == "999":
+        return DriverPlan(action="refuse", reasons=("Tesla V100 ends with 580.", "Ask for 580."))
+    if wish.state == "absent":
+        managed = bool(driver["managed"])
+        return DriverPlan(action="remove" if managed else "none", change=managed)
+    version = driver["previous"]["version"] if wish.version == "previous" else wish.version
+    source = "nvidia" if wish.source == "auto" else wish.source
+    there = driver["installed"]
+    action = "none"
+    if (there, driver["source"]) != (version, source):
+        action = "upgrade" if there and there < version else "downgrade" if there else "install"
+    files = {NOUVEAU: "blacklist nouveau\n"}
+    if wish.module_options:
+        files[OPTIONS] = f"options nvidia {wish.module_options}\n"
+    sums = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in files.items()}
+    ours = {p: s for p, s in driver["configuration"].items() if p != TOKEN}
+    here = {kernel["version"]: kernel for kernel in facts["kernels"]}[KERNEL]
+    away = bool(here["driver"] is None and action == "none")
+    load = wish.load and driver["loaded"] != version and not away
+    change = action != "none" or ours != sums or load or (wish.hold and driver["held"] is False)
+    runfile = None
+    packages = {name: f"{version}-1" for name in NAMES}
+    obsolete = ()
+    if source == "runfile":
+        packages, obsolete = {}, tuple(driver["packages"])
+        runfile = {**wish.runfile, "version": version, "arguments": ["--silent"]}
+    return DriverPlan(
+        action=action,
+        branch=version.split(".", maxsplit=1)[0],
+        version=version,
+        kernel_module="proprietary",
+        source=source,
+        packages=packages,
+        obsolete=obsolete,
+        hold=wish.hold,
+        runfile=runfile,
+        uninstall="runfile" if driver["source"] == "runfile" and source != "runfile" else None,
+        files=files,
+        services={"nvidia-persistenced": "enabled"},
+        initramfs=ours != sums,
+        load=load,
+        change=change,
+        reboot={"required": away, "reason": "another kernel runs" if away else ""},
+        steps=(Step("driver", action, f"{version}", "asked for"),),
+        warnings=("580 ends in 2028.",) if action != "none" else (),
+    )
+
+
+class StandinNode:
+    """A machine with a P4 below ``root``, and the programs that change it."""
+
+    def __init__(self, root):
+        self.root = make_machine(root, MACHINES["p4"])
+        write(root, "/etc/os-release", "ID=debian\nVERSION_ID=12\nVERSION_CODENAME=bookworm\n")
+        write(root, "/proc/sys/kernel/osrelease", f"{KERNEL}\n")
+        write(root, "/proc/self/status", "CapEff:\t000001ffffffffff\n")
+        write(root, "/usr/sbin/update-initramfs")
+        for kernel in (KERNEL, OTHER_KERNEL):
+            write(root, f"/lib/modules/{kernel}/modules.dep")
+        self.packages = {}
+        self.half = {}
+        self.units = {}
+        self.calls = []
+        self.fail = {}
+        self.build_for = (KERNEL, OTHER_KERNEL)
+        self.recorded = {}
+        self.keep_packages()
+
+    # -- what facts are read from
+    def keep_packages(self):
+        text = "".join(
+            f"Package: {name}\nStatus: {'hold' if held else 'install'} ok installed\n"
+            f"Maintainer: NVIDIA <x@nvidia.com>\nArchitecture: amd64\nVersion: {version}\n\n"
+            for name, (version, held) in sorted(self.packages.items())
+        )
+        write(self.root, "/var/lib/dpkg/status", text)
+
+    def build(self, version):
+        """DKMS's tree and module for the kernels that have headers."""
+        for kernel in (KERNEL, OTHER_KERNEL):
+            link = self.root / f"var/lib/dkms/nvidia/kernel-{kernel}-x86_64"
+            link.unlink(missing_ok=True)
+            if version and kernel in self.build_for:
+                place = self.root / f"var/lib/dkms/nvidia/{version}/{kernel}/x86_64"
+                (place / "module").mkdir(parents=True, exist_ok=True)
+                link.symlink_to(f"{version}/{kernel}/x86_64")
+
+    def put(self, version):
+        """Install the packages in a version, or remove them."""
+        for name in NAMES:
+            self.packages.pop(name, None)
+            if version:
+                self.packages[name] = (f"{version}-1", False)
+                self.units["nvidia-persistenced"] = self.units.get(
+                    "nvidia-persistenced", "disabled"
+                )
+        if not version:
+            self.units.pop("nvidia-persistenced", None)
+        self.build(version)
+        self.keep_packages()
+
+    @property
+    def version(self):
+        found = {version.partition("-")[0] for version, _held in self.packages.values()}
+        return found.pop() if found else None
+
+    @property
+    def built(self):
+        link = self.root / f"var/lib/dkms/nvidia/kernel-{KERNEL}-x86_64"
+        return link.readlink().parts[0]
+
+    @property
+    def loaded(self):
+        place = self.root / "sys/module/nvidia/version"
+        return place.read_text().strip() if place.exists() else None
+
+    def load(self, version):
+        write(self.root, "/sys/module/nvidia/version", f"{version}\n")
+        write(self.root, "/sys/module/nvidia/refcnt", "0\n")
+
+    def unload(self):
+        for name in ("version", "refcnt"):
+            (self.root / "sys/module/nvidia" / name).unlink()
+        (self.root / "sys/module/nvidia").rmdir()
+
+    def user(self, pid, name):
+        write(self.root, f"/proc/{pid}/comm", f"{name}\n")
+        (self.root / f"proc/{pid}/fd").mkdir(parents=True)
+        (self.root / f"proc/{pid}/fd/7").symlink_to("/dev/nvidia0")
+
+    # -- programs
+    def __call__(self, argv, timeout=60, environment=None):
+        program = argv[0].rpartition("/")[2]
+        if program not in ("systemctl", "dpkg-query", "dpkg", "dmesg", "nvidia-smi", "apt-cache"):
+            self.calls.append(" ".join([program, *argv[1:]]))
+        if program in self.fail:
+            return Result(1, "", self.fail[program])
+        method = getattr(self, program.replace("-", "_"), None)
+        return method(list(argv[1:])) if method else Result(127, "", "no such program")
+
+    def update_initramfs(self, _words):
+        return Result(0, "", "")
+
+    def systemctl(self, words):
+        unit = words[-1].removesuffix(".service")
+        if words[0] == "is-enabled":
+            state = self.units.get(unit, "not-found")
+            return Result(0 if state == "enabled" else 1, f"{state}\n", "")
+        if words[0] in ("enable", "disable"):
+            self.units[unit] = f"{words[0]}d"
+        if words[0] in ("enable", "disable", "start", "stop"):
+            self.calls.append(f"systemctl {words[0]} {unit}")
+        return Result(0, "", "")
+
+    def modprobe(self, words):
+        if words[-1] == "nvidia":
+            self.load(self.built)
+        return Result(0, "", "")
+
+    def rmmod(self, _words):
+        self.unload()
+        return Result(0, "", "")
+
+    def dpkg(self, _words):
+        return Result(0, "amd64\n", "")
+
+    def dpkg_query(self, _words):
+        lines = [
+            "\t".join((name, "amd64", version, "hold" if held else "install", "installed", "ok"))
+            + "\t" * 4
+            for name, (version, held) in self.packages.items()
+        ]
+        lines += [
+            "\t".join((name, "amd64", version, "install", "half-configured", "ok")) + "\t" * 4
+            for name, version in self.half.items()
+        ]
+        return Result(0, "\n".join(lines) + "\n", "")
+
+    def apt_cache(self, words):
+        text = "".join(f" {name} | {NEW}-1 | http://m Packages\n" for name in words[1:])
+        return Result(0, text, "")
+
+    def nvidia_smi(self, _words):
+        return Result(0, "GPU 0: Tesla T4\n", "") if self.loaded else Result(9, "", "no driver")
+
+    def sh(self, words):
+        """Stand-in for a runfile: its text is the version."""
+        version = (self.root / words[0].lstrip("/")).read_text().strip()
+        write(self.root, "/usr/bin/nvidia-uninstall")
+        self.build(version)
+        return Result(0, "", "")
+
+    def nvidia_uninstall(self, _words):
+        (self.root / "usr/bin/nvidia-uninstall").unlink()
+        self.build(None)
+        return Result(0, "", "")
+
+    # -- stand-in for package_set
+    def package_set(self, arguments, check):
+        name, before = arguments["name"], dict(self.packages)
+        if "package_set" in self.fail and not check:
+            words = self.fail.pop("package_set")
+            if words == "half":
+                self.recorded.setdefault(name, before)
+                self.packages["libnvidia-ml1"] = (f"{NEW}-1", False)
+                self.half["nvidia-kernel-dkms"] = f"{NEW}-1"
+                self.packages.pop("nvidia-kernel-dkms", None)
+                write(self.root, f"/var/lib/dkms/nvidia/{NEW}/build/make.log", MAKE_LOG)
+                self.keep_packages()
+                words = DKMS_WORDS
+            return {"failed": True, "msg": words}
+        if arguments.get("state") == "absent":
+            wanted = self.recorded.get(name, before)
+        else:
+            wanted = {n: p for n, p in before.items() if n not in arguments["obsolete"]}
+            for package, version in arguments["packages"].items():
+                wanted[package] = (version, arguments["hold"])
+        changed = wanted != before
+        if not check:
+            self.calls.append(f"package_set {name} {arguments.get('state', 'present')}")
+            if arguments.get("state") == "absent":
+                self.recorded.pop(name, None)
+            else:
+                self.recorded.setdefault(name, before)
+            versions = {v.partition("-")[0] for v, _held in wanted.values()}
+            if changed and (versions or self.version):
+                self.put(versions.pop() if versions else None)
+            self.half = {}
+            self.packages = wanted
+            self.keep_packages()
+        diff = [{"before": str(sorted(before.items())), "after": str(sorted(wanted.items()))}]
+        return {"changed": changed, "diff": diff if changed else []}
+
+
+class Task:
+    """Runs the action plugin on the stand-in node; check mode has to say the same before."""
+
+    def __init__(self, node, tmp_path, monkeypatch):
+        self.node, self.state = node, tmp_path / "root/var/lib/kubegpu/state.json"
+        self.die = None
+        self.phases = []
+        monkeypatch.setattr(module, "_ROOT", str(node.root))
+        monkeypatch.setattr(module, "module_runner", lambda _module: node)
+        monkeypatch.setattr(module, "plan_driver", standin_decision)
+        monkeypatch.setattr(action.ActionBase, "run", lambda *_a, **_k: {})
+        monkeypatch.setattr(action, "run_in_background", self.background)
+        monkeypatch.setattr(action, "fetch", self.fetch)
+        self.fetched = []
+
+    def background(self, plugin, name, arguments, task_vars, *, limit, what):
+        return plugin._execute_module(module_name=name, module_args=arguments, task_vars=task_vars)
+
+    def fetch(self, plugin, runfile, _task_vars, execute):
+        found = FetchResult("/var/cache/kubegpu/x.run", "0" * 64, changed=True, cached=True)
+        if plugin._task.check_mode:
+            return found
+        self.fetched.append(runfile)
+        if self.node.fail.get("fetch"):
+            raise KubegpuError(self.node.fail["fetch"])
+        write(self.node.root, "/var/cache/kubegpu/x.run", runfile["version"])
+        return found
+
+    def once(self, check, arguments, **task):
+        plugin = action.ActionModule.__new__(action.ActionModule)
+        plugin._task = types.SimpleNamespace(
+            args=arguments, async_val=task.get("async_val", 0), check_mode=check
+        )
+        plugin._connection = types.SimpleNamespace(_shell=types.SimpleNamespace(tmpdir=None))
+        plugin._remove_tmp_path = lambda _path: None
+        plugin._loader = types.SimpleNamespace(get_real_file=lambda path: path)
+        plugin._find_needle = lambda _folder, path: path
+        plugin.other = lambda _name, given, _variables: self.node.package_set(given, check)
+
+        def execute(module_name, module_args, task_vars):
+            phase = module_args["_phase"]
+            self.phases.append(phase)
+            if self.die == phase:
+                raise Killed
+            return run_module(module.main, module_args, check=check)
+
+        plugin._execute_module = execute
+        return plugin.run(task_vars={})
+
+    def __call__(self, **options):
+        arguments = {"state_path": str(self.state), **options}
+        before = snapshot(self.node)
+        check = self.once(True, arguments)
+        assert snapshot(self.node) == before
+        self.node.calls.clear()
+        self.phases.clear()
+        result = self.once(False, arguments)
+        if not result.get("failed"):
+            assert check.get("changed") == result["changed"]
+            assert check.get("diff") == result["diff"]
+        return result
+
+    def record(self):
+        return json.loads(self.state.read_text())["values"]["nvidia_driver"]
+
+
+def snapshot(node):
+    """Return all that a run could leave: files but for the record's lock, packages, units."""
+    files = {
+        str(path.relative_to(node.root)): path.read_bytes()
+        for path in sorted(node.root.rglob("*"))
+        if path.is_file() and not path.name.endswith((".lock", ".log"))
+    }
+    return json.dumps([node.packages, node.units, node.half]), files
+
+
+@pytest.fixture
+def node(tmp_path):
+    return StandinNode(tmp_path / "root")
+
+
+@pytest.fixture
+def task(node, tmp_path, monkeypatch):
+    return Task(node, tmp_path, monkeypatch)
+
+
+def has(node, path):
+    return (node.root / path.lstrip("/")).exists()
+
+
+def test_install_again_absent_again(task, node, capsys):
+    start = snapshot(node)
+    first = task(version=NEW)
+    assert first["changed"]
+    assert task.phases == ["plan", "begin", "finish"]
+    assert node.calls == [
+        "package_set nvidia-driver present",
+        "update-initramfs -u -k all",
+        "systemctl enable nvidia-persistenced",
+        "modprobe nvidia",
+        "modprobe nvidia-uvm",
+        "nvidia-modprobe -c 0 -u",
+        "systemctl start nvidia-persistenced",
+    ]
+    assert (first["loaded"], first["reboot_required"], first["previous"]) == (NEW, False, None)
+    assert first["plan"]["action"] == "install"
+    # In this process a module's warnings go to the screen.
+    assert "580 ends in 2028." in capsys.readouterr().err
+    headers = [entry.get("before_header") for entry in first["diff"]]
+    assert headers == [NOUVEAU, "NVIDIA driver", None]
+    assert first["diff"][1]["after"] == (
+        f"driver: {NEW} proprietary from nvidia\nloaded module: {NEW}\n"
+        "service nvidia-persistenced: enabled\n"
+    )
+    assert task.record()["current"]["version"] == NEW
+    second = task(version=NEW)
+    assert not second["changed"]
+    assert task.phases == ["plan"]
+    assert node.calls == []
+    gone = task(state="absent")
+    assert gone["changed"]
+    assert node.calls == [
+        "package_set nvidia-driver absent",
+        "package_set nvidia-driver-pinning absent",
+        "systemctl stop nvidia-persistenced",
+        "rmmod nvidia",
+        "update-initramfs -u -k all",
+    ]
+    assert snapshot(node) == start
+    assert not task.state.exists()
+    assert not task(state="absent")["changed"]
+    assert task.phases == ["plan"]
+
+
+def test_absent_leaves_the_admins_own_driver(task, node):
+    node.put(NEW)
+    node.load(NEW)
+    node.units["nvidia-persistenced"] = "enabled"
+    start = snapshot(node)
+    adopted = task(version=NEW)
+    assert adopted["changed"]
+    assert node.packages["nvidia-kernel-dkms"] == (f"{NEW}-1", True)
+    task(state="absent")
+    assert snapshot(node) == start
+    assert not any(call.startswith(("rmmod", "systemctl")) for call in node.calls)
+
+
+def test_another_version_and_back_and_forth(task, node):
+    task(version=OLD)
+    up = task(version=NEW)
+    assert node.calls.index("rmmod nvidia") < node.calls.index("modprobe nvidia")
+    assert (up["loaded"], up["previous"]["version"]) == (NEW, OLD)
+    back = task(version="previous")
+    assert (back["loaded"], back["previous"]["version"]) == (OLD, NEW)
+    assert task(version="previous")["loaded"] == NEW
+    assert task(version=OLD)["previous"]["version"] == NEW
+
+
+def test_a_refusal_has_all_reasons_and_writes_nothing(task, node):
+    start = snapshot(node)
+    answer = task(branch="999")
+    assert answer["failed"]
+    assert "- Tesla V100 ends with 580.\n- Ask for 580." in answer["msg"]
+    assert snapshot(node) == start
+    assert task.phases == ["plan"]
+
+
+def test_async_is_refused(task):
+    answer = task.once(False, {"version": NEW}, async_val=60)
+    assert answer["failed"]
+    assert "async" in answer["msg"]
+    assert task.phases == []
+
+
+def test_a_module_in_use_is_left_and_its_users_are_named(task, node):
+    task(version=OLD)
+    node.user(4711, "python3")
+    answer = task(version=NEW)
+    assert answer["changed"]
+    assert answer["reboot_required"]
+    assert "python3 (pid 4711" in answer["reboot_reason"]
+    assert node.loaded == OLD
+    assert not any(call.startswith(("rmmod", "modprobe")) for call in node.calls)
+    # Nothing can be done until it is free: the next run changes nothing.
+    again = task(version=NEW)
+    assert not again["changed"]
+    assert again["reboot_required"]
+
+
+def test_the_drivers_own_daemon_does_not_keep_the_module(task, node):
+    task(version=OLD)
+    node.user(900, "nvidia-persiste")
+    assert task(version=NEW)["loaded"] == NEW
+    assert node.calls.index("systemctl stop nvidia-persistenced") < node.calls.index("rmmod nvidia")
+
+
+def test_nouveau_is_unloaded_where_nothing_uses_it(task, node):
+    write(node.root, "/sys/module/nouveau/refcnt", "0\n")
+    assert task(version=NEW)["loaded"] == NEW
+    assert "modprobe -r nouveau" in node.calls
+
+
+def test_nouveau_in_use_needs_a_reboot(task, node):
+    write(node.root, "/sys/module/nouveau/refcnt", "2\n")
+    answer = task(version=NEW)
+    assert answer["reboot_required"]
+    assert "nouveau" in answer["reboot_reason"]
+    assert answer["loaded"] is None
+    assert not any(call.startswith("modprobe") for call in node.calls)
+
+
+def test_a_module_for_another_kernel_alone_needs_a_reboot(task, node):
+    node.build_for = (OTHER_KERNEL,)
+    answer = task(version=NEW)
+    assert answer["reboot_required"]
+    assert KERNEL in answer["reboot_reason"]
+    assert OTHER_KERNEL in answer["reboot_reason"]
+    assert node.loaded is None
+
+
+def test_where_no_module_can_be_loaded_it_is_said_and_no_fault(task, node, capsys):
+    write(node.root, "/proc/self/status", "CapEff:\t0000000000000000\n")
+    answer = task(version=NEW)
+    assert not answer.get("failed")
+    assert answer["loaded"] is None
+    assert not answer["reboot_required"]
+    assert "CAP_SYS_MODULE" in capsys.readouterr().err
+    assert not task(version=NEW)["changed"]
+
+
+def test_a_module_that_does_not_load_is_explained(task, node):
+    node.fail["modprobe"] = "modprobe: ERROR: could not insert 'nvidia': Required key not available"
+    answer = task(version=NEW)
+    assert answer["failed"]
+    assert answer["code"] == "secure_boot"
+    assert "Required key not available" in answer["msg"]
+    # The driver is installed; only the load is left.
+    assert node.version == NEW
+    assert task.record()["pending"] is None
+    del node.fail["modprobe"]
+    assert task(version=NEW)["loaded"] == NEW
+
+
+def test_a_failed_build_is_explained_and_rolled_back(task, node):
+    start = snapshot(node)
+    node.fail["package_set"] = "half"
+    answer = task(version=NEW)
+    assert answer["failed"]
+    assert answer["code"] == "dkms_build_failed"
+    assert "nv-mmap.c:321:9: error: implicit declaration" in answer["msg"]
+    assert answer["rolled_back"]
+    assert "Rolled back: no driver" in answer["msg"]
+    assert task.phases == ["plan", "begin", "explain", "rollback"]
+    assert snapshot(node) == start
+    assert not task.state.exists()
+    # Another wish works then.
+    assert task(version=OLD)["loaded"] == OLD
+
+
+def test_a_failed_upgrade_goes_back_to_the_version_before(task, node):
+    task(version=OLD, module_options={"a": 1})
+    record, start = task.record(), snapshot(node)
+    node.fail["package_set"] = "half"
+    answer = task(version=NEW, module_options={"b": 2})
+    assert answer["rolled_back"]
+    assert f"Rolled back: {OLD} proprietary from nvidia" in answer["msg"]
+    assert node.packages == {name: (f"{OLD}-1", True) for name in NAMES}
+    assert (node.root / OPTIONS.lstrip("/")).read_text() == "options nvidia {'a': 1}\n"
+    assert task.record() == record
+    assert snapshot(node)[0] == start[0]
+    assert not task(version=OLD, module_options={"a": 1})["changed"]
+
+
+def test_a_rollback_that_fails_is_said(task, node, monkeypatch):
+    task(version=OLD)
+    real = node.package_set
+    calls = []
+
+    def refusing(arguments, check):
+        calls.append(arguments["name"])
+        if not check:
+            return {"failed": True, "msg": f"{DKMS_WORDS} ({len(calls)})"}
+        return real(arguments, check)
+
+    monkeypatch.setattr(node, "package_set", refusing)
+    answer = task(version=NEW)
+    assert not answer["rolled_back"]
+    assert "This could not be put back: the packages" in answer["msg"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "The package set nvidia-driver: Another run of the package manager holds its lock.",
+        "The package set nvidia-driver: The disk of this node is full.",
+        "No package list of this node has x. A package repository cannot be reached.",
+    ],
+)
+def test_a_passing_failure_before_any_package_puts_the_files_back(task, node, words):
+    start = snapshot(node)
+    node.fail["package_set"] = words
+    answer = task(version=NEW)
+    assert answer["failed"]
+    assert words in answer["msg"]
+    assert "Nothing was changed." in answer["msg"]
+    assert "package_set nvidia-driver absent" not in node.calls
+    assert snapshot(node) == start
+    assert task(version=NEW)["loaded"] == NEW
+
+
+def test_a_full_disk_half_way_is_kept_and_the_next_run_goes_on(task, node, monkeypatch):
+    real = node.package_set
+
+    def full(arguments, check):
+        if check:
+            return real(arguments, check)
+        node.half = {"nvidia-kernel-dkms": f"{NEW}-1"}
+        return {"failed": True, "msg": "No space left on device"}
+
+    monkeypatch.setattr(node, "package_set", full)
+    answer = task(version=NEW)
+    assert answer["failed"]
+    assert "the next run goes on" in answer["msg"]
+    assert not answer["rolled_back"]
+    assert task.record()["pending"]["before"] is None
+    monkeypatch.setattr(node, "package_set", real)
+    assert task(version=NEW)["loaded"] == NEW
+    assert "update-initramfs -u -k all" in node.calls
+    assert not task(version=NEW)["changed"]
+
+
+@pytest.mark.parametrize("phase", ["begin", "finish"])
+def test_a_killed_run_is_finished_by_the_next(task, node, phase):
+    start = snapshot(node)
+    task.die = phase
+    with pytest.raises(Killed):
+        task(version=NEW)
+    task.die = None
+    answer = task(version=NEW)
+    assert answer["changed"]
+    assert answer["loaded"] == NEW
+    assert "update-initramfs -u -k all" in node.calls
+    assert task.record()["pending"] is None
+    assert not task(version=NEW)["changed"]
+    task(state="absent")
+    assert snapshot(node) == start
+
+
+def test_a_killed_upgrade_that_then_fails_goes_back_all_the_way(task, node):
+    task(version=OLD)
+    task.die = "finish"
+    with pytest.raises(Killed):
+        task(version=NEW)
+    task.die = None
+    node.fail["package_set"] = "half"
+    assert task(version=NEW, module_options={"a": 1})["rolled_back"]
+    assert node.version == OLD
+
+
+def test_a_runfile_is_fetched_run_and_removed(task, node):
+    start = snapshot(node)
+    answer = task(version=NEW, source="runfile", runfile={"url": "http://x/x.run"})
+    assert answer["loaded"] == NEW
+    assert task.phases == ["plan", "begin", "runfile", "finish"]
+    assert len(task.fetched) == 1
+    assert not task(version=NEW, source="runfile", runfile={"url": "http://x/x.run"})["changed"]
+    assert len(task.fetched) == 1
+    task(state="absent")
+    assert snapshot(node) == start
+
+
+def test_a_runfile_with_a_wrong_checksum_changes_nothing(task, node):
+    node.put(OLD)
+    node.load(OLD)
+    start = snapshot(node)
+    node.fail["fetch"] = "the checksum differs"
+    answer = task(version=NEW, source="runfile", runfile={"url": "http://x/x.run"})
+    assert answer["failed"]
+    assert "the checksum differs" in answer["msg"]
+    assert snapshot(node) == start
+
+
+def test_a_failed_installer_is_rolled_back_to_the_packages(task, node):
+    task(version=OLD)
+    node.fail["sh"] = "ERROR: The kernel module failed to build."
+    answer = task(version=NEW, source="runfile", runfile={"url": "http://x/x.run"})
+    assert answer["failed"]
+    assert "installer of the driver" in answer["msg"]
+    assert answer["rolled_back"]
+    assert node.packages == {name: (f"{OLD}-1", True) for name in NAMES}
+
+
+def test_from_a_runfile_to_packages_and_back(task, node):
+    runfile = {"version": OLD, "source": "runfile", "runfile": {"url": "http://x/x.run"}}
+    task(**runfile)
+    answer = task(version=NEW)
+    assert node.calls[:2] == ["nvidia-uninstall --silent", "package_set nvidia-driver present"]
+    assert answer["previous"]["source"] == "runfile"
+    # Packages that fail: the file is still there, and is run again.
+    task(**runfile)
+    node.fail["package_set"] = "half"
+    answer = task(version=NEW)
+    assert answer["rolled_back"]
+    assert any(call.startswith("sh ") for call in node.calls)
+
+
+def test_an_admins_runfile_is_never_uninstalled_by_absent(task, node):
+    write(node.root, "/usr/bin/nvidia-uninstall")
+    node.build(NEW)
+    task(version=NEW, source="runfile", runfile={"url": "http://x/x.run"})
+    assert task.fetched == []
+    task(state="absent")
+    assert "nvidia-uninstall --silent" not in node.calls
+    assert node.built == NEW
+
+
+def test_a_file_that_is_not_wished_any_more_goes_and_an_edited_one_stays(task, node):
+    task(version=NEW, module_options={"a": 1})
+    assert has(node, OPTIONS)
+    task(version=NEW)
+    assert not has(node, OPTIONS)
+    place = node.root / NOUVEAU.lstrip("/")
+    place.write_text("blacklist nouveau\noptions mine x=1\n")
+    task(state="absent")
+    assert place.read_text() == "options mine x=1\n"
+
+
+def test_a_token_is_written_and_never_shown(task, node, tmp_path):
+    secret = tmp_path / "client.tok"
+    secret.write_text("very secret")
+    answer = task(version=NEW, licence={"token_path": str(secret)})
+    assert (node.root / TOKEN.lstrip("/")).read_text() == "very secret"
+    text = json.dumps(answer)
+    assert "very secret" not in text
+    assert base64.b64encode(b"very secret").decode() not in text
+    assert "sha256" in text
+    assert not task(version=NEW, licence={"token_path": str(secret)})["changed"]
+    secret.write_text("renewed")
+    assert task(version=NEW, licence={"token_path": str(secret)})["changed"]
+    task(state="absent")
+    assert not has(node, TOKEN)
+
+
+def test_the_initramfs_that_fails_is_finished_by_the_next_run(task, node):
+    node.fail["update-initramfs"] = "No space left on device: /boot"
+    answer = task(version=NEW)
+    assert answer["failed"]
+    assert "initial RAM disk" in answer["msg"]
+    del node.fail["update-initramfs"]
+    assert task(version=NEW)["loaded"] == NEW
+    assert "update-initramfs -u -k all" in node.calls
+
+
+def test_without_a_tool_for_initramfs_there_is_a_warning(task, node, capsys):
+    (node.root / "usr/sbin/update-initramfs").unlink()
+    task(version=NEW)
+    assert "initial RAM disk was not rebuilt" in capsys.readouterr().err
+    assert _driver_node._INITRAMFS[0][0] not in " ".join(node.calls)
