@@ -77,7 +77,7 @@ def standin_decision(facts, wish, _data):
     load = wish.load and driver["loaded"] != version and not away
     change = action != "none" or ours != sums or load or (wish.hold and driver["held"] is False)
     runfile = None
-    packages = {name: f"{version}-1" for name in NAMES}
+    packages = dict.fromkeys(NAMES, f"{version}-1")
     obsolete = ()
     if source == "runfile":
         packages, obsolete = {}, tuple(driver["packages"])
@@ -556,7 +556,7 @@ def test_a_failed_upgrade_goes_back_to_the_version_before(task, node):
     answer = task(version=NEW, module_options={"b": 2})
     assert answer["rolled_back"]
     assert f"Rolled back: {OLD} proprietary from nvidia" in answer["msg"]
-    assert node.packages == {name: (f"{OLD}-1", True) for name in NAMES}
+    assert node.packages == dict.fromkeys(NAMES, (f"{OLD}-1", True))
     assert (node.root / OPTIONS.lstrip("/")).read_text() == "options nvidia {'a': 1}\n"
     assert task.record() == record
     assert snapshot(node)[0] == start[0]
@@ -679,7 +679,7 @@ def test_a_failed_installer_is_rolled_back_to_the_packages(task, node):
     assert answer["failed"]
     assert "installer of the driver" in answer["msg"]
     assert answer["rolled_back"]
-    assert node.packages == {name: (f"{OLD}-1", True) for name in NAMES}
+    assert node.packages == dict.fromkeys(NAMES, (f"{OLD}-1", True))
 
 
 def test_from_a_runfile_to_packages_and_back(task, node):

@@ -1,0 +1,214 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_node as machine
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
+
+OK = Result(0, "", "")
+ABSENT = Result(127, "", "no such program")
+
+
+class StandinRunner:
+    """Answers by the first words of a command; what it does not know is not there."""
+
+    def __init__(self, **answers):
+        self.answers = {name.replace("_", "-"): answer for name, answer in answers.items()}
+        self.calls = []
+
+    def __call__(self, argv, timeout=60, environment=None):
+        self.calls.append(" ".join(argv))
+        answer = self.answers.get(argv[0], ABSENT)
+        return answer(argv) if callable(answer) else answer
+
+
+@pytest.fixture
+def tree(tmp_path):
+    def make(**files):
+        for path, text in files.items():
+            place = tmp_path / path.replace("__", "/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        return NodeReader(str(tmp_path))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("update-initramfs", "update-initramfs -u -k all"),
+        ("dracut", "dracut --force --regenerate-all"),
+        ("mkinitrd", "mkinitrd"),
+        ("mkinitcpio", "mkinitcpio -P"),
+    ],
+)
+def test_the_tool_that_is_there_rebuilds_the_initramfs(tree, program, said):
+    run = StandinRunner(**{program.replace("-", "_"): OK})
+    assert machine.rebuild_initramfs(run, tree(**{f"usr__sbin__{program}": ""})) == ""
+    assert run.calls == [said]
+
+
+def test_an_initramfs_that_fails_is_an_error_and_no_tool_is_a_reason(tree):
+    run = StandinRunner(dracut=Result(1, "", "No space left on device"))
+    with pytest.raises(KubegpuError, match="No space left"):
+        machine.rebuild_initramfs(run, tree(usr__bin__dracut=""))
+    assert "no program" in machine.rebuild_initramfs(run, NodeReader("/nowhere"))
+
+
+def test_looking_around(tree):
+    look = machine.look_around(
+        tree(
+            sys__module__nvidia__version="580.1\n",
+            sys__module__nvidia__holders__nvidia_fs="",
+            sys__module__nvidia__holders__nvidia_uvm="",
+            sys__module__nouveau__refcnt="2\n",
+            proc__self__status="CapEff:\t0000000000000000\n",
+        )
+    )
+    assert (look.loaded, look.nouveau, look.holders) == ("580.1", 2, ("nvidia_fs",))
+    assert "CAP_SYS_MODULE" in look.cannot
+
+
+def test_a_plain_machine_has_nothing_in_the_way(tree):
+    look = machine.look_around(tree(proc__self__status="CapEff:\t000001ffffffffff\n"))
+    assert look == machine.Look()
+
+
+def test_modules_are_unloaded_in_their_order_until_one_stays(tree):
+    reader = tree(
+        sys__module__nvidia__refcnt="1", sys__module__nvidia_uvm__refcnt="0", x="",
+        sys__module__nvidia_modeset__refcnt="1",
+    )  # fmt: skip
+    run = StandinRunner(
+        rmmod=lambda argv: Result(1, "", "in use") if argv[1] == "nvidia_uvm" else OK,
+        systemctl=OK,
+    )
+    stays = machine.Modules(run, reader).unload()
+    assert stays is not None
+    assert stays.stderr == "in use"
+    assert run.calls == [
+        "systemctl stop nvidia-persistenced",
+        "rmmod nvidia_modeset",
+        "rmmod nvidia_uvm",
+    ]
+
+
+def test_debians_module_is_found_without_its_alias(tree):
+    def modprobe(argv):
+        known = argv[1] in ("nvidia-current-open", "nvidia-current-open-uvm")
+        words = f"modprobe: FATAL: Module {argv[1]} not found in directory /lib/modules/6.1"
+        return OK if known else Result(1, "", words)
+
+    run = StandinRunner(modprobe=modprobe)
+    assert machine.Modules(run, tree(x="")).load().ok
+    assert "modprobe nvidia-current-open" in run.calls
+    assert run.calls[-1] == "nvidia-modprobe -c 0 -u"
+
+
+def test_a_module_that_is_refused_is_not_tried_by_other_names(tree):
+    run = StandinRunner(modprobe=Result(1, "", "Required key not available"))
+    assert machine.Modules(run, tree(x="")).load().stderr == "Required key not available"
+    assert run.calls == ["modprobe nvidia"]
+
+
+def test_services(tree):
+    states = {"a.service": "disabled", "b.service": "enabled", "m.service": "masked"}
+
+    def systemctl(argv):
+        if argv[1] == "is-enabled":
+            return Result(0, states.get(argv[-1], "not-found") + "\n", "")
+        return OK
+
+    run = StandinRunner(systemctl=systemctl)
+    wished = dict.fromkeys("abmx", "enabled")
+    assert machine.read_services(run, wished)["x"] == machine.NO_UNIT
+    run.calls.clear()
+    warnings = machine.enable_services(run, wished, start=True)
+    changes = [call for call in run.calls if "is-enabled" not in call and "reset" not in call]
+    assert changes == [
+        "systemctl enable a.service",
+        "systemctl start a.service",
+        "systemctl start b.service",
+    ]
+    assert len(warnings) == 2
+
+
+def test_services_are_given_back(tree):
+    run = StandinRunner(
+        systemctl=lambda argv: Result(0, "enabled\n", "") if argv[1] == "is-enabled" else OK
+    )
+    machine.give_back_services(run, {"a": "disabled", "b": "enabled", "c": "not-found"})
+    assert [call for call in run.calls if "disable " in call] == [
+        "systemctl disable a.service",
+        "systemctl disable c.service",
+    ]
+
+
+def test_without_systemctl_nothing_is_said_of_services():
+    assert machine.read_services(StandinRunner(), ["a"]) == {}
+    assert machine.enable_services(StandinRunner(), {"a": "enabled"}, start=True) == []
+
+
+def test_a_service_that_does_not_start_is_an_error():
+    def systemctl(argv):
+        if argv[1] == "is-enabled":
+            return Result(0, "enabled\n", "")
+        return Result(1, "", "failed") if argv[1] == "start" else OK
+
+    with pytest.raises(KubegpuError, match="start a failed"):
+        machine.enable_services(StandinRunner(systemctl=systemctl), {"a": "enabled"}, start=True)
+
+
+def test_uninstallers():
+    run = StandinRunner(**{"/usr/bin/nvidia-uninstall": OK, "/usr/bin/nvidia-installer": OK})
+    run.answers = {"/usr/bin/nvidia-uninstall": OK, "/usr/bin/nvidia-installer": OK}
+    machine.uninstall_runfile(run, "/usr/bin/nvidia-uninstall")
+    machine.uninstall_runfile(run, "/usr/bin/nvidia-installer")
+    assert run.calls == [
+        "/usr/bin/nvidia-uninstall --silent",
+        "/usr/bin/nvidia-installer --uninstall --silent",
+    ]
+    with pytest.raises(KubegpuError, match="not there"):
+        machine.uninstall_runfile(run, None)
+    with pytest.raises(KubegpuError, match="uninstaller failed"):
+        machine.uninstall_runfile(run, "/usr/bin/other")
+
+
+def test_an_installer_that_fails_quotes_its_log(tree):
+    reader = tree(var__log__nvidia_installer="", **{"var__log__nvidia-installer.log": "ERROR: x\n"})
+    run = StandinRunner(sh=Result(1, "", "failed"))
+    runfile = {"file": "/c/a.run", "arguments": ["--silent"], "version": "580.1"}
+    with pytest.raises(KubegpuError) as caught:
+        machine.execute_runfile(run, reader, runfile, 60)
+    assert "ERROR: x" in caught.value.evidence
+    assert run.calls == ["sh /c/a.run --silent"]
+
+
+def test_dkms_builds_for_kernels_whose_headers_came_later():
+    run = StandinRunner(dkms=OK)
+    node = {
+        "driver": {"dkms": [{"kernel": "6.1", "version": "580.1", "state": "installed"}]},
+        "kernels": [
+            {"version": "6.1", "headers": True, "driver": "580.1"},
+            {"version": "6.2", "headers": True, "driver": None},
+            {"version": "6.3", "headers": False, "driver": None},
+        ],
+    }
+    assert machine.build_missing(run, node) == ["6.2"]
+    assert run.calls == ["dkms autoinstall -k 6.2"]
+    node["driver"]["dkms"] = []
+    assert machine.build_missing(run, node) == []
+
+
+def test_asking_the_driver():
+    assert machine.ask_driver(StandinRunner()) is None
+    assert machine.ask_driver(StandinRunner(nvidia_smi=OK)) is None
+    bad = Result(18, "Failed to initialize NVML: Driver/library version mismatch", "")
+    assert machine.ask_driver(StandinRunner(nvidia_smi=bad)) == bad
