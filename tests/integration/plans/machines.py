@@ -13,11 +13,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from tests.testbed import elf
 from tests.unit.fixtures.machines import MACHINES, Machine
 from tests.unit.fixtures.make_tree import make_machine
 
@@ -67,6 +69,26 @@ def write(
     }
     inventory.write_text("---\n" + yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
     return inventory
+
+
+def by_runfile(machine: Machine, version: str, flavour: str = "proprietary") -> Machine:
+    """Return the machine with a driver that somebody installed by runfile, loaded and working."""
+    kernel = machine.files["/proc/sys/kernel/osrelease"].strip()
+    words = "NVIDIA UNIX x86_64 Kernel Module"
+    if flavour == "open":
+        words = "NVIDIA UNIX Open Kernel Module for x86_64"
+    files: dict[str, Any] = {
+        "/proc/driver/nvidia/version": f"NVRM version: {words}  {version}  Release Build\n",
+        "/sys/module/nvidia/version": f"{version}\n",
+        f"/lib/modules/{kernel}/modules.dep": "kernel/drivers/video/nvidia.ko:\n",
+        f"/lib/modules/{kernel}/kernel/drivers/video/nvidia.ko": elf.module(
+            "nvidia", version, kernel, "NVIDIA"
+        ),
+        f"/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.{version}": "",
+        f"/usr/lib/x86_64-linux-gnu/libcuda.so.{version}": "",
+        "/usr/bin/nvidia-uninstall": "",
+    }
+    return replace(machine, files={**machine.files, **files})
 
 
 def main(arguments: Iterable[str]) -> int:

@@ -1,0 +1,127 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""``ansible-playbook kubegpu.nodes.plan`` on the thirteen machines: decisions, refusals, table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.plans import machines, playbook
+from tests.unit.fixtures.machines import MACHINES
+
+REFUSED = ("t4-vgpu", "a10-2q", "k80", "v100-b200-mixed")
+OTHERS = ("mi300x8", "intel-max", "none")
+
+
+@pytest.mark.parametrize(
+    ("name", "branch", "kernel_module", "source"),
+    [
+        ("p4", "580", "proprietary", "nvidia"),
+        ("v100x4", "580", "proprietary", "distro"),
+        ("a100x8", "580", "open", "distro"),
+        ("h100x8", "580", "open", "distro"),
+        ("h200x8", "580", "open", "distro"),
+        ("gb200x4", "580", "open", "distro"),
+    ],
+)
+def test_decision_with_its_reasons(thirteen, name, branch, kernel_module, source):
+    row = thirteen.rows[name]
+    driver = row["driver"]
+    assert row["action"] == "change" and driver["action"] == "install"
+    assert (driver["branch"], driver["kernel_module"], driver["source"]) == (
+        branch,
+        kernel_module,
+        source,
+    )
+    assert driver["reasons"] and driver["packages"] and driver["change"]
+    assert len(row["changes"]) == len(row["why"])
+    assert all(row["why"])
+    # The toolkit comes after it, with a CDI specification for the driver that is to come.
+    assert [step["part"] for step in row["steps"]][-1] == "toolkit"
+    assert any(step["step"] == "cdi" and branch in step["detail"] for step in row["steps"])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("t4-vgpu", ("GRID T4", "virtual GPU", "460.16", "r460_00", "460.16-grid.run")),
+        ("a10-2q", ("A10", "virtual GPU", "535.129.03", "r535_00", "535.129.03-grid.run")),
+        ("k80", ("Tesla K80", "kepler", "470", "NVIDIA-Linux-x86_64-470.256.02.run")),
+        ("v100-b200-mixed", ("V100", "0000:15:00.0", "B200", "0000:8c:00.0", "580")),
+    ],
+)
+def test_refusal_says_why_and_what_would_do(thirteen, name, words):
+    row = thirteen.rows[name]
+    assert row["action"] == "refuse"
+    driver = row["driver"]
+    assert driver["action"] == "refuse" and not driver["change"] and not driver["packages"]
+    text = "\n".join(driver["reasons"])
+    assert all(word in text for word in words), text
+    assert "Next step: " in text
+    assert row["changes"][0] == "driver: refused" and row["why"][0] == text
+
+
+def test_a_refusal_does_not_hide_the_other_parts(thirteen):
+    row = thirteen.rows["t4-vgpu"]
+    assert "toolkit packages: install toolkit 1.20.0-1" in row["changes"]
+    assert any("site stops this node" in text for text in row["warnings"])
+    # Nothing can be installed on this one, and both parts say so.
+    assert thirteen.rows["k80"]["changes"] == ["driver: refused", "toolkit: refused"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_nothing_is_planned_without_an_nvidia_gpu(thirteen, name):
+    row = thirteen.rows[name]
+    assert row["action"] == "none" and row["changes"] == [] and "driver" not in row
+
+
+def test_all_machines_are_in_the_table_and_nothing_is_changed(thirteen):
+    assert tuple(sorted(thirteen.rows)) == tuple(sorted(machines.THIRTEEN))
+    assert "changed=1" not in thirteen.screen
+    first = [line.split("  ")[0] for line in thirteen.table()]
+    assert all(name in first for name in machines.THIRTEEN)
+
+
+@pytest.mark.parametrize("width", [100, 120])
+def test_table_fits_the_screen_and_holds_every_word(inventory, thirteen, width):
+    lines = thirteen.table() if width == 100 else playbook.run(inventory, width=width).table()
+    assert max(len(line) for line in lines) <= width
+    text = "\n".join(lines)
+    for name in REFUSED:
+        # Wrapped, every word of a refusal stands in the column of the reasons.
+        for word in " ".join(thirteen.rows[name]["driver"]["reasons"]).split():
+            assert word in text or len(word) > 36, word
+
+
+@pytest.mark.parametrize("name", ["site", "teardown"])
+def test_what_changes_nodes_refuses_a_tree(inventory, name):
+    run = playbook.run(inventory, name, "--limit", "p4,none")
+    assert run.status != 0
+    assert "kubegpu_root is" in run.screen and "Next step" in run.screen
+
+
+def test_driver_can_be_left_out(plan):
+    rows = plan({"p4": MACHINES["p4"]}, nvidia_driver_enabled=False)
+    assert "driver" not in rows["p4"]
+    assert all(step["part"] == "toolkit" for step in rows["p4"]["steps"])
+
+
+def test_wishes_are_variables_of_a_host(plan):
+    own = {"one": MACHINES["a100x8"], "two": MACHINES["a100x8"]}
+    rows = plan(own, {"two": {"nvidia_driver_branch": 595, "nvidia_driver_source": "nvidia"}})
+    assert rows["one"]["driver"]["branch"] == "580"
+    assert rows["two"]["driver"]["branch"] == "595"
+    assert rows["two"]["driver"]["pinning"]
+
+
+def test_a_new_branch_is_data(plan):
+    rows = plan(
+        {"b200": MACHINES["h200x8"]},
+        nvidia_driver_branches={"999": {"kind": "ltsb", "end": "2099-01-01", "modules": ["open"]}},
+        nvidia_driver_branch="999",
+        nvidia_driver_source="nvidia",
+    )
+    assert rows["b200"]["driver"]["branch"] == "999"
+    assert "2099-01-01" in " ".join(rows["b200"]["driver"]["reasons"])

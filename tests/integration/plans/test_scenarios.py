@@ -1,0 +1,108 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Scenarios that a plan is enough for: work that people did by hand, by its number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansible_collections.kubegpu.nodes.plugins.filter import cuda_supported_by, driver_required_by
+from tests.integration.plans.machines import by_runfile
+from tests.unit.fixtures.machines import MACHINES
+
+
+def cuda(machine, version):
+    """Return the machine with a CUDA toolkit by runfile."""
+    short = ".".join(version.split(".")[:2])
+    text = f'{{"cuda": {{"name": "CUDA SDK", "version": "{version}"}}}}'
+    files = {
+        f"/usr/local/cuda-{short}/version.json": text,
+        f"/usr/local/cuda-{short}/bin/nvcc": "",
+    }
+    return replace(machine, files={**machine.files, **files})
+
+
+def test_s1_gpus_are_found_without_lspci_and_driver(thirteen):
+    assert thirteen.rows["p4"]["gpus"] == ["1x Tesla P4 (pascal)"]
+    assert thirteen.rows["a10-2q"]["gpus"] == ["1x A10 (ampere, vGPU guest)"]
+    assert thirteen.rows["v100x4"]["gpus"] == ["4x Tesla V100-SXM2-32GB (volta)"]
+
+
+def test_s2_vgpu_guest_is_refused_until_its_grid_file_is_given(thirteen, plan):
+    assert thirteen.rows["a10-2q"]["action"] == "refuse"
+    rows = plan(
+        {"a10-2q": MACHINES["a10-2q"]},
+        nvidia_driver_runfile={
+            "path": "/files/NVIDIA-Linux-x86_64-535.129.03-grid.run",
+            "checksum": f"sha256:{'0' * 64}",
+        },
+        nvidia_driver_licence={"server": "licence.example.com", "feature_type": 1},
+    )
+    driver = rows["a10-2q"]["driver"]
+    assert (driver["action"], driver["source"], driver["version"]) == (
+        "install",
+        "runfile",
+        "535.129.03",
+    )
+    assert "licence.example.com" in driver["files"]["/etc/nvidia/gridd.conf"]
+
+
+def test_s9_image_newer_than_the_driver():
+    supported = cuda_supported_by.FilterModule().filters()["cuda_supported_by"]
+    required = driver_required_by.FilterModule().filters()["driver_required_by"]
+    have = supported("535.129.03")
+    assert have["native"] == "12.2"
+    need = required("12.3")
+    assert need["paired"] == "545.23.06"
+
+
+def test_s21_mixed_fleet_is_decided_node_by_node(plan):
+    old = by_runfile(MACHINES["v100x4"], "535.129.03")
+    rows = plan(
+        {
+            "gpu1": by_runfile(MACHINES["v100x4"], "580.95.05"),
+            "gpu2": by_runfile(MACHINES["p4"], "580.95.05"),
+            "gpu3": old,
+            "gpu4": MACHINES["v100x4"],
+            "web1": MACHINES["none"],
+            "web2": MACHINES["none-but-screens"],
+        }
+    )
+    drivers = {name: row["driver"] for name, row in rows.items() if "driver" in row}
+    # Each keeps what works; the one that is past its support is told so, and the bare one gets one.
+    assert {name: driver["action"] for name, driver in drivers.items()} == {
+        "gpu1": "none",
+        "gpu2": "none",
+        "gpu3": "none",
+        "gpu4": "install",
+    }
+    assert any("535" in text and "2026-06-30" in text for text in drivers["gpu3"]["warnings"])
+    assert all("driver 535" in text or "toolkit" not in text for text in rows["gpu3"]["present"])
+    assert rows["web1"]["action"] == rows["web2"]["action"] == "none"
+
+
+def test_s21_one_branch_for_all_is_a_wish(plan):
+    own = {
+        "gpu1": by_runfile(MACHINES["v100x4"], "580.95.05"),
+        "gpu3": by_runfile(MACHINES["v100x4"], "535.129.03"),
+    }
+    rows = plan(own, nvidia_driver_branch="580")
+    assert rows["gpu1"]["driver"]["action"] == "none"
+    # A driver by hand is not replaced unless that is allowed.
+    assert rows["gpu3"]["driver"]["action"] == "refuse"
+    assert "nvidia_driver_replace_source" in " ".join(rows["gpu3"]["driver"]["reasons"])
+    rows = plan(own, nvidia_driver_branch="580", nvidia_driver_replace_source=True)
+    assert rows["gpu1"]["driver"]["action"] == "none"
+    assert rows["gpu3"]["driver"]["action"] == "upgrade"
+    assert rows["gpu3"]["driver"]["uninstall"] == "runfile"
+
+
+def test_s24_cloud_image_with_driver_and_cuda_is_left_alone(plan):
+    image = cuda(by_runfile(MACHINES["a100x8"], "580.95.05", "open"), "12.9.1")
+    row = plan({"cloud1": image})["cloud1"]
+    driver = row["driver"]
+    assert (driver["action"], driver["change"], driver["files"]) == ("none", False, {})
+    assert not [step for step in row["steps"] if step["part"] in ("driver", "cuda")]
+    assert {"driver 580.95.05 open", "CUDA 12.9.1"} <= set(row["present"])
