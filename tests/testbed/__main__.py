@@ -4,8 +4,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+# Every module below asks for the fleet's name, so it is settled before they are read.
+if "--drivers" in sys.argv:
+    os.environ["KUBEGPU_FLEET"] = "drivers"
 
 from tests.testbed.cli import main
 
-sys.exit(main(sys.argv[1:]))
+sys.exit(main([word for word in sys.argv[1:] if word != "--drivers"]))

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from tests.testbed import paths
+
 LABEL = "kubegpu-testbed"
+DRIVERS = paths.FLEET == "drivers"
 # Several fleets can live side by side: each has its own containers, network and inventory.
-NAME = os.environ.get("KUBEGPU_TESTBED_NAME") or "kubegpu-testbed"
+NAME = os.environ.get("KUBEGPU_TESTBED_NAME") or f"kubegpu-{paths.FLEET}"
 
 _COMMON = (
     "systemd",
@@ -41,19 +44,36 @@ class Release:
     packages: tuple[str, ...]
     # From 256 on systemd wants the unified cgroup hierarchy.
     unified_cgroup: bool
+    # What sets this image apart from the release's ordinary one.
+    variant: str = ""
+    # With Debian's updates of security: the kernel that a node has is the newest one.
+    security: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}{self.variant}"
 
     @property
     def ready_made(self) -> str | None:
         """An ordinary image that the user wants to have instead of one made here."""
-        return os.environ.get(f"KUBEGPU_NODE_IMAGE_{self.suite}") or None
+        return os.environ.get(f"KUBEGPU_NODE_IMAGE_{self.name}") or None
 
 
+# A machine that drivers are built on: a kernel, its initramfs, and what makes one.
+_KERNEL = ("linux-image-amd64", "initramfs-tools", "udev", "zstd")
 RELEASES = {
-    release.suite: release
+    release.name: release
     for release in (
         Release("bookworm", (*_COMMON,), unified_cgroup=False),
         Release("trixie", (*_COMMON, "docker-cli"), unified_cgroup=True),
         Release("sid", (*_COMMON, "docker-cli"), unified_cgroup=True),
+    )
+}
+DRIVER_RELEASES = {
+    release.name: release
+    for release in (
+        Release("bookworm", (*_COMMON, *_KERNEL), False, "+kernel", security=True),
+        Release("trixie", (*_COMMON, "docker-cli", *_KERNEL), True, "+kernel", security=True),
     )
 }
 
@@ -88,6 +108,14 @@ class Node:
     gpu_names: str = "-"
     # Whether files/NAME holds a stand-in for the driver (the chip's own part of it, in /proc).
     driver: bool = False
+    # Folders below files/ that are laid over the image, before the node's own.
+    files: tuple[str, ...] = ()
+    # The distribution whose archive the node uses; the ordinary fleet's nodes use none.
+    archive: str = ""
+    # The kernel that the node says it runs; empty: the machine's own, "newest": the image's newest.
+    kernel: str = ""
+    # Further kernels that are installed.
+    kernels: tuple[str, ...] = ()
 
     @property
     def container(self) -> str:
@@ -95,14 +123,14 @@ class Node:
 
     @property
     def release(self) -> Release:
-        return RELEASES[self.suite]
+        return {**RELEASES, **DRIVER_RELEASES}[self.suite]
 
     @property
     def devices(self) -> tuple[PciDevice, ...]:
         return (CONSOLE, NETWORK, *self.gpus)
 
 
-FLEET = (
+_ORDINARY = (
     Node(
         "gpu1",
         "worker-17",
@@ -127,6 +155,53 @@ FLEET = (
     ),
     Node("cpu1", "ingress-1", "bookworm"),
 )
+# Apart from the others, because images and packages are big and a driver's build takes minutes.
+_FOR_DRIVERS = (
+    Node(
+        "drv-debian12",
+        "drv-debian12",
+        "bookworm+kernel",
+        (_nvidia("0000:00:08.0", 0x2236, 0x1482),),
+        "A10",
+        files=("drivers",),
+        archive="debian",
+        kernel="newest",
+    ),
+    Node(
+        "drv-debian13",
+        "drv-debian13",
+        "trixie+kernel",
+        (_nvidia("0000:00:08.0", 0x27B8, 0x16CA),),
+        "L4",
+        files=("drivers",),
+        archive="debian",
+        kernel="newest",
+    ),
+    Node(
+        "drv-ubuntu24",
+        "drv-ubuntu24",
+        "bookworm",
+        (_nvidia("0000:00:08.0", 0x2236, 0x1482),),
+        "A10",
+        files=("drivers", "drivers-ubuntu24"),
+        archive="ubuntu",
+        kernel="6.8.0-90-generic",
+    ),
+    # The stand-ins for Ubuntu 24.04 lie on the release whose apt is closest to that one's. On the
+    # second one a newer kernel is installed than the one that runs.
+    Node(
+        "drv-ubuntu24b",
+        "drv-ubuntu24b",
+        "bookworm",
+        (_nvidia("0000:00:08.0", 0x1EB8, 0x12A2),),
+        "T4",
+        files=("drivers", "drivers-ubuntu24"),
+        archive="ubuntu",
+        kernel="6.8.0-85-generic",
+        kernels=("6.8.0-90-generic",),
+    ),
+)
+FLEET = _FOR_DRIVERS if DRIVERS else _ORDINARY
 
 
 def chosen() -> tuple[Node, ...]:

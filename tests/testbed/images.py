@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.testbed.engine import docker
 from tests.testbed.fleet import Release
-from tests.testbed.mirror import debian_mirror, mmdebstrap_options
+from tests.testbed.mirror import debian_mirror, mmdebstrap_options, suites
 from tests.testbed.paths import cache, locked
 from tests.testbed.shell import run, say
 from tests.testbed.tools import need
@@ -27,14 +27,14 @@ _UNWANTED = ("doc/*", "man/*", "locale/*", "info/*", "bash-completion/*")
 
 def tag(release: Release) -> str:
     """The name of a release's node image in the engine."""
-    return release.ready_made or f"{_REPOSITORY}/{release.suite}:{_key(release)}"
+    return release.ready_made or f"{_REPOSITORY}/{release.suite}:{key(release)}"
 
 
 def images(releases: Iterable[Release]) -> None:
     """Make sure that the engine has the node images; two are made at a time."""
     wanted = [release for release in dict.fromkeys(releases) if not release.ready_made]
     unmade = [release for release in wanted if not _in_engine(release)]
-    if any(not _tarball(release).is_file() for release in unmade):
+    if any(not tarball(release).is_file() for release in unmade):
         need(["mmdebstrap"])
     with locked("images"), ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(_make, unmade))
@@ -47,13 +47,15 @@ def remove() -> None:
         docker("rmi", "--force", *dict.fromkeys(names), check=False)
 
 
-def _key(release: Release) -> str:
-    recipe = f"{_RECIPE} {release.suite} {' '.join(release.packages)} {_UNWANTED}"
+def key(release: Release) -> str:
+    """What the image is made of, in twelve letters."""
+    recipe = f"{_RECIPE} {release.name} {' '.join(release.packages)} {_UNWANTED}"
     return hashlib.sha256(recipe.encode()).hexdigest()[:12]
 
 
-def _tarball(release: Release) -> Path:
-    return cache() / "images" / f"{release.suite}-{_key(release)}.tar"
+def tarball(release: Release) -> Path:
+    """Where the image's file system is kept."""
+    return cache() / "images" / f"{release.name}-{key(release)}.tar"
 
 
 def _in_engine(release: Release) -> bool:
@@ -63,21 +65,20 @@ def _in_engine(release: Release) -> bool:
 def _make(release: Release) -> None:
     if _in_engine(release):
         return
-    tarball = _tarball(release)
-    if not tarball.is_file():
-        _bootstrap(release, tarball)
-    say(f"images: importing Debian {release.suite}")
-    docker("import", str(tarball), tag(release))
+    path = tarball(release)
+    if not path.is_file():
+        _bootstrap(release, path)
+    say(f"images: importing Debian {release.name}")
+    docker("import", str(path), tag(release))
 
 
-def _bootstrap(release: Release, tarball: Path) -> None:
-    say(f"images: making a node image of Debian {release.suite}")
-    tarball.parent.mkdir(parents=True, exist_ok=True)
-    for old in tarball.parent.glob(f"{release.suite}-*.tar"):
+def _bootstrap(release: Release, path: Path) -> None:
+    say(f"images: making a node image of Debian {release.name}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for old in path.parent.glob(f"{release.name}-*.tar"):
         old.unlink()
-    half = tarball.with_suffix(".half.tar")
+    half = path.with_suffix(".half.tar")
     half.unlink(missing_ok=True)
-    mirror = debian_mirror()
     run(
         [
             "mmdebstrap",
@@ -87,11 +88,19 @@ def _bootstrap(release: Release, tarball: Path) -> None:
             *(f"--dpkgopt=path-exclude=/usr/share/{pattern}" for pattern in _UNWANTED),
             release.suite,
             str(half),
-            *([mirror] if mirror else []),
+            *_archives(release),
         ],
         root=True,
         timeout=1800,
     )
     run(["chown", f"{os.getuid()}:{os.getgid()}", str(half)], root=True)
-    half.rename(tarball)
-    say(f"images: Debian {release.suite} is ready, {tarball.stat().st_size >> 20} MiB")
+    half.rename(path)
+    say(f"images: Debian {release.name} is ready, {path.stat().st_size >> 20} MiB")
+
+
+def _archives(release: Release) -> list[str]:
+    """The archives that the image is made from, as mmdebstrap takes them."""
+    mirror = debian_mirror()
+    if not release.security:
+        return [mirror] if mirror else []
+    return [f"deb {address} {suite} main" for address, suite in suites(release.suite) if suite]

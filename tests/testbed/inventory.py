@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.testbed import network, repository, ssh
+from tests.testbed import driver_repository, network, repository, ssh
 from tests.testbed.fleet import Node
 from tests.testbed.paths import INVENTORY
 
@@ -19,12 +19,38 @@ from tests.testbed.paths import INVENTORY
 INTERPRETER = "/usr/local/bin/python3-counted"
 
 
+def _driver_variables(node: Node, served: repository.Served) -> dict[str, object]:
+    """Where a node of the drivers' fleet finds NVIDIA's repository, and who signed it."""
+    if node.archive != "ubuntu":
+        return {}
+    top = Path(served.tree)
+    found: dict[str, object] = {}
+    for prefix, name, where in (
+        ("nvidia_driver", "", "cuda"),
+        ("testbed_wrong_key", "driver_", "wrong-key/cuda"),
+    ):
+        base = f"{served.url}/{where}".replace("/cuda", f"/{driver_repository.CUDA}")
+        found[f"{prefix}_{name}repository_url"] = base
+        found[f"{prefix}_{name}key_url"] = f"{base}/{driver_repository.KEY}"
+        fingerprint = driver_repository.fingerprint(top, where)
+        found[f"{prefix}_{name}key_fingerprints"] = [fingerprint]
+    for name in ("repository_url", "key_url", "key_fingerprints"):
+        found[f"cuda_toolkit_{name}"] = found[f"nvidia_driver_{name}"]
+    return found
+
+
 def write(nodes: Sequence[Node], served: repository.Served) -> Path:
     """Write it for nodes that run."""
     found = network.look()
     data = {
         "all": {
-            "hosts": {node.name: {"ansible_host": network.address(node, found)} for node in nodes},
+            "hosts": {
+                node.name: {
+                    "ansible_host": network.address(node, found),
+                    **_driver_variables(node, served),
+                }
+                for node in nodes
+            },
             "vars": {
                 "ansible_connection": "ssh",
                 "ansible_user": ssh.USER,

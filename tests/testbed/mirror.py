@@ -16,9 +16,17 @@ from tests.testbed.shell import run
 
 def debian_mirror() -> str | None:
     """The archive's address, or None: then mmdebstrap takes the one that Debian built into it."""
-    wished = os.environ.get("KUBEGPU_DEBIAN_MIRROR")
-    if wished:
-        return wished
+    return os.environ.get("KUBEGPU_DEBIAN_MIRROR") or _address("Debian")
+
+
+def suites(suite: str) -> list[tuple[str, str]]:
+    """A release's archive and, where this machine knows one, its updates of security."""
+    main = debian_mirror() or "http://deb.debian.org/debian"
+    security = os.environ.get("KUBEGPU_DEBIAN_SECURITY_MIRROR") or _address("Debian-Security")
+    return [(main, suite), *([(security, f"{suite}-security")] if security else [])]
+
+
+def _address(label: str) -> str | None:
     listing = run(
         ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(COMPONENT)|$(SITE)|$(URI)"],
         check=False,
@@ -26,7 +34,7 @@ def debian_mirror() -> str | None:
     for line in listing.stdout.splitlines():
         fields = line.split("|")
         # Debian's security archive has the same origin, but another label.
-        if fields[:3] != ["Debian", "Debian", "main"] or "/dists/" not in fields[4]:
+        if fields[:3] != ["Debian", label, "main"] or "/dists/" not in fields[4]:
             continue
         address = _plain(fields[4].split("/dists/")[0])
         if address:

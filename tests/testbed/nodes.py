@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.testbed import images, network, ssh
+from tests.testbed import images, network, repository, ssh
 from tests.testbed.engine import docker, docker_argv
 from tests.testbed.fleet import LABEL, NAME, Node
 from tests.testbed.payload import payload
@@ -71,13 +71,26 @@ def _up(node: Node) -> None:
     _wait_for_systemd(node)
     execute(node, "/opt/testbed/setup")
     execute(node, "/opt/testbed/load-image")
+    if node.archive:
+        _give_archive(node)
     _wait_for_ssh(node)
     say(f"nodes: {node.name} (Debian {node.suite}) is up after {time.monotonic() - started:.0f} s")
+
+
+def _give_archive(node: Node) -> None:
+    """Let the node's apt know its distribution's archive, and install its kernels from there."""
+    kernels = (node.kernel, *node.kernels) if node.archive == "ubuntu" else ()
+    codename = "noble" if node.archive == "ubuntu" else node.release.suite
+    base = repository.address()
+    execute(node, "/opt/testbed/setup-drivers", node.archive, codename, base, *kernels)
 
 
 def _create_arguments(node: Node) -> list[str]:
     arguments = ["create", "--name", node.container, "--hostname", node.hostname]
     arguments += ["--network", NAME, "--label", LABEL, "--stop-signal", "SIGRTMIN+3"]
+    if node.archive:
+        # A machine that reboots comes back.
+        arguments += ["--restart", "always"]
     for capability in ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "SYSLOG"):
         arguments += ["--cap-add", capability]
     for option in ("seccomp=unconfined", "apparmor=unconfined"):

@@ -14,7 +14,9 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-BUILD = REPOSITORY / "build" / (os.environ.get("KUBEGPU_TESTBED_NAME") or "testbed")
+# The fleet of this process: the ordinary one, or "drivers" (``--drivers``), a small one of its own.
+FLEET = os.environ.get("KUBEGPU_FLEET") or "testbed"
+BUILD = REPOSITORY / "build" / (os.environ.get("KUBEGPU_TESTBED_NAME") or FLEET)
 INVENTORY = BUILD / "inventory.yml"
 
 # Sockets need a short path, and nothing here has to survive a reboot.

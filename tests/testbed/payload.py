@@ -22,7 +22,7 @@ _UNIT = "kubegpu-standin-pci.service"
 def payload(node: Node) -> bytes:
     """What is laid over the image before the node first starts."""
     files: dict[str, tuple[bytes, int]] = {}
-    for top in (HERE / "files" / "common", HERE / "files" / node.name):
+    for top in (HERE / "files" / name for name in ("common", *node.files, node.name)):
         for path in sorted(top.rglob("*")):
             if path.is_file():
                 name = path.relative_to(top).as_posix()
@@ -30,6 +30,8 @@ def payload(node: Node) -> bytes:
                 files[name] = (path.read_bytes(), mode)
     for name, content in pci.tree(node.devices).items():
         files[f"opt/standin/pci/{name}"] = (content, 0o444)
+    if node.kernel:
+        files["opt/standin/kernel"] = (f"{node.kernel}\n".encode(), 0o644)
     files["opt/testbed/authorized_keys"] = (ssh.public_key().read_bytes(), 0o644)
     files["etc/machine-id"] = (f"{uuid.uuid4().hex}\n".encode(), 0o444)
     links = {f"etc/systemd/system/sysinit.target.wants/{_UNIT}": f"../{_UNIT}"}

@@ -22,10 +22,11 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.testbed import network, packages
-from tests.testbed.fleet import NAME
+from tests.testbed import driver_repository, network, packages
+from tests.testbed.fleet import DRIVERS, NAME
 from tests.testbed.paths import HERE, REPOSITORY, cache, locked
 from tests.testbed.shell import TestbedError, run, say
+from tests.testbed.signing import sign
 from tests.testbed.tools import need
 
 _PORT = int(os.environ.get("KUBEGPU_TESTBED_PORT", "18377"))
@@ -40,20 +41,33 @@ class Served:
     fingerprint: str
     wrong_key_url: str
     wrong_key_fingerprint: str
+    # The folder that is served.
+    tree: Path
 
 
 def up() -> Served:
     """Build and serve what is not there yet, on the bridge's own address only."""
     with locked("repository"):
         tree = _build()
-    base = f"http://{network.up().gateway}:{_PORT}"
+        if DRIVERS:
+            tree = driver_repository.beside(tree)
+    base = address()
     key = (tree / "gpgkey").read_bytes()
     if _fetch(f"{base}/gpgkey") != key:
         down()
         _serve(tree, base, key)
     return Served(
-        base, _fingerprint(tree, "."), f"{base}/wrong-key", _fingerprint(tree, "wrong-key")
+        base,
+        _fingerprint(tree, "."),
+        f"{base}/wrong-key",
+        _fingerprint(tree, "wrong-key"),
+        tree,
     )
+
+
+def address() -> str:
+    """Where the nodes find what is served."""
+    return f"http://{network.up().gateway}:{_PORT}"
 
 
 def down() -> None:
@@ -116,36 +130,15 @@ def _build() -> Path:
     (pool / "Release").write_text(release)
     shutil.copytree(half / "stable", half / "wrong-key" / "stable")
     for where, owner in _KEYS.items():
-        _sign(half / where, half / where / "stable" / "deb" / architecture, owner)
+        sign(half / where, half / where / "stable" / "deb" / architecture, owner)
     for old in _home().iterdir():
-        if old.is_dir() and old.name not in ("half", "keys"):
+        # Another checkout's fleet may be served from a young one.
+        young = time.time() - old.stat().st_mtime < 24 * 3600
+        if old.is_dir() and old.name not in ("half", "keys") and not young:
             shutil.rmtree(old)
     half.rename(tree)
     shutil.rmtree(_home() / "half")
     return tree
-
-
-def _sign(top: Path, pool: Path, owner: str) -> None:
-    """Sign with the owner's key, made at first use and kept: a key is no build product."""
-    home = _home() / "keys" / hashlib.sha256(owner.encode()).hexdigest()[:8]
-    gpg = ["gpg", "--homedir", str(home), "--batch", "--yes", "--pinentry-mode", "loopback"]
-    user = f"{owner} <testbed@example.invalid>"
-    if not home.is_dir():
-        home.mkdir(parents=True)
-        home.chmod(0o700)
-        run([*gpg, "--passphrase", "", "--quick-gen-key", user, "rsa3072", "sign", "never"])
-    try:
-        run([*gpg, "--clearsign", "--output", str(pool / "InRelease"), str(pool / "Release")])
-        run(
-            [*gpg, "--armor", "--detach-sign", "--output", str(pool / "Release.gpg"),
-             str(pool / "Release")]
-        )  # fmt: skip
-        run([*gpg, "--armor", "--export", "--output", str(top / "gpgkey")])
-        listing = run([*gpg, "--with-colons", "--fingerprint"]).stdout
-    finally:
-        run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False)
-    fingerprints = [line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr:")]
-    (top / "fingerprint").write_text(fingerprints[0] + "\n")
 
 
 def _fetch(url: str) -> bytes | None:
