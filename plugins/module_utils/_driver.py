@@ -7,22 +7,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from . import _driver_branches as rules
+from . import _driver_files as texts
+from ._driver_absent import plan_absent
+from ._driver_case import Case, Refused, Target
 from ._driver_data import DriverData, driver_data
-from ._driver_types import DriverPlan, DriverWish, Step
+from ._driver_options import read_wish
+from ._driver_packages import LOCK_PATTERNS, PackageSet, headers, obsolete, package_set
+from ._driver_present import (
+    Present,
+    differing_files,
+    is_locked,
+    kernels_without_module,
+    read_present,
+    stale_files,
+    unheld,
+)
+from ._driver_sources import DISTRO, NVIDIA, RUNFILE, repository, system_of
+from ._driver_state import (
+    kernel_step,
+    licence_token,
+    load,
+    reboot,
+    service_steps,
+    state_warnings,
+)
+from ._driver_target import decide
+from ._driver_types import DriverPlan, DriverWish, Step, sentence, version_numbers
+from ._packages import is_driver
+from ._runfile import install_arguments
 
 __all__ = ["DriverData", "DriverPlan", "DriverWish", "Step", "plan_driver", "read_options"]
+
+_NO_LOCK: Mapping[str, Any] = {"patterns": [], "version": None}
+PERSISTENCED = "nvidia-persistenced"
+GRIDD = "nvidia-gridd"
 
 
 def read_options(options: Mapping[str, Any]) -> tuple[DriverWish, DriverData]:
     """Return wish and data from the options of the filter and of the module.
 
+    Options of other names are left aside; one that is missing or None has its default.
+
     :raises InputError: an option is not as it has to be; it is named.
     """
     data = driver_data(options.get("branches"), options.get("gpus"), options.get("repositories"))
-    wishes = {name: options[name] for name in DriverWish.__dataclass_fields__ if name in options}
-    return DriverWish(**wishes), data
+    return read_wish(options), data
 
 
 def plan_driver(node: Mapping[str, Any], wish: DriverWish, data: DriverData) -> DriverPlan:
@@ -32,4 +65,367 @@ def plan_driver(node: Mapping[str, Any], wish: DriverWish, data: DriverData) -> 
     :param wish: what is asked for.
     :param data: branches, products and repositories.
     """
-    raise NotImplementedError
+    if wish.state == "absent":
+        return plan_absent(node, wish)
+    gpus = rules.find_gpus(node, data)
+    if not gpus:
+        guests = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
+        reason = (
+            "The NVIDIA GPUs of this node are virtual functions, which belong to guests: nothing "
+            "to do."
+            if guests
+            else "No NVIDIA GPU is in this node: nothing to do."
+        )
+        return DriverPlan("none", reasons=(reason,))
+    case = Case(node, wish, data, gpus, system_of(node), read_present(node))
+    try:
+        target = decide(case)
+        _check_node(case, target)
+    except Refused as refusal:
+        return DriverPlan("refuse", reasons=refusal.reasons)
+    return _kept(case, target) if target.keep else _changed(case, target)
+
+
+def _check_node(case: Case, target: Target) -> None:
+    """Refuse what the source cannot do on this node."""
+    wish, system = case.wish, case.system
+    if target.keep:
+        return
+    if target.source == DISTRO and system.id == "debian":
+        archive = case.node["os"].get("archive")
+        if not archive:
+            raise Refused(
+                "apt has no entry for Debian's own archive, in which the driver would be.",
+                "add one for the release with contrib non-free non-free-firmware, or ask for "
+                "another nvidia_driver_source.",
+            )
+        _url, step = repository(case.node, system, DISTRO, wish, case.data)
+        if step is None and wish.manage_repository and "***" in archive["uri"]:
+            raise Refused(
+                f"{archive['file']} reaches Debian's archive with a password, which is not copied "
+                "into another entry.",
+                "add contrib non-free non-free-firmware to that entry.",
+            )
+    package_set_ = _wanted(case, target) if target.source in (DISTRO, NVIDIA) else None
+    if (
+        wish.dkms == "false"
+        and package_set_
+        and not package_set_.signed
+        and system.manager == "apt"
+    ):
+        raise Refused(
+            "nvidia_driver_dkms is false, but this source has no prebuilt kernel modules for "
+            f"{system.words}.",
+            "leave nvidia_driver_dkms at auto, or ask for another source.",
+        )
+
+
+def _wanted(case: Case, target: Target) -> PackageSet:
+    return package_set(
+        case.node,
+        case.system,
+        str(target.source),
+        target.branch,
+        target.version,
+        str(target.flavour),
+        case.wish,
+        case.data,
+    )
+
+
+def _kept(case: Case, target: Target) -> DriverPlan:
+    """Return the plan where the driver that is there stays."""
+    node, wish = case.node, case.wish
+    present = case.present
+    if present is None:  # A target is kept only where there is one.
+        return DriverPlan()
+    asked = bool(wish.version or wish.branch != "auto")
+    ours = (asked or bool(node["driver"]["managed"])) and case.system.manager == "apt"
+    warnings = [*target.warnings, *state_warnings(case, present, ours)]
+    plan = DriverPlan(
+        action="none",
+        branch=present.branch,
+        version=present.version,
+        kernel_module=present.flavour,
+        source=present.source,
+        hold=bool(present.held),
+        lock=dict(_NO_LOCK),
+        reboot=reboot(case, target),
+        reasons=target.reasons,
+    )
+    steps: list[Step] = []
+    without = kernels_without_module(node)
+    build = kernel_step(case, without) if ours or not present.working else None
+    if build:
+        meta, exact = headers(node, case.system, case.data)
+        plan = replace(
+            plan,
+            packages={meta: None} if meta else {},
+            optional_packages=exact if case.system.manager == "apt" else {},
+        )
+        steps.append(build)
+    if not ours:
+        return _with_steps(plan, steps, warnings)
+    if present.source in (DISTRO, NVIDIA):
+        plan, more = _kept_packages(case, target, present, plan)
+        steps = [*more, *steps]
+    return _configured(case, target, plan, steps, warnings)
+
+
+def _kept_packages(
+    case: Case, target: Target, present: Present, plan: DriverPlan
+) -> tuple[DriverPlan, list[Step]]:
+    """Return the plan with the set of packages that shall be there and held."""
+    steps: list[Step] = []
+    wanted = _wanted(case, target)
+    known = {name: text for name, text in wanted.packages.items() if is_driver(name)}
+    # The set is brought to what we would install only where it is that: an admin's choice of
+    # other packages for the same driver is held as it is.
+    kernel = [name for name in known if name in present.packages and _makes_modules(name)]
+    installed: dict[str, str | None] = {
+        name: version
+        for name, version in present.packages.items()
+        if ":" not in name and is_locked(name, LOCK_PATTERNS)
+    }
+    if kernel:
+        missing = [name for name in known if name not in present.packages]
+        packages = {**wanted.packages, **plan.packages}
+        if missing:
+            steps.append(
+                Step(
+                    "packages",
+                    "install",
+                    ", ".join(missing),
+                    f"these belong to driver {present.version} and are not there",
+                )
+            )
+    else:
+        packages = {**installed, **plan.packages}
+    hold = case.wish.hold
+    loose = unheld(case.node, LOCK_PATTERNS)
+    if hold and loose:
+        steps.append(_hold_step(loose))
+    elif not hold and present.held and case.node["driver"]["managed"]:
+        steps.append(
+            Step("hold", "unhold", f"driver {present.version}", "nvidia_driver_hold is false")
+        )
+    return (
+        replace(
+            plan,
+            packages=packages,
+            optional_packages={**(wanted.optional if kernel else {}), **plan.optional_packages},
+            hold=hold,
+            lock={"patterns": list(wanted.patterns), "version": present.version},
+        ),
+        steps,
+    )
+
+
+def _makes_modules(name: str) -> bool:
+    return "dkms" in name or name.startswith(
+        ("nvidia-headless", "nvidia-open", "cuda-drivers", "linux-modules-nvidia")
+    )
+
+
+def _hold_step(names: tuple[str, ...]) -> Step:
+    shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return Step("hold", "hold", shown, "an unattended upgrade could replace a part of the set")
+
+
+def _changed(case: Case, target: Target) -> DriverPlan:
+    """Return the plan where another driver than the one that is there has to come."""
+    node, wish, present = case.node, case.wish, case.present
+    action = _action(present, target)
+    warnings = [*target.warnings, *state_warnings(case, present, True)]
+    plan = DriverPlan(
+        action=action,
+        branch=target.branch,
+        version=target.version,
+        kernel_module=target.flavour,
+        source=target.source,
+        lock=dict(_NO_LOCK),
+        reboot=reboot(case, target),
+        reasons=target.reasons,
+    )
+    words = target.version or f"branch {target.branch}"
+    because = target.reasons[0]
+    if present:
+        because = f"{present.version} is there. {because}"
+    steps: list[Step] = []
+    other_source = bool(present and present.source != target.source)
+    if present and present.source == RUNFILE and other_source:
+        plan = replace(plan, uninstall=RUNFILE)
+        steps.append(
+            Step(
+                "uninstall",
+                "run",
+                str(node["driver"]["uninstaller"]),
+                f"{present.words} was installed by it, and packages cannot be beside it",
+            )
+        )
+    if target.source == RUNFILE:
+        plan = _with_runfile(case, target, plan)
+        gone = tuple(sorted(present.packages)) if present and other_source else ()
+        detail = f"{words}, {target.flavour} kernel modules, by its installer"
+        note = ""
+    else:
+        wanted = _wanted(case, target)
+        plan = replace(
+            plan,
+            packages=wanted.packages,
+            optional_packages=wanted.optional,
+            pinning=wanted.pinning,
+            hold=wish.hold,
+            lock={
+                "patterns": list(wanted.patterns),
+                "version": target.version or f"{target.branch}.",
+            },
+        )
+        gone = (
+            obsolete(
+                present.packages,
+                wanted,
+                branch=target.branch,
+                old_branch=present.branch,
+                flavour=str(target.flavour),
+                other_source=other_source,
+            )
+            if present
+            else ()
+        )
+        repo, change = repository(node, case.system, str(target.source), wish, case.data)
+        if change:
+            plan = replace(plan, repository=repo)
+            steps.insert(0, Step("repository", *change))
+        detail = f"{words}, {target.flavour} kernel modules"
+        note = wanted.note
+        if case.system.manager != "apt":
+            warnings.append(
+                f"This release decides for {case.system.words}, but installs with apt only; "
+                f"{case.system.manager or 'its package manager'} comes in a later one."
+            )
+    if gone:
+        plan = replace(plan, obsolete=gone)
+        reason = "another source" if other_source else "another branch or kind of kernel modules"
+        steps.append(Step("packages", "remove", ", ".join(gone), f"they are of {reason}"))
+    steps.append(Step("packages", action, f"{detail}{f' ({note})' if note else ''}", because))
+    if plan.hold:
+        steps.append(
+            Step("hold", "hold", words, "an unattended upgrade could replace a part of the set")
+        )
+    return _configured(case, target, plan, steps, warnings)
+
+
+def _action(present: Present | None, target: Target) -> str:
+    if present is None:
+        return "install"
+    old = version_numbers(present.version)
+    new = version_numbers(target.version)
+    if not new:
+        old, new = (int(present.branch),), (int(target.branch),)
+    if new == old:
+        return "install"
+    return "upgrade" if new > old else "downgrade"
+
+
+def _with_runfile(case: Case, target: Target, plan: DriverPlan) -> DriverPlan:
+    given = target.runfile or {}
+    dkms = case.wish.dkms != "false"
+    arguments = install_arguments(
+        str(target.version),
+        str(target.flavour),
+        dkms,
+        load=False,
+        running=bool(case.node["driver"]["loaded"]),
+        compute_only=case.wish.compute_only,
+    )
+    packages: dict[str, str | None] = {}
+    optional: dict[str, str | None] = {}
+    if case.system.manager == "apt":
+        meta, optional = headers(case.node, case.system, case.data)
+        packages = {**({meta: None} if meta else {}), "gcc": None, "make": None}
+        if dkms:
+            packages["dkms"] = None
+    return replace(
+        plan,
+        packages=packages,
+        optional_packages=optional,
+        runfile={
+            "url": given.get("url") or None,
+            "path": given.get("path") or None,
+            "remote": bool(given.get("remote", False)),
+            "checksum": given["checksum"],
+            "version": target.version,
+            "arguments": arguments,
+        },
+    )
+
+
+def _configured(
+    case: Case, target: Target, plan: DriverPlan, steps: list[Step], warnings: list[str]
+) -> DriverPlan:
+    """Return the plan with files, services, initramfs and load, and what of these differs."""
+    node, wish = case.node, case.wish
+    files = _files(case, target, plan)
+    differing = differing_files(node, files)
+    stale = stale_files(node, files) if node["driver"]["managed"] else ()
+    if differing:
+        reason = "nouveau stays away, the modules come at boot, and the set is left alone"
+        steps.append(Step("files", "write", ", ".join(differing), reason))
+    if stale:
+        steps.append(Step("files", "remove", ", ".join(stale), "they are no longer wished"))
+    token, token_step = licence_token(case)
+    if token_step:
+        steps.append(token_step)
+    initramfs = any(path in texts.IN_INITRAMFS for path in (*differing, *stale))
+    if initramfs:
+        reason = "the initial RAM disk has a copy of what modprobe reads"
+        steps.append(Step("initramfs", "rebuild", "", reason))
+    services: dict[str, str] = {}
+    if wish.persistence:
+        services[PERSISTENCED] = "enabled"
+    if case.guest:
+        services[GRIDD] = "enabled"
+    steps.extend(service_steps(case, services))
+    loading, load_step = load(case, target)
+    if load_step:
+        steps.append(load_step)
+    plan = replace(
+        plan,
+        files=files,
+        licence_token=token,
+        services=services,
+        initramfs=initramfs,
+        load=loading,
+    )
+    return _with_steps(plan, steps, warnings)
+
+
+def _files(case: Case, target: Target, plan: DriverPlan) -> dict[str, str]:
+    wish = case.wish
+    files = {
+        texts.NOUVEAU: texts.nouveau(),
+        texts.MODULES: texts.modules(),
+        texts.UDEV: texts.udev(),
+    }
+    if wish.module_options:
+        debian = target.source == DISTRO and case.system.id == "debian"
+        files[texts.OPTIONS] = texts.options(wish.module_options, debian=debian)
+    if plan.hold and case.system.manager == "apt":
+        files[texts.UNATTENDED] = texts.unattended()
+    if target.source == RUNFILE and wish.persistence:
+        files[texts.PERSISTENCED] = texts.persistenced()
+    licence = texts.gridd(wish.licence)
+    if case.guest and any(wish.licence.get(key) for key in ("server", "port", "feature_type")):
+        files[texts.GRIDD] = licence
+    return files
+
+
+def _with_steps(plan: DriverPlan, steps: list[Step], warnings: list[str]) -> DriverPlan:
+    return replace(
+        plan,
+        steps=tuple(steps),
+        change=bool(steps),
+        reasons=plan.reasons or tuple(sentence(step) for step in steps),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )

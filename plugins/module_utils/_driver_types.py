@@ -92,6 +92,11 @@ class DriverPlan:
         return data
 
 
+def sentence(step: Step) -> str:
+    """Return why a step is made, as one line."""
+    return f"{step.step}: {step.reason}."
+
+
 def version_numbers(version: str | None) -> tuple[int, ...]:
     """Return the numbers of a driver's version, for comparing; () for None."""
     return tuple(int(part) for part in re.findall(r"\d+", version or ""))

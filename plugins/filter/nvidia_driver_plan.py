@@ -1,0 +1,214 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: nvidia_driver_plan
+short_description: Decide which NVIDIA driver a node needs, and what is to be done for it
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns branch, kind of
+    kernel modules, source, packages and steps, with a reason for each.
+  - Nothing is read and nothing is changed. A refusal is a value (C(action) is V(refuse)), not an
+    error; only an option that is not valid is one.
+  - The keyword arguments are the options of M(kubegpu.nodes.nvidia_driver) and the variables of
+    the role P(kubegpu.nodes.nvidia_driver#role) without its prefix.
+positional: _input
+options:
+  _input:
+    description: The fact C(gpu_node).
+    type: dict
+    required: true
+  state:
+    description: Whether a driver shall be there. V(absent) takes away what this collection
+      installed.
+    type: str
+    choices: [present, absent]
+    default: present
+  branch:
+    description:
+      - The number of a driver branch, or V(auto). Any version of the branch meets it.
+      - V(auto) keeps any working driver that serves all GPUs, and never upgrades it.
+    type: str
+    default: auto
+  version:
+    description: An exact version, or V(previous) for the one before the last change.
+    type: str
+    default: ""
+  kernel_module:
+    description: Kind of kernel modules. V(auto) is what the GPUs need, else NVIDIA's default.
+    type: str
+    choices: [auto, open, proprietary]
+    default: auto
+  source:
+    description:
+      - Where the driver comes from. V(auto) is Ubuntu's archive where it has the branch, else
+        NVIDIA's repository; on Debian the other way round.
+    type: str
+    choices: [auto, distro, nvidia, runfile]
+    default: auto
+  runfile:
+    description:
+      - NVIDIA's installer, with C(url) or C(path), C(checksum), and where the name does not tell it
+        C(version). C(remote) is whether the path is one of the node.
+      - Given with O(source=auto), it is the source.
+    type: dict
+  hold:
+    description: Whether the whole set of packages is held.
+    type: bool
+    default: true
+  load:
+    description: Whether the kernel module is loaded after a change.
+    type: bool
+    default: true
+  replace_source:
+    description: Whether a driver from another source may be removed for the one wished.
+    type: bool
+    default: false
+  dkms:
+    description:
+      - Whether the modules are built on the node. V(auto) prefers Ubuntu's prebuilt, signed
+        modules.
+      - V(true) is also the consent to Secure Boot with a key that has to be enrolled by hand.
+    type: str
+    choices: [auto, 'true', 'false']
+    default: auto
+  compute_only:
+    description: Whether what is for graphics and video is left out.
+    type: bool
+    default: false
+  module_options:
+    description: Options of the kernel modules, as C(OPTION) of the module nvidia or
+      C(MODULE.OPTION).
+    type: dict
+    default: {}
+  persistence:
+    description: Whether the persistence daemon is wanted.
+    type: bool
+    default: true
+  licence:
+    description:
+      - Licence of a vGPU guest, with C(server), C(port), C(feature_type), C(token_path) (a file of
+        the controller) and C(token_sha256).
+    type: dict
+    default: {}
+  manage_repository:
+    description: Whether the package repository is looked at.
+    type: bool
+    default: true
+  repository_name:
+    description: Stem of the file that the repository is written to.
+    type: str
+    default: kubegpu-nvidia-driver
+  repository_url:
+    description:
+      - Address of a mirror of NVIDIA's repository. V({distribution}) and V({architecture}) stand
+        for the names of NVIDIA's folders, such as C(ubuntu2404) and C(x86_64).
+    type: str
+    default: ""
+  repository_key_url:
+    description: Address of its key. Empty is NVIDIA's file below the repository's address.
+    type: str
+    default: ""
+  key_fingerprints:
+    description: Full fingerprints of the keys that may sign it. Empty is NVIDIA's own.
+    type: list
+    elements: str
+    default: []
+  branches:
+    description:
+      - Driver branches that this release does not know, or knows otherwise, by number, with
+        C(kind) (V(ltsb), V(production), V(new_feature), V(legacy)), C(end) (last day of support),
+        C(supported), C(newest) and C(modules).
+    type: dict
+    default: {}
+  gpus:
+    description:
+      - GPUs by generation or device id, with C(first) and C(last) branch, C(minimum) version and
+        C(modules).
+    type: dict
+    default: {}
+  repositories:
+    description:
+      - Repositories by NVIDIA's folder, or that name with C(-archive) for the distribution's own,
+        with C(url), C(key), C(key_fingerprints), C(first) and C(last) branch or C(branches),
+        C(architectures) and C(components).
+    type: dict
+    default: {}
+  today:
+    description: The date against which support ends are compared, as C(YYYY-MM-DD). Empty is the
+      controller's date.
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: See which driver this node would get, and why
+  ansible.builtin.debug:
+    msg: "{{ (ansible_facts['gpu_node'] | kubegpu.nodes.nvidia_driver_plan).reasons }}"
+
+- name: Let a branch be known that is newer than this release
+  ansible.builtin.debug:
+    msg: >-
+      {{ ansible_facts['gpu_node'] | kubegpu.nodes.nvidia_driver_plan(
+           branch='625', branches={'625': {'kind': 'production', 'end': '2027-12-31'}}) }}
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - C(action) (none, install, upgrade, downgrade, remove or refuse), C(branch), C(version) (null
+      is what the source has of the branch), C(kernel_module), C(source), C(packages),
+      C(optional_packages), C(pinning), C(obsolete), C(lock), C(hold), C(repository), C(runfile),
+      C(uninstall), C(files), C(licence_token), C(services), C(initramfs), C(load), C(change),
+      C(reboot), C(steps), C(reasons) and C(warnings). Every key is always there.
+  type: dict
+"""
+
+import datetime
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
+    DriverWish,
+    plan_driver,
+    read_options,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
+
+_OPTIONS = (*DriverWish.__dataclass_fields__, "branches", "gpus", "repositories")
+
+
+def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
+    """Return the plan of :func:`plan_driver` as JSON values."""
+    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
+        raise AnsibleFilterError(
+            "nvidia_driver_plan needs the fact gpu_node. Next step: run "
+            "kubegpu.nodes.gpu_node_facts on the host first."
+        )
+    unknown = sorted(set(wishes) - set(_OPTIONS))
+    if unknown:
+        raise AnsibleFilterError(
+            f"nvidia_driver_plan does not know {', '.join(unknown)}. It knows "
+            f"{', '.join(sorted(_OPTIONS))}."
+        )
+    if not wishes.get("today"):
+        wishes["today"] = datetime.date.today().isoformat()
+    try:
+        wish, data = read_options(wishes)
+        return plan_driver(gpu_node, wish, data).to_json()
+    except InputError as error:
+        raise AnsibleFilterError(f"nvidia_driver_plan: {error}") from error
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"nvidia_driver_plan": nvidia_driver_plan}

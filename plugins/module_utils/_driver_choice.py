@@ -1,0 +1,209 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Branch, source and kernel modules of a driver that has to be installed, with reasons. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _driver_branches as rules
+from ._driver_case import PLACES, Case, Refused
+from ._driver_data import OPEN_DEFAULT_FROM, RUNFILE_URL
+from ._driver_sources import DISTRO, NVIDIA, RUNFILE, describe_row, offers, sources
+
+
+def alternatives(case: Case) -> str:
+    good = rules.serving(case.gpus, case.data, case.asked_flavour)
+    if good:
+        return f"ask for one of the branches that serve this node ({', '.join(good)}), or for auto."
+    good = rules.serving(case.gpus, case.data)
+    if good:
+        kinds = " or ".join(rules.flavours(case.gpus, good[0], case.data))
+        return f"ask for {kinds} kernel modules: these work in {', '.join(good)}."
+    return "take the GPU out of this node."
+
+
+def choose_branch(
+    case: Case, asked: str | None, runfile: Mapping[str, Any] | None
+) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
+    """Return branch and source, with reasons and warnings."""
+    wish, data, system = case.wish, case.data, case.system
+    if wish.source == RUNFILE and not runfile:
+        raise Refused(*_no_runfile(case, asked))
+    order = _order(case)
+    if asked:
+        source = next((one for one in order if offers(system, one, asked, data)), None)
+        if source is None:
+            raise Refused(
+                f"Branch {asked} was asked for, but {_rows(case, order)}.",
+                _ways(case, asked, order),
+            )
+        why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
+        warning = rules.support_warning(asked, data, wish.today)
+        return asked, source, (why, _why_source(case, source)), (warning,) if warning else ()
+    stay = _stay(case, order)
+    if stay:
+        return stay
+    good = rules.serving(case.gpus, data, case.asked_flavour)
+    offered = [branch for branch in good if any(offers(system, one, branch, data) for one in order)]
+    unknown = [gpu for gpu in case.gpus if not gpu.known]
+    chosen = (
+        max(offered, key=int, default=None) if unknown else rules.choose(offered, data, wish.today)
+    )
+    if chosen is None:
+        if not good:
+            raise Refused(
+                f"No branch has {case.asked_flavour or 'the'} kernel modules for "
+                f"{rules.names(case.gpus)}.",
+                alternatives(case),
+            )
+        best = rules.choose(good, data, wish.today) or good[0]
+        raise Refused(
+            f"{rules.names(case.gpus)} would be served by branch {best}, but {_rows(case, order)}.",
+            _ways(case, best, order),
+        )
+    source = next(one for one in order if offers(system, one, chosen, data))
+    reasons = (
+        f"Branch {chosen} ({rules.describe(chosen, data)}) serves {rules.names(case.gpus)}; of "
+        f"those in support that {PLACES[source]} for {system.words} has, long-term ones come first.",
+        _why_source(case, source),
+    )
+    warnings = []
+    if unknown:
+        reasons = (
+            f"Branch {chosen} is the newest that {PLACES[source]} for {system.words} has.",
+            reasons[1],
+        )
+        warnings.append(
+            f"{unknown[0].name} is not in this release's table: taken for a GPU newer than it, "
+            "with the newest branch and open kernel modules. Next step: add its device id to "
+            "nvidia_driver_gpus."
+        )
+    warning = rules.support_warning(chosen, data, wish.today)
+    if warning and not rules.supported(chosen, data, wish.today):
+        reasons = (
+            f"Branch {chosen} is the newest that serves {rules.names(case.gpus)} and that "
+            f"{PLACES[source]} for {system.words} has.",
+            reasons[1],
+        )
+        best = rules.choose(good, data, wish.today)
+        if best and best != chosen and rules.supported(best, data, wish.today):
+            warning += (
+                f" The way over to branch {best}, which is supported, is the runfile: "
+                f"{_runfile_url(case, best)} as nvidia_driver_runfile, with its checksum."
+            )
+    if warning:
+        warnings.append(warning)
+    return chosen, source, reasons, tuple(warnings)
+
+
+def _order(case: Case) -> tuple[str, ...]:
+    wish, present = case.wish, case.present
+    if wish.source != "auto":
+        return (wish.source,)
+    order = sources(case.system)
+    if present and present.source in order and not wish.replace_source:
+        # A change of source is not made where the driver's own has what is wished.
+        return (present.source, *(one for one in order if one != present.source))
+    return order
+
+
+def _stay(
+    case: Case, order: Sequence[str]
+) -> tuple[str, str, tuple[str, ...], tuple[str, ...]] | None:
+    """Return the branch of the driver that is there, where only other modules are wished."""
+    present = case.present
+    if present is None or not case.asked_flavour:
+        return None
+    if rules.problem(case.gpus, present.branch, case.data, asked=case.asked_flavour):
+        return None
+    source = next(
+        (one for one in order if offers(case.system, one, present.branch, case.data)), None
+    )
+    if source is None:
+        return None
+    warning = rules.support_warning(present.branch, case.data, case.wish.today)
+    reason = f"Branch {present.branch} is there and serves {rules.names(case.gpus)}: it stays."
+    return (
+        present.branch,
+        source,
+        (reason, _why_source(case, source)),
+        (warning,) if warning else (),
+    )
+
+
+def _why_source(case: Case, source: str) -> str:
+    place = PLACES[source]
+    if case.wish.source == source:
+        return f"Source: {place}, as asked for."
+    if case.present and case.present.source == source:
+        return f"Source: {place}, from which the driver that is there came."
+    if source == NVIDIA and case.system.id == "ubuntu":
+        return f"Source: {place}, as the distribution's archive has no such branch."
+    if source == DISTRO and case.system.id == "debian":
+        return f"Source: {place}, as NVIDIA's repository has no such branch for it."
+    return f"Source: {place}."
+
+
+def _rows(case: Case, order: Sequence[str]) -> str:
+    return ", and ".join(describe_row(case.system, source, case.data) for source in order)
+
+
+def _ways(case: Case, branch: str, order: Sequence[str]) -> str:
+    ways = []
+    others = [one for one in sources(case.system) if one not in order]
+    for source in others:
+        if offers(case.system, source, branch, case.data):
+            ways.append(f"nvidia_driver_source: {source} has it")
+    fitting = [
+        one
+        for one in rules.serving(case.gpus, case.data, case.asked_flavour)
+        if any(offers(case.system, source, one, case.data) for source in sources(case.system))
+    ]
+    if fitting:
+        ways.append(f"ask for one of {', '.join(fitting)}, which this node can have")
+    ways.append(
+        f"give the runfile ({_runfile_url(case, branch)}) as nvidia_driver_runfile, with its "
+        "checksum"
+    )
+    if case.system.folder is None:
+        ways.append("or describe its repository in nvidia_driver_repositories")
+    return "; ".join(ways) + "."
+
+
+def _runfile_url(case: Case, branch: str, version: str = "") -> str:
+    newest = version or rules.newest_known(branch, case.data) or f"{branch}.<version>"
+    return RUNFILE_URL.format(version=newest, arch=case.system.arch or "x86_64")
+
+
+def _no_runfile(case: Case, asked: str | None) -> tuple[str, str]:
+    good = rules.serving(case.gpus, case.data, case.asked_flavour)
+    branch = asked or rules.choose(good, case.data, case.wish.today) or case.data.newest_branch()
+    return (
+        "nvidia_driver_source is runfile, but nvidia_driver_runfile is not given.",
+        f"give it, for example {{url: {_runfile_url(case, branch, case.wish.version)}, checksum: "
+        "sha256:...}.",
+    )
+
+
+def choose_flavour(case: Case, branch: str) -> tuple[str, str]:
+    possible = rules.flavours(case.gpus, branch, case.data)
+    if case.asked_flavour:
+        return case.asked_flavour, f"Kernel modules: {case.asked_flavour}, as asked for."
+    present = case.present
+    if len(possible) == 1:
+        first = next(gpu for gpu in case.gpus if len(gpu.flavours(branch, case.data)) == 1)
+        return possible[0], (
+            f"Kernel modules: {possible[0]}, the only ones of branch {branch} that "
+            f"{first.name} ({first.generation}) works with."
+        )
+    if present and present.branch == branch and present.flavour in possible:
+        return str(present.flavour), f"Kernel modules: {present.flavour}, as they are now."
+    chosen = rules.default_flavour(possible, branch)
+    return chosen, (
+        f"Kernel modules: {chosen}, NVIDIA's default "
+        f"{'from' if chosen == 'open' else 'before'} branch {OPEN_DEFAULT_FROM}."
+    )

@@ -1,0 +1,311 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the packages of a driver are called in each source. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._driver_data import OPEN, PINNED_FROM, UBUNTU_FLAVOURS, DriverData
+from ._driver_sources import DISTRO, NVIDIA, System, row
+from ._driver_types import DriverWish, branch_of
+
+# What belongs to one driver, and must never be of two versions. By character class the container
+# toolkit (libnvidia-container*, nvidia-container-*, nvidia-docker*) and Debian's CUDA packages
+# (nvidia-cuda-*, nvidia-cudnn) stay out.
+LOCK_PATTERNS = (
+    "nvidia-[!cdinpv]*",
+    "nvidia-co[!n]*",
+    "nvidia-d[!eo]*",
+    "nvidia-i[!n]*",
+    "nvidia-p[!r]*",
+    "nvidia-pri*",
+    "nvidia-n[!s]*",
+    "nvidia-v[!i]*",
+    "nvidia-va*",
+    "libnvidia-[!c]*",
+    "libnvidia-c[!o]*",
+    "libnvidia-co[!n]*",
+    "linux-modules-nvidia-*",
+    "linux-objects-nvidia-*",
+    "linux-signatures-nvidia-*",
+    "xserver-xorg-video-nvidia*",
+    "libcuda1",
+    "libcudadebugger1",
+    "libnvcuvid1",
+    "libnvoptix1",
+    "libnvsdm*",
+    "nvlsm",
+    "cuda-drivers*",
+    "firmware-nvidia-*",
+)
+# rpm's names that differ.
+RPM_LOCK_PATTERNS = (*LOCK_PATTERNS, "kmod-nvidia*", "akmod-nvidia*", "dkms-nvidia*")
+
+_STOCK = re.compile(r"-(?P<flavour>[a-z]+)(?:-64k)?\Z")
+_SUFFIX = re.compile(r"-(?P<branch>\d{3})(?=-|\Z)")
+# The packages that make the kernel modules, or draw them in.
+_KERNEL = re.compile(
+    r"(?:nvidia-(?:headless|dkms|kernel-source|kernel-open|kernel-dkms|kernel-support|open\b"
+    r"|open-kernel|driver-\d+|driver\Z|driver-open)|cuda-drivers"
+    r"|linux-(?:modules|objects|signatures)-nvidia-|kmod-nvidia)"
+)
+
+
+@dataclass(frozen=True)
+class PackageSet:
+    """The packages of a driver in one source."""
+
+    packages: Mapping[str, str | None] = field(default_factory=dict)
+    optional: Mapping[str, str | None] = field(default_factory=dict)
+    pinning: Mapping[str, str | None] = field(default_factory=dict)
+    patterns: tuple[str, ...] = LOCK_PATTERNS
+    signed: bool = False
+    note: str = ""
+
+
+def package_set(
+    node: Mapping[str, Any],
+    system: System,
+    source: str,
+    branch: str,
+    version: str | None,
+    flavour: str,
+    wish: DriverWish,
+    data: DriverData,
+) -> PackageSet:
+    """Return the names of the driver's packages. ``version`` None is: the newest of the branch."""
+    text = f"{version}*" if version else f"{branch}.*"
+    if system.manager != "apt":
+        return _rpm(system, branch, version, flavour, wish)
+    if source == NVIDIA:
+        return _nvidia(node, system, branch, version, flavour, wish)
+    if system.id == "ubuntu":
+        return _ubuntu(node, system, branch, text, flavour, wish, data)
+    return _debian(node, system, text, flavour, wish)
+
+
+def headers(
+    node: Mapping[str, Any], system: System, data: DriverData
+) -> tuple[str | None, dict[str, str | None]]:
+    """Return the package that follows the newest kernel's headers, and those of exact kernels."""
+    exact: dict[str, str | None] = {
+        f"linux-headers-{kernel['version']}": None for kernel in relevant_kernels(node)
+    }
+    running = node["os"]["kernel"] or ""
+    if system.id == "ubuntu":
+        flavour = ubuntu_flavour(running, system, data) or "generic"
+        return f"linux-headers-{flavour}", exact
+    if system.id == "debian":
+        arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(system.arch, system.arch)
+        match = re.search(rf"-((?:cloud|rt)-)?{arch}\Z", running)
+        kind = match.group(1) if match and match.group(1) else ""
+        return f"linux-headers-{kind}{arch}", exact
+    return None, exact
+
+
+def relevant_kernels(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the kernels that need the driver: the running one, and the one of the next boot.
+
+    In a container the running kernel is its host's: it is not on this disk, and nothing can be
+    installed for it.
+    """
+    kernels = sorted(
+        (kernel for kernel in node["kernels"] if kernel.get("on_disk", True)),
+        key=lambda kernel: kernel_key(kernel["version"]),
+    )
+    running = [kernel for kernel in kernels if kernel["running"]]
+    return [*running, *(kernel for kernel in kernels[-1:] if kernel not in running)]
+
+
+def kernel_key(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+def ubuntu_flavour(kernel: str, system: System, data: DriverData) -> str | None:
+    """Return the name behind Ubuntu's packages for a stock kernel, None for any other."""
+    match = _STOCK.search(kernel)
+    flavour = UBUNTU_FLAVOURS.get(match["flavour"]) if match else None
+    found = row(system, DISTRO, data)
+    first = found.get("kernel") if found else None
+    if flavour in ("generic", "lowlatency") and first and not kernel.startswith(f"{first}."):
+        return f"{flavour}-hwe-{system.version}"
+    return flavour
+
+
+def prebuilt_flavour(
+    node: Mapping[str, Any], system: System, wish: DriverWish, data: DriverData
+) -> str | None:
+    """Return the flavour for which signed modules are taken, None where DKMS has to build them."""
+    if system.id != "ubuntu" or wish.dkms == "true":
+        return None
+    flavour = ubuntu_flavour(node["os"]["kernel"] or "", system, data)
+    if flavour is None and wish.dkms == "false":
+        return "generic"
+    return flavour
+
+
+def _ubuntu(
+    node: Mapping[str, Any],
+    system: System,
+    branch: str,
+    text: str,
+    flavour: str,
+    wish: DriverWish,
+    data: DriverData,
+) -> PackageSet:
+    suffix = f"{branch}-server"
+    is_open = "-open" if flavour == OPEN else ""
+    packages: dict[str, str | None] = {}
+    optional: dict[str, str | None] = {}
+    prebuilt = prebuilt_flavour(node, system, wish, data)
+    if prebuilt:
+        modules = f"linux-modules-nvidia-{suffix}{is_open}"
+        # These have the kernel's version, not the driver's.
+        packages[f"{modules}-{prebuilt}"] = None
+        packages[f"nvidia-headless-no-dkms-{suffix}{is_open}"] = text
+        for kernel in relevant_kernels(node):
+            if ubuntu_flavour(kernel["version"], system, data):
+                optional[f"{modules}-{kernel['version']}"] = None
+    else:
+        meta, exact = headers(node, system, data)
+        if meta:
+            packages[meta] = None
+        optional.update(exact)
+        packages[f"nvidia-headless-{suffix}{is_open}"] = text
+    packages[f"nvidia-utils-{suffix}"] = text
+    if wish.persistence:
+        packages[f"nvidia-compute-utils-{suffix}"] = text
+    if not wish.compute_only:
+        packages[f"libnvidia-decode-{suffix}"] = text
+        packages[f"libnvidia-encode-{suffix}"] = text
+    if node["nvswitches"]:
+        optional[f"nvidia-fabricmanager-{branch}"] = text
+        optional[f"libnvidia-nscq-{branch}"] = text
+    note = f"signed modules of Ubuntu for {prebuilt} kernels" if prebuilt else "built by DKMS"
+    return PackageSet(packages, optional, signed=bool(prebuilt), note=note)
+
+
+def _debian(
+    node: Mapping[str, Any], system: System, text: str, flavour: str, wish: DriverWish
+) -> PackageSet:
+    meta, exact = headers(node, system, DriverData({}, {}, {}))
+    packages: dict[str, str | None] = {}
+    if meta:
+        packages[meta] = None
+    packages["nvidia-open-kernel-dkms" if flavour == OPEN else "nvidia-kernel-dkms"] = text
+    for name in ("libcuda1", "libnvidia-ml1", "libnvidia-cfg1", "libnvidia-ptxjitcompiler1"):
+        packages[name] = text
+    packages["nvidia-smi"] = text
+    # These are versioned apart from the driver.
+    packages["nvidia-modprobe"] = None
+    if wish.persistence:
+        packages["nvidia-persistenced"] = None
+    if not wish.compute_only:
+        packages["libnvidia-encode1"] = text
+    return PackageSet(packages, dict(exact), note="built by DKMS")
+
+
+def _nvidia(
+    node: Mapping[str, Any],
+    system: System,
+    branch: str,
+    version: str | None,
+    flavour: str,
+    wish: DriverWish,
+) -> PackageSet:
+    text = f"{version}*" if version else f"{branch}.*"
+    pinned = int(branch) >= PINNED_FROM
+    suffix = "" if pinned else f"-{branch}"
+    is_open = flavour == OPEN
+    meta, exact = headers(node, system, DriverData({}, {}, {}))
+    packages: dict[str, str | None] = {meta: None} if meta else {}
+    optional: dict[str, str | None] = dict(exact)
+    if not wish.compute_only:
+        packages[f"nvidia-open{suffix}" if is_open else f"cuda-drivers{suffix}"] = text
+    elif system.id == "ubuntu" or pinned:
+        packages[f"libnvidia-compute{suffix}"] = text
+        packages[f"nvidia-dkms{suffix}-open" if is_open else f"nvidia-dkms{suffix}"] = text
+        optional.update(
+            {
+                f"nvidia-utils{suffix}": text,
+                f"nvidia-compute-utils{suffix}": text,
+                "nvidia-persistenced": None,
+            }
+        )
+    else:
+        # Debian's names, which NVIDIA's repository for Debian has too.
+        packages["nvidia-driver-cuda"] = text
+        packages["nvidia-kernel-open-dkms" if is_open else "nvidia-kernel-dkms"] = text
+        optional["nvidia-persistenced"] = None
+    if node["nvswitches"]:
+        optional[f"nvidia-fabricmanager{suffix}"] = text
+        optional[f"libnvidia-nscq{suffix}"] = text
+    pinning: dict[str, str | None] = (
+        {f"nvidia-driver-pinning-{version or branch}": None} if pinned else {}
+    )
+    return PackageSet(packages, optional, pinning, note="built by DKMS")
+
+
+def _rpm(
+    system: System, branch: str, version: str | None, flavour: str, wish: DriverWish
+) -> PackageSet:
+    text = f"{version}*" if version else f"{branch}.*"
+    is_open = flavour == OPEN
+    if wish.compute_only:
+        packages: dict[str, str | None] = {
+            "nvidia-driver-cuda": text,
+            ("kmod-nvidia-open-dkms" if is_open else "kmod-nvidia-latest-dkms"): text,
+        }
+    else:
+        packages = {("nvidia-open" if is_open else "cuda-drivers"): text}
+    note = "built by DKMS"
+    if system.folder in ("rhel8", "rhel9", "amzn2023", "kylin10"):
+        note = f"dnf module nvidia-driver:{branch}-{'open' if is_open else 'dkms'}"
+    return PackageSet(packages, patterns=RPM_LOCK_PATTERNS, note=note)
+
+
+def obsolete(
+    present: Mapping[str, str],
+    wanted: PackageSet,
+    *,
+    branch: str,
+    old_branch: str | None,
+    flavour: str,
+    other_source: bool,
+) -> tuple[str, ...]:
+    """Return the installed packages that cannot stay beside the wanted ones.
+
+    :param present: the driver's packages that are installed, by name.
+    :param other_source: whether they come from another source than the wanted ones.
+    """
+    names = {*wanted.packages, *wanted.optional, *wanted.pinning}
+    gone = []
+    for name in present:
+        plain = name.partition(":")[0]
+        if plain in names:
+            continue
+        match = _SUFFIX.search(plain)
+        of_branch = match["branch"] if match else None
+        other_flavour = bool(_KERNEL.match(plain)) and ("open" in plain) != (flavour == OPEN)
+        # nvidia-headless brings its parts, of which one has the flavour in its name.
+        renamed = (
+            old_branch != branch
+            and of_branch is None
+            and branch_of(present[name].partition(":")[2] or present[name]) == old_branch
+            and any(_SUFFIX.search(one) for one in wanted.packages if "nvidia" in one)
+        )
+        if (
+            other_source
+            or other_flavour
+            or renamed
+            or (of_branch is not None and of_branch != branch)
+            or plain.startswith("nvidia-driver-pinning-")
+        ):
+            gone.append(name)
+    return tuple(sorted(gone))

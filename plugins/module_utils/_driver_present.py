@@ -1,0 +1,118 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver that is on a node already, from its facts, and what of it has drifted. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ._driver_files import MODULES, NOUVEAU, OPTIONS, UDEV, UNATTENDED, sha256
+from ._driver_packages import relevant_kernels
+from ._driver_types import branch_of
+from ._packages import flavour as flavour_of_packages
+
+# Files that nobody but us writes, by their names.
+_OURS = (NOUVEAU, OPTIONS, MODULES, UDEV, UNATTENDED)
+
+
+@dataclass(frozen=True)
+class Present:
+    """A driver that is installed. ``working``: its module is loaded, or can be at the next boot."""
+
+    version: str
+    branch: str
+    flavour: str | None
+    source: str | None
+    packages: Mapping[str, str]
+    working: bool
+    loaded: str | None
+    held: bool | None
+
+    @property
+    def words(self) -> str:
+        origin = {
+            "distro": "from the distribution's archive",
+            "nvidia": "from NVIDIA's repository",
+            "runfile": "from a runfile",
+        }.get(self.source or "", "of unknown origin")
+        kind = f", {self.flavour} kernel modules" if self.flavour else ""
+        return f"driver {self.version} ({origin}{kind})"
+
+
+def read_present(node: Mapping[str, Any]) -> Present | None:
+    """Return the installed driver; None where there is none, or only libraries of one."""
+    driver = node["driver"]
+    version = driver["installed"]
+    branch = branch_of(version)
+    if version is None or branch is None:
+        return None
+    modules = [kernel for kernel in node["kernels"] if kernel.get("driver")]
+    built = [entry for entry in driver["dkms"] if entry["state"] in ("built", "installed")]
+    if not (driver["source"] or modules or built or driver["loaded"]):
+        return None
+    kernels = relevant_kernels(node)
+    return Present(
+        version=version,
+        branch=branch,
+        # What is loaded can be of another kind than what is installed meanwhile.
+        flavour=flavour_of_packages(driver["packages"]) or driver["kernel_module"],
+        source=driver["source"],
+        packages=driver["packages"],
+        working=bool(driver["loaded"])
+        or not kernels
+        or any(kernel.get("driver") for kernel in kernels),
+        loaded=driver["loaded"],
+        held=driver["held"],
+    )
+
+
+def unheld(node: Mapping[str, Any], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages of the locked set that are not held."""
+    driver = node["driver"]
+    names = driver.get("unheld")
+    if names is None:
+        names = [] if driver["held"] in (True, None) else list(driver["packages"])
+    return tuple(name for name in names if is_locked(name, patterns))
+
+
+def is_locked(name: str, patterns: Sequence[str]) -> bool:
+    plain = name.partition(":")[0]
+    return any(fnmatch.fnmatchcase(plain, pattern) for pattern in patterns)
+
+
+def kernels_without_module(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the kernels, of the running one and the newest, that have no driver module."""
+    return tuple(
+        str(kernel["version"]) for kernel in relevant_kernels(node) if not kernel.get("driver")
+    )
+
+
+def running_kernel(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the running kernel where it is on the node's own disk."""
+    for kernel in relevant_kernels(node):
+        if kernel["running"]:
+            return kernel
+    return None
+
+
+def differing_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files that are not there as they shall be; one that may not be read is taken as
+    right."""
+    seen = node["driver"]["configuration"]
+    return tuple(
+        path
+        for path, text in files.items()
+        if path not in seen or (seen[path] is not None and seen[path] != sha256(text))
+    )
+
+
+def stale_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files of ours that are there and no longer wished."""
+    return tuple(
+        path for path in _OURS if path in node["driver"]["configuration"] and path not in files
+    )

@@ -1,0 +1,198 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The sources of a node's driver: its system, what each has for it, the repository. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ._driver_data import NVIDIA_FOLDERS, DriverData
+from ._driver_types import DriverWish
+from ._repository import same_repository
+
+DISTRO = "distro"
+NVIDIA = "nvidia"
+RUNFILE = "runfile"
+
+DEBIAN_REPOSITORY = "kubegpu-debian-non-free"
+DEBIAN_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+@dataclass(frozen=True)
+class System:
+    """What the decision needs of the operating system. ``folder`` is None where none is known."""
+
+    id: str
+    version: str
+    family: str
+    manager: str
+    arch: str
+    folder: str | None
+
+    @property
+    def words(self) -> str:
+        return f"{self.id} {self.version}".strip()
+
+
+def system_of(node: Mapping[str, Any]) -> System:
+    facts = node["os"]
+    identity, version = facts["id"] or "", facts["version"] or ""
+    stem = NVIDIA_FOLDERS.get(identity)
+    major = version.partition(".")[0].lstrip("vV")
+    number = version.replace(".", "") if identity == "ubuntu" else major
+    if stem in ("sles", "opensuse") and major.isdigit() and int(major) >= 16:
+        stem = "suse"
+    return System(
+        identity,
+        version,
+        facts["family"] or "",
+        facts["package_manager"] or "",
+        facts["arch"] or "",
+        f"{stem}{number}" if stem and number else None,
+    )
+
+
+def row(system: System, source: str, data: DriverData) -> Mapping[str, Any] | None:
+    """Return the row of the repository that the source has for this system, None without one."""
+    if system.folder is None or source == RUNFILE:
+        return None
+    name = system.folder if source == NVIDIA else f"{system.folder}-archive"
+    found = data.repositories.get(name)
+    if found is None or system.arch not in (found["architectures"] or {}):
+        return None
+    return found
+
+
+def offers(system: System, source: str, branch: str, data: DriverData) -> bool:
+    """Return whether the source has the branch for this system, as far as the data know."""
+    if source == RUNFILE:
+        return True
+    found = row(system, source, data)
+    if found is None:
+        return False
+    if found["branches"] is not None:
+        return branch in found["branches"]
+    number = int(branch)
+    return (found["first"] is None or number >= int(found["first"])) and (
+        found["last"] is None or number <= int(found["last"])
+    )
+
+
+def sources(system: System) -> tuple[str, ...]:
+    """Return the sources in the order that is tried where nobody asked for one."""
+    return (DISTRO, NVIDIA) if system.id == "ubuntu" else (NVIDIA, DISTRO)
+
+
+def describe_row(system: System, source: str, data: DriverData) -> str:
+    """Return in words which branches a source has for the system."""
+    found = row(system, source, data)
+    place = "NVIDIA's repository" if source == NVIDIA else "the distribution's own archive"
+    if found is None:
+        what = f"{system.words or 'this system'} on {system.arch or 'this architecture'}"
+        return f"{place} has nothing for {what}"
+    if found["branches"] is not None:
+        return f"{place} for {system.words} has {', '.join(found['branches']) or 'none'}"
+    last = f" to {found['last']}" if found["last"] else ""
+    return f"{place} for {system.words} has branches from {found['first'] or 'the first'}{last}"
+
+
+def repository(
+    node: Mapping[str, Any],
+    system: System,
+    source: str,
+    wish: DriverWish,
+    data: DriverData,
+) -> tuple[dict[str, Any] | None, tuple[str, str, str] | None]:
+    """Return the repository to set up and (action, detail, reason); (None, None): it is there."""
+    found = row(system, source, data)
+    if not wish.manage_repository or found is None:
+        return None, None
+    if source == DISTRO:
+        return _debian_repository(node, system, found) if system.id == "debian" else (None, None)
+    folder = f"{system.folder}/{found['architectures'][system.arch]}"
+    official = f"{found['url']}/{folder}"
+    url = wish.repository_url or official
+    for name, value in (
+        ("{distribution}", system.folder or ""),
+        ("{architecture}", found["architectures"][system.arch]),
+    ):
+        url = url.replace(name, value)
+    url = url.rstrip("/")
+    accepted = [
+        text.replace(" ", "").replace(":", "").upper()
+        for text in wish.key_fingerprints or found["key_fingerprints"]
+    ]
+    wanted = {
+        "name": wish.repository_name,
+        "url": url,
+        "suite": "/",
+        "components": [],
+        "key_url": wish.repository_key_url or f"{url}/{found['key']}",
+        "key_fingerprints": accepted,
+        "keyring": None,
+        "replaces": [official] if url != official else [],
+    }
+    return _compare(node, wanted, (url, official), accepted)
+
+
+def _compare(
+    node: Mapping[str, Any],
+    wanted: dict[str, Any],
+    addresses: tuple[str, ...],
+    accepted: list[str],
+) -> tuple[dict[str, Any] | None, tuple[str, str, str] | None]:
+    shown = re.sub(r"://[^/@\s]+@", "://***@", wanted["url"])
+    entries = [
+        entry
+        for entry in node["repositories"]
+        if entry["enabled"] and same_repository(entry["uri"], addresses)
+    ]
+    if not entries:
+        return wanted, ("add", shown, "no source of the driver is there")
+    files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
+    if len(entries) > 1:
+        return wanted, ("replace", shown, f"more than one entry gives it ({files})")
+    entry = entries[0]
+    one = entry["key_fingerprint"]
+    keys = set(entry.get("key_fingerprints") or ([one] if one else []))
+    if not same_repository(entry["uri"], (wanted["url"],)):
+        return wanted, ("replace", shown, f"{files} gives {entry['uri']}")
+    if not keys or not keys <= set(accepted):
+        seen = ", ".join(sorted(keys)) or "no key of its own"
+        return wanted, ("replace", shown, f"{files} trusts {seen}, not {', '.join(accepted)}")
+    return None, None
+
+
+def _debian_repository(
+    node: Mapping[str, Any], system: System, found: Mapping[str, Any]
+) -> tuple[dict[str, Any] | None, tuple[str, str, str] | None]:
+    archive = node["os"].get("archive")
+    if not archive:
+        return None, None
+    missing = [one for one in found["components"] if one not in archive["components"]]
+    ours = any(
+        entry["enabled"] and str(entry["file"]).endswith(f"/{DEBIAN_REPOSITORY}.sources")
+        for entry in node["repositories"]
+    )
+    if not missing or ours or "***" in archive["uri"]:
+        return None, None
+    wanted = {
+        "name": DEBIAN_REPOSITORY,
+        "url": archive["uri"],
+        "suite": node["os"].get("codename") or archive["suites"][0],
+        "components": missing,
+        "key_url": None,
+        "key_fingerprints": [],
+        "keyring": archive["signed_by"] or DEBIAN_KEYRING,
+        "replaces": [],
+    }
+    reason = (
+        f"{archive['file']} does not enable {' '.join(missing)}, where Debian has the driver "
+        "(newer builds can be in its security archive, which is left as it is)"
+    )
+    return wanted, ("add", f"{archive['uri']} {' '.join(missing)}", reason)
