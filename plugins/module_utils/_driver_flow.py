@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ._driver_files import MODULES, NOUVEAU, OPTIONS, PERSISTENCED, TOKEN
+from ._driver_files import GRIDD, IN_INITRAMFS, MODULES, NOUVEAU, OPTIONS, TOKEN, UDEV
 from ._driver_types import DriverPlan, branch_of
 
 # The value of the node's record, and the beginning of the keys of its files.
@@ -24,8 +24,8 @@ PINNING_SET = "nvidia-driver-pinning"
 PERSISTENCED_UNIT = "nvidia-persistenced"
 
 INSTALLS = ("install", "upgrade", "downgrade")
-# Files that an initial RAM disk has a copy of.
-_EARLY = (NOUVEAU, OPTIONS, MODULES)
+# Files of which a part can be taken out; one line of the others makes no sense without the rest.
+BY_LINES = (NOUVEAU, OPTIONS, MODULES, UDEV, GRIDD)
 # The driver's own daemon, as the kernel cuts its name: it is stopped for a change.
 _PERSISTENCED = "nvidia-persiste"
 _PINNING = "nvidia-driver-pinning-"
@@ -138,11 +138,14 @@ def begun(
         "action": plan.action if plan.action in INSTALLS else earlier.get("action", plan.action),
         "before": earlier["before"] if earlier else standing(node, memory),
         "files": {**files, **earlier.get("files", {})},
+        "managed": earlier.get("managed", memory.managed),
         "initramfs": initramfs or bool(earlier.get("initramfs")),
         "runfile": None if runfile is None else dict(runfile),
     }
     return replace(
         memory,
+        # From now on it is ours to finish, or to take back.
+        managed=True,
         original=memory.original if memory.managed else pending["before"],
         services={**services, **memory.services},
         pending=pending,
@@ -192,8 +195,8 @@ def cached_files(memory: Memory) -> tuple[str, ...]:
 
 def given_back(memory: Memory) -> Memory | None:
     """Return the record after a change was rolled back; None where there was none before it."""
-    rest = replace(memory, pending=None)
-    return rest if memory.managed else None
+    before = memory.managed if memory.pending is None else bool(memory.pending["managed"])
+    return replace(memory, pending=None) if before else None
 
 
 @dataclass(frozen=True)
@@ -312,6 +315,21 @@ def absent_tasks() -> list[dict[str, Any]]:
     ]
 
 
+def removal_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
+    """Return the call of package_set that removes a driver which is not ours, as asked for."""
+    if not plan.obsolete:
+        return []
+    task = {"name": SET, "packages": {}, "obsolete": list(plan.obsolete), "hold": False}
+    return [{**task, "background": True}]
+
+
+def uninstalls(plan: DriverPlan, memory: Memory) -> bool:
+    """Return whether ``state: absent`` runs the runfile's uninstaller: never for an admin's own."""
+    if memory.managed:
+        return memory.installed and (memory.current or {}).get("source") == "runfile"
+    return plan.uninstall == "runfile"
+
+
 def rollback_tasks(before: Mapping[str, Any] | None, there: Sequence[str]) -> list[dict[str, Any]]:
     """Return the calls of package_set that put back what stood there before this change.
 
@@ -346,11 +364,7 @@ def about_build(words: str) -> bool:
 
 def needs_initramfs(paths: Sequence[str]) -> bool:
     """Return whether one of the files has a copy in the initial RAM disk."""
-    return any(path in _EARLY for path in paths)
-
-
-def needs_daemon_reload(paths: Sequence[str]) -> bool:
-    return PERSISTENCED in paths
+    return any(path in IN_INITRAMFS for path in paths)
 
 
 def without_lines(text: str, ours: str) -> str | None:

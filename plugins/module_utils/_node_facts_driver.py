@@ -90,20 +90,22 @@ def read_driver(
 
 
 def read_record(reader: NodeReader, path: str) -> dict[str, Any]:
-    """Return what the node's record says of the driver: ``managed`` and ``previous``."""
+    """Return what the node's record says: ``managed``, ``pending`` and ``previous``."""
     text = reader.read_text(path)
     if text is None:
-        return {"managed": False if reader.absent(path) else None, "previous": None}
+        known = False if reader.absent(path) else None
+        return {"managed": known, "pending": known, "previous": None}
     try:
         value = json.loads(text)["values"].get(RECORD) or {}
         managed, previous = bool(value.get("managed")), value.get("previous")
         return {
             "managed": managed,
+            "pending": value.get("pending") is not None,
             "previous": {name: previous.get(name) for name in _PREVIOUS} if previous else None,
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         # A record that cannot be read is an error of the modules that write there.
-        return {"managed": None, "previous": None}
+        return {"managed": None, "pending": None, "previous": None}
 
 
 def read_checksums(reader: NodeReader, paths: Iterable[str]) -> dict[str, str | None]:

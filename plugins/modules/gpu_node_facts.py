@@ -159,7 +159,8 @@ ansible_facts:
             - C(configuration) maps those files that M(kubegpu.nodes.nvidia_driver) may write and
               that are there to their SHA-256, V(null) where a file may not be read.
             - C(managed) is whether the node's record says that this collection installed the
-              driver, V(null) where it may not be read. C(previous) is the driver that this one
+              driver, V(null) where it may not be read. C(pending) is whether a
+              change of it was begun and not finished. C(previous) is the driver that this one
               replaced (C(version), C(branch), C(source), C(kernel_module)), from the same record.
             - C(uninstaller) is the path of the runfile's own uninstaller.
           returned: always
@@ -178,6 +179,7 @@ ansible_facts:
             services: {nvidia-persistenced: active, nvidia-fabricmanager: null}
             configuration: {}
             managed: true
+            pending: false
             previous: {version: 535.309.01, branch: "535", source: distro, kernel_module: open}
             uninstaller: null
         secure_boot:

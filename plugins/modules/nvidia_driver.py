@@ -492,7 +492,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
 def _plan(work: Work) -> dict[str, Any]:
     """Return what differs, and what is to be done; nothing is changed."""
     plan, memory = work.plan, work.memory
-    if plan.action == "refuse":
+    if plan.action == "refuse" and (work.present or memory.installed or not memory.managed):
         raise InputError(
             "No driver can be set up as asked for; nothing was changed.\n"
             + "\n".join(f"- {reason}" for reason in plan.reasons)
@@ -530,8 +530,9 @@ def _plan(work: Work) -> dict[str, Any]:
         sets = flow.package_tasks(plan) if needed else []
         runfile = flow.runfile_to_do(plan, memory)
     else:
-        needed = changed or memory.managed
-        sets = flow.absent_tasks() if needed else []
+        foreign = plan.action == "remove" and not memory.managed
+        needed = changed or memory.managed or foreign
+        sets = flow.removal_tasks(plan) if foreign else flow.absent_tasks() if needed else []
         runfile = None
     result["_tasks"] = {
         "needed": needed,
@@ -563,7 +564,7 @@ def _begin(work: Work) -> dict[str, Any]:
         if uninstall:
             _see_packages(work)
     else:
-        uninstall = memory.installed and (memory.current or {}).get("source") == "runfile"
+        uninstall = flow.uninstalls(plan, work.memory)
     work.keep(memory)
     if uninstall:
         machine.uninstall_runfile(work.run, work.facts["driver"]["uninstaller"])
@@ -782,6 +783,8 @@ def _states(work: Work, look: flow.Look, loading: flow.Loading) -> tuple[str, st
     else:
         if memory.installed:
             after["driver"] = _named(memory.original)
+        elif plan.action == "remove" and not memory.managed:
+            after["driver"] = ""
         if loading.now:
             after["loaded module"] = ""
         services = {
@@ -843,7 +846,9 @@ def _file_changes(work: Work) -> dict[str, FileChange]:
             continue
         before = read_file(_place(path))
         way, after = work.store.undo_target(key, before)
-        if way is Undo.REMOVE_LINES and before.content is not None:
+        if way is Undo.REMOVE_LINES and path not in flow.BY_LINES:
+            after = before
+        elif way is Undo.REMOVE_LINES and before.content is not None:
             rest = flow.without_lines(before.content.decode(), record.details.get("text", ""))
             after = FileState(
                 before.path,

@@ -83,6 +83,7 @@ def test_nothing_is_there(reader: NodeReader) -> None:
         "services": dict.fromkeys(SERVICES),
         "configuration": {},
         "managed": False,
+        "pending": False,
         "previous": None,
         "uninstaller": None,
     }
@@ -284,7 +285,17 @@ def test_record(
 ) -> None:
     if text is not None:
         write(tmp_path, STATE, text)
-    assert read_record(reader, STATE) == {"managed": managed, "previous": previous}
+    assert read_record(reader, STATE) == {
+        "managed": managed,
+        "pending": None if managed is None else False,
+        "previous": previous,
+    }
+
+
+def test_a_change_that_was_begun(tmp_path: Path, reader: NodeReader) -> None:
+    record = {"values": {"nvidia_driver": {"managed": True, "pending": {"action": "install"}}}}
+    write(tmp_path, STATE, json.dumps(record))
+    assert read_record(reader, STATE) == {"managed": True, "pending": True, "previous": None}
 
 
 def test_checksums(tmp_path: Path, reader: NodeReader) -> None:
