@@ -387,6 +387,10 @@ def _configured(
     if case.guest:
         services[GRIDD] = "enabled"
     steps.extend(service_steps(case, services))
+    if node["driver"].get("pending"):
+        steps.append(
+            Step("driver", "finish", "", "an earlier run began a change and did not finish it")
+        )
     loading, load_step = load(case, target)
     if load_step:
         steps.append(load_step)
