@@ -67,6 +67,14 @@ options:
     description: Whether nvcc has to compile a small program after a change.
     type: bool
     default: true
+  host_compiler:
+    description: The host compiler of that proof. Empty is nvcc's own choice.
+    type: str
+    default: ""
+  temporary:
+    description: Where a runfile is unpacked. Empty is its own choice, C(/tmp).
+    type: str
+    default: ""
   driver_version:
     description: >-
       Version or branch of the driver that this run leaves on the node. Empty is the loaded one,

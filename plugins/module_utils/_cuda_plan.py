@@ -59,6 +59,8 @@ class CudaWish:
     hold: bool = True
     configure: bool = True
     verify: bool = True
+    host_compiler: str = ""
+    temporary: str = ""
     driver_version: str = ""
     manage_repository: bool = True
     repository_name: str = "kubegpu-nvidia-cuda"
@@ -569,17 +571,17 @@ def _nvidia(
     else:
         reason = "no source of NVIDIA's CUDA packages is there"
     public = _CREDENTIALS.sub("://***@", url)
+    key_url = wish.repository_key_url or (f"{url}/{row['key']}" if row.get("key") else "")
     wished = {
         "name": wish.repository_name,
         "url": public,
         "suite": "/",
         "components": [],
-        "key_url": wish.repository_key_url or (f"{url}/{row['key']}" if row.get("key") else ""),
+        "key_url": _CREDENTIALS.sub("://***@", key_url),
         "key_fingerprints": list(accepted),
         "keyring": None,
         "replaces": list(earlier),
     }
-    wished["key_url"] = _CREDENTIALS.sub("://***@", wished["key_url"])
     return wished, Step("repository", "replace" if entries else "add", public, reason), note
 
 
@@ -674,7 +676,7 @@ def _runfiles(
                 "file": given.get("path"),
                 "remote": bool(given.get("remote", False)),
                 "checksum": given.get("checksum"),
-                "arguments": cuda_arguments(one.path),
+                "arguments": cuda_arguments(one.path, temporary=wish.temporary or None),
                 "reason": one.reason,
                 "name": shown(named.name),
             }
