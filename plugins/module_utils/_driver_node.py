@@ -44,12 +44,14 @@ NO_UNIT = "not-found"
 def look_around(reader: NodeReader) -> Look:
     """Return what decides whether a module can be loaded or changed now."""
     loaded = loaded_version(reader)
+    environment = read_environment(reader)
     nouveau = None
     if reader.is_dir("/sys/module/nouveau"):
         nouveau = int(reader.read_line("/sys/module/nouveau/refcnt") or 0)
     return Look(
         loaded=loaded,
-        cannot=read_environment(reader).why_not,
+        # A container may be one that is allowed to.
+        cannot=environment.why_not if environment.may_load is False else "",
         users=tuple(str(user) for user in find_users(reader)) if loaded else (),
         holders=find_holders(reader) if loaded else (),
         nouveau=nouveau,

@@ -91,6 +91,8 @@ def _create_arguments(node: Node) -> list[str]:
     if node.archive:
         # A machine that reboots comes back.
         arguments += ["--restart", "always"]
+        # Nothing is ever loaded (bin/kmod stands in), but programs see that they might.
+        arguments += ["--cap-add", "SYS_MODULE"]
     for capability in ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "SYSLOG"):
         arguments += ["--cap-add", capability]
     for option in ("seccomp=unconfined", "apparmor=unconfined"):
