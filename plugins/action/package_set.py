@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 
 _MODULE = "kubegpu.nodes.package_set"
 _APT = "ansible.builtin.apt"
+_TIMEOUT = 3600
 
 
 class ActionModule(ActionBase):
@@ -35,7 +39,9 @@ class ActionModule(ActionBase):
         if plan.get("failed") or not plan.get("changed") or tasks is None:
             return result
         failure = self._change(tasks, options, variables)
-        recorded = self._module(options, variables, _phase="record", _failure=failure)
+        recorded = self._module(
+            options, variables, _phase="record", _failure=failure, _named=tasks["named"]
+        )
         if recorded.get("failed"):
             result.update(failed=True, msg=recorded.get("msg", failure))
             if "exception" in recorded:
@@ -49,6 +55,7 @@ class ActionModule(ActionBase):
     ) -> str:
         """Remove, purge, install; return what the package manager said where it failed."""
         for arguments in (
+            {"name": tasks["broken"], "state": "absent", "purge": True},
             {"name": tasks["remove"], "state": "absent"},
             {"name": tasks["purge"], "state": "absent", "purge": True},
             {
@@ -72,6 +79,15 @@ class ActionModule(ActionBase):
         self, options: dict[str, Any], variables: dict[str, Any], **arguments: Any
     ) -> dict[str, Any]:
         arguments["lock_timeout"] = options.get("lock_timeout", 120)
+        if boolean(options.get("background", False), strict=False):
+            return run_in_background(
+                self,
+                _APT,
+                arguments,
+                variables,
+                limit=int(options.get("timeout", _TIMEOUT)),
+                what=f"packages {options.get('name')}",
+            )
         answer: dict[str, Any] = self._execute_module(
             module_name=_APT, module_args=arguments, task_vars=variables
         )

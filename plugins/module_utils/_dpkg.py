@@ -32,6 +32,8 @@ _FORMAT = r"\t".join(
     )
 )
 _FIELDS = 10
+# Of the node's own architecture: another one's name has a colon.
+_INCOMING = re.compile(r"^Inst ([^\s:]+) (?:\[[^\]]*\] )?\(([^\s)]+)", re.MULTILINE)
 # Waiting for another package's trigger is a working package; its turn comes by itself.
 _STATUS = {
     "installed": INSTALLED,
@@ -40,6 +42,15 @@ _STATUS = {
     "config-files": CONFIGURATION,
     "not-installed": ABSENT,
 }
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """apt's answer to a dry run: what it would remove, and what would come in which version."""
+
+    answer: Result
+    removed: tuple[str, ...]
+    incoming: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -120,10 +131,8 @@ def parse_madison(text: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(versions) for name, versions in found.items()}
 
 
-def simulate(
-    run: Runner, install: Mapping[str, str | None], remove: Sequence[str]
-) -> tuple[Result, tuple[str, ...]]:
-    """Return apt's answer to a dry run, and the packages that it would remove."""
+def simulate(run: Runner, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
+    """Return what apt would do."""
     answer = run(
         [
             "apt-get",
@@ -136,7 +145,17 @@ def simulate(
         ],
         timeout=120,
     )
-    return answer, tuple(re.findall(r"^(?:Remv|Purg) ([^\s:]+)", answer.stdout, re.MULTILINE))
+    return Simulation(
+        answer,
+        tuple(re.findall(r"^(?:Remv|Purg) ([^\s:]+)", answer.stdout, re.MULTILINE)),
+        dict(_INCOMING.findall(answer.stdout)),
+    )
+
+
+def mentioned(answer: Result) -> tuple[str, ...]:
+    """Return all words of an answer that can be names of packages."""
+    words = re.findall(r"(?<![a-z0-9+.:-])[a-z0-9][a-z0-9+.-]+", answer.stdout + answer.stderr)
+    return tuple(dict.fromkeys(word.rstrip(".") for word in words))
 
 
 def edited(run: Runner, names: Sequence[str]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ Nothing here knows of a package manager but :func:`explain`, which reads their w
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,7 +27,10 @@ BROKEN = "broken"
 ANY = "any"
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9+._-]*\Z")
-_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~:_-]*\Z")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~:_-]*\*?\Z")
+# At least three characters of a name: no pattern may mean every package.
+_PATTERN = re.compile(r"!?[a-z0-9*?][a-z0-9+.*?-]*\Z")
+_LITERAL = re.compile(r"[a-z0-9+.-]{3}")
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,71 @@ class Package:
 
 
 @dataclass(frozen=True)
+class Lock:
+    """All installed packages whose names match ``patterns``: one version, held together.
+
+    A pattern that begins with an exclamation mark takes names out again. ``version`` is the
+    beginning of the version that they shall have where there is one (None: whatever they have).
+    """
+
+    patterns: tuple[str, ...]
+    version: str | None = None
+
+    def covers(self, name: str) -> bool:
+        return covers(self.patterns, name)
+
+    @property
+    def wanted(self) -> str | None:
+        return None if self.version is None else f"{self.version.rstrip('*')}*"
+
+
+def covers(patterns: Sequence[str], name: str) -> bool:
+    """Return whether a name is one of those that the patterns mean."""
+    return any(
+        fnmatch.fnmatchcase(name, pattern) for pattern in patterns if pattern[0] != "!"
+    ) and not any(
+        fnmatch.fnmatchcase(name, pattern[1:]) for pattern in patterns if pattern[0] == "!"
+    )
+
+
+@dataclass(frozen=True)
 class Wish:
-    """What is asked for: version by name (None: any), and the names that have to go first."""
+    """What is asked for: version by name (None: any), and the names that have to go first.
+
+    A version that ends in ``*`` is met by any that begins so. ``optional`` is installed where a
+    package list has it. With a ``lock``, only what it covers is held.
+    """
 
     packages: Mapping[str, str | None]
     hold: bool = True
     obsolete: tuple[str, ...] = ()
+    optional: Mapping[str, str | None] = field(default_factory=dict)
+    lock: Lock | None = None
+
+    def held(self, name: str, before: Package) -> bool:
+        """Return whether a package of the set shall be held."""
+        if self.lock is None or self.lock.covers(name):
+            return self.hold
+        return before.held
+
+
+def fits(wanted: str | None, version: str | None) -> bool:
+    """Return whether a version is the one that is asked for."""
+    if wanted is None or version is None:
+        return version is not None
+    if not wanted.endswith("*"):
+        return wanted == version
+    prefix = wanted[:-1]
+    plain = version if ":" in prefix else version.rpartition(":")[2]
+    rest = plain[len(prefix) :]
+    # 595.5* is not 595.58: a number is meant whole.
+    whole = not (prefix[-1:].isdigit() and rest[:1].isdigit())
+    return plain.startswith(prefix) and whole
+
+
+def best(wanted: str | None, versions: Sequence[str]) -> str | None:
+    """Return the newest version that fits; ``versions`` with the newest first."""
+    return next((version for version in versions if fits(wanted, version)), None)
 
 
 @dataclass(frozen=True)
@@ -71,18 +134,21 @@ class Record:
 
     ``before``: each package as it was before our first change; ``brought``: what came along with
     them, and whether the package manager marked it as automatic; ``pending``: a change that was
-    begun and not finished, with the names of all packages that were installed at that time.
+    begun and not finished, with the names of all packages that were installed at that time;
+    ``patterns``: of the lock, by which packages that came along are held by us.
     """
 
     before: Mapping[str, Package] = field(default_factory=dict)
     brought: Mapping[str, bool] = field(default_factory=dict)
     pending: tuple[str, ...] | None = None
+    patterns: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
             "before": {name: package.to_json() for name, package in self.before.items()},
             "brought": dict(self.brought),
             "pending": None if self.pending is None else list(self.pending),
+            **({"patterns": list(self.patterns)} if self.patterns else {}),
         }
 
     @classmethod
@@ -94,6 +160,7 @@ class Record:
             {name: Package.from_json(value) for name, value in data["before"].items()},
             dict(data["brought"]),
             None if pending is None else tuple(pending),
+            tuple(data.get("patterns", ())),
         )
 
 
@@ -145,39 +212,103 @@ class Plan:
 
 def check(wish: Wish) -> None:
     """Refuse names and versions that could mean anything else to a package manager."""
-    for name in (*wish.packages, *wish.obsolete):
+    for name in (*wish.packages, *wish.optional, *wish.obsolete):
         if not _NAME.match(name):
             raise InputError(
                 f"{name!r} is not the name of a package.", next_step="Correct packages or obsolete."
             )
-    for name, version in wish.packages.items():
+    for name, version in (*wish.packages.items(), *wish.optional.items()):
         if version is not None and not _VERSION.match(version):
             raise InputError(
                 f"{version!r} is not an exact version of {name}.",
-                next_step="Give the full version with its packaging revision, such as 1.20.0-1.",
+                next_step="Give the full version with its packaging revision, such as 1.20.0-1, "
+                "or the beginning of one with an asterisk, such as 595.58.03*.",
             )
-    both = sorted(set(wish.packages) & set(wish.obsolete))
+    if wish.lock is not None:
+        _check_lock(wish.lock)
+    both = sorted({*wish.packages, *wish.optional} & set(wish.obsolete))
     if both:
         raise InputError(f"Asked for and obsolete at the same time: {', '.join(both)}.")
 
 
-def plan_present(wish: Wish, packages: Mapping[str, Package]) -> Plan:
-    """Return what makes the set be there in its versions; ``packages`` by name, as they stand."""
+def _check_lock(lock: Lock) -> None:
+    for pattern in lock.patterns:
+        if not (_PATTERN.match(pattern) and _LITERAL.search(pattern)):
+            raise InputError(
+                f"{pattern!r} is not a pattern that locks packages.",
+                next_step="Give beginnings of names such as libnvidia-*, with at least three "
+                "characters of a name.",
+            )
+    if lock.version is not None and not _VERSION.match(lock.version):
+        raise InputError(f"{lock.version!r} is not the beginning of a version.")
+
+
+def members(wish: Wish, packages: Mapping[str, Package]) -> dict[str, str | None]:
+    """Return the version that each package shall have which belongs to the set unnamed.
+
+    Those are what the lock covers, as far as it is there, and the optional packages.
+    """
+    locked: dict[str, str | None] = {}
+    if wish.lock is not None:
+        locked = {
+            name: wish.lock.wanted
+            for name, package in packages.items()
+            if package.status in (INSTALLED, BROKEN) and wish.lock.covers(name)
+        }
+    return {
+        name: wanted
+        for name, wanted in {**locked, **wish.optional}.items()
+        if name not in wish.packages and name not in wish.obsolete
+    }
+
+
+def _further(
+    wish: Wish, packages: Mapping[str, Package], available: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, str | None], tuple[str, ...]]:
+    """Return which members are asked for in which version, and which broken ones have to go."""
+    asked: dict[str, str | None] = {}
+    going = []
+    for name, wanted in members(wish, packages).items():
+        package = packages.get(name, Package())
+        if best(wanted, available.get(name, ())):
+            asked[name] = wanted
+        elif package.installed:
+            # What no package list has in that version is held as it is.
+            asked[name] = wanted if fits(wanted, package.version) else None
+        elif package.status == BROKEN and name in available:
+            # Left by a change that failed, and of no use in the version that is asked for now.
+            going.append(name)
+    return asked, tuple(going)
+
+
+def plan_present(
+    wish: Wish,
+    packages: Mapping[str, Package],
+    available: Mapping[str, Sequence[str]] | None = None,
+) -> Plan:
+    """Return what makes the set be there in its versions; ``packages`` by name, as they stand.
+
+    :param available: the versions that package lists have of those :func:`members` that are not
+        as they shall be.
+    """
     check(wish)
+    more, useless = _further(wish, packages, available or {})
+    asked = {**wish.packages, **more}
     before: dict[str, Package] = {}
     after: dict[str, Package] = {}
     install: dict[str, str | None] = {}
     reasons: list[str] = []
-    for name in sorted(wish.packages):
-        version = wish.packages[name]
+    for name in sorted(asked):
+        version = asked[name]
         package = before[name] = packages.get(name, Package())
-        if package.installed and version in (None, package.version):
-            after[name] = replace(package, held=wish.hold)
-            if package.held != wish.hold:
-                reasons.append(f"{name} {'is not' if wish.hold else 'is'} held.")
+        held = wish.held(name, package)
+        if package.installed and fits(version, package.version):
+            after[name] = replace(package, held=held)
+            if package.held != held:
+                reasons.append(f"{name} {'is not' if held else 'is'} held.")
             continue
         install[name] = version
-        after[name] = Package(INSTALLED, version or ANY, wish.hold)
+        after[name] = Package(INSTALLED, version or ANY, held)
         wanted = version or "any version"
         if package.installed:
             reasons.append(f"{name} is {package.version}, asked for is {wanted}.")
@@ -193,6 +324,11 @@ def plan_present(wish: Wish, packages: Mapping[str, Package]) -> Plan:
             remove.append(name)
             after[name] = Package()
             reasons.append(f"{name} {package.version} is obsolete.")
+    for name in useless:
+        package = before[name] = packages[name]
+        after[name] = Package()
+        remove.append(name)
+        reasons.append(f"{name} {package.version} is {package.detail}, and not asked for.")
     return Plan(before, after, install, tuple(remove), reasons=tuple(reasons))
 
 
@@ -281,7 +417,9 @@ def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
     return Record(before) if before else None
 
 
-def begun(record: Record | None, plan: Plan, everything: Collection[str]) -> Record:
+def begun(
+    record: Record | None, plan: Plan, everything: Collection[str], patterns: Sequence[str] = ()
+) -> Record:
     """Return the record to be kept before the change: a run that dies is known by it."""
     record = record or Record()
     # Packages that are in the record keep what was first seen.
@@ -292,7 +430,8 @@ def begun(record: Record | None, plan: Plan, everything: Collection[str]) -> Rec
     }
     before = {**touched, **record.before}
     pending = record.pending if record.pending is not None else tuple(sorted(everything))
-    return Record(before, record.brought, pending)
+    known = dict.fromkeys((*record.patterns, *patterns))
+    return Record(before, record.brought, pending, tuple(known))
 
 
 def finished(record: Record, packages: Mapping[str, Package]) -> Record:
@@ -305,7 +444,7 @@ def finished(record: Record, packages: Mapping[str, Package]) -> Record:
         for name, package in packages.items()
         if package.status in (INSTALLED, BROKEN) and name not in known
     }
-    return Record(record.before, {**brought, **record.brought}, None)
+    return Record(record.before, {**brought, **record.brought}, None, record.patterns)
 
 
 def removable(
@@ -326,7 +465,7 @@ def removable(
         for name, automatic in record.brought.items()
         if name in packages
         and packages[name].status in (INSTALLED, BROKEN)
-        and not packages[name].held
+        and (not packages[name].held or covers(record.patterns, name))
         # Somebody asked for it by name since: it is his now.
         and packages[name].automatic == automatic
     }
@@ -347,8 +486,45 @@ def missing(plan: Plan, available: Mapping[str, Sequence[str]]) -> tuple[str, ..
     return tuple(
         name
         for name, version in sorted(plan.install.items())
-        if not (version in available.get(name, ()) if version else available.get(name))
+        if best(version, available.get(name, ())) is None
     )
+
+
+def exact(
+    install: Mapping[str, str | None], available: Mapping[str, Sequence[str]]
+) -> dict[str, str | None]:
+    """Return the versions to name to the package manager: the newest that begins as asked for."""
+    return {
+        name: best(version, available.get(name, ())) if version and "*" in version else version
+        for name, version in install.items()
+    }
+
+
+def in_the_way(wish: Wish, names: Collection[str]) -> tuple[str, ...]:
+    """Return which packages that would have to go may do so: members that nobody asks for."""
+    if wish.lock is None:
+        return ()
+    return tuple(
+        name
+        for name in sorted(names)
+        if wish.lock.covers(name) and name not in wish.packages and name not in wish.optional
+    )
+
+
+def without(plan: Plan, names: Collection[str], packages: Mapping[str, Package]) -> Plan:
+    """Return the plan with more packages that go: what is known only once lists are read."""
+    going = [name for name in names if name not in plan.going]
+    return replace(
+        plan,
+        before={**plan.before, **{name: packages.get(name, Package()) for name in going}},
+        after={**plan.after, **dict.fromkeys(going, Package())},
+        remove=(*plan.remove, *going),
+    )
+
+
+def uncovered(plan: Plan, broken: Collection[str]) -> tuple[str, ...]:
+    """Return the broken packages that the plan itself neither replaces nor takes away."""
+    return tuple(sorted(set(broken) - set(plan.install) - set(plan.going)))
 
 
 def verify(plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
@@ -359,7 +535,7 @@ def verify(plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
         if promised.installed:
             if not package.installed:
                 wrong.append(f"{name} is {package.detail or package.status}")
-            elif promised.version not in (ANY, package.version):
+            elif promised.version != ANY and not fits(promised.version, package.version):
                 wrong.append(f"{name} is {package.version}, not {promised.version}")
             elif package.held != promised.held:
                 wrong.append(f"{name} is {'held' if package.held else 'not held'}")

@@ -39,13 +39,41 @@ options:
     description:
       - Names of the packages, with the exact version of each as the package manager writes it,
         packaging revision included, such as V(1.20.0-1). V(null) is any version.
+      - A version that ends in C(*), such as V(595.58.03*), is met by every version that begins so;
+        the newest one is installed where none is there.
       - Required with O(state=present).
     type: dict
   hold:
     description:
-      - Whether the packages are held.
+      - Whether the packages are held; with O(lock), only those that it covers.
     type: bool
     default: true
+  optional:
+    description:
+      - More packages, named like O(packages), that are installed where a package list of the node
+        has them.
+    type: dict
+    default: {}
+  lock:
+    description:
+      - The packages that make up one locked set with O(packages), whether they are named there
+        or come along with them.
+      - On a change, those that would come in another version are named to the package manager
+        with the version of the lock, where a package list has it. All that are installed are held.
+      - Installed ones that nobody asks for and that stand in the way of O(packages) are removed.
+    type: dict
+    suboptions:
+      patterns:
+        description:
+          - Patterns for names, such as V(libnvidia-*). One that begins with C(!) takes names out
+            again.
+        type: list
+        elements: str
+        required: true
+      version:
+        description:
+          - Beginning of the version, such as V(595.58.03) or V(595.).
+        type: str
   obsolete:
     description:
       - Packages that have to go before the set is installed.
@@ -63,6 +91,18 @@ options:
       - Seconds to wait for another run of the package manager.
     type: int
     default: 120
+  background:
+    description:
+      - Whether the package manager runs detached from the connection and is waited for, so that a
+        connection that is lost does not kill it amid its work. For what takes minutes, such as
+        packages that build kernel modules.
+    type: bool
+    default: false
+  timeout:
+    description:
+      - Seconds after which the package manager is stopped, with O(background).
+    type: int
+    default: 3600
   state_path:
     description:
       - The node's record of what this collection changed.
@@ -79,6 +119,12 @@ options:
       - Internal. What the package manager said where it failed.
     type: str
     default: ""
+  _named:
+    description:
+      - Internal. What was named to the package manager only for its version.
+    type: list
+    elements: str
+    default: []
 notes:
   - In check mode the answer comes from the versions that are installed and those that are asked
     for, so that it is right even where the repository is not there yet.
@@ -111,6 +157,19 @@ EXAMPLES = r"""
       libnvidia-container1: 1.20.0-1
     obsolete:
       - nvidia-docker2
+
+- name: Install a driver and all that comes along with it, in one version
+  kubegpu.nodes.package_set:
+    name: nvidia-driver
+    packages:
+      nvidia-open: 595.58.03*
+      linux-headers-amd64: null
+    optional:
+      linux-headers-6.1.0-40-amd64: null
+    lock:
+      patterns: [nvidia-*, libnvidia-*, "!nvidia-container-*", "!libnvidia-container*"]
+      version: 595.58.03
+    background: true
 
 - name: Give back what stood there before
   kubegpu.nodes.package_set:
@@ -173,6 +232,7 @@ diff:
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -182,22 +242,30 @@ from ..module_utils._command import Result, Runner, module_runner
 from ..module_utils._errors import KubegpuError
 from ..module_utils._package_set import (
     BROKEN,
+    Lock,
     Package,
     Plan,
     Record,
     Wish,
     begun,
+    best,
     check,
+    exact,
     explain,
     finished,
+    fits,
+    in_the_way,
     left,
+    members,
     missing,
     not_available,
     plan_absent,
     plan_present,
     removable,
     shown,
+    uncovered,
     verify,
+    without,
 )
 from ..module_utils._repository import redact
 from ..module_utils._state import StateStore
@@ -243,12 +311,24 @@ def main() -> None:
             "hold": {"type": "bool", "default": True},
             "obsolete": {"type": "list", "elements": "str", "default": []},
             "update_cache": {"type": "bool", "default": True},
+            "optional": {"type": "dict", "default": {}},
+            "lock": {
+                "type": "dict",
+                "options": {
+                    "patterns": {"type": "list", "elements": "str", "required": True},
+                    "version": {"type": "str"},
+                },
+            },
+            # How the action plugin has the packages installed.
+            "background": {"type": "bool", "default": False},
+            "timeout": {"type": "int", "default": 3600},
             "lock_timeout": {"type": "int", "default": 120},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
             # For the action plugin alone: what to do in this call, and what the package manager
             # said where it failed.
             "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},
             "_failure": {"type": "str", "default": ""},
+            "_named": {"type": "list", "elements": "str", "default": []},
         },
         required_if=[("state", "present", ("packages",))],
         supports_check_mode=True,
@@ -275,8 +355,7 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     record = Record.from_json(store.get(key))
     if present:
         check(wish)
-        names = sorted({*wish.packages, *wish.obsolete})
-        plan = plan_present(wish, _dpkg.read(node.run, names).packages if names else {})
+        plan = _plan_of_set(node, wish)
         if not plan.changed and (record is None or record.pending is None):
             return _result(module, plan, {})
     elif record is None:
@@ -287,33 +366,47 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     plan = _plan_now(node, wish, present, record, database)
     broken = _broken(database.packages)
     result = _result(module, plan, broken)
-    said = ""
+    said: str | None = ""
     if not module.check_mode:
         if (plan.install or plan.going) and (broken or node.interrupted()):
-            _mend(node, broken)
+            _mend(node, plan, broken)
             database = node.everything()
             # What was promised stays; what is left to do can have become less.
             plan = _plan_now(node, wish, present, record, database)
         said = _refresh(module, node, plan, database)
+        if said is not None and present:
+            # More of what may be there can be known now.
+            plan = _plan_now(node, wish, present, record, database)
+    change = Change()
     if not (module.check_mode and broken):
-        _try(node, plan, module.params["name"], said, may_be_missing=module.check_mode)
+        change = _try(
+            node, wish, plan, module.params["name"], said or "", may_be_missing=module.check_mode
+        )
+        plan = without(plan, change.removed, database.packages)
     if not module.check_mode:
         if present and plan.changed:
-            store.put(key, begun(record, plan, _installed(database.packages)).to_json())
+            patterns = wish.lock.patterns if wish.lock else ()
+            everything = _installed(database.packages)
+            store.put(key, begun(record, plan, everything, patterns).to_json())
         elif present and record is not None:
             # All is as wished, but the run that did it died before it could write that down.
             store.put(key, finished(record, database.packages).to_json())
         elif not present and not plan.changed:
             _mark(node, plan, module.params["name"])
             _forget(store, key, record or Record(), database.packages)
+        # What is half configured fails in every call of apt until it is gone, and Ansible's module
+        # takes it away by purging alone.
+        going = set(plan.going)
         result["_tasks"] = {
+            "broken": [name for name in _broken(database.packages) if name in going],
             "remove": list(plan.remove),
             "purge": list(plan.purge),
             "along": list(plan.along),
             "install": [
                 f"{name}={version}" if version else name
-                for name, version in sorted(plan.install.items())
+                for name, version in sorted(change.install.items())
             ],
+            "named": list(change.named),
         }
     return result
 
@@ -334,7 +427,7 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
         if present and missing(plan, offered):
             raise not_available(missing(plan, offered), plan, offered, error.evidence or str(error))
         raise error
-    _mark(node, plan, params["name"])
+    _mark(node, plan, params["name"], params["_named"])
     packages = node.everything().packages
     wrong = verify(_settled(wish, present, record, packages), packages)
     if wrong:
@@ -370,6 +463,13 @@ def _wish(params: Mapping[str, Any]) -> Wish:
         },
         params["hold"],
         tuple(params["obsolete"]),
+        {
+            name: None if version is None else str(version)
+            for name, version in params["optional"].items()
+        },
+        Lock(tuple(params["lock"]["patterns"]), params["lock"]["version"])
+        if params["lock"]
+        else None,
     )
 
 
@@ -377,11 +477,31 @@ def _key(params: Mapping[str, Any]) -> str:
     return f"package_set:{params['name']}"
 
 
+def _plan_of_set(node: Node, wish: Wish) -> Plan:
+    """Return what differs, having looked at the packages of the set alone."""
+    names = {*wish.packages, *wish.optional, *wish.obsolete}
+    if wish.lock:
+        # dpkg knows the same patterns.
+        names.update(pattern for pattern in wish.lock.patterns if pattern[0] != "!")
+    packages = _dpkg.read(node.run, sorted(names)).packages if names else {}
+    return plan_present(wish, packages, _offered(node, wish, packages))
+
+
+def _offered(node: Node, wish: Wish, packages: Mapping[str, Package]) -> dict[str, tuple[str, ...]]:
+    """Return what package lists have of the members that are not as they shall be."""
+    names = [
+        name
+        for name, wanted in sorted(members(wish, packages).items())
+        if not packages.get(name, Package()).installed or not fits(wanted, packages[name].version)
+    ]
+    return {**dict.fromkeys(names, ()), **_dpkg.available(node.run, names)}
+
+
 def _plan_now(
     node: Node, wish: Wish, present: bool, record: Record | None, database: _dpkg.Database
 ) -> Plan:
     if present:
-        return plan_present(wish, database.packages)
+        return plan_present(wish, database.packages, _offered(node, wish, database.packages))
     assumed = finished(record, database.packages) if record else None
     along = removable(assumed, database.packages, database.needs)
     before = record.before if record else {}
@@ -421,20 +541,22 @@ def _refresh_for_earlier(
         node.patiently(["apt-get", "update"], timeout=900)
 
 
-def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Database) -> str:
+def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Database) -> str | None:
     """Refresh the package lists where they lack something; return what apt complained about.
+
+    None where there was no need to.
 
     One repository among many that cannot be reached is no reason to stop, which is why this is not
     left to Ansible's module: what matters is whether the versions are known afterwards.
     """
     if not plan.install or not module.params["update_cache"]:
-        return ""
+        return None
     # Ansible's module for packages brings this one where it is missing, from the same lists.
     helper = "python3-apt"
     needed = [] if database.packages.get(helper, Package()).installed else [helper]
     offered = _dpkg.available(node.run, [*plan.install, *needed])
     if not missing(plan, offered) and all(offered.get(name) for name in needed):
-        return ""
+        return None
     answer = node.patiently(["apt-get", "update"], timeout=900)
     complaints = [
         line for line in answer.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))
@@ -445,47 +567,115 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
 _BROKEN_SOURCES = "The list of sources could not be read"
 
 
-def _try(node: Node, plan: Plan, name: str, said: str, *, may_be_missing: bool) -> None:
+@dataclass(frozen=True)
+class Change:
+    """What is told to the package manager: versions by name, and why some are named at all.
+
+    ``named`` come along with the set and are named for their version alone; ``removed`` are
+    members of the lock that stand in the way.
+    """
+
+    install: Mapping[str, str | None] = field(default_factory=dict)
+    named: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+
+def _try(
+    node: Node, wish: Wish, plan: Plan, name: str, said: str, *, may_be_missing: bool
+) -> Change:
     """Refuse a change that cannot work, or that would take other packages away."""
     going = plan.going
     if not plan.install and not going:
-        return
+        return Change()
     offered = _dpkg.available(node.run, list(plan.install))
     unknown = missing(plan, offered)
     if unknown:
         # The repository can be one that this very run would add.
         if may_be_missing:
-            return
+            return Change()
         raise not_available(unknown, plan, offered, said)
-    answer, others = _dpkg.simulate(node.run, plan.install, going)
-    extra = sorted(set(others) - set(going))
+    install = exact(plan.install, offered)
+    simulation, named = _simulate(node, wish, install, going)
+    extra = sorted(set(simulation.removed) - set(going))
+    removed = in_the_way(wish, extra) if plan.install else ()
+    extra = [other for other in extra if other not in removed]
+    if not extra and plan.install and (going or removed):
+        # Removing comes first, in a call of its own.
+        alone = _dpkg.simulate(node.run, {}, (*going, *removed))
+        extra = sorted(set(alone.removed) - {*going, *removed, *install, *named})
     if extra:
         raise KubegpuError(
             f"The package set {name} cannot be changed without removing "
             f"{', '.join(extra)}; nothing was changed.",
             evidence=f"asked for: install {', '.join(plan.install) or 'nothing'}; "
-            f"remove {', '.join(going) or 'nothing'}",
+            f"remove {', '.join((*going, *removed)) or 'nothing'}",
             next_step="Remove them by hand, or name them in obsolete.",
         )
-    if not answer.ok:
-        words = f"{answer.stdout}\n{answer.stderr}"
+    if not simulation.answer.ok:
+        words = f"{simulation.answer.stdout}\n{simulation.answer.stderr}"
         # Sources that apt refuses can be what this very run would mend.
         if may_be_missing and _BROKEN_SOURCES in words:
-            return
+            return Change()
         raise explain(words, f"The package set {name} (dry run)")
+    return Change({**install, **named}, tuple(named), removed)
 
 
-def _mend(node: Node, broken: Mapping[str, str]) -> None:
+def _simulate(
+    node: Node, wish: Wish, install: Mapping[str, str | None], going: Sequence[str]
+) -> tuple[_dpkg.Simulation, dict[str, str]]:
+    """Ask apt, naming members of the lock until all that come are of its version."""
+    named: dict[str, str] = {}
+    lock = wish.lock
+    while True:
+        simulation = _dpkg.simulate(node.run, {**install, **named}, going)
+        if lock is None or lock.version is None or not install:
+            return simulation, named
+        # Where apt refuses, it names what it does not get together.
+        seen = (
+            [name for name, new in simulation.incoming.items() if not fits(lock.wanted, new)]
+            if simulation.answer.ok
+            else _dpkg.mentioned(simulation.answer)
+        )
+        names = [
+            name
+            for name in seen
+            if lock.covers(name) and name not in {*install, *named, *going, *wish.obsolete}
+        ]
+        offered = _dpkg.available(node.run, names)
+        found = {
+            name: version
+            for name in names
+            for version in [best(lock.wanted, offered.get(name, ()))]
+            if version is not None
+        }
+        if not found:
+            return simulation, named
+        named.update(found)
+
+
+def _mend(node: Node, plan: Plan, broken: Mapping[str, str]) -> None:
+    """Let dpkg configure what it left, but for what the plan replaces or takes away anyway."""
+    others = uncovered(plan, broken)
+    if not others:
+        # With nothing to set, this takes in what a killed dpkg has left in its journal.
+        if node.interrupted():
+            node.patiently(["sh", "-c", "dpkg --set-selections </dev/null"])
+        if not node.interrupted():
+            return
     answer = node.patiently(["dpkg", "--configure", "-a"], timeout=1800)
-    if not answer.ok:
+    if answer.ok:
+        return
+    still = _broken(node.everything().packages)
+    if node.interrupted() or uncovered(plan, still):
         raise explain(
             answer.words(),
             f"Mending half-configured packages ({', '.join(broken) or 'interrupted dpkg'})",
         )
 
 
-def _mark(node: Node, plan: Plan, name: str) -> None:
-    for argv in _dpkg.mark_commands(plan.to_hold(), plan.to_release(), plan.automatic):
+def _mark(node: Node, plan: Plan, name: str, named: Sequence[str] = ()) -> None:
+    automatic = (*plan.automatic, *named)
+    for argv in _dpkg.mark_commands(plan.to_hold(), plan.to_release(), automatic):
         answer = node.patiently(argv)
         if not answer.ok:
             raise explain(answer.words(), f"Marking the packages of {name}")

@@ -94,5 +94,5 @@ def test_the_real_dpkg_of_this_machine():
 def test_the_real_apt_of_this_machine():
     assert available(real, []) == {}
     assert available(real, ["no-such-package"]) == {}
-    answer, removed = simulate(real, {}, ["apt"])
-    assert "apt" in removed or not answer.ok
+    simulation = simulate(real, {}, ["apt"])
+    assert "apt" in simulation.removed or not simulation.answer.ok
