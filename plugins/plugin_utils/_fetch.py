@@ -1,0 +1,347 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Bring a runfile to the node by Ansible's own modules, and never give it out unverified."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError, KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
+    checksum_from_text,
+    file_name,
+    parse_checksum,
+    shown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ansible.plugins.action import ActionBase
+
+CACHE = "/var/cache/kubegpu"
+_TIMEOUT = 60
+_MOST_TEXT = 4 * 1024 * 1024
+# Answers of a server that may still give the file to a GET.
+_NO_HEAD = (403, 405, 501)
+_MISMATCH = re.compile(r"did not match (?P<wanted>\w+); it was (?P<seen>\w+)")
+
+# name of a module, its arguments -> its answer
+Execute = Callable[[str, "dict[str, Any]"], "dict[str, Any]"]
+
+
+@dataclass(frozen=True)
+class FetchResult:
+    """Where the verified file is on the node; in check mode, where it would be.
+
+    :param changed: whether it had to be brought.
+    :param cached: whether the file is our copy, which may be removed.
+    """
+
+    path: str
+    sha256: str
+    changed: bool
+    cached: bool
+
+
+def fetch(
+    action: ActionBase,
+    runfile: Mapping[str, Any],
+    task_vars: dict[str, Any],
+    *,
+    check: bool | None = None,
+    folder: str = CACHE,
+    execute: Execute | None = None,
+) -> FetchResult:
+    """Return the verified file on the node; bring it there where it is not.
+
+    :param runfile: url, or path (on the controller; with remote: on the node), and checksum.
+    :param check: whether only to look; without it the task's own mode counts.
+    :param execute: runs a module; for a long download, one that goes on without the connection.
+    :raises KubegpuError: the file is not the one that was meant, or cannot be had.
+    """
+    if check is None:
+        check = bool(action._task.check_mode)
+    return _Fetch(action, task_vars, check, folder, execute).run(runfile)
+
+
+class _Fetch:
+    def __init__(
+        self,
+        action: ActionBase,
+        task_vars: dict[str, Any],
+        check: bool,
+        folder: str,
+        execute: Execute | None,
+    ) -> None:
+        self.action = action
+        self.task_vars = task_vars
+        self.check = check
+        self.folder = folder.rstrip("/")
+        self.execute = execute or self._module
+
+    def run(self, runfile: Mapping[str, Any]) -> FetchResult:
+        url, path = str(runfile.get("url") or ""), str(runfile.get("path") or "")
+        if bool(url) == bool(path):
+            raise InputError(
+                "runfile needs exactly one of url and path.",
+                next_step="Give runfile: {url: https://..., checksum: sha256:...}, or path.",
+            )
+        remote = bool(path and runfile.get("remote"))
+        name = file_name(url or path)
+        if not name or (remote and not path.startswith("/")):
+            raise InputError(
+                f"runfile: {shown(url or path)!r} names no file.",
+                next_step="Give the URL of the file itself, or an absolute path.",
+            )
+        # The place on the controller counts from the role or playbook, as for copy's src.
+        source = "" if url or remote else self._find(path)
+        wanted = self._wanted(runfile.get("checksum"), name, remote)
+        if remote:
+            self._verify_remote(path, wanted)
+            return FetchResult(path, wanted, False, False)
+        target = f"{self.folder}/{name}"
+        seen = self._sha256_on_node(target)
+        if seen == wanted:
+            return FetchResult(target, wanted, False, True)
+        if source:
+            self._verify_local(source, wanted)
+        if url and self.check:
+            self._probe(url)
+        elif url:
+            self._download(url, target, wanted)
+        else:
+            self._make_folder(self.folder)
+            self._copy(source, target, wanted)
+        return FetchResult(target, wanted, True, True)
+
+    # The checksum.
+
+    def _wanted(self, option: Any, name: str, remote: bool) -> str:
+        checksum = parse_checksum(None if option is None else str(option), name)
+        if checksum.sha256:
+            return checksum.sha256
+        source = checksum.source or ""
+        if checksum.is_url:
+            text = self._read_url(source)
+        elif remote:
+            text = self._read_on_node(source)
+        else:
+            text = self._read_on_controller(source)
+        return checksum_from_text(text, name, source)
+
+    def _read_url(self, url: str) -> str:
+        with self._really():
+            answer = self._module(
+                "ansible.builtin.uri",
+                {"url": url, "return_content": True, "timeout": _TIMEOUT},
+            )
+        if answer.get("failed"):
+            raise KubegpuError(
+                f"The checksum file {shown(url)} cannot be read from the node.",
+                evidence=_words(answer, url),
+                next_step="Check the address and the proxy (environment: of the play), or give "
+                "checksum: sha256:<hex>.",
+            )
+        return str(answer.get("content") or "")
+
+    def _read_on_node(self, path: str) -> str:
+        answer = self._module("ansible.builtin.slurp", {"src": path})
+        if answer.get("failed"):
+            raise KubegpuError(
+                f"The checksum file {path} cannot be read on the node.",
+                evidence=_words(answer, path),
+                next_step="Check the path, or give checksum: sha256:<hex>.",
+            )
+        return _decoded(str(answer.get("content") or ""))
+
+    @staticmethod
+    def _read_on_controller(path: str) -> str:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as handle:
+                return handle.read(_MOST_TEXT)
+        except OSError as error:
+            raise InputError(
+                f"The checksum file {path} cannot be read on the controller.",
+                evidence=str(error),
+                next_step="Check the path, or give checksum: sha256:<hex>.",
+            ) from error
+
+    # The file.
+
+    def _find(self, path: str) -> str:
+        try:
+            found: str = self.action._find_needle("files", path)
+        except Exception as error:  # Ansible's own exception names every place it looked at
+            raise InputError(
+                f"The runfile {path} is not on the controller.",
+                evidence=str(error).splitlines()[0],
+                next_step="Give its path on the controller, or remote: true if it is on the node.",
+            ) from error
+        return found
+
+    def _verify_local(self, path: str, wanted: str) -> None:
+        digest = hashlib.sha256()
+        try:
+            with open(path, "rb") as handle:
+                for part in iter(lambda: handle.read(1024 * 1024), b""):
+                    digest.update(part)
+        except OSError as error:
+            raise InputError(
+                f"The runfile {path} cannot be read on the controller.", evidence=str(error)
+            ) from error
+        if digest.hexdigest() != wanted:
+            raise _wrong(path, wanted, digest.hexdigest(), "Nothing was copied to the node.")
+
+    def _verify_remote(self, path: str, wanted: str) -> None:
+        seen = self._sha256_on_node(path)
+        if seen is None:
+            raise InputError(
+                f"The runfile {path} is not on the node.",
+                next_step="Put it there, or leave remote away if it is on the controller.",
+            )
+        if seen != wanted:
+            raise _wrong(path, wanted, seen, "It was left where it is.")
+
+    def _sha256_on_node(self, path: str) -> str | None:
+        """Return the file's sha256, or None where there is none."""
+        answer = self._module(
+            "ansible.builtin.stat",
+            {"path": path, "checksum_algorithm": "sha256", "get_checksum": True, "follow": True},
+        )
+        if answer.get("failed"):
+            raise KubegpuError(
+                f"{path} cannot be looked at on the node.", evidence=_words(answer, path),
+                next_step="Run with become.",
+            )  # fmt: skip
+        stat = answer.get("stat") or {}
+        return str(stat["checksum"]) if stat.get("checksum") else None
+
+    def _make_folder(self, path: str) -> None:
+        answer = self._module(
+            "ansible.builtin.file", {"path": path, "state": "directory", "mode": "0700"}
+        )
+        if answer.get("failed"):
+            raise KubegpuError(
+                f"The folder {path} cannot be made on the node.",
+                evidence=_words(answer, path),
+                next_step="Run with become, and check that the file system is writable.",
+            )
+
+    def _probe(self, url: str) -> None:
+        """See in check mode that the file is there; get_url would want the folder for that."""
+        with self._really():
+            answer = self._module(
+                "ansible.builtin.uri", {"url": url, "method": "HEAD", "timeout": _TIMEOUT}
+            )
+        # A signed link often allows GET alone; then nothing can be told without the download.
+        if answer.get("failed") and answer.get("status") not in _NO_HEAD:
+            raise self._no_download(url, answer)
+
+    def _download(self, url: str, target: str, wanted: str) -> None:
+        # /tmp is often too small. What a run that was killed left of a download goes first.
+        partial = f"{self.folder}/partial"
+        self._remove(partial)
+        self._make_folder(partial)
+        answer = self.execute(
+            "ansible.builtin.get_url",
+            {
+                "url": url,
+                "dest": target,
+                "checksum": f"sha256:{wanted}",
+                "mode": "0700",
+                "timeout": _TIMEOUT,
+                "tmp_dest": partial,
+            },
+        )
+        self._remove(partial)
+        if not answer.get("failed"):
+            return
+        self._remove(target)
+        match = _MISMATCH.search(str(answer.get("msg") or ""))
+        if match:
+            raise _wrong(shown(url), wanted, match["seen"], "The download was removed.")
+        raise self._no_download(url, answer)
+
+    def _no_download(self, url: str, answer: Mapping[str, Any]) -> KubegpuError:
+        return KubegpuError(
+            f"{shown(url)} cannot be downloaded to the node.",
+            evidence=_words(answer, url),
+            next_step="Check the address, the proxy (environment: of the play) and the space in "
+            f"{self.folder}; without Internet, put the file on the controller and give its path.",
+        )
+
+    def _copy(self, source: str, target: str, wanted: str) -> None:
+        task = self.action._task.copy()
+        task.args = {"src": source, "dest": target, "mode": "0700"}
+        action = self.action._shared_loader_obj.action_loader.get(
+            "ansible.builtin.copy",
+            task=task,
+            connection=self.action._connection,
+            play_context=self.action._play_context,
+            loader=self.action._loader,
+            templar=self.action._templar,
+            shared_loader_obj=self.action._shared_loader_obj,
+        )
+        answer = action.run(task_vars=self.task_vars)
+        if answer.get("failed"):
+            self._remove(target)
+            raise KubegpuError(
+                f"{source} cannot be copied to {target} on the node.",
+                evidence=_words(answer, source),
+                next_step=f"Check the space in {self.folder}, and that the play has become.",
+            )
+        seen = None if self.check else self._sha256_on_node(target)
+        if seen is not None and seen != wanted:
+            self._remove(target)
+            raise _wrong(target, wanted, seen, "It changed on its way and was removed; run again.")
+
+    def _remove(self, target: str) -> None:
+        if not self.check:
+            self._module("ansible.builtin.file", {"path": target, "state": "absent"})
+
+    def _module(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self.action._execute_module(
+            module_name=name, module_args=arguments, task_vars=self.task_vars
+        )
+        return answer
+
+    @contextmanager
+    def _really(self) -> Iterator[None]:
+        """Run a module that only reads, but has no check mode, in check mode too."""
+        task = self.action._task
+        before = task.check_mode
+        task.check_mode = False
+        try:
+            yield
+        finally:
+            task.check_mode = before
+
+
+def _wrong(name: str, wanted: str, seen: str, done: str) -> KubegpuError:
+    return KubegpuError(
+        f"{name} is not the file that was meant: its sha256 is another one. {done}",
+        evidence=f"expected {wanted}, found {seen}",
+        next_step="Compare the checksum with the publisher's; a proxy that answers with a page of "
+        "its own, or a broken download, gives another file.",
+    )
+
+
+def _words(answer: Mapping[str, Any], secret: str) -> str:
+    """Return what a module said, without the password or signature in a URL."""
+    names = ("msg", "status_code", "response", "stderr", "module_stderr")
+    parts = [str(answer.get(name) or "") for name in names]
+    text = "; ".join(dict.fromkeys(part for part in parts if part)) or "no answer"
+    return text.replace(secret, shown(secret))[:2000]
+
+
+def _decoded(content: str) -> str:
+    return base64.b64decode(content).decode("utf-8", "replace")[:_MOST_TEXT]
