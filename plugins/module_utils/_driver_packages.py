@@ -15,22 +15,11 @@ from ._driver_data import OPEN, PINNED_FROM, UBUNTU_FLAVOURS, DriverData
 from ._driver_sources import DISTRO, NVIDIA, System, row
 from ._driver_types import DriverWish, branch_of
 
-# What belongs to one driver, and must never be of two versions. By character class the container
-# toolkit (libnvidia-container*, nvidia-container-*, nvidia-docker*) and Debian's CUDA packages
-# (nvidia-cuda-*, nvidia-cudnn) stay out.
+# What belongs to one driver, and must never be of two versions. The container toolkit, Debian's
+# CUDA packages and tools with versions of their own stay out.
 LOCK_PATTERNS = (
-    "nvidia-[!cdinpv]*",
-    "nvidia-co[!n]*",
-    "nvidia-d[!eo]*",
-    "nvidia-i[!n]*",
-    "nvidia-p[!r]*",
-    "nvidia-pri*",
-    "nvidia-n[!s]*",
-    "nvidia-v[!i]*",
-    "nvidia-va*",
-    "libnvidia-[!c]*",
-    "libnvidia-c[!o]*",
-    "libnvidia-co[!n]*",
+    "nvidia-*",
+    "libnvidia-*",
     "linux-modules-nvidia-*",
     "linux-objects-nvidia-*",
     "linux-signatures-nvidia-*",
@@ -43,6 +32,16 @@ LOCK_PATTERNS = (
     "nvlsm",
     "cuda-drivers*",
     "firmware-nvidia-*",
+    "!nvidia-container*",
+    "!libnvidia-container*",
+    "!nvidia-docker*",
+    "!nvidia-cuda-*",
+    "!nvidia-cudnn*",
+    "!nvidia-visual-profiler*",
+    "!nvidia-nsight*",
+    "!nvidia-profiler*",
+    "!nvidia-detect*",
+    "!nvidia-installer-cleanup*",
 )
 # rpm's names that differ.
 RPM_LOCK_PATTERNS = (*LOCK_PATTERNS, "kmod-nvidia*", "akmod-nvidia*", "dkms-nvidia*")

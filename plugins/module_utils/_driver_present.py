@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from ._driver_files import MODULES, NOUVEAU, OPTIONS, UDEV, UNATTENDED, sha256
 from ._driver_packages import relevant_kernels
 from ._driver_types import branch_of
+from ._package_set import covers
 from ._packages import flavour as flavour_of_packages
 
 # Files that nobody but us writes, by their names.
@@ -81,8 +81,7 @@ def unheld(node: Mapping[str, Any], patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_locked(name: str, patterns: Sequence[str]) -> bool:
-    plain = name.partition(":")[0]
-    return any(fnmatch.fnmatchcase(plain, pattern) for pattern in patterns)
+    return covers(patterns, name.partition(":")[0])
 
 
 def kernels_without_module(node: Mapping[str, Any]) -> tuple[str, ...]:
