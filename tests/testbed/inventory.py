@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from tests.testbed import driver_repository, network, repository, ssh
-from tests.testbed.fleet import Node
+from tests.testbed.fleet import DRIVERS, Node
 from tests.testbed.paths import INVENTORY
 
 # Counts the starts of modules, then is the node's ordinary Python.
@@ -62,9 +62,9 @@ def write(nodes: Sequence[Node], served: repository.Served) -> Path:
                 "nvidia_container_toolkit_repository_url": f"{served.url}/stable/deb",
                 "nvidia_container_toolkit_key_url": f"{served.url}/gpgkey",
                 "nvidia_container_toolkit_key_fingerprints": [served.fingerprint],
-                # These nodes have no chip, and their kernel is the machine's, without headers:
-                # a driver could neither be built nor loaded. Drivers have nodes of their own.
-                "nvidia_driver_enabled": False,
+                # The ordinary nodes' kernel is the machine's, without headers: a driver could
+                # neither be built nor loaded there. Drivers have nodes of their own.
+                "nvidia_driver_enabled": DRIVERS,
                 # For tests: the same packages, signed by somebody else.
                 "testbed_wrong_key_repository_url": f"{served.wrong_key_url}/stable/deb",
                 "testbed_wrong_key_url": f"{served.wrong_key_url}/gpgkey",

@@ -89,8 +89,9 @@ def _create_arguments(node: Node) -> list[str]:
     arguments = ["create", "--name", node.container, "--hostname", node.hostname]
     arguments += ["--network", NAME, "--label", LABEL, "--stop-signal", "SIGRTMIN+3"]
     if node.archive:
-        # A machine that reboots comes back.
-        arguments += ["--restart", "always"]
+        # A machine that reboots comes back. The capability is there to be seen: what loads
+        # modules is a stand-in.
+        arguments += ["--restart", "always", "--cap-add", "SYS_MODULE"]
         # Nothing is ever loaded (bin/kmod stands in), but programs see that they might.
         arguments += ["--cap-add", "SYS_MODULE"]
     for capability in ("SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "SYSLOG"):

@@ -35,6 +35,9 @@ def payload(node: Node) -> bytes:
     files["opt/testbed/authorized_keys"] = (ssh.public_key().read_bytes(), 0o644)
     files["etc/machine-id"] = (f"{uuid.uuid4().hex}\n".encode(), 0o444)
     links = {f"etc/systemd/system/sysinit.target.wants/{_UNIT}": f"../{_UNIT}"}
+    if node.kernel:
+        # A stand-in loads modules.
+        links["etc/systemd/system/systemd-modules-load.service"] = "/dev/null"
     for gpu in node.gpus if node.driver else ():
         links[f"opt/standin/pci/{gpu.address}/driver"] = "../../../bus/pci/drivers/nvidia"
     return _tar(files, links)
