@@ -129,15 +129,20 @@ def repository(
     ]
     wanted = {
         "name": wish.repository_name,
-        "url": url,
+        # A password is never part of a plan; who carries it out has the address itself.
+        "url": _covered(url),
         "suite": "/",
         "components": [],
-        "key_url": wish.repository_key_url or f"{url}/{found['key']}",
+        "key_url": _covered(wish.repository_key_url or f"{url}/{found['key']}"),
         "key_fingerprints": accepted,
         "keyring": None,
         "replaces": [official] if url != official else [],
     }
     return _compare(node, wanted, (url, official), accepted)
+
+
+def _covered(url: str) -> str:
+    return re.sub(r"://[^/@\s]+@", "://***@", url)
 
 
 def _compare(
@@ -146,7 +151,7 @@ def _compare(
     addresses: tuple[str, ...],
     accepted: list[str],
 ) -> tuple[dict[str, Any] | None, tuple[str, str, str] | None]:
-    shown = re.sub(r"://[^/@\s]+@", "://***@", wanted["url"])
+    shown = wanted["url"]
     entries = [
         entry
         for entry in node["repositories"]

@@ -81,7 +81,7 @@ def node_plan(
         "action": "refuse" if refused else "change" if steps else "none",
         "steps": steps,
         "changes": [_change_words(step) for step in steps],
-        "why": [step["reason"] for step in steps] or ["all is as wished"],
+        "why": [*(step["reason"] for step in steps), *_kept(parts, steps)] or ["all is as wished"],
         "warnings": [
             *_after_refusal(refused, steps),
             *(text for plan in parts.values() for text in plan["warnings"]),
@@ -250,9 +250,23 @@ def _part_steps(
     if plan["action"] == "refuse":
         return [{"part": part, **_step(part, "refused", "", "\n".join(plan["reasons"]))}]
     steps = [dict(step) for step in plan["steps"]]
+    if part == "driver":
+        # That step carries out the decision: branch, source and kernel modules, each with why.
+        for step in steps:
+            if step["step"] == "packages" or step["reason"] in plan["reasons"]:
+                step["reason"] = "\n".join(plan["reasons"]) or step["reason"]
+                break
     if part == "toolkit":
         steps = _with_answers(steps, results)
     return [{"part": part, **step} for step in steps]
+
+
+def _kept(parts: Mapping[str, Mapping[str, Any]], steps: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return why a driver stays as it is."""
+    driver = parts.get("driver")
+    if driver is None or any(step["part"] == "driver" for step in steps):
+        return []
+    return list(driver["reasons"])
 
 
 def _with_answers(
@@ -319,11 +333,16 @@ def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]
 
 
 def _change_words(step: Mapping[str, str]) -> str:
-    # An address is long and stands in the JSON.
-    detail = "" if step["step"] == "repository" else step["detail"]
-    part, name = step["part"], step["step"]
-    subject = name if name == part or name in _SPEAK_FOR_THEMSELVES else f"{part} {name}"
-    return f"{subject}: {step['action']} {detail}".rstrip()
+    part, name, action = step["part"], step["step"], step["action"]
+    detail = step["detail"]
+    if name == "repository":
+        # An address is long and stands in the JSON.
+        detail = ""
+    elif name == "files":
+        detail = ", ".join(path.rpartition("/")[2] for path in detail.split(", "))
+    alone = name in (part, action) or name in _SPEAK_FOR_THEMSELVES
+    subject = (part if name == action else name) if alone else f"{part} {name}"
+    return f"{subject}: {action} {detail}".rstrip()
 
 
 def _step(step: str, action: str, detail: str, reason: str) -> dict[str, str]:

@@ -140,7 +140,8 @@ def _fit(
     widths = list(natural)
     if sum(natural) <= room:
         return widths
-    least = [max(_NARROWEST, min(word + len(_INDENT), _LONGEST_WORD)) for word in words]
+    fair = max(_NARROWEST, room // (len(natural) + 1))
+    least = [max(fair, min(word + len(_INDENT), _LONGEST_WORD)) for word in words]
     # The root of the text: lines grow with text divided by width.
     weights = [math.sqrt(text + 1) for text in texts]
     wide = set(range(len(natural)))

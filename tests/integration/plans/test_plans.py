@@ -125,3 +125,18 @@ def test_a_new_branch_is_data(plan):
     )
     assert rows["b200"]["driver"]["branch"] == "999"
     assert "2099-01-01" in " ".join(rows["b200"]["driver"]["reasons"])
+
+
+def test_password_of_a_mirror_is_nowhere(plan):
+    url = "https://me:geheim17@mirror.example/cuda/{distribution}/{architecture}"
+    rows = plan({"p4": MACHINES["p4"]}, nvidia_driver_repository_url=url)
+    repository = rows["p4"]["driver"]["repository"]
+    assert repository["url"] == "https://***@mirror.example/cuda/debian12/x86_64"
+    assert repository["key_url"].startswith("https://***@mirror.example/")
+    assert "geheim17" not in str(rows)
+
+
+def test_a_kept_driver_says_why(plan):
+    row = plan({"p4": machines.by_runfile(MACHINES["p4"], "580.95.05")})["p4"]
+    assert row["driver"]["reasons"][0] in row["why"]
+    assert not [step for step in row["steps"] if step["part"] == "driver"]

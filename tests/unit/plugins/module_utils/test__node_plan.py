@@ -252,3 +252,44 @@ def test_what_the_module_saw_of_the_reboot_counts_more_than_the_plan():
     answer = {"changed": True, "reboot_required": True, "reboot_reason": "nouveau is in use"}
     row = node_result("a", plan(facts), {"driver": answer}, facts, driver_plan())
     assert row["open"][0] == "reboot: nouveau is in use"
+
+
+def test_the_packages_step_carries_all_reasons_of_the_decision():
+    facts = node()
+    driver = driver_plan(
+        "install",
+        step("repository", "add", "https://x", "not there"),
+        step("packages", "install", "branch 580", "Branch 580 serves it."),
+        step("hold", "hold", "branch 580", "an upgrade"),
+        step("files", "write", "/etc/modprobe.d/a.conf, /etc/udev/b.rules", "nouveau"),
+        reasons=["Branch 580 serves it.", "Source: the archive."],
+    )
+    row = node_plan("web-1", facts, {"driver": driver})
+    assert row["changes"] == [
+        "driver repository: add",
+        "driver packages: install branch 580",
+        "driver: hold branch 580",
+        "driver files: write a.conf, b.rules",
+    ]
+    assert row["why"][1] == "Branch 580 serves it.\nSource: the archive."
+
+
+def test_a_driver_that_stays_says_why():
+    facts = node()
+    driver = driver_plan(reasons=["Driver 580.95.05 serves Tesla P4: kept."])
+    row = node_plan("web-1", facts, {"driver": driver, "toolkit": plan(facts)})
+    assert row["why"][-1] == "Driver 580.95.05 serves Tesla P4: kept."
+    assert len(row["why"]) == len(row["changes"]) + 1
+
+
+def test_problems_are_not_said_twice():
+    facts = node(runtimes__containerd=None, runtimes__docker=None)
+    cause = "No container runtime is on this node."
+    facts["problems"] = [
+        {"code": "no_container_runtime", "cause": cause},
+        {"code": "legacy_gpu", "cause": "old card"},
+        {"code": "pending_reboot", "cause": "not loaded"},
+    ]
+    row = node_plan("web-1", facts, {"driver": REFUSED, "toolkit": plan(facts)})
+    assert sum(cause in text for text in row["warnings"]) == 1
+    assert "old card" not in row["warnings"] and "not loaded" in row["warnings"]
