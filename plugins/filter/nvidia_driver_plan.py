@@ -199,7 +199,7 @@ def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, 
             f"{', '.join(sorted(_OPTIONS))}."
         )
     if not wishes.get("today"):
-        wishes["today"] = datetime.date.today().isoformat()
+        wishes["today"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     try:
         wish, data = read_options(wishes)
         return plan_driver(gpu_node, wish, data).to_json()

@@ -35,15 +35,15 @@ def choose_branch(
         raise Refused(*_no_runfile(case, asked))
     order = _order(case)
     if asked:
-        source = next((one for one in order if offers(system, one, asked, data)), None)
-        if source is None:
+        having = next((one for one in order if offers(system, one, asked, data)), None)
+        if having is None:
             raise Refused(
                 f"Branch {asked} was asked for, but {_rows(case, order)}.",
                 _ways(case, asked, order),
             )
         why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
-        warning = rules.support_warning(asked, data, wish.today)
-        return asked, source, (why, _why_source(case, source)), (warning,) if warning else ()
+        ending = rules.support_warning(asked, data, wish.today)
+        return asked, having, (why, _why_source(case, having)), (ending,) if ending else ()
     stay = _stay(case, order)
     if stay:
         return stay
@@ -66,38 +66,31 @@ def choose_branch(
             _ways(case, best, order),
         )
     source = next(one for one in order if offers(system, one, chosen, data))
-    reasons = (
-        f"Branch {chosen} ({rules.describe(chosen, data)}) serves {rules.names(case.gpus)}; of "
-        f"those in support that {PLACES[source]} for {system.words} has, long-term ones come first.",
-        _why_source(case, source),
-    )
-    warnings = []
+    place = f"{PLACES[source]} for {system.words}"
+    served = rules.names(case.gpus)
+    warning = rules.support_warning(chosen, data, wish.today)
+    warnings = [warning] if warning else []
     if unknown:
-        reasons = (
-            f"Branch {chosen} is the newest that {PLACES[source]} for {system.words} has.",
-            reasons[1],
-        )
+        reason = f"Branch {chosen} is the newest that {place} has."
         warnings.append(
             f"{unknown[0].name} is not in this release's table: taken for a GPU newer than it, "
             "with the newest branch and open kernel modules. Next step: add its device id to "
             "nvidia_driver_gpus."
         )
-    warning = rules.support_warning(chosen, data, wish.today)
-    if warning and not rules.supported(chosen, data, wish.today):
-        reasons = (
-            f"Branch {chosen} is the newest that serves {rules.names(case.gpus)} and that "
-            f"{PLACES[source]} for {system.words} has.",
-            reasons[1],
+    elif rules.supported(chosen, data, wish.today):
+        reason = (
+            f"Branch {chosen} ({rules.describe(chosen, data)}) serves {served}; of the supported "
+            f"ones that {place} has, long-term branches come before production ones."
         )
+    else:
+        reason = f"Branch {chosen} is the newest that serves {served} and that {place} has."
         best = rules.choose(good, data, wish.today)
-        if best and best != chosen and rules.supported(best, data, wish.today):
-            warning += (
-                f" The way over to branch {best}, which is supported, is the runfile: "
+        if best and rules.supported(best, data, wish.today):
+            warnings.append(
+                f"The way over to branch {best}, which is supported, is the runfile: "
                 f"{_runfile_url(case, best)} as nvidia_driver_runfile, with its checksum."
             )
-    if warning:
-        warnings.append(warning)
-    return chosen, source, reasons, tuple(warnings)
+    return chosen, source, (reason, _why_source(case, source)), tuple(warnings)
 
 
 def _order(case: Case) -> tuple[str, ...]:

@@ -215,7 +215,7 @@ NVIDIA_FOLDERS = {
 # {host} and {folder} of the two places that have a runfile; some versions are on one of them only.
 RUNFILE_URL = "https://us.download.nvidia.com/tesla/{version}/NVIDIA-Linux-{arch}-{version}.run"
 
-_TABLES = {
+_TABLES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     "branches": {
         "kind": ("str", tuple(KINDS)),
         "end": ("date", ()),

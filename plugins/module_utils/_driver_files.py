@@ -52,7 +52,7 @@ def options(wanted: Mapping[str, Any], *, debian: bool) -> str:
     :param debian: whether the driver is Debian's own package, which renames the module.
     :raises InputError: a name or a value is not one that modprobe could read.
     """
-    lines = []
+    lines: list[str] = []
     for key in sorted(wanted, key=str):
         match = _OPTION.match(str(key))
         value = _plain(wanted[key])
