@@ -191,7 +191,7 @@ def give_link_back(path: str, now: Link, memory: Memory) -> LinkChange:
             for choice in memory.choices
             if choice in now.choices
         ]
-        if now.target not in (memory.target, before.target):
+        if now.manual and now.target not in (memory.target, before.target):
             note = f"{path} was set to {now.target} since, and stays so."
             return LinkChange(now, now, tuple(commands), note)
         if before.kind == ALTERNATIVES and before.manual and before.target in left:

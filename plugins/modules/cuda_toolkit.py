@@ -417,7 +417,8 @@ def _plan_present(work: Work) -> dict[str, Any]:
         )
     result = _answer(work, change.after, diff)
     result["_tasks"] = {
-        "needed": plan.change or bool(diff),
+        # The repository is the role's work.
+        "needed": plan.change_packages or bool(diff),
         "sets": sets,
         "runfiles": [dict(entry) for entry in plan.runfiles],
     }

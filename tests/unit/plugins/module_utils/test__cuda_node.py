@@ -1,0 +1,84 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The proof with the real nvcc, where there is one on this machine. No GPU is needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import ARCHITECTURES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_flow import Proof, nvcc_release
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_node import CudaNode
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
+
+CUDA = Path("/usr/local/cuda")
+
+
+def run(argv, timeout=60, environment=None):
+    environment = {**os.environ, **(environment or {})}
+    program = shutil.which(argv[0], path=environment["PATH"])
+    if program is None:
+        return Result(127, "", f"{argv[0]}: no such program")
+    done = subprocess.run(
+        [program, *argv[1:]], env=environment, capture_output=True, text=True, check=False,
+        timeout=timeout,
+    )  # fmt: skip
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def real():
+    """Return the release and folder of the real toolkit."""
+    if not (CUDA / "bin/nvcc").exists() or shutil.which("g++") is None:
+        pytest.skip("no CUDA toolkit with a host compiler is here")
+    found = nvcc_release(run([str(CUDA / "bin/nvcc"), "--version"]).stdout)
+    return found[0], str(CUDA.resolve())
+
+
+@pytest.fixture
+def node():
+    return CudaNode(run, NodeReader("/", run))
+
+
+def test_the_real_compiler_is_proven_without_a_gpu(real, node, tmp_path):
+    version = node.prove(Proof(*real, "sm_90"), str(tmp_path))
+    assert version.startswith(f"{real[0]}.")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("generation", ["turing", "ampere", "ada", "hopper"])
+def test_generations_that_every_recent_toolkit_knows(real, node, tmp_path, generation):
+    node.prove(Proof(*real, ARCHITECTURES[generation]), str(tmp_path))
+
+
+def test_a_generation_that_the_toolkit_has_dropped(real, node, tmp_path):
+    with pytest.raises(KubegpuError, match="for sm_35, which a GPU"):
+        node.prove(Proof(*real, "sm_35"), str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_host_compiler_that_is_not_there(real, node, tmp_path):
+    with pytest.raises(KubegpuError, match="no host compiler that it takes"):
+        node.prove(Proof(*real, "sm_90", "/nonexistent/g++"), str(tmp_path))
+
+
+def test_a_toolkit_that_is_not_there(node, tmp_path):
+    with pytest.raises(KubegpuError, match="is not there"):
+        node.prove(Proof("12.9", str(tmp_path / "cuda-12.9"), None), str(tmp_path))
+
+
+@pytest.mark.parametrize("path", ["/", "/usr/local", "/usr/local/cuda-12.9/..", "/usr/local/cuda"])
+def test_nothing_but_a_toolkits_folder_is_ever_removed(node, path):
+    with pytest.raises(KubegpuError, match="no folder of a CUDA toolkit"):
+        node.remove(path)
+    with pytest.raises(KubegpuError, match="no folder of a CUDA toolkit"):
+        node.uninstall(path)
