@@ -26,8 +26,6 @@ PERSISTENCED_UNIT = "nvidia-persistenced"
 INSTALLS = ("install", "upgrade", "downgrade")
 # Files of which a part can be taken out; one line of the others makes no sense without the rest.
 BY_LINES = (NOUVEAU, OPTIONS, MODULES, UDEV, GRIDD)
-# The driver's own daemon, as the kernel cuts its name: it is stopped for a change.
-_PERSISTENCED = "nvidia-persiste"
 _PINNING = "nvidia-driver-pinning-"
 # Failures that end by themselves, or by freeing space: what was done so far is kept, and the next
 # run goes on.
@@ -140,6 +138,7 @@ def begun(
         "files": {**files, **earlier.get("files", {})},
         "managed": earlier.get("managed", memory.managed),
         "initramfs": initramfs or bool(earlier.get("initramfs")),
+        "load": plan.load or bool(earlier.get("load")),
         "runfile": None if runfile is None else dict(runfile),
     }
     return replace(
@@ -152,8 +151,12 @@ def begun(
     )
 
 
-def finished(memory: Memory, node: Mapping[str, Any]) -> Memory:
-    """Return the record after the change: what stood there before another driver is previous."""
+def finished(memory: Memory, node: Mapping[str, Any], *, back: bool = False) -> Memory:
+    """Return the record after the change: what stood there before another driver is previous.
+
+    :param back: the wish was the previous driver. It stays the previous one, so that the same wish
+        has nothing more to do; else two runs would go to and fro.
+    """
     pending = memory.pending or {}
     before, now = pending.get("before"), standing(node)
     if now is not None and now["source"] == "runfile":
@@ -164,7 +167,9 @@ def finished(memory: Memory, node: Mapping[str, Any]) -> Memory:
         memory,
         managed=True,
         current=now,
-        previous=memory.previous if before is None or same_driver(before, now) else before,
+        previous=(
+            memory.previous if back or before is None or same_driver(before, now) else before
+        ),
         pending=None,
     )
 
@@ -204,7 +209,8 @@ class Look:
     """What decides whether a module can be loaded or changed now.
 
     ``loaded``: the version of the loaded module. ``cannot``: why no module at all can be loaded or
-    unloaded here, or nothing. ``users``: programs that use the loaded module, as "name (pid)".
+    unloaded here, or nothing. ``users``: programs that use the loaded module, as "name (pid)", but
+    for the driver's own daemon, which is stopped for a change.
     ``holders``: other modules that use it. ``nouveau``: None where it is not loaded, else how many
     use it.
     """
@@ -240,9 +246,8 @@ def decide_loading(wanted: bool, look: Look, reboot: Mapping[str, Any]) -> Loadi
             "nothing about the driver. Load it where modules can be loaded: on the host of a "
             "container, or after the next boot.",
         )
-    users = [user for user in look.users if not user.startswith(_PERSISTENCED)]
-    if look.loaded and (users or look.holders):
-        words = ", ".join([*users, *(f"the module {name}" for name in look.holders)])
+    if look.loaded and (look.users or look.holders):
+        words = ", ".join([*look.users, *(f"the module {name}" for name in look.holders)])
         return Loading(
             False,
             f"The loaded module {look.loaded} is in use by {words}. Stop what uses it and run "

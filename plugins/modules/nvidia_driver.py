@@ -459,7 +459,9 @@ class Work:
     def loading(self, look: flow.Look) -> flow.Loading:
         """Return whether the module is to be loaded (or, for absent, unloaded) now."""
         if self.present:
-            return flow.decide_loading(self.plan.load, look, self.plan.reboot)
+            # The driver that has come since may be no reason to load any more, by facts alone.
+            wanted = self.plan.load or bool(self.pending.get("load"))
+            return flow.decide_loading(wanted, look, self.plan.reboot)
         wanted = bool(look.loaded) and self.memory.installed
         return flow.decide_loading(wanted, look, {"required": False, "reason": ""})
 
@@ -658,7 +660,7 @@ def _finish_present(work: Work) -> dict[str, Any]:
             module.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
     for text in machine.enable_services(run, work.plan.services, start=False):
         module.warn(text)
-    memory = flow.finished(work.memory, work.facts)
+    memory = flow.finished(work.memory, work.facts, back=work.wish.version == "previous")
     work.keep(memory)
     # From here on nothing is half done: whatever the kernel says, the driver is installed.
     reboot = _load(work)
@@ -682,6 +684,7 @@ def _load(work: Work) -> str:
     modules = machine.Modules(work.run, work.reader)
     stays = modules.unload() if look.loaded else modules.unload_nouveau()
     if stays is not None:
+        # What was stopped for it is started again by the caller.
         return f"A module that is loaded cannot be unloaded: {stays.words()}"
     begin = uptime(work.reader)
     answer = modules.load()
