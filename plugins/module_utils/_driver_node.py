@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._command import Result, Runner
 from ._device_users import find_holders, find_users, loaded_modules
+from ._driver_diagnosis import DeviceUser
 from ._driver_evidence import read_environment
 from ._driver_flow import PERSISTENCED_UNIT, Look
 from ._errors import KubegpuError
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 # The module's own name, and Debian's, where an alternative that was never set leaves no alias.
 _MODULES = ("nvidia", "nvidia-current", "nvidia-current-open")
 _UVM = ("nvidia-uvm", "nvidia-current-uvm", "nvidia-current-open-uvm")
+# The driver's own daemon, as the kernel cuts its name.
+_PERSISTENCED = "nvidia-persiste"
 _NO_MODULE = "not found in directory"
 _INITRAMFS = (
     ("update-initramfs", ("-u", "-k", "all")),
@@ -52,10 +55,16 @@ def look_around(reader: NodeReader) -> Look:
         loaded=loaded,
         # A container may be one that is allowed to.
         cannot=environment.why_not if environment.may_load is False else "",
-        users=tuple(str(user) for user in find_users(reader)) if loaded else (),
+        users=tuple(str(user) for user in find_users(reader) if not _is_daemon(user))
+        if loaded
+        else (),
         holders=find_holders(reader) if loaded else (),
         nouveau=nouveau,
     )
+
+
+def _is_daemon(user: DeviceUser) -> bool:
+    return user.unit == f"{PERSISTENCED_UNIT}.service" or user.name.startswith(_PERSISTENCED)
 
 
 def loaded_version(reader: NodeReader) -> str | None:

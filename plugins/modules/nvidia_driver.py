@@ -459,8 +459,11 @@ class Work:
     def loading(self, look: flow.Look) -> flow.Loading:
         """Return whether the module is to be loaded (or, for absent, unloaded) now."""
         if self.present:
-            # The driver that has come since may be no reason to load any more, by facts alone.
-            wanted = self.plan.load or bool(self.pending.get("load"))
+            # Once the driver has come, another one that is loaded is a reason to reboot by facts
+            # alone; what this change began by loading is tried all the same.
+            begun = bool(self.pending.get("load"))
+            other = look.loaded is None or bool(self.plan.reboot["required"])
+            wanted = self.plan.load or (begun and other)
             return flow.decide_loading(wanted, look, self.plan.reboot)
         wanted = bool(look.loaded) and self.memory.installed
         return flow.decide_loading(wanted, look, {"required": False, "reason": ""})

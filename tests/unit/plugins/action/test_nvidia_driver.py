@@ -74,8 +74,13 @@ def standin_decision(facts, wish, _data):
     ours = {p: s for p, s in driver["configuration"].items() if p != TOKEN}
     here = {kernel["version"]: kernel for kernel in facts["kernels"]}[KERNEL]
     away = bool(here["driver"] is None and action == "none")
-    load = wish.load and driver["loaded"] != version and not away
+    # As the real decision: what is installed already is loaded by the next boot.
+    load = wish.load and not away and (action != "none" or driver["loaded"] is None)
+    stale = "another kernel runs" if away else ""
+    if action == "none" and driver["loaded"] not in (None, version):
+        stale = f"{driver['loaded']} is loaded"
     change = action != "none" or ours != sums or load or (wish.hold and driver["held"] is False)
+    change = change or driver["pending"]
     runfile = None
     packages = dict.fromkeys(NAMES, f"{version}-1")
     obsolete = ()
@@ -98,7 +103,7 @@ def standin_decision(facts, wish, _data):
         initramfs=ours != sums,
         load=load,
         change=change,
-        reboot={"required": away, "reason": "another kernel runs" if away else ""},
+        reboot={"required": bool(stale), "reason": stale},
         steps=(Step("driver", action, f"{version}", "asked for"),),
         warnings=("580 ends in 2028.",) if action != "none" else (),
     )

@@ -118,7 +118,6 @@ def test_the_runfile_of_a_driver_is_remembered_with_it():
         (False, flow.Look(users=("x (pid 1)",), loaded="1"), False, ""),
         (True, flow.Look(loaded="1"), True, ""),
         (True, flow.Look(loaded="1", users=("python3 (pid 7)",)), False, "python3 (pid 7)"),
-        (True, flow.Look(loaded="1", users=("nvidia-persiste (pid 7)",)), True, ""),
         (True, flow.Look(loaded="1", holders=("nvidia_fs",)), False, "module nvidia_fs"),
         (True, flow.Look(nouveau=0), True, ""),
         (True, flow.Look(nouveau=3), False, "nouveau"),

@@ -212,3 +212,18 @@ def test_asking_the_driver():
     assert machine.ask_driver(StandinRunner(nvidia_smi=OK)) is None
     bad = Result(18, "Failed to initialize NVML: Driver/library version mismatch", "")
     assert machine.ask_driver(StandinRunner(nvidia_smi=bad)) == bad
+
+
+def test_the_drivers_own_daemon_is_no_user(tree, tmp_path):
+    for pid, comm, cgroup in (
+        ("10", "nvidia-persiste", "0::/user.slice"),
+        ("11", "sleep", "0::/system.slice/nvidia-persistenced.service"),
+        ("12", "python3", "0::/system.slice/jobs.service"),
+    ):
+        folder = tmp_path / "proc" / pid / "fd"
+        folder.mkdir(parents=True)
+        (folder / "3").symlink_to("/dev/nvidia0")
+        (folder.parent / "comm").write_text(f"{comm}\n")
+        (folder.parent / "cgroup").write_text(f"{cgroup}\n")
+    look = machine.look_around(tree(sys__module__nvidia__version="580.1\n"))
+    assert look.users == ("python3 (pid 12, jobs.service)",)
