@@ -21,6 +21,9 @@ INTERPRETER = "/usr/local/bin/python3-counted"
 
 def _driver_variables(node: Node, served: repository.Served) -> dict[str, object]:
     """Where a node of the drivers' fleet finds NVIDIA's repository, and who signed it."""
+    if node.archive == "debian":
+        # NVIDIA's own repository for Debian is not stood in for.
+        return {"nvidia_driver_source": "distro"}
     if node.archive != "ubuntu":
         return {}
     top = Path(served.tree)
