@@ -251,11 +251,11 @@ def _part_steps(
         return [{"part": part, **_step(part, "refused", "", "\n".join(plan["reasons"]))}]
     steps = [dict(step) for step in plan["steps"]]
     if part == "driver":
-        # That step carries out the decision: branch, source and kernel modules, each with why.
+        # The step that carries out the decision says all of it: branch, source, kernel modules.
         for step in steps:
-            if step["step"] == "packages" or step["reason"] in plan["reasons"]:
-                step["reason"] = "\n".join(plan["reasons"]) or step["reason"]
-                break
+            if step["step"] == "packages" and step["action"] == plan["action"]:
+                more = [text for text in plan["reasons"] if text not in step["reason"]]
+                step["reason"] = "\n".join([step["reason"], *more])
     if part == "toolkit":
         steps = _with_answers(steps, results)
     return [{"part": part, **step} for step in steps]

@@ -259,7 +259,8 @@ def test_the_packages_step_carries_all_reasons_of_the_decision():
     driver = driver_plan(
         "install",
         step("repository", "add", "https://x", "not there"),
-        step("packages", "install", "branch 580", "Branch 580 serves it."),
+        step("packages", "remove", "nvidia-dkms-570", "another branch"),
+        step("packages", "install", "branch 580", "570.1 is there. Branch 580 serves it."),
         step("hold", "hold", "branch 580", "an upgrade"),
         step("files", "write", "/etc/modprobe.d/a.conf, /etc/udev/b.rules", "nouveau"),
         reasons=["Branch 580 serves it.", "Source: the archive."],
@@ -267,11 +268,15 @@ def test_the_packages_step_carries_all_reasons_of_the_decision():
     row = node_plan("web-1", facts, {"driver": driver})
     assert row["changes"] == [
         "driver repository: add",
+        "driver packages: remove nvidia-dkms-570",
         "driver packages: install branch 580",
         "driver: hold branch 580",
         "driver files: write a.conf, b.rules",
     ]
-    assert row["why"][1] == "Branch 580 serves it.\nSource: the archive."
+    assert row["why"][1:3] == [
+        "another branch",
+        "570.1 is there. Branch 580 serves it.\nSource: the archive.",
+    ]
 
 
 def test_a_driver_that_stays_says_why():
