@@ -129,6 +129,18 @@ def fleet(session: nox.Session) -> None:
 
 
 @nox.session
+def drivers(session: nox.Session) -> None:
+    """Drivers on nodes of their own: Debian's real packages, stand-ins of Ubuntu's and NVIDIA's."""
+    _tools(session)
+    session.env["KUBEGPU_FLEET"] = "drivers"
+    try:
+        _testbed(session, "up", "--drivers")
+        _pytest(session, "tests/integration/drivers", *session.posargs)
+    finally:
+        del session.env["KUBEGPU_FLEET"]
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """All linters; goes on after a failure, so that one run shows everything."""
     binaries = _tools(session, "lint")
@@ -178,6 +190,7 @@ STAGES: dict[str, Callable[[nox.Session], None]] = {
     "build": build_test.func,
     "sanity": sanity_session.func,
     "fleet": fleet.func,
+    "drivers": drivers.func,
 }
 
 

@@ -69,7 +69,9 @@ def environment() -> dict[str, str]:
     }
 
 
-def play(name: str, *arguments: str, variables: dict[str, Any] | None = None) -> Run:
+def play(
+    name: str, *arguments: str, variables: dict[str, Any] | None = None, timeout: int = TIMEOUT
+) -> Run:
     """Run ``kubegpu.nodes.<name>`` on the fleet; never raises for a play that failed."""
     argv = [
         str(BIN / "ansible-playbook"), "-i", str(INVENTORY), f"kubegpu.nodes.{name}", *arguments
@@ -82,7 +84,7 @@ def play(name: str, *arguments: str, variables: dict[str, Any] | None = None) ->
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=TIMEOUT,
+        timeout=timeout,
         check=False,
     )
     text = done.stdout[done.stdout.find("{\n") :] if "{\n" in done.stdout else "{}"

@@ -1,0 +1,33 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The drivers' fleet: real Debian packages, and stand-ins of Ubuntu's and NVIDIA's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+# Read by the testbed's modules when they are first imported: `nox -s drivers` sets it too.
+os.environ.setdefault("KUBEGPU_FLEET", "drivers")
+
+from tests.integration.fleet.playbooks import REPOSITORY
+from tests.testbed.fleet import DRIVERS, chosen
+
+# The other fleet's tests came first in this process: a fleet is the choice of a process.
+collect_ignore_glob = [] if DRIVERS else ["test_*.py"]
+
+# Images, and Debian's packages, are fetched on a machine that has none yet.
+_BRING_UP_TIMEOUT = 3600
+
+
+@pytest.fixture(scope="session")
+def fleet():
+    """The nodes by name, as new."""
+    argv = [sys.executable, "-m", "tests.testbed", "up", "--drivers", "--fresh"]
+    subprocess.run(argv, cwd=REPOSITORY, check=True, timeout=_BRING_UP_TIMEOUT)
+    return {node.name: node for node in chosen()}

@@ -1,0 +1,172 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The life of a driver on stand-ins of Ubuntu 24.04, from both sources of packages.
+
+The archive's driver comes with signed modules, NVIDIA's is built by (a stand-in of) DKMS; from 590
+on NVIDIA's packages have other names and are pinned. The steps run in this order on one node.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.drivers import steps
+from tests.integration.drivers.steps import (
+    answer,
+    converge,
+    dpkg_is_consistent,
+    etc,
+    facts,
+    held,
+    installed,
+    settled,
+    shell,
+)
+
+OLD, NEW = "580.95.05", "580.178.04"
+NEXT_OLD, NEXT = "595.58.03", "595.91.07"
+TASK = "Install, configure and load the driver"
+
+
+@pytest.fixture(scope="module", params=["distro", "nvidia"])
+def source(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def node(fleet, source):
+    return fleet["drv-ubuntu24" if source == "distro" else "drv-ubuntu24b"]
+
+
+@pytest.fixture(scope="module")
+def before(node):
+    """/etc of the bare node."""
+    return etc(node)
+
+
+def there(node, version, branch):
+    """Loaded, installed, held: one version of everything."""
+    driver = facts(node)["driver"]
+    assert driver["loaded"] == driver["installed"] == driver["userland"] == version
+    assert driver["held"] and driver["managed"] and not driver["pending_reboot"]
+    found = installed(node)
+    assert set(found) <= held(node) | {"nvidia-modprobe"}
+    of_driver = [name for name in found if not name.startswith("linux-modules")]
+    assert of_driver
+    assert {found[name].split("-")[0] for name in of_driver} == {version}, found
+    assert shell(node, "nvidia-smi -q -x | grep driver_version").strip().startswith("<driver_v")
+    assert branch in version
+
+
+def test_install_of_an_exact_version(node, source, before):
+    converge(node, source=source, version=OLD)
+    there(node, OLD, "580")
+    assert facts(node)["driver"]["kernel_module"] == "open"
+    if source == "nvidia":
+        state = shell(node, "dkms status")
+        # For the kernel that runs and for the newer one that the next boot takes.
+        assert "6.8.0-85-generic" in state and "6.8.0-90-generic" in state
+    initramfs = shell(node, "cat /boot/initrd.img-$(uname -r)")
+    assert "blacklist nouveau" in initramfs
+
+
+def test_upgrade(node, source, before):
+    run, _seconds = converge(node, source=source, version=NEW)
+    there(node, NEW, "580")
+    assert answer(run, node, TASK)["previous"]["version"] == OLD
+    assert facts(node)["driver"]["previous"]["version"] == OLD
+
+
+def test_downgrade(node, source, before):
+    converge(node, source=source, version=OLD)
+    there(node, OLD, "580")
+
+
+def test_previous_is_put_back(node, source, before):
+    run = steps.apply(node, source=source, version="previous")
+    assert run.status == 0, run.output
+    there(node, NEW, "580")
+
+
+def test_lost_hold_is_seen_and_mended(node, source, before):
+    settled(node, source=source, branch="580")
+    name = sorted(installed(node))[0]
+    shell(node, f"apt-mark unhold {name}")
+    converge(node, source=source, branch="580")
+    assert name in held(node)
+
+
+def test_lost_file_is_written_again(node, source, before):
+    shell(node, "rm /etc/modprobe.d/kubegpu-nouveau.conf")
+    converge(node, source=source, branch="580")
+    assert "blacklist nouveau" in shell(node, "cat /etc/modprobe.d/kubegpu-nouveau.conf")
+
+
+def test_unloaded_module_is_loaded_again(node, source, before):
+    shell(node, "systemctl stop nvidia-persistenced; modprobe -r nvidia-uvm; modprobe -r nvidia")
+    assert facts(node)["driver"]["loaded"] is None
+    converge(node, source=source, branch="580")
+    there(node, NEW, "580")
+
+
+def test_other_branch_with_other_names(node, source, before):
+    converge(node, source=source, version=NEXT_OLD)
+    there(node, NEXT_OLD, "595")
+    if source == "nvidia":
+        assert "nvidia-open" in installed(node)
+        assert f"nvidia-driver-pinning-{NEXT_OLD}" in installed(node)
+    assert not [name for name in installed(node) if "-580" in name and "firmware" not in name]
+
+
+def test_newest_of_a_branch(node, source, before):
+    """A branch is met by any version in it; the newer one comes when it is asked for."""
+    settled(node, source=source, branch="595")
+    converge(node, source=source, version=NEXT)
+    there(node, NEXT, "595")
+
+
+def test_back_to_the_older_branch(node, source, before):
+    converge(node, source=source, version=NEW)
+    there(node, NEW, "580")
+
+
+def test_module_in_use_is_told_and_left_alone(node, source, before):
+    """The packages come, the module stays: the reboot is the admin's to allow."""
+    shell(
+        node, "systemd-run --quiet --unit=standin-training bash -c 'exec 7</dev/nvidia0; sleep 900'"
+    )
+    shell(node, "sleep 0.5")
+    pid = shell(node, "systemctl show -P MainPID standin-training").strip()
+    run = steps.apply(node, "--diff", source=source, version=OLD)
+    assert run.status == 0, run.output
+    said = answer(run, node, TASK)
+    assert said["reboot_required"] is True
+    assert pid in said["reboot_reason"], said["reboot_reason"]
+    assert shell(node, "systemctl is-active standin-training").strip() == "active"
+    driver = facts(node)["driver"]
+    assert (driver["loaded"], driver["installed"], driver["pending_reboot"]) == (NEW, OLD, True)
+
+
+def test_reboot_where_it_is_allowed_and_no_second_one(node, source, before):
+    boot = shell(node, "cat /proc/sys/kernel/random/boot_id")
+    run = steps.apply(node, source=source, version=OLD, reboot=True)
+    assert run.status == 0, run.output
+    assert shell(node, "cat /proc/sys/kernel/random/boot_id") != boot
+    # The newer kernel's modules were made with the running one's.
+    there(node, OLD, "580")
+    boot = shell(node, "cat /proc/sys/kernel/random/boot_id")
+    settled(node, source=source, version=OLD, reboot=True)
+    assert shell(node, "cat /proc/sys/kernel/random/boot_id") == boot
+
+
+def test_removal_gives_the_node_back(node, source, before):
+    converge(node, state="absent")
+    assert installed(node) == {}
+    assert facts(node)["driver"]["loaded"] is None
+    assert etc(node) == before
+    assert dpkg_is_consistent(node)
+    assert not held(node)
+    assert not shell(node, "ls -A /var/lib/kubegpu 2>/dev/null || true").strip()
+    assert "kubegpu" not in shell(node, "cat /boot/initrd.img-$(uname -r)")
