@@ -183,7 +183,7 @@ if [ -z "$silent" ]; then
     echo "ERROR: Unable to open a terminal: this stand-in asks no question, give --silent" >&2
     exit 1
 fi
-mkdir -p "$root/var/log" "$root/var/lib/nvidia" "$root/usr/bin" || exit 1
+mkdir -p "$root/var/log" "$root/usr/bin" || exit 1
 quiet_log=
 {
     echo "nvidia-installer log file '/var/log/nvidia-installer.log'"
@@ -227,7 +227,7 @@ fi
 say "Building kernel modules ($type) for $kernel:"
 sleep @SECONDS@
 case $fail in build | disk) stop ;; esac
-: >"$list"
+mkdir -p "$root/var/lib/nvidia" && : >"$list" || exit 1
 put() { # path below the root, its content from standard input
     mkdir -p "$root${1%/*}" && cat >"$root$1" && printf '%s\n' "$1" >>"$list"
 }
