@@ -62,6 +62,10 @@ def unit_of(cgroup: str | None) -> str | None:
     """Return the systemd unit, or the container, in the text of ``/proc/<pid>/cgroup``."""
     for line in (cgroup or "").splitlines():
         path = line.rpartition(":")[2]
+        last = path.rpartition("/")[2]
+        if last.endswith(".service") and not _CONTAINER.search(last):
+            # A service of this machine, which can be a container itself.
+            return last
         container = _CONTAINER.search(path)
         if container:
             return f"container {container[1][:12]}"

@@ -42,6 +42,7 @@ options:
     description:
       - The exact version, such as V(580.95.05), or V(previous) for the one that stood here before
         the last change. It goes up and down.
+      - A second run with V(previous) changes nothing; to go forth again, name the version.
     type: str
     default: ""
   kernel_module:

@@ -114,6 +114,7 @@ def test_a_real_process_with_a_device_file_of_that_name():
         ("12:pids:/system.slice/docker.service\n0::/\n", "docker.service"),
         (f"0::/system.slice/docker-{CONTAINER}.scope\n", "container 0123456789ab"),
         (f"11:devices:/kubepods/pod1/{CONTAINER}\n", "container 0123456789ab"),
+        (f"0::/docker/{CONTAINER}/system.slice/a.service\n", "a.service"),
     ],
 )
 def test_unit_of(text, unit):
