@@ -39,8 +39,13 @@ options:
     description: Answer of M(kubegpu.nodes.nvidia_driver), where it ran.
     type: dict
   cuda:
-    description: The plan of the CUDA toolkit from these facts.
+    description: The plan of the CUDA toolkits that was carried out.
     type: dict
+  predicted:
+    description: Whether the run was one in check mode, so that driver and CUDA are those of the
+      plans and not those of the facts.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -73,6 +78,7 @@ def node_result(
     driver: Mapping[str, Any] | None = None,
     driver_answer: Mapping[str, Any] | None = None,
     cuda: Mapping[str, Any] | None = None,
+    predicted: bool = False,
 ) -> dict[str, Any]:
     """Return the row of one node."""
     results = {
@@ -84,7 +90,8 @@ def node_result(
         )
         if answer and not answer.get("skipped")
     }
-    return _node_result(name, toolkit, results, gpu_node or None, driver or None, cuda or None)
+    plans = {"driver": driver or {}, "cuda": cuda or {}, "toolkit": toolkit}
+    return _node_result(name, plans, results, gpu_node or None, predicted=predicted)
 
 
 class FilterModule:

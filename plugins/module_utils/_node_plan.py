@@ -92,22 +92,23 @@ def node_plan(
 
 def node_result(
     name: str,
-    toolkit: Mapping[str, Any],
+    plans: Mapping[str, Mapping[str, Any]],
     results: Mapping[str, Mapping[str, Any]],
     node: Mapping[str, Any] | None = None,
-    driver: Mapping[str, Any] | None = None,
-    cuda: Mapping[str, Any] | None = None,
+    *,
+    predicted: bool = False,
 ) -> dict[str, Any]:
     """Return the row of one node after a run.
 
     :param name: the inventory name.
-    :param toolkit: the plan that was carried out.
+    :param plans: by part, that of the driver from the facts after the run; empty is a part that
+        took no part.
     :param results: what ``containerd_runtime``, ``docker_runtime`` and ``nvidia_driver``
         (under ``driver``) answered.
-    :param node: the facts ``gpu_node`` after the run; in check mode, those before it.
-    :param driver: the driver's plan from these facts, where it takes part.
-    :param cuda: the same of CUDA.
+    :param node: the facts ``gpu_node`` after the run.
+    :param predicted: whether the run only looked, so that the facts are those before it.
     """
+    driver, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
     still_open = [
         f"restart {engine}: {result.get('restart_reason') or 'its daemon is older than its file'}"
         for engine, result in results.items()
@@ -115,17 +116,15 @@ def node_result(
     ]
     return {
         "node": name,
-        "driver": _driver_words(node, driver, results.get("driver")),
-        "cuda": _cuda_words(node),
+        "driver": _driver_words(node, driver, results.get("driver"), predicted),
+        "cuda": _cuda_words(node, cuda, predicted),
         "toolkit": toolkit["version"],
         "containerd": _engine_words(results.get("containerd")),
         "docker": _engine_words(results.get("docker")),
         "open": [
             *_driver_open(driver, results.get("driver")),
             *still_open,
-            *(driver or {}).get("warnings", ()),
-            *(cuda or {}).get("warnings", ()),
-            *toolkit["warnings"],
+            *(text for plan in (driver, cuda, toolkit) for text in plan.get("warnings", ())),
         ],
     }
 
@@ -218,25 +217,37 @@ def _cuda_toolkits(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _driver_words(
     node: Mapping[str, Any] | None,
-    driver: Mapping[str, Any] | None,
+    driver: Mapping[str, Any],
     result: Mapping[str, Any] | None,
+    predicted: bool,
 ) -> list[str]:
-    words = [text.partition(" ")[2] for text in _present_driver(node)] if node else []
+    changed = bool(result and result.get("changed"))
+    if predicted and changed and driver.get("branch"):
+        version = driver["version"] or f"branch {driver['branch']}"
+        words = [f"{version} {driver['kernel_module'] or ''}".rstrip()]
+    else:
+        words = [text.partition(" ")[2] for text in _present_driver(node)] if node else []
     if driver:
-        words.append("changed" if result and result.get("changed") else "unchanged")
+        words.append("changed" if changed else "unchanged")
     return words
 
 
-def _cuda_words(node: Mapping[str, Any] | None) -> list[str]:
-    return [
-        f"{toolkit['version']} (default)" if toolkit["default"] else str(toolkit["version"])
-        for toolkit in _cuda_toolkits(node or {})
-    ]
+def _cuda_words(
+    node: Mapping[str, Any] | None, cuda: Mapping[str, Any], predicted: bool
+) -> list[str]:
+    there = {
+        str(toolkit["version"]): bool(toolkit["default"]) for toolkit in _cuda_toolkits(node or {})
+    }
+    if predicted and cuda.get("change"):
+        default = cuda.get("default")
+        wished = [str(one["version"]) for one in cuda.get("versions", ())]
+        there = {version: version == default for version in dict.fromkeys((*there, *wished))}
+    return [f"{version} (default)" if default else version for version, default in there.items()]
 
 
 def _driver_open(driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None) -> list[str]:
     """Return what the driver still waits for: a reboot, with the reason."""
-    reboot: Mapping[str, Any] = (driver or {}).get("reboot") or {}
+    reboot: Mapping[str, Any] = driver.get("reboot") or {}
     required, reason = reboot.get("required"), reboot.get("reason")
     if result and "reboot_required" in result:
         # The module tried, where the plan can only expect.

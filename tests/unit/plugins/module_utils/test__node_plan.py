@@ -111,7 +111,7 @@ def test_a_module_that_failed_is_shown():
 def test_result_names_what_is_still_to_do():
     row = node_result(
         "web-1",
-        plan(installed()),
+        {"toolkit": plan(installed())},
         {
             "containerd": {
                 "changed": True,
@@ -226,7 +226,7 @@ def test_loaded_and_installed_driver_are_told_apart(driver, words):
 def test_cuda_toolkits_are_there_too():
     facts = installed(cuda={"toolkits": [{"version": "12.4", "path": "/x", "default": True}]})
     assert "CUDA 12.4" in node_plan("web-1", facts, {"toolkit": plan(facts)})["present"]
-    result = node_result("web-1", plan(facts), {}, facts)
+    result = node_result("web-1", {"toolkit": plan(facts)}, {}, facts)
     assert result["cuda"] == ["12.4 (default)"]
 
 
@@ -234,7 +234,7 @@ def test_result_names_the_reboot_and_why():
     facts = installed()
     facts["driver"].update(loaded="570.86.10", installed="580.95.05", kernel_module="open")
     waiting = driver_plan(reboot="570.86.10 is in use by pid 12 (python3)")
-    row = node_result("web-1", plan(facts), {}, facts, waiting)
+    row = node_result("web-1", {"driver": waiting, "toolkit": plan(facts)}, {}, facts)
     assert row["driver"] == [
         "570.86.10 open is loaded",
         "580.95.05 is installed",
@@ -246,11 +246,12 @@ def test_result_names_the_reboot_and_why():
 def test_what_the_module_saw_of_the_reboot_counts_more_than_the_plan():
     facts = installed()
     answer = {"changed": True, "reboot_required": False}
-    row = node_result("a", plan(facts), {"driver": answer}, facts, driver_plan(reboot="pending"))
+    plans = {"driver": driver_plan(reboot="pending"), "toolkit": plan(facts)}
+    row = node_result("a", plans, {"driver": answer}, facts)
     assert row["driver"] == ["changed"]
     assert not [text for text in row["open"] if text.startswith("reboot")]
     answer = {"changed": True, "reboot_required": True, "reboot_reason": "nouveau is in use"}
-    row = node_result("a", plan(facts), {"driver": answer}, facts, driver_plan())
+    row = node_result("a", {**plans, "driver": driver_plan()}, {"driver": answer}, facts)
     assert row["open"][0] == "reboot: nouveau is in use"
 
 
@@ -298,3 +299,12 @@ def test_problems_are_not_said_twice():
     row = node_plan("web-1", facts, {"driver": REFUSED, "toolkit": plan(facts)})
     assert sum(cause in text for text in row["warnings"]) == 1
     assert "old card" not in row["warnings"] and "not loaded" in row["warnings"]
+
+
+def test_result_in_check_mode_is_that_of_the_plans():
+    facts = installed()
+    driver = {**driver_plan("install"), "version": None, "branch": "580", "kernel_module": "open"}
+    cuda = {"change": True, "versions": [{"version": "12.9"}], "default": "12.9", "warnings": []}
+    plans = {"driver": driver, "cuda": cuda, "toolkit": plan(facts)}
+    row = node_result("a", plans, {"driver": {"changed": True}}, facts, predicted=True)
+    assert row["driver"] == ["branch 580 open", "changed"] and row["cuda"] == ["12.9 (default)"]
