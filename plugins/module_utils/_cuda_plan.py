@@ -237,7 +237,7 @@ def _plan(
         ),
         default=default.version if default else None,
         packages=packages,
-        lock=_lock(wish, wanted),
+        lock=_lock(wish, wanted, packages),
         hold=wish.hold,
         change_packages=bool(package_steps),
         repository=repository,
@@ -455,17 +455,22 @@ def _library_packages(
     return packages
 
 
-def _lock(wish: CudaWish, wanted: Sequence[_Wanted]) -> dict[str, Any]:
-    """Return the patterns of what comes along with the packages: it is held with them."""
-    patterns = [
-        pattern
-        for one in wanted
-        if wish.hold and one.source == PACKAGE
-        for pattern in (
-            f"cuda-*-{minor(one.version).replace('.', '-')}",
-            f"lib*-{minor(one.version).replace('.', '-')}",
-        )
-    ]
+def _lock(
+    wish: CudaWish, wanted: Sequence[_Wanted], packages: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """Return the names and patterns of what is held: the packages, and what comes along."""
+    if not wish.hold:
+        return {"patterns": [], "version": None}
+    patterns = list(packages)
+    for one in wanted:
+        if one.source == PACKAGE:
+            ending = minor(one.version).replace(".", "-")
+            patterns.extend((f"cuda-*-{ending}", f"lib*-{ending}"))
+    patterns.extend(
+        f"lib{name.partition('-')[0]}*-{name.partition('-')[2]}"
+        for name in packages
+        if name.startswith("cudnn")
+    )
     return {"patterns": patterns, "version": None}
 
 

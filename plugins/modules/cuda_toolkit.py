@@ -411,7 +411,7 @@ def _plan_present(work: Work) -> dict[str, Any]:
                 "name": flow.SET,
                 "packages": dict(plan.packages),
                 "hold": plan.hold,
-                "lock": dict(plan.lock),
+                **({"lock": dict(plan.lock)} if plan.lock["patterns"] else {}),
                 "background": True,
             }
         )

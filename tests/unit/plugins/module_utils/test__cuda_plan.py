@@ -121,7 +121,10 @@ def test_two_versions_side_by_side_by_package():
     assert result["repository"]["url"] == REPOSITORY
     assert result["repository"]["suite"] == "/"
     assert result["repository"]["key_url"] == f"{REPOSITORY}/3bf863cc.pub"
-    assert result["lock"]["patterns"][:2] == ["cuda-*-13-0", "lib*-13-0"]
+    assert set(result["lock"]["patterns"]) == {
+        *result["packages"],
+        *("cuda-*-13-0", "lib*-13-0", "cuda-*-12-9", "lib*-12-9"),
+    }
     assert actions(result) == [
         ("repository", "add"),
         ("packages", "install"),
@@ -246,6 +249,15 @@ def test_libraries_follow_the_default():
     result = plan(default="12.9", **options)
     assert result["packages"]["libnccl2"].endswith("+cuda12.9")
     assert result["packages"]["cudnn9-cuda-12"] == "9.13.0*"
+
+
+@pytest.mark.parametrize("name", WISHES)
+def test_all_packages_are_locked_where_they_are_held(name):
+    result = plan(**WISHES[name])
+    locked = set(result["lock"]["patterns"])
+    assert locked >= set(result["packages"]) if result["hold"] else not locked
+    if "libraries" in WISHES[name]:
+        assert "libcudnn9*-cuda-12" in locked
 
 
 # Sources.
