@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from ._driver_diagnosis_data import KNOWN_FIXES, KnownFix
 from ._errors import KubegpuError
+from ._runfile import LOG
 
 VGPU_GUEST = "vgpu_guest_without_grid_driver"
 WHOLE_GPU = "grid_driver_on_whole_gpu"
@@ -131,6 +132,7 @@ class Evidence:
     :param headers: whether the running kernel's headers are there.
     :param modprobe: what modprobe (or rmmod) said.
     :param words: what the package manager or the runfile's installer said.
+    :param installer_log: the log of the runfile's installer, where that was what failed.
     :param nvml: what nvidia-smi said.
     :param dmesg: the kernel's lines since the attempt began.
     :param holders: modules that use the driver's module: {module: [users of it]}.
@@ -155,6 +157,7 @@ class Evidence:
     dkms: tuple[DkmsBuild, ...] = ()
     modprobe: str = ""
     words: str = ""
+    installer_log: str = ""
     nvml: str = ""
     dmesg: tuple[str, ...] = ()
     gpus: tuple[Gpu, ...] = ()
@@ -564,12 +567,12 @@ def _build(evidence: Evidence) -> Finding | None:
     build = DkmsBuild(version, said[1] if said else evidence.kernel, "failed")
     if failed:
         build = failed[0]
-    log = build.log or evidence.words
+    log = build.log or evidence.installer_log or evidence.words
     kernel = build.kernel or log_kernel(log) or (said[1] if said else None) or "unknown"
     error = first_error(log) or runfile or find_line(evidence.words, _BAD_BUILD)
     flavour = evidence.kernel_module or ("open" if "open" in build.name else None)
     fix = known_fix(log, build.version, kernel, flavour)
-    path = build.log_path or path
+    path = build.log_path or path or (LOG if runfile else "")
     built_by = find_line(log, r"The kernel was built by:")
     using = find_line(log, r"You are using:")
     cause = f"DKMS could not build driver {build.version} for kernel {kernel}"

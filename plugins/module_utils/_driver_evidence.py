@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from ._device_users import find_holders, find_users
 from ._driver_diagnosis import DkmsBuild, Evidence, Gpu, log_kernel
+from ._runfile import LOG
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
 
-_MOST_LOG = 8 * 1024 * 1024
+_MOST_LOG = 32 * 1024 * 1024
 _MOST_WORDS = 64 * 1024
 _MOST_LINES = 200
 _INTEREST = re.compile(
@@ -137,6 +138,7 @@ def collect(
         dkms=builds(reader, driver["dkms"], words),
         modprobe=_shorten(modprobe),
         words=_shorten(words),
+        installer_log=_installer_log(reader, words),
         nvml=_nvml(reader),
         dmesg=kernel_lines(reader, since),
         gpus=tuple(_gpu(gpu) for gpu in node["gpus"] if gpu["vendor"] == "nvidia"),
@@ -168,6 +170,13 @@ def _grid(reader: NodeReader) -> bool | None:
     if not reader.first(("/usr/bin/nvidia-smi", "/usr/bin/nvidia-installer")):
         return None
     return reader.exists("/usr/bin/nvidia-gridd")
+
+
+def _installer_log(reader: NodeReader, words: str) -> str:
+    """Return the log of the runfile's installer, where the words are the installer's."""
+    if LOG not in words:
+        return ""
+    return (reader.read_bytes(LOG, _MOST_LOG) or b"").decode("utf-8", "replace")
 
 
 def _shorten(text: str) -> str:

@@ -226,7 +226,19 @@ if [ -x "$root/usr/bin/nvidia-uninstall" ]; then
 fi
 say "Building kernel modules ($type) for $kernel:"
 sleep @SECONDS@
-case $fail in build | disk) stop ;; esac
+case $fail in
+build)
+    cat >>"$log" <<'end'
+-> The command `cd kernel-open; /usr/bin/make -k -j2` failed with the following output:
+
+make[1]: Entering directory '/usr/src/linux-headers'
+  CC [M]  nvidia/nv-pci.o
+/tmp/x/kernel-open/nvidia/nv-pci.c:237:9: error: too few arguments to function 'x'
+make[3]: *** [scripts/Makefile.build:234: nvidia/nv-pci.o] Error 1
+end
+    stop ;;
+disk) stop ;;
+esac
 mkdir -p "$root/var/lib/nvidia" && : >"$list" || exit 1
 put() { # path below the root, its content from standard input
     mkdir -p "$root${1%/*}" && cat >"$root$1" && printf '%s\n' "$1" >>"$list"

@@ -15,10 +15,8 @@ import subprocess
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_diagnosis as d
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_diagnosis import (
-    Evidence,
-    diagnose,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_diagnosis import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_evidence import collect
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
@@ -164,8 +162,13 @@ def test_it_asks_no_question(run, tmp_path):
 def test_failures_are_recognised(run, tmp_path, fail, code):
     done = run(write(tmp_path, "580.95.05", fail=fail), "--silent", "-m=kernel-open", "--dkms")
     assert done.returncode == 1 and FAILURES[fail] in done.stderr
-    evidence = Evidence(kernel=KERNEL, wanted="580.95.05", words=done.stdout + done.stderr)
-    assert diagnose(evidence).code == code
+    node = gather(run.reader, RuntimePaths())
+    evidence = collect(run.reader, node, wanted="580.95.05", words=done.stdout + done.stderr)
+    finding = diagnose(evidence)
+    assert finding.code == code
+    if fail == "build":
+        assert "nv-pci.c:237:9: error: too few arguments" in finding.evidence
+        assert "log: /var/log/nvidia-installer.log" in finding.evidence
 
 
 def test_cuda(run, tmp_path):

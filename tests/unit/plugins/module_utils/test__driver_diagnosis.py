@@ -352,7 +352,7 @@ def test_there_is_a_case_for_every_cause():
     codes = {
         value
         for name, value in vars(d).items()
-        if name.isupper() and name[0] != "_" and isinstance(value, str)
+        if name.isupper() and name[0] != "_" and re.fullmatch(r"[a-z_]+", str(value))
     }
     assert {code for _evidence, code, _said in CASES.values()} == codes
 
