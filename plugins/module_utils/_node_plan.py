@@ -318,7 +318,7 @@ def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -
     if not later:
         return []
     return [
-        f"site stops this node at the refusal of the {refused[0]}; its steps for "
+        f"site stops this node at {refused[0]}, which is refused; its steps for "
         f"{' and '.join(later)} come once that is settled"
     ]
 

@@ -140,3 +140,23 @@ def test_a_kept_driver_says_why(plan):
     row = plan({"p4": machines.by_runfile(MACHINES["p4"], "580.95.05")})["p4"]
     assert row["driver"]["reasons"][0] in row["why"]
     assert not [step for step in row["steps"] if step["part"] == "driver"]
+
+
+def test_cuda_is_planned_for_the_driver_that_is_to_come(plan):
+    """One after the other: the driver brings the repository that CUDA needs too."""
+    own = {"p4": MACHINES["p4"], "v100x4": MACHINES["v100x4"], "t4-vgpu": MACHINES["t4-vgpu"]}
+    rows = plan(own, {"v100x4": {"cuda_toolkit_versions": ["13.0"]}})
+    assert rows["p4"]["cuda"]["action"] == "none" and not rows["p4"]["cuda"]["change"]
+    # 13.x left Volta out: the driver and the toolkit are still planned beside this refusal.
+    refused = rows["v100x4"]
+    assert refused["action"] == "refuse" and "cuda: refused" in refused["changes"]
+    assert refused["driver"]["action"] == "install" and refused["cuda"]["action"] == "refuse"
+    assert any("stops this node at cuda" in text for text in refused["warnings"])
+
+    rows = plan(own, cuda_toolkit_versions=["12.9"])
+    row = rows["p4"]
+    assert row["cuda"]["action"] == "install" and row["cuda"]["repository"] is None
+    assert [step["part"] for step in row["steps"]] == sorted(
+        (step["part"] for step in row["steps"]), key=("driver", "cuda", "toolkit").index
+    )
+    assert not any("No NVIDIA driver" in text for text in row["warnings"])
