@@ -22,6 +22,7 @@ from ._cuda_data import (
 )
 from ._cuda_files import LINK, LOADER, PROFILE, folder, loader_text, profile_text
 from ._driver_data import NVIDIA_FOLDERS, DriverData, driver_data
+from ._driver_sources import DEBIAN_REPOSITORY
 from ._driver_types import Step
 from ._errors import InputError
 from ._repository import same_repository
@@ -38,6 +39,8 @@ LIBRARIES = ("cudnn", "nccl")
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.
 _OUR_PREFIX = "kubegpu-"
 _CREDENTIALS = re.compile(r"://[^/@\s]+@")
+# Where a distribution's own keys lie on it.
+_KEYRING = "/usr/share/keyrings/{}-archive-keyring.gpg"
 # The third number of many version.json is a date or a build, and no update.
 _LAST_UPDATE = 20
 
@@ -550,6 +553,8 @@ def _nvidia(
             "repository_key_url and key_fingerprints."
         )
     url = (wish.repository_url or original).rstrip("/")
+    for mark, text in (("{distribution}", name), ("{architecture}", architecture or "")):
+        url = url.replace(mark, text)
     accepted = tuple(
         text.replace(" ", "").upper()
         for text in wish.key_fingerprints or row.get("key_fingerprints") or ()
@@ -620,22 +625,21 @@ def _archive(
     needed = row.get("components") or (["multiverse"] if system["id"] == "ubuntu" else [])
     if archive is None or not set(needed) - set(archive["components"]):
         return None, None
-    entries = [
-        entry
-        for entry in node["repositories"]
-        if str(entry["file"]).endswith(f"/{wish.repository_name}.sources") and entry["enabled"]
-    ]
-    if entries:
+    # Ours, or the driver's for the same components.
+    files = tuple(f"/{name}.sources" for name in (wish.repository_name, DEBIAN_REPOSITORY))
+    if any(
+        entry["enabled"] and str(entry["file"]).endswith(files) for entry in node["repositories"]
+    ) or any(same_repository(address, (archive["uri"],)) for address in wish.planned_repositories):
         return None, None
     missing = [name for name in needed if name not in archive["components"]]
     wished = {
         "name": wish.repository_name,
         "url": archive["uri"],
-        "suite": next(iter(archive["suites"]), system.get("codename")),
+        "suite": system.get("codename") or archive["suites"][0],
         "components": missing,
         "key_url": "",
         "key_fingerprints": [],
-        "keyring": archive["signed_by"],
+        "keyring": archive["signed_by"] or _KEYRING.format(system["id"]),
         "replaces": [],
     }
     detail = f"{archive['uri']} {' '.join(missing)}"
