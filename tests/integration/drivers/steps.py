@@ -67,7 +67,7 @@ def settled(node: Node, **wish: Any) -> None:
 
 def facts(node: Node) -> dict[str, Any]:
     """The fact ``gpu_node`` as it is now."""
-    answer = run_module(node.name, "kubegpu.nodes.gpu_node_facts", {})[node.name]
+    answer = run_module(node.name, "kubegpu.nodes.gpu_node_facts", {"root": "/"})[node.name]
     found: dict[str, Any] = answer["ansible_facts"]["gpu_node"]
     return found
 

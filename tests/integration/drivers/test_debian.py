@@ -1,0 +1,113 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Debian's own NVIDIA packages, the real ones: built by DKMS against Debian's kernel headers.
+
+Only loading is stood in for: a container's kernel is the machine's.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.integration.drivers.steps import (
+    apply,
+    converge,
+    dpkg_is_consistent,
+    etc,
+    facts,
+    held,
+    installed,
+    shell,
+    words,
+)
+
+MODULES = ("", "-drm", "-modeset", "-peermem", "-uvm")
+
+
+@pytest.fixture(scope="module")
+def debian12(fleet):
+    return fleet["drv-debian12"]
+
+
+@pytest.fixture(scope="module")
+def debian13(fleet):
+    return fleet["drv-debian13"]
+
+
+@pytest.fixture(scope="module")
+def before12(debian12):
+    return etc(debian12)
+
+
+def test_debian12_builds_loads_and_holds_the_real_535(debian12, before12):
+    _run, seconds = converge(debian12)
+    found = facts(debian12)
+    kernel, driver = found["os"]["kernel"], found["driver"]
+    print(f"Debian 12: {driver['installed']} for {kernel} in {seconds:.0f} s")
+    assert driver["installed"].startswith("535.")
+    assert driver["loaded"] == driver["userland"] == driver["installed"]
+    assert driver["source"] == "distro" and driver["held"]
+    assert driver["dkms"] == [
+        {"kernel": kernel, "version": driver["installed"], "state": "installed"}
+    ]
+    for name in MODULES:
+        path = f"/lib/modules/{kernel}/updates/dkms/nvidia-current{name}.ko"
+        version = shell(debian12, f"modinfo -F version {path}").strip()
+        # The helper for RDMA has the version of its own source.
+        assert version == driver["installed"] or name == "-peermem"
+    # The real program, which looks for a chip.
+    assert "communicate with the NVIDIA driver" in shell(debian12, "nvidia-smi", check=False)
+    assert {"nvidia-kernel-dkms", "libcuda1", "nvidia-smi"} <= held(debian12)
+    sources = shell(debian12, "cat /etc/apt/sources.list.d/debian.sources")
+    assert "Components: main\n" in sources
+
+
+def test_debian12_gives_everything_back(debian12, before12):
+    converge(debian12, state="absent")
+    assert installed(debian12) == {}
+    assert dpkg_is_consistent(debian12)
+    assert etc(debian12) == before12
+    assert not shell(debian12, "find /lib/modules /var/lib/dkms -name 'nvidia-current*'").strip()
+
+
+@pytest.fixture(scope="module")
+def failed(debian13):
+    """The open modules of Debian 13, which do not build with its present kernel."""
+    run = apply(debian13, kernel_module="open")
+    assert run.status != 0
+    return run
+
+
+def test_debian13_failing_build_is_explained(debian13, failed):
+    said = words(failed)
+    kernel = shell(debian13, "uname -r").strip()
+    assert kernel in said
+    # The first error of the compiler, with file and line.
+    assert re.search(r"nv-pci\.c:\d+:\d+: error: too few arguments to function", said), said
+    assert "pci_resize_resource" in said
+    assert "make.log" in said
+    assert "Next step" in said
+    # What would do on this very machine.
+    assert "proprietary" in said
+
+
+def test_debian13_failing_build_leaves_dpkg_consistent(debian13, failed):
+    assert dpkg_is_consistent(debian13)
+    assert "nvidia-open-kernel-dkms" not in installed(debian13)
+    shell(debian13, "dpkg --configure -a && apt-get check -q")
+
+
+def test_debian13_second_wish_works(debian13, failed):
+    run = apply(debian13, kernel_module="proprietary")
+    assert run.status == 0, run.output
+    driver = facts(debian13)["driver"]
+    assert driver["loaded"] == driver["installed"] == driver["userland"]
+    assert driver["loaded"].startswith("550.")
+    assert driver["kernel_module"] == "proprietary"
+    assert dpkg_is_consistent(debian13)
+    again = apply(debian13, kernel_module="proprietary")
+    assert again.stats[debian13.name]["changed"] == 0, again.changed()
