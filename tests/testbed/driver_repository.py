@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -66,7 +67,8 @@ def _built_once(home: Path, name: str, key: str, build) -> dict[str, Path]:  # t
         half.mkdir()
         build(half)
         for old in home.glob(f"{name}.*"):
-            if old != half:
+            # Another checkout's fleet may be served from a young one.
+            if old != half and time.time() - old.stat().st_mtime > 24 * 3600:
                 shutil.rmtree(old)
         half.rename(tree)
     return {path.name: path for path in tree.iterdir()}

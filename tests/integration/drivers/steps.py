@@ -45,12 +45,12 @@ def apply(node: Node, *options: str, **wish: Any) -> Run:
 def converge(node: Node, **wish: Any) -> tuple[Run, float]:
     """Check mode, the run, and a second run: equal diffs, then nothing, and no call for it."""
     check = apply(node, "--check", "--diff", **wish)
-    assert check.status == 0, check.output
+    assert check.status == 0, words(check)
     begin = time.monotonic()
     run = apply(node, "--diff", **wish)
     seconds = time.monotonic() - begin
-    assert run.status == 0, run.output
-    assert run.stats[node.name]["changed"] >= 1, run.output
+    assert run.status == 0, words(run)
+    assert run.stats[node.name]["changed"] >= 1, words(run)
     assert check.changed() == run.changed()
     settled(node, **wish)
     return run, seconds
@@ -60,7 +60,7 @@ def settled(node: Node, **wish: Any) -> None:
     """Nothing is left to do, and no module but the facts is started to find that out."""
     calls.reset([node])
     again = apply(node, **wish)
-    assert again.status == 0, again.output
+    assert again.status == 0, words(again)
     assert again.stats[node.name]["changed"] == 0, again.changed()
     assert calls.count([node])[node.name] <= QUIET_CALLS
 

@@ -103,7 +103,7 @@ def test_debian13_failing_build_leaves_dpkg_consistent(debian13, failed):
 
 def test_debian13_second_wish_works(debian13, failed):
     run = apply(debian13, kernel_module="proprietary")
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     driver = facts(debian13)["driver"]
     assert driver["loaded"] == driver["installed"] == driver["userland"]
     assert driver["loaded"].startswith("550.")

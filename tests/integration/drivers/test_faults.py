@@ -43,7 +43,7 @@ def bare(node):
     yield
     shell(node, "rm -f /opt/standin/slow /opt/standin/dkms-fails /opt/standin/modprobe-fails")
     run = apply(node, state="absent")
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     assert installed(node) == {}
 
 
@@ -132,7 +132,7 @@ def test_package_manager_locked(node):
     # A lock that goes away in time is waited for.
     _lock(node, 15)
     run = apply(node, **WISH)
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     settled(node, **WISH)
 
 
@@ -181,7 +181,7 @@ def test_controller_killed_half_way(node):
         subprocess.run(["pkill", "-9", "-s", str(controller.pid)], check=False)
         controller.wait()
     run = apply(node, **WISH)
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     assert dpkg_is_consistent(node)
     assert facts(node)["driver"]["loaded"] == VERSION
     settled(node, **WISH)
@@ -217,7 +217,7 @@ def test_module_that_the_kernel_refuses(node):
     assert "Next step" in said
     shell(node, "rm /opt/standin/modprobe-fails")
     run = apply(node, **WISH)
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     assert facts(node)["driver"]["loaded"] == VERSION
     settled(node, **WISH)
 
@@ -227,7 +227,7 @@ def test_nouveau_is_unloaded_first(node):
     assert facts(node)["nouveau"]["loaded"]
     run = apply(node, **WISH)
     shell(node, "rm /opt/standin/nouveau")
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     found = facts(node)
     assert found["driver"]["loaded"] == VERSION and not found["nouveau"]["loaded"]
     settled(node, **WISH)

@@ -23,6 +23,7 @@ from tests.integration.drivers.steps import (
     installed,
     settled,
     shell,
+    words,
 )
 
 OLD, NEW = "580.95.05", "580.178.04"
@@ -86,7 +87,7 @@ def test_downgrade(node, source, before):
 
 def test_previous_is_put_back(node, source, before):
     run = steps.apply(node, source=source, version="previous")
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     there(node, NEW, "580")
 
 
@@ -140,7 +141,7 @@ def test_module_in_use_is_told_and_left_alone(node, source, before):
     shell(node, "sleep 0.5")
     pid = shell(node, "systemctl show -P MainPID standin-training").strip()
     run = steps.apply(node, "--diff", source=source, version=OLD)
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     said = answer(run, node, TASK)
     assert said["reboot_required"] is True
     assert pid in said["reboot_reason"], said["reboot_reason"]
@@ -152,7 +153,7 @@ def test_module_in_use_is_told_and_left_alone(node, source, before):
 def test_reboot_where_it_is_allowed_and_no_second_one(node, source, before):
     boot = shell(node, "cat /proc/sys/kernel/random/boot_id")
     run = steps.apply(node, source=source, version=OLD, reboot=True)
-    assert run.status == 0, run.output
+    assert run.status == 0, words(run)
     assert shell(node, "cat /proc/sys/kernel/random/boot_id") != boot
     # The newer kernel's modules were made with the running one's.
     there(node, OLD, "580")
