@@ -140,7 +140,11 @@ def _kept(case: Case, target: Target) -> DriverPlan:
     if present is None:  # A target is kept only where there is one.
         return DriverPlan()
     asked = bool(wish.version or wish.branch != "auto")
-    ours = (asked or bool(node["driver"]["managed"])) and case.system.manager == "apt"
+    managed = bool(node["driver"]["managed"] or node["driver"].get("pending"))
+    build = kernel_step(case, kernels_without_module(node))
+    # A driver that does not work is mended where that can be done, and from then on it is ours.
+    mended = build is not None and not present.working
+    ours = (asked or managed or mended) and case.system.manager == "apt"
     warnings = [*target.warnings, *state_warnings(case, present, ours)]
     plan = DriverPlan(
         action="none",
@@ -154,9 +158,7 @@ def _kept(case: Case, target: Target) -> DriverPlan:
         reasons=target.reasons,
     )
     steps: list[Step] = []
-    without = kernels_without_module(node)
-    build = kernel_step(case, without) if ours or not present.working else None
-    if build:
+    if build and ours:
         meta, exact = headers(node, case.system, case.data)
         plan = replace(
             plan,
@@ -391,7 +393,7 @@ def _configured(
         steps.append(
             Step("driver", "finish", "", "an earlier run began a change and did not finish it")
         )
-    loading, load_step = load(case, target)
+    loading, load_step = load(case, target, build=any(step.step == "kernel" for step in steps))
     if load_step:
         steps.append(load_step)
     plan = replace(

@@ -20,7 +20,8 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
     driver = node["driver"]
     present = read_present(node)
     managed = driver["managed"]
-    if not managed and not (present and wish.replace_source):
+    begun = bool(driver.get("pending")) and not managed
+    if not managed and not begun and not (present and wish.replace_source):
         if present is None:
             return DriverPlan("none", reasons=("No driver is on this node: nothing to remove.",))
         why = "may not be read" if managed is None else "does not have it"
@@ -40,7 +41,7 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
             ),
         )
     source = present.source if present else None
-    if source == RUNFILE and not driver["uninstaller"]:
+    if source == RUNFILE and not begun and not driver["uninstaller"]:
         return DriverPlan(
             "refuse",
             reasons=(
@@ -50,6 +51,8 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
             ),
         )
     whose = "the node's record says that we installed it" if managed else "as replace_source says"
+    if begun:
+        whose = "a change was begun and not finished: what stood there before it comes back"
     steps = [
         Step(
             "packages" if source != RUNFILE else "uninstall",
@@ -72,8 +75,8 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
         version=present.version if present else None,
         kernel_module=present.flavour if present else None,
         source=source,
-        obsolete=tuple(sorted(driver["packages"])) if source != RUNFILE else (),
-        uninstall=RUNFILE if source == RUNFILE else None,
+        obsolete=tuple(sorted(driver["packages"])) if source != RUNFILE and not begun else (),
+        uninstall=RUNFILE if source == RUNFILE and not begun else None,
         initramfs=initramfs,
         change=True,
         reboot={"required": bool(loaded), "reason": reason},

@@ -72,10 +72,14 @@ def choose_branch(
     warnings = [warning] if warning else []
     if unknown:
         reason = f"Branch {chosen} is the newest that {place} has."
+        taken = (
+            "a GPU newer than it, with the newest branch and open kernel modules"
+            if unknown[0].generation == "unknown"
+            else f"one of the generation {unknown[0].generation}, by its id"
+        )
         warnings.append(
-            f"{unknown[0].name} is not in this release's table: taken for a GPU newer than it, "
-            "with the newest branch and open kernel modules. Next step: add its device id to "
-            "nvidia_driver_gpus."
+            f"{unknown[0].name} is not in this release's table: taken for {taken}. Next step: add "
+            "its device id to nvidia_driver_gpus."
         )
     elif rules.supported(chosen, data, wish.today):
         reason = (
@@ -84,11 +88,11 @@ def choose_branch(
         )
     else:
         reason = f"Branch {chosen} is the newest that serves {served} and that {place} has."
-        best = rules.choose(good, data, wish.today)
-        if best and rules.supported(best, data, wish.today):
+        way = rules.choose(good, data, wish.today)
+        if way and rules.supported(way, data, wish.today):
             warnings.append(
-                f"The way over to branch {best}, which is supported, is the runfile: "
-                f"{_runfile_url(case, best)} as nvidia_driver_runfile, with its checksum."
+                f"The way over to branch {way}, which is supported, is the runfile: "
+                f"{_runfile_url(case, way)} as nvidia_driver_runfile, with its checksum."
             )
     return chosen, source, (reason, _why_source(case, source)), tuple(warnings)
 

@@ -43,13 +43,16 @@ def service_steps(case: Case, services: Mapping[str, str]) -> list[Step]:
     ]
 
 
-def load(case: Case, target: Target) -> tuple[bool, Step | None]:
-    """Return whether the module is loaded or changed in this run, as far as facts tell."""
+def load(case: Case, target: Target, *, build: bool) -> tuple[bool, Step | None]:
+    """Return whether the module is loaded or changed in this run, as far as facts tell.
+
+    :param build: whether kernels get the module in this run.
+    """
     kernel = running_kernel(case.node)
     loaded = case.node["driver"]["loaded"]
     if not case.wish.load or kernel is None:
         return False, None
-    if target.keep and (loaded or not kernel.get("driver")):
+    if target.keep and (loaded or not (kernel.get("driver") or build)):
         return False, None
     words = target.version or f"branch {target.branch}"
     reason = f"{loaded} is loaded" if loaded else "no NVIDIA module is loaded"

@@ -536,7 +536,8 @@ def _plan(work: Work) -> dict[str, Any]:
         sets = flow.package_tasks(plan) if needed else []
         runfile = flow.runfile_to_do(plan, memory)
     else:
-        foreign = plan.action == "remove" and not memory.managed
+        # A change that was begun and not finished is undone by the sets' own records.
+        foreign = plan.action == "remove" and not memory.managed and not interrupted
         needed = changed or memory.managed or foreign
         sets = flow.removal_tasks(plan) if foreign else flow.absent_tasks() if needed else []
         runfile = None

@@ -1,0 +1,701 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What holds of every driver's plan, over the whole product of machines and wishes; and details."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import json
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_files as texts
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
+    DriverPlan,
+    plan_driver,
+    read_options,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import is_driver
+from tests.unit.fixtures.driver_cases import facts, wish
+from tests.unit.fixtures.driver_table import TABLE
+
+KEYS = set(DriverPlan.__dataclass_fields__)
+OLD = ("M60", "P4", "V100")
+OPEN_ONLY = ("GH200", "B200", "PRO4500")
+GPUS = (
+    *OLD,
+    *OPEN_ONLY,
+    *("T4", "A100", "H100", "L4", "NEW", "K80", "T4v", "T4?"),
+    *("V100+T4", "T4+B200", "V100+B200", "-"),
+)
+SYSTEMS = ("u24", "u24 sb", "u22", "u26", "d12", "d12 sb", "d13", "d13 arm", "rocky9", "arch")
+PRESENT = (
+    "-",
+    "distro 580.126.09 open held ours",
+    "distro 535.261.03 proprietary",
+    "nvidia 595.58.03 open",
+    "nvidia 580.126.09 proprietary dkms ours",
+    "runfile 550.163.01 proprietary",
+    "unknown 580.126.09 ?",
+    "distro 580.126.09 open nomodule",
+)
+WISHES = (
+    *("-", "580", "595", "535", "open", "proprietary", "nvidia", "distro", "dkms", "absent"),
+    *("595.58.03", "620", "625", "580 replace", "replace distro", "run=580.126.09 dkms replace"),
+    *("previous", "absent replace", "hold=false 580", "compute_only=true"),
+)
+
+
+def plan_of(cards, on, stands="-", wished="-", **options):
+    given = facts(cards, on, stands)
+    return plan_driver(given, *read_options({**wish(wished), **options}))
+
+
+def test_what_holds_of_every_plan():
+    seen = 0
+    for gpus, on, stands in itertools.product(GPUS, SYSTEMS, PRESENT):
+        given = facts(gpus, on, stands)
+        untouched = copy.deepcopy(given)
+        for wished in WISHES:
+            plan = plan_driver(given, *read_options(wish(wished)))
+            where = (gpus, on, stands, wished, plan.action, plan.branch, plan.kernel_module)
+            check_plan(plan, where)
+            if plan.action in ("install", "upgrade", "downgrade"):
+                check_install(plan, gpus, on, where)
+            seen += 1
+        assert given == untouched, "facts were changed"
+    assert seen == len(GPUS) * len(SYSTEMS) * len(PRESENT) * len(WISHES) >= 20000
+
+
+def check_plan(plan, where):
+    value = plan.to_json()
+    assert set(value) == KEYS, where
+    assert json.loads(json.dumps(value)) == value, where
+    assert plan.reasons and all(plan.reasons), where
+    assert plan.change == bool(plan.steps), where
+    assert all(step.reason for step in plan.steps), where
+    if plan.action == "refuse":
+        assert not plan.change and not plan.packages and not plan.files, where
+        assert plan.reasons[-1].startswith("Next step: "), where
+    if plan.action not in ("none", "refuse"):
+        assert plan.change, where
+    assert set(plan.files) <= set(texts.PATHS), where
+    assert not [name for name in plan.obsolete if "container" in name], where
+    assert not set(plan.obsolete) & set(plan.packages), where
+    if plan.reboot["required"]:
+        assert plan.reboot["reason"], where
+
+
+def check_install(plan, gpus, on, where):
+    words = gpus.split("+")
+    if any(word in OPEN_ONLY for word in words):
+        assert plan.kernel_module == "open" and int(plan.branch) >= 570, where
+    if any(word in OLD for word in words):
+        assert plan.kernel_module == "proprietary" and int(plan.branch) <= 580, where
+    assert gpus != "V100+B200" and "K80" not in words and gpus != "-", where
+    if int(plan.branch) >= 620:
+        assert plan.kernel_module == "open", where
+    if "T4v" in words:
+        assert plan.source == "runfile", where
+    if on == "arch":
+        assert plan.source == "runfile", where
+    if plan.source == "runfile":
+        assert plan.runfile["checksum"] and plan.runfile["arguments"], where
+    elif on == "rocky9":
+        assert any("apt only" in text for text in plan.warnings), where
+    else:
+        assert [name for name in plan.packages if is_driver(name)], where
+        assert plan.lock["patterns"], where
+
+
+def test_a_node_without_nvidia_gpus_is_never_touched():
+    for on, stands, wished in itertools.product(SYSTEMS, PRESENT, WISHES):
+        if not wished.startswith("absent"):
+            plan = plan_of("MI300", on, stands, wished)
+            assert (plan.action, plan.change, plan.packages) == ("none", False, {})
+
+
+ROWS = [
+    tuple(cell.strip() for cell in line.split(" | ", 4))
+    for line in TABLE.splitlines()
+    if line.strip() and not line.startswith("#")
+]
+
+
+def made_so(given, plan):
+    """Return the facts of a node on which the plan was carried out, as the module would do it.
+
+    A stand-in: packages are names in a mapping here.
+    """
+    node = copy.deepcopy(given)
+    driver = node["driver"]
+    version = plan.version or f"{plan.branch}.990.01"
+    if plan.action == "remove":
+        driver.update(
+            loaded=None, installed=None, userland=None, kernel_module=None, source=None,
+            packages={}, dkms=[], held=None, unheld=[], configuration={}, managed=False,
+            uninstaller=None,
+        )  # fmt: skip
+        for kernel in node["kernels"]:
+            kernel["driver"] = None
+        return node
+    packages = {
+        name: text for name, text in driver["packages"].items() if name not in plan.obsolete
+    }
+    for name, wanted in {**plan.packages, **plan.pinning}.items():
+        if is_driver(name):
+            known = packages.get(name, "1") if wanted is None else f"{wanted.rstrip('*')}-1"
+            packages[name] = f"{version}-1" if known.endswith(".-1") else known
+    if plan.source == "runfile":
+        driver["dkms"] = [
+            {"kernel": node["os"]["kernel"], "version": version, "state": "installed"}
+        ]
+        driver["uninstaller"] = "/usr/bin/nvidia-uninstall"
+    driver.update(
+        installed=version,
+        userland=version,
+        kernel_module=plan.kernel_module,
+        source=plan.source,
+        packages=packages,
+        held=plan.hold if packages else None,
+        unheld=[] if plan.hold else list(packages),
+        managed=True,
+        configuration={
+            path: hashlib.sha256(text.encode()).hexdigest() for path, text in plan.files.items()
+        },
+    )
+    for kernel in node["kernels"]:
+        kernel.update(driver=version, headers=True)
+    if plan.load or driver["loaded"]:
+        driver["loaded"] = version if plan.load else driver["loaded"]
+        driver["services"] = dict.fromkeys(driver["services"], "active")
+    if plan.licence_token:
+        driver["configuration"][texts.TOKEN] = "0" * 64
+    return node
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: " | ".join(row[:4]))
+def test_a_second_run_has_nothing_to_do(row):
+    gpus, on, stands, wished, _outcome = row
+    given = facts(gpus, on, stands)
+    options = read_options(wish(wished))
+    plan = plan_driver(given, *options)
+    if not plan.change:
+        return
+    node = made_so(given, plan)
+    if wished == "previous":
+        # The module keeps the record of what was put back.
+        node["driver"]["previous"] = given["driver"]["previous"]
+    again = plan_driver(node, *options)
+    if on.split()[0] in ("rocky8", "rocky9", "alma9", "rhel10", "fedora", "amzn", "kylin"):
+        assert again.action == "none"
+        return
+    assert (again.action, [*again.steps]) == ("none", []), again.reasons
+
+
+# Details of packages, repository, files and the rest.
+
+
+def names(mapping):
+    return sorted(mapping)
+
+
+def test_ubuntu_takes_signed_modules_for_the_running_and_the_newest_kernel():
+    given = facts("T4", "u24")
+    given["kernels"].append({**given["kernels"][0], "version": "6.8.0-110-generic",
+                             "running": False})  # fmt: skip
+    plan = plan_driver(given, *read_options({}))
+    assert plan.packages == {
+        "linux-modules-nvidia-580-server-open-generic": None,
+        "nvidia-headless-no-dkms-580-server-open": "580.*",
+        "nvidia-utils-580-server": "580.*",
+        "nvidia-compute-utils-580-server": "580.*",
+        "libnvidia-decode-580-server": "580.*",
+        "libnvidia-encode-580-server": "580.*",
+    }
+    assert names(plan.optional_packages) == [
+        "linux-modules-nvidia-580-server-open-6.8.0-100-generic",
+        "linux-modules-nvidia-580-server-open-6.8.0-110-generic",
+    ]
+    assert plan.repository is None and plan.pinning == {}
+    assert plan.lock["version"] == "580."
+
+
+@pytest.mark.parametrize(
+    ("kernel", "package"),
+    [
+        ("6.8.0-100-generic", "linux-modules-nvidia-580-server-open-generic"),
+        ("6.8.0-100-generic-64k", "linux-modules-nvidia-580-server-open-generic"),
+        ("6.8.0-100-lowlatency", "linux-modules-nvidia-580-server-open-lowlatency"),
+        ("6.8.0-1020-aws", "linux-modules-nvidia-580-server-open-aws"),
+        ("6.14.0-1020-gcp", "linux-modules-nvidia-580-server-open-gcp"),
+        ("6.8.0-1020-nvidia", "linux-modules-nvidia-580-server-open-nvidia"),
+        ("6.14.0-20-generic", "linux-modules-nvidia-580-server-open-generic-hwe-24.04"),
+        ("6.12.1-custom", "linux-headers-generic"),
+        ("6.12.1", "linux-headers-generic"),
+    ],
+)
+def test_ubuntu_kernels(kernel, package):
+    plan = plan_of("T4", f"u24 k={kernel}")
+    assert package in plan.packages
+    built = package.startswith("linux-headers")
+    assert ("nvidia-headless-580-server-open" in plan.packages) == built
+
+
+def test_debian_headless_set_from_its_archive():
+    plan = plan_of("V100", "d13")
+    assert names(plan.packages) == [
+        "libcuda1",
+        "libnvidia-cfg1",
+        "libnvidia-encode1",
+        "libnvidia-ml1",
+        "libnvidia-ptxjitcompiler1",
+        "linux-headers-amd64",
+        "nvidia-kernel-dkms",
+        "nvidia-modprobe",
+        "nvidia-persistenced",
+        "nvidia-smi",
+    ]
+    # They have versions of their own.
+    assert plan.packages["nvidia-modprobe"] is plan.packages["nvidia-persistenced"] is None
+    assert plan.packages["nvidia-kernel-dkms"] == "550.*"
+    assert names(plan.optional_packages) == ["linux-headers-6.12.117+deb13-amd64"]
+    assert plan.repository == {
+        "name": "kubegpu-debian-non-free",
+        "url": "http://deb.debian.org/debian",
+        "suite": "trixie",
+        "components": ["contrib", "non-free", "non-free-firmware"],
+        "key_url": None,
+        "key_fingerprints": [],
+        "keyring": "/usr/share/keyrings/debian-archive-keyring.gpg",
+        "replaces": [],
+    }
+
+
+def test_debian_repository_asks_for_what_is_missing_only():
+    given = facts("V100", "d13")
+    given["os"]["archive"]["components"] = ["main", "contrib", "non-free-firmware"]
+    options = read_options({})
+    assert plan_driver(given, *options).repository["components"] == ["non-free"]
+    given["os"]["archive"]["components"].append("non-free")
+    assert plan_driver(given, *options).repository is None
+    given["os"]["archive"]["components"] = ["main"]
+    given["repositories"] = [
+        {
+            "file": "/etc/apt/sources.list.d/kubegpu-debian-non-free.sources",
+            "uri": "http://deb.debian.org/debian",
+            "key_fingerprint": None,
+            "signed_by": None,
+            "enabled": True,
+        }
+    ]
+    assert plan_driver(given, *options).repository is None
+
+
+def test_debian_12_open_is_of_one_version():
+    plan = plan_of("T4", "d12", "-", "distro open")
+    assert plan.version == "535.261.03"
+    assert plan.packages["nvidia-open-kernel-dkms"] == "535.261.03*"
+    assert plan.packages["libcuda1"] == "535.261.03*"
+    assert plan.lock["version"] == "535.261.03"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "on", "wished", "expected"),
+    [
+        ("T4", "d12", "580", {"nvidia-open-580": "580.*"}),
+        ("V100", "d12", "580", {"cuda-drivers-580": "580.*"}),
+        ("T4", "d12", "595", {"nvidia-open": "595.*"}),
+        ("T4", "d12", "595 proprietary", {"cuda-drivers": "595.*"}),
+        ("T4", "d12", "595.58.03", {"nvidia-open": "595.58.03*"}),
+        ("T4", "u24", "nvidia 580", {"nvidia-open-580": "580.*"}),
+        ("T4", "u24", "nvidia 580 compute_only=true",
+         {"libnvidia-compute-580": "580.*", "nvidia-dkms-580-open": "580.*"}),
+        ("V100", "u24", "nvidia 580 compute_only=true",
+         {"libnvidia-compute-580": "580.*", "nvidia-dkms-580": "580.*"}),
+        ("T4", "u24", "nvidia 610 compute_only=true",
+         {"libnvidia-compute": "610.*", "nvidia-dkms-open": "610.*"}),
+        ("T4", "d12", "580 compute_only=true",
+         {"nvidia-driver-cuda": "580.*", "nvidia-kernel-open-dkms": "580.*"}),
+        ("T4", "rocky9", "580", {"nvidia-open": "580.*"}),
+        ("V100", "rocky9", "580", {"cuda-drivers": "580.*"}),
+        ("T4", "rocky9", "580 compute_only=true",
+         {"nvidia-driver-cuda": "580.*", "kmod-nvidia-open-dkms": "580.*"}),
+        ("T4", "sles15", "595", {"nvidia-open": "595.*"}),
+    ],
+)  # fmt: skip
+def test_nvidias_names(gpus, on, wished, expected):
+    plan = plan_of(gpus, on, "-", wished)
+    found = {name: text for name, text in plan.packages.items() if "headers" not in name}
+    assert found == expected
+    pinned = expected.keys() & {"nvidia-open", "cuda-drivers", "nvidia-dkms-open"}
+    if pinned and on in ("d12", "u24"):
+        text = expected[pinned.pop()].removesuffix("*").removesuffix(".")
+        assert plan.pinning == {f"nvidia-driver-pinning-{text}": None}
+    else:
+        assert plan.pinning == {}
+
+
+def test_fabric_manager_is_wished_where_switches_are():
+    given = facts("H100", "u24")
+    given["nvswitches"] = 4
+    plan = plan_driver(given, *read_options({}))
+    assert plan.optional_packages["nvidia-fabricmanager-580"] == "580.*"
+    assert plan.optional_packages["libnvidia-nscq-580"] == "580.*"
+    assert any("4 NVSwitches" in text for text in plan.warnings)
+
+
+@pytest.mark.parametrize(
+    ("on", "url", "key", "fingerprint"),
+    [
+        ("u22", "ubuntu2204/x86_64", "3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC"),
+        ("u24 arm", "ubuntu2404/sbsa", "3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC"),
+        ("u26", "ubuntu2604/x86_64", "60DF8A40.pub", "14BAFBC7562AD710CA04E69905FBB6DA60DF8A40"),
+        ("d12", "debian12/x86_64", "3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC"),
+        ("d13", "debian13/x86_64", "8793F200.pub", "02182E60104FCDC26EAE1B8597A5D4CB8793F200"),
+        ("rocky9", "rhel9/x86_64", "D42D0685.pub", "610C7B14E068A878070DA4E99CD0A493D42D0685"),
+        ("sles16", "suse16/x86_64", "D42D0685.pub", "610C7B14E068A878070DA4E99CD0A493D42D0685"),
+    ],
+)
+def test_nvidias_repository(on, url, key, fingerprint):
+    plan = plan_of("T4", on, "-", "nvidia 595")
+    base = f"https://developer.download.nvidia.com/compute/cuda/repos/{url}"
+    assert plan.repository["url"] == base and plan.repository["suite"] == "/"
+    assert plan.repository["key_url"] == f"{base}/{key}"
+    assert plan.repository["key_fingerprints"] == [fingerprint]
+    assert plan.repository["keyring"] is None
+    assert plan.steps[0].step == "repository"
+
+
+def entry(uri, key="EB693B3035CD5710E231E123A4B469963BF863CC"):
+    return {
+        "file": "/etc/apt/sources.list.d/cuda.list",
+        "uri": uri,
+        "key_fingerprint": key,
+        "signed_by": None,
+        "enabled": True,
+    }
+
+
+def test_a_repository_that_is_there_and_trusted_stays():
+    base = "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64"
+    given = facts("T4", "d12")
+    options = read_options({})
+    given["repositories"] = [entry(f"{base}/")]
+    assert plan_driver(given, *options).repository is None
+    given["repositories"] = [entry(base, "7" * 40)]
+    assert plan_driver(given, *options).steps[0].action == "replace"
+    given["repositories"] = [entry(base), entry(base)]
+    assert plan_driver(given, *options).steps[0].action == "replace"
+    assert plan_of("T4", "d12", manage_repository=False).repository is None
+
+
+def test_a_mirror_replaces_nvidias_address():
+    plan = plan_of(
+        "T4", "d12", repository_url="https://u:geheim@m.example/{distribution}/{architecture}/"
+    )
+    # The role, which has the login, puts it back in.
+    assert plan.repository["url"] == "https://***@m.example/debian12/x86_64"
+    assert plan.repository["replaces"] == [
+        "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64"
+    ]
+    assert "geheim" not in json.dumps(plan.to_json())
+
+
+def test_what_goes_with_another_branch():
+    plan = plan_of("T4", "u24", "distro 580.126.09 open", "595")
+    assert names(plan.obsolete) == [
+        "libnvidia-compute-580-server",
+        "libnvidia-decode-580-server",
+        "libnvidia-encode-580-server",
+        "linux-modules-nvidia-580-server-open-6.8.0-100-generic",
+        "linux-modules-nvidia-580-server-open-generic",
+        "nvidia-compute-utils-580-server",
+        "nvidia-headless-no-dkms-580-server-open",
+        "nvidia-kernel-source-580-server-open",
+        "nvidia-utils-580-server",
+    ]
+    # With one kind of modules for another the libraries stay.
+    plan = plan_of("T4", "u24", "distro 580.126.09 open", "580 proprietary")
+    assert names(plan.obsolete) == [
+        "linux-modules-nvidia-580-server-open-6.8.0-100-generic",
+        "linux-modules-nvidia-580-server-open-generic",
+        "nvidia-headless-no-dkms-580-server-open",
+        "nvidia-kernel-source-580-server-open",
+    ]
+    plan = plan_of("T4", "d12", "nvidia 595.58.03 open", "580")
+    assert "nvidia-driver-pinning-595" in plan.obsolete and "nvidia-open" in plan.obsolete
+    plan = plan_of("T4", "d12", "nvidia 580.126.09 open", "595")
+    assert "nvidia-open-580" in plan.obsolete and "libnvidia-compute-580" in plan.obsolete
+    plan = plan_of("T4", "d13", "distro 550.163.01 open", "550 proprietary")
+    assert names(plan.obsolete) == ["nvidia-open-kernel-dkms", "nvidia-open-kernel-support"]
+
+
+def test_exact_versions_change_in_place():
+    plan = plan_of("T4", "u24", "distro 580.126.09 open", "580.178.04")
+    assert plan.obsolete == ()
+    assert plan.packages["nvidia-utils-580-server"] == "580.178.04*"
+    assert plan.packages["linux-modules-nvidia-580-server-open-generic"] is None
+    assert plan.lock["version"] == "580.178.04"
+
+
+def test_an_admins_own_choice_of_packages_is_held_as_it_is():
+    given = facts("T4", "u24", "distro 580.126.09 open")
+    given["driver"]["packages"] = {
+        "nvidia-driver-580-open": "580.126.09-0ubuntu1",
+        "libnvidia-gl-580": "580.126.09-0ubuntu1",
+        "libnvidia-gl-580:i386": "580.126.09-0ubuntu1",
+    }
+    given["driver"]["unheld"] = list(given["driver"]["packages"])
+    plan = plan_driver(given, *read_options({"branch": "580"}))
+    assert plan.packages == {
+        "nvidia-driver-580-open": "580.126.09-0ubuntu1",
+        "libnvidia-gl-580": "580.126.09-0ubuntu1",
+    }
+    assert plan.steps[0].step == "hold"
+    assert plan.lock["version"] == "580.126.09"
+
+
+def test_a_missing_member_of_our_set_comes_back_in_the_installed_version():
+    given = facts("T4", "u24", "distro 580.126.09 open held ours")
+    del given["driver"]["packages"]["nvidia-utils-580-server"]
+    plan = plan_driver(given, *read_options({}))
+    assert plan.steps[0].detail == "nvidia-utils-580-server"
+    assert plan.packages["nvidia-utils-580-server"] == "580.126.09*"
+
+
+def test_replacing_a_runfile_runs_its_uninstaller_first():
+    plan = plan_of("T4", "u24", "runfile 535.183.01 proprietary", "580 replace")
+    assert plan.uninstall == "runfile"
+    assert plan.steps[0].detail == "/usr/bin/nvidia-uninstall"
+    given = facts("T4", "u24", "runfile 535.183.01 proprietary")
+    given["driver"]["uninstaller"] = None
+    plan = plan_driver(given, *read_options(wish("580 replace")))
+    assert plan.action == "refuse" and "uninstaller is not" in plan.reasons[0]
+
+
+def test_replacing_packages_by_a_runfile_removes_them():
+    plan = plan_of("T4", "u24", "distro 535.288.01 proprietary", "run=580.126.09 replace")
+    assert "nvidia-utils-535-server" in plan.obsolete
+    assert plan.uninstall is None and plan.hold is False
+
+
+def test_runfile():
+    plan = plan_of("T4", "d12", "-", "run=580.126.09")
+    assert plan.runfile["version"] == plan.version == "580.126.09"
+    assert plan.runfile["url"].endswith("/NVIDIA-Linux-x86_64-580.126.09.run")
+    assert plan.runfile["path"] is None and plan.runfile["remote"] is False
+    for argument in ("--silent", "-m=kernel-open", "--dkms", "--skip-module-load"):
+        assert argument in plan.runfile["arguments"]
+    assert names(plan.packages) == ["dkms", "gcc", "linux-headers-amd64", "make"]
+    assert texts.PERSISTENCED in plan.files and texts.UNATTENDED not in plan.files
+    assert not plan.hold and plan.lock["patterns"] == []
+    plan = plan_of("V100", "d12", "-", "run=580.126.09 dkms=false")
+    assert "-m=kernel" in plan.runfile["arguments"] and "--no-dkms" in plan.runfile["arguments"]
+    assert "dkms" not in plan.packages
+
+
+def test_runfile_needs_a_checksum():
+    plan = plan_of("T4", "d12", runfile={"path": "/srv/NVIDIA-Linux-x86_64-580.126.09.run"})
+    assert plan.action == "refuse" and "checksum" in plan.reasons[0]
+
+
+def test_runfile_of_another_name_needs_its_version():
+    given = {"path": "/srv/driver.run", "checksum": "sha256:" + "0" * 64}
+    assert "version" in plan_of("T4", "d12", runfile=given).reasons[1]
+    plan = plan_of("T4", "d12", runfile={**given, "version": "580.126.09"})
+    assert (plan.action, plan.version) == ("install", "580.126.09")
+
+
+def test_licence_of_a_guest():
+    licence = {"server": "dls.example.com", "port": 443, "feature_type": 1,
+               "token_path": "/srv/token.tok", "token_sha256": "ab"}  # fmt: skip
+    plan = plan_of("T4v", "d12", "-", "run=535.129.03-grid", licence=licence)
+    assert plan.files[texts.GRIDD].splitlines()[1:] == [
+        "ServerAddress=dls.example.com",
+        "ServerPort=443",
+        "FeatureType=1",
+    ]
+    assert plan.licence_token == {"path": "/srv/token.tok"}
+    assert plan.services == {"nvidia-persistenced": "enabled", "nvidia-gridd": "enabled"}
+    # Beside a whole GPU it has no place.
+    plan = plan_of("T4", "d12", licence=licence)
+    assert texts.GRIDD not in plan.files and plan.licence_token is None
+    given = facts("T4v", "d12", "runfile 535.129.03 proprietary ours dkms")
+    given["driver"]["configuration"] = {texts.TOKEN: "cd"}
+    again = plan_driver(given, *read_options({"licence": licence}))
+    assert ("licence", "write") in [(step.step, step.action) for step in again.steps]
+    given["driver"]["configuration"] = {texts.TOKEN: "ab"}
+    again = plan_driver(given, *read_options({"licence": licence}))
+    assert "licence" not in [step.step for step in again.steps]
+
+
+def test_files_are_compared_by_checksum():
+    given = facts("T4", "u24", "distro 580.126.09 open held ours")
+    options = read_options({"module_options": {"NVreg_EnableGpuFirmware": 0}})
+    plan = plan_driver(given, *options)
+    node = made_so(given, plan)
+    assert not plan_driver(node, *options).change
+    node["driver"]["configuration"][texts.UDEV] = "0" * 64
+    again = plan_driver(node, *options)
+    assert [(step.step, step.detail) for step in again.steps] == [("files", texts.UDEV)]
+    assert not again.initramfs
+    # What may not be read is taken as right; what is no longer wished goes.
+    node["driver"]["configuration"][texts.UDEV] = None
+    assert not plan_driver(node, *options).change
+    again = plan_driver(node, *read_options({}))
+    first = again.steps[0]
+    assert (first.step, first.action, first.detail) == ("files", "remove", texts.OPTIONS)
+    assert again.initramfs
+
+
+def test_module_options_follow_debians_renamed_modules():
+    options = {"module_options": {"NVreg_RestrictProfilingToAdminUsers": False}}
+    text = plan_of("V100", "d13", **options).files[texts.OPTIONS]
+    assert "options nvidia-current NVreg_RestrictProfilingToAdminUsers=0\n" in text
+    assert "options nvidia-current-open NVreg_RestrictProfilingToAdminUsers=0\n" in text
+    assert "current" not in plan_of("V100", "d12", **options).files[texts.OPTIONS]
+
+
+def test_a_service_that_died_is_started():
+    given = facts("T4", "u24", "distro 580.126.09 open held ours")
+    options = read_options({})
+    node = made_so(given, plan_driver(given, *options))
+    node["driver"]["services"]["nvidia-persistenced"] = "failed"
+    again = plan_driver(node, *options)
+    assert [(step.step, step.detail) for step in again.steps] == [
+        ("service", "nvidia-persistenced")
+    ]
+    node["driver"]["services"]["nvidia-persistenced"] = None
+    assert not plan_driver(node, *options).change
+
+
+def kernels(given, *rows):
+    """(version, headers, driver), the first is running."""
+    given["kernels"] = [
+        {"version": version, "running": not number, "on_disk": True, "headers": headers,
+         "driver": driver}
+        for number, (version, headers, driver) in enumerate(rows)
+    ]  # fmt: skip
+    given["os"]["kernel"] = rows[0][0]
+
+
+def test_a_new_kernel_without_module_gets_one():
+    given = facts("T4", "d12", "nvidia 580.126.09 open held ours dkms")
+    node = made_so(given, plan_driver(given, *read_options({})))
+    kernels(
+        node, ("6.1.0-40-amd64", True, "580.126.09"), ("6.1.0-41-amd64", False, None)
+    )  # fmt: skip
+    plan = plan_driver(node, *read_options({}))
+    assert [(s.step, s.detail) for s in plan.steps] == [("kernel", "6.1.0-41-amd64")]
+    assert "linux-headers-6.1.0-41-amd64" in plan.optional_packages
+    assert "linux-headers-amd64" in plan.packages
+    # An older one is nobody's next boot.
+    kernels(
+        node, ("6.1.0-40-amd64", True, "580.126.09"), ("6.1.0-9-amd64", False, None)
+    )  # fmt: skip
+    assert not plan_driver(node, *read_options({})).change
+
+
+def test_an_admins_driver_is_warned_of_for_a_new_kernel():
+    given = facts("T4", "d12", "nvidia 580.126.09 open dkms")
+    kernels(
+        given, ("6.1.0-40-amd64", True, "580.126.09"), ("6.1.0-41-amd64", False, None)
+    )  # fmt: skip
+    plan = plan_driver(given, *read_options({}))
+    assert not plan.change and any("6.1.0-41-amd64" in text for text in plan.warnings)
+
+
+def test_the_upgraded_kernel_that_runs_without_headers_gets_them():
+    given = facts("T4", "d12", "nvidia 580.126.09 open held ours dkms")
+    node = made_so(given, plan_driver(given, *read_options({})))
+    kernels(
+        node, ("6.1.0-41-amd64", False, None), ("6.1.0-40-amd64", True, "580.126.09")
+    )  # fmt: skip
+    node["driver"]["loaded"] = None
+    plan = plan_driver(node, *read_options({}))
+    assert [(s.step, s.detail) for s in plan.steps] == [
+        ("kernel", "6.1.0-41-amd64"),
+        ("load", "580.126.09"),
+    ]
+
+
+def test_in_a_container_only_the_kernels_of_its_disk_count():
+    given = facts("T4", "d12", "nvidia 580.126.09 open held ours dkms")
+    node = made_so(given, plan_driver(given, *read_options({})))
+    kernels(
+        node, ("6.18.44-host", False, None), ("6.1.0-40-amd64", True, "580.126.09")
+    )  # fmt: skip
+    node["kernels"][0]["on_disk"] = False
+    node["driver"]["loaded"] = None
+    plan = plan_driver(node, *read_options({}))
+    assert not plan.change and not plan.load
+    assert plan.reboot["required"] and "6.18.44-host" in plan.reboot["reason"]
+
+
+def test_reboot():
+    plan = plan_of("T4", "u24", "distro 580.126.09 open held loaded=580.95.05")
+    assert not plan.change and plan.reboot["required"]
+    assert "580.95.05 is loaded" in plan.reboot["reason"]
+    assert not plan_of("T4", "u24", "distro 580.126.09 open held").reboot["required"]
+    assert plan_of("T4", "u24", "distro 580.126.09 open", "595").reboot["required"]
+    assert plan_of("T4", "u24", "distro 580.126.09 open", "proprietary").reboot["required"]
+    assert not plan_of("T4", "u24").reboot["required"]
+    given = facts("T4", "u24")
+    given["nouveau"]["loaded"] = True
+    assert "nouveau" in plan_driver(given, *read_options({})).reboot["reason"]
+
+
+def test_a_change_that_was_begun_is_finished():
+    given = facts("T4", "u24", "distro 580.126.09 open held")
+    given["driver"]["pending"] = True
+    plan = plan_driver(given, *read_options({}))
+    assert plan.change and ("driver", "finish") in [(s.step, s.action) for s in plan.steps]
+    plan = plan_driver(given, *read_options({"state": "absent"}))
+    assert plan.action == "remove"
+
+
+def test_libraries_alone_are_no_driver():
+    given = facts("T4", "u24")
+    given["driver"].update(installed="535.288.01", userland="535.288.01")
+    plan = plan_driver(given, *read_options({}))
+    assert (plan.action, plan.branch) == ("install", "580")
+
+
+def test_support_ends():
+    options = {"branch": "595", "today": "2026-12-01"}
+    (warning,) = plan_of("T4", "u24", **options).warnings
+    assert "ends on 2027-03-31, in 120 days" in warning
+    assert not plan_of("T4", "u24", **{**options, "today": "2026-11-30"}).warnings
+    (warning,) = plan_of("T4", "u24", **{**options, "today": "2027-04-01"}).warnings
+    assert "ended on 2027-03-31" in warning
+    # On the day itself it is still supported, and auto goes by it.
+    assert plan_of("T4", "d13", today="2027-03-31").branch == "595"
+    assert plan_of("T4", "d13", today="2027-04-01").branch == "620"
+    assert plan_of("T4", "u24", today="2028-07-01").branch == "620"
+
+
+def test_a_new_branch_needs_no_release():
+    plan = plan_of("T4", "d13", branches={"625": {"kind": "ltsb", "end": "2030-06-30"}})
+    assert (plan.branch, plan.kernel_module, plan.source) == ("625", "open", "nvidia")
+    plan = plan_of("NEW", "u24", gpus={"3340": {"first": 615, "last": 615}})
+    assert plan.branch == "615" and not plan.warnings
+    row = {"branches": ["550"], "components": ["contrib"]}
+    plan = plan_of("T4", "d11", repositories={"debian11-archive": row})
+    assert (plan.action, plan.branch, plan.source) == ("install", "550", "distro")
+    plan = plan_of("T4", "u24", repositories={"ubuntu2404-archive": {"branches": [595]}})
+    assert plan.branch == "580" and plan.source == "nvidia"
+
+
+def test_state_absent_takes_our_files_along():
+    given = facts("T4", "u24", "distro 580.126.09 open held ours")
+    node = made_so(given, plan_driver(given, *read_options({})))
+    plan = plan_driver(node, *read_options({"state": "absent"}))
+    assert plan.action == "remove" and plan.initramfs
+    assert "nvidia-utils-580-server" in plan.obsolete
+    assert plan.reboot["required"]
+    assert plan.files == {} and plan.services == {}
