@@ -184,6 +184,8 @@ class Plan:
     warnings: tuple[str, ...] = ()
     # What stood there before and no repository of the node has now.
     lost: tuple[str, ...] = ()
+    # Of ``install``: what nobody asks for by name, and may go instead where it is in the way.
+    soft: tuple[str, ...] = ()
 
     @property
     def going(self) -> tuple[str, ...]:
@@ -298,6 +300,7 @@ def plan_present(
     after: dict[str, Package] = {}
     install: dict[str, str | None] = {}
     reasons: list[str] = []
+    soft: list[str] = []
     for name in sorted(asked):
         version = asked[name]
         package = before[name] = packages.get(name, Package())
@@ -309,6 +312,11 @@ def plan_present(
             continue
         install[name] = version
         after[name] = Package(INSTALLED, version or ANY, held)
+        if name in more and name not in wish.optional:
+            soft.append(name)
+            if package.status == BROKEN and not fits(version, package.version):
+                # Whether it comes back in that version, the dependencies of the others say.
+                after[name] = Package()
         wanted = version or "any version"
         if package.installed:
             reasons.append(f"{name} is {package.version}, asked for is {wanted}.")
@@ -329,7 +337,7 @@ def plan_present(
         after[name] = Package()
         remove.append(name)
         reasons.append(f"{name} {package.version} is {package.detail}, and not asked for.")
-    return Plan(before, after, install, tuple(remove), reasons=tuple(reasons))
+    return Plan(before, after, install, tuple(remove), reasons=tuple(reasons), soft=tuple(soft))
 
 
 def plan_absent(
@@ -417,16 +425,20 @@ def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
     return Record(before) if before else None
 
 
-def begun(
-    record: Record | None, plan: Plan, everything: Collection[str], patterns: Sequence[str] = ()
-) -> Record:
+def begun(record: Record | None, plan: Plan, everything: Collection[str], wish: Wish) -> Record:
     """Return the record to be kept before the change: a run that dies is known by it."""
+    asked = {*wish.packages, *wish.optional}
+    patterns = wish.lock.patterns if wish.lock else ()
     record = record or Record()
-    # Packages that are in the record keep what was first seen.
+    # Packages that are in the record keep what was first seen; what came along was not there.
+    ours = set(record.brought)
+    if record.pending is not None:
+        ours.update(name for name in plan.before if name not in record.pending)
     touched = {
-        name: package
+        name: Package() if name in ours else package
         for name, package in plan.before.items()
-        if package.status in (INSTALLED, BROKEN) or name in plan.install
+        if (package.status in (INSTALLED, BROKEN) or name in plan.install)
+        and (name in asked or name not in ours)
     }
     before = {**touched, **record.before}
     pending = record.pending if record.pending is not None else tuple(sorted(everything))
@@ -464,6 +476,7 @@ def removable(
         name
         for name, automatic in record.brought.items()
         if name in packages
+        and name not in record.before
         and packages[name].status in (INSTALLED, BROKEN)
         and (not packages[name].held or covers(record.patterns, name))
         # Somebody asked for it by name since: it is his now.

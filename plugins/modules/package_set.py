@@ -60,7 +60,9 @@ options:
         or come along with them.
       - On a change, those that would come in another version are named to the package manager
         with the version of the lock, where a package list has it. All that are installed are held.
-      - Installed ones that nobody asks for and that stand in the way of O(packages) are removed.
+      - Those that nobody asks for by name, and that the package manager would remove for
+        O(packages), are removed, such as what a failed change has left. It removes none that is
+        held; that one has to be named in O(obsolete).
     type: dict
     suboptions:
       patterns:
@@ -242,6 +244,7 @@ from ..module_utils._command import Result, Runner, module_runner
 from ..module_utils._errors import KubegpuError
 from ..module_utils._package_set import (
     BROKEN,
+    INSTALLED,
     Lock,
     Package,
     Plan,
@@ -385,9 +388,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         plan = without(plan, change.removed, database.packages)
     if not module.check_mode:
         if present and plan.changed:
-            patterns = wish.lock.patterns if wish.lock else ()
             everything = _installed(database.packages)
-            store.put(key, begun(record, plan, everything, patterns).to_json())
+            store.put(key, begun(record, plan, everything, wish).to_json())
         elif present and record is not None:
             # All is as wished, but the run that did it died before it could write that down.
             store.put(key, finished(record, database.packages).to_json())
@@ -406,9 +408,15 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
                 f"{name}={version}" if version else name
                 for name, version in sorted(change.install.items())
             ],
-            "named": list(change.named),
+            "named": [name for name in change.named if _is_automatic(database, name)],
         }
     return result
+
+
+def _is_automatic(database: _dpkg.Database, name: str) -> bool:
+    """Return whether a package is one that nobody asked for, or was not there."""
+    package = database.packages.get(name, Package())
+    return package.automatic or package.status not in (INSTALLED, BROKEN)
 
 
 def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any]:
@@ -421,6 +429,9 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
     database = node.everything()
     plan = _settled(wish, present, record, database.packages)
     if params["_failure"]:
+        named = [name for name in params["_named"] if name in database.packages]
+        for argv in _dpkg.mark_commands((), (), named):
+            node.patiently(argv)
         error = explain(params["_failure"], f"The package set {params['name']}")
         names = sorted(wish.packages)
         offered = _dpkg.available(node.run, names)
@@ -594,8 +605,10 @@ def _try(
         if may_be_missing:
             return Change()
         raise not_available(unknown, plan, offered, said)
-    install = exact(plan.install, offered)
-    simulation, named = _simulate(node, wish, install, going)
+    versions = exact(plan.install, offered)
+    install = {other: version for other, version in versions.items() if other not in plan.soft}
+    soft = {other: version for other, version in versions.items() if other in plan.soft}
+    simulation, named = _simulate(node, wish, install, soft, going)
     extra = sorted(set(simulation.removed) - set(going))
     removed = in_the_way(wish, extra) if plan.install else ()
     extra = [other for other in extra if other not in removed]
@@ -621,14 +634,27 @@ def _try(
 
 
 def _simulate(
-    node: Node, wish: Wish, install: Mapping[str, str | None], going: Sequence[str]
-) -> tuple[_dpkg.Simulation, dict[str, str]]:
-    """Ask apt, naming members of the lock until all that come are of its version."""
-    named: dict[str, str] = {}
+    node: Node,
+    wish: Wish,
+    install: Mapping[str, str | None],
+    soft: Mapping[str, str | None],
+    going: Sequence[str],
+) -> tuple[_dpkg.Simulation, dict[str, str | None]]:
+    """Ask apt, naming members of the lock until all that are there or come are of its version.
+
+    :param soft: members that are there and are not as they shall be, unless they have to go.
+    """
+    named: dict[str, str | None] = {}
     lock = wish.lock
     while True:
         simulation = _dpkg.simulate(node.run, {**install, **named}, going)
-        if lock is None or lock.version is None or not install:
+        if simulation.answer.ok:
+            touched = {*named, *simulation.removed, *simulation.incoming}
+            more = {name: version for name, version in soft.items() if name not in touched}
+            if more:
+                named.update(more)
+                continue
+        if lock is None or lock.version is None:
             return simulation, named
         # Where apt refuses, it names what it does not get together.
         seen = (

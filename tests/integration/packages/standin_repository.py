@@ -30,8 +30,42 @@ TOOLKIT = {
     "libnvidia-container1": "",
 }
 
+DRIVERS = ("595.58.03-1", "595.71.05-1")
+# Names and relations as in NVIDIA's repository since 590: most are strict, and some are not, so
+# that apt alone would mix versions.
+DRIVER = {
+    "nvidia-open": (
+        "Depends: nvidia-dkms-open (= {0}), libnvidia-compute (= {0}), nvidia-settings\n"
+    ),
+    "cuda-drivers": "Depends: nvidia-dkms (= {0}), libnvidia-compute (= {0})\n",
+    "nvidia-dkms-open": "Depends: nvidia-kernel-common\nConflicts: nvidia-dkms\n",
+    "nvidia-dkms": "Depends: nvidia-kernel-common\nConflicts: nvidia-dkms-open\n",
+    "libnvidia-compute": "Depends: libnvidia-cfg1 (= {0})\n",
+    "libnvidia-cfg1": "",
+    "nvidia-kernel-common": "",
+}
+# As DKMS does: its build is part of the package's configuration. /fail-VERSION makes it fail.
+_BUILD = """#!/bin/sh
+case "$1" in configure) if [ -e /fail-{0} ]; then echo "Error! Bad return status" >&2; exit 10; fi;;
+esac
+"""
+_PIN = """Package: *nvidia*
+Pin: version 595.58.03*
+Pin-Priority: 1000
+"""
+
 
 def build(folder: Path) -> None:
+    for version in DRIVERS:
+        for name, fields in DRIVER.items():
+            script = _BUILD.format(version) if "dkms" in name else ""
+            # What is purged must leave nothing behind, with configuration files or without.
+            files = {"etc/nvidia/kernel.conf": "x\n"} if name == "nvidia-kernel-common" else {}
+            _deb(folder, name, version, fields.format(version), files, script)
+    pin = {"etc/apt/preferences.d/nvidia-driver-pinning": _PIN}
+    _deb(folder, "nvidia-driver-pinning-595.58.03", "595.58.03-1", "", pin)
+    # Of the set, in a version of its own.
+    _deb(folder, "nvidia-settings", "570.133.20-1", "", {})
     for version in VERSIONS:
         for name, fields in TOOLKIT.items():
             files = {}

@@ -29,6 +29,8 @@ from tests.testbed.paths import cache
 CHECKOUT = Path(__file__).parents[3]
 SUITE = "bookworm"
 SET = dict.fromkeys(standin.SET, "1.20.0-1")
+LOCKED = ("nvidia-*", "libnvidia-*", "cuda-drivers", "!nvidia-container-*", "!libnvidia-container*")
+OPEN = ("libnvidia-cfg1", "libnvidia-compute", "nvidia-dkms-open", "nvidia-kernel-common")
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root"),
@@ -356,3 +358,138 @@ def test_a_full_disk_is_named(ready):
     assert answer["failed"]
     assert "Next step:" in answer["msg"]
     assert ready.present()["changed"]
+
+
+def driver(version, name="nvidia-open", **options):
+    """Return the wish for a driver, as a plan of it would be."""
+    return {
+        "name": "driver",
+        "packages": {name: f"{version}*"},
+        "optional": {"libstandin-helper": None, "linux-headers-none": None},
+        "lock": {"patterns": list(LOCKED), "version": version},
+        **options,
+    }
+
+
+def standing(node):
+    """Return version and state of what the lock covers."""
+    return {
+        name: " ".join(words)
+        for line in node.packages()
+        for name, *words in [line.split()]
+        if name.startswith(("nvidia-", "libnvidia-", "cuda-"))
+    }
+
+
+def locked(version, *names):
+    set_ = dict.fromkeys((*OPEN, *names), f"{version}-1 hold installed")
+    return {**set_, "nvidia-settings": "570.133.20-1 hold installed"}
+
+
+@pytest.fixture
+def driven(ready):
+    """The node with the repository, and afterwards without a driver."""
+    yield ready
+    for path in ready.root.glob("fail-*"):
+        path.unlink()
+    ready.run("package_set", name="driver", state="absent")
+    assert standing(ready) == {}
+
+
+def test_a_driver_and_all_that_comes_along_is_one_locked_set(driven):
+    driven.shell("apt-get update")
+    answer = driven.run("package_set", **driver("595.58.03", background=True))
+    assert answer["diff"][0]["after"] == "libstandin-helper any\nnvidia-open 595.58.03* held\n"
+    assert answer["packages"]["nvidia-open"] == {"version": "595.58.03-1", "held": True}
+    assert standing(driven) == locked("595.58.03", "nvidia-open")
+    # What was named for its version alone stays automatic; the optional one was asked for.
+    automatic = [line.split()[1] for line in driven.packages() if line.startswith("auto ")]
+    assert {*OPEN} <= {*automatic}
+    assert "libstandin-helper" not in automatic
+    assert any(line == "libstandin-helper 1 install installed" for line in driven.packages())
+    assert not driven.run("package_set", **driver("595.58.03"))["changed"]
+
+    driven.shell("apt-mark unhold libnvidia-cfg1")
+    answer = driven.run("package_set", **driver("595.58.03"))
+    assert answer["reasons"] == ["libnvidia-cfg1 is not held."]
+    assert "libnvidia-cfg1 595.58.03-1\n" in answer["diff"][0]["before"]
+
+    assert driven.run("package_set", **driver("595.71.05"))["changed"]
+    assert standing(driven) == locked("595.71.05", "nvidia-open")
+    # A branch is met by every version in it, and moves nothing.
+    branch = driver("595.", packages={"nvidia-open": "595.*"})
+    assert not driven.run("package_set", **branch)["changed"]
+    assert driven.run("package_set", **driver("595.58.03"))["changed"]
+    assert standing(driven) == locked("595.58.03", "nvidia-open")
+    # A part that an upgrade took comes back.
+    driven.shell("apt-mark unhold nvidia-kernel-common; apt-get upgrade -y")
+    assert standing(driven)["nvidia-kernel-common"].startswith("595.71.05-1")
+    answer = driven.run("package_set", **driver("595.58.03"))
+    assert "nvidia-kernel-common is 595.71.05-1, asked for is 595.58.03*." in answer["reasons"]
+    assert standing(driven) == locked("595.58.03", "nvidia-open")
+
+
+def test_the_package_that_pins_comes_first_and_goes_last(driven):
+    pinning = {"name": "pinning", "packages": {"nvidia-driver-pinning-595.58.03": None}}
+    assert driven.run("package_set", **pinning, hold=False)["changed"]
+    assert driven.run("package_set", **driver("595.58.03"))["changed"]
+    assert standing(driven)["nvidia-kernel-common"] == "595.58.03-1 hold installed"
+    # The lock covers it too, once it is there.
+    assert standing(driven)["nvidia-driver-pinning-595.58.03"] == "595.58.03-1 hold installed"
+    assert driven.run("package_set", name="driver", state="absent")["changed"]
+    assert driven.run("package_set", name="pinning", state="absent")["changed"]
+
+
+def test_a_first_install_whose_build_fails_is_taken_back(driven):
+    (driven.root / "fail-595.58.03-1").touch()
+    answer = driven.task("package_set", **driver("595.58.03", background=True))
+    assert answer["failed"]
+    assert "own script failed" in answer["msg"]
+    assert "nvidia-dkms-open" in answer["msg"]
+    assert "half-configured" in standing(driven)["nvidia-dkms-open"]
+    # What a killed dpkg leaves besides.
+    status = driven.shell("dpkg-query --status base-files")
+    (driven.root / "var/lib/dpkg/updates/0000").write_text(status)
+    assert driven.run("package_set", name="driver", state="absent")["changed"]
+    assert standing(driven) == {}
+    assert driven.shell("dpkg --audit; apt-get check 2>&1 | grep ^E") == ""
+
+
+def test_an_upgrade_whose_build_fails_goes_back_to_what_was_there(driven):
+    assert driven.run("package_set", **driver("595.58.03"))["changed"]
+    (driven.root / "fail-595.71.05-1").touch()
+    assert driven.task("package_set", **driver("595.71.05"))["failed"]
+    assert "595.71.05-1 install half-configured" in standing(driven)["nvidia-dkms-open"]
+    answer = driven.run("package_set", **driver("595.58.03"))
+    assert "nvidia-dkms-open" in answer["broken"]
+    assert standing(driven) == locked("595.58.03", "nvidia-open")
+    assert driven.shell("dpkg --audit; apt-get check 2>&1 | grep ^E") == ""
+    assert not driven.run("package_set", **driver("595.58.03"))["changed"]
+
+
+def test_the_same_wish_goes_on_after_the_build_was_mended(driven):
+    (driven.root / "fail-595.58.03-1").touch()
+    assert driven.task("package_set", **driver("595.58.03"))["failed"]
+    (driven.root / "fail-595.58.03-1").unlink()
+    assert driven.run("package_set", **driver("595.58.03"))["changed"]
+    assert standing(driven) == locked("595.58.03", "nvidia-open")
+    assert not driven.run("package_set", **driver("595.58.03"))["changed"]
+
+
+def test_the_other_flavour_takes_the_place_of_the_first_and_back(driven):
+    assert driven.run("package_set", **driver("595.58.03"))["changed"]
+    obsolete = {"obsolete": ["nvidia-open", "nvidia-dkms-open"]}
+    (driven.root / "fail-595.71.05-1").touch()
+    other = driver("595.71.05", "cuda-drivers", **obsolete)
+    assert driven.task("package_set", **other)["failed"]
+    assert "half-configured" in standing(driven)["nvidia-dkms"]
+    # Back, with nothing said about what the failed change had brought.
+    assert driven.run("package_set", **driver("595.58.03"))["changed"]
+    assert {
+        name: text for name, text in standing(driven).items() if text.endswith(" installed")
+    } == locked("595.58.03", "nvidia-open")
+    assert driven.shell("dpkg --audit") == ""
+    (driven.root / "fail-595.71.05-1").unlink()
+    assert driven.run("package_set", **other)["changed"]
+    assert standing(driven)["nvidia-dkms"] == "595.71.05-1 hold installed"
+    assert not driven.run("package_set", **other)["changed"]

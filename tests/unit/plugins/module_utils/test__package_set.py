@@ -104,7 +104,7 @@ def there(packages):
 @given(PACKAGES, WISHES, WISHES)
 def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, wish, other):
     first = plan_present(wish, packages)
-    record = begun(None, first, packages) if first.changed else None
+    record = begun(None, first, packages, wish) if first.changed else None
     now = carried_out(first, packages)
     assert verify(first, now) == ()
     assert not plan_present(wish, now).changed
@@ -112,7 +112,7 @@ def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, wish
         record = finished(record, now)
     second = plan_present(other, now)
     if second.changed:
-        record = begun(record, second, now)
+        record = begun(record, second, now, other)
         now = carried_out(second, now)
         record = finished(record, now)
     # The record goes through JSON.
