@@ -51,7 +51,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. ``key`` is the armored key; empty strings and tuples mean: none."""
+    """What is asked for. ``key`` is the armored key; empty strings and tuples mean: none.
+
+    ``keyring`` is a key file that the node has already, instead of ``key``: ``keyring_key`` is what
+    is in it, None where it is not there.
+    """
 
     name: str
     layout: Layout
@@ -61,6 +65,8 @@ class Request:
     components: tuple[str, ...] = ()
     key: str = ""
     key_fingerprints: tuple[str, ...] = ()
+    keyring: str = ""
+    keyring_key: bytes | None = None
     http_proxy: str = ""
     https_proxy: str = ""
     no_proxy: str = ""
@@ -74,6 +80,11 @@ class Request:
     @property
     def key_file(self) -> str:
         return f"{self.layout.keyring_directory}/{self.name}.asc"
+
+    @property
+    def signed_by(self) -> str:
+        """Return the file of the keys that the entry trusts."""
+        return self.keyring or self.key_file
 
     @property
     def configuration_file(self) -> str:
@@ -154,6 +165,13 @@ def check(request: Request) -> tuple[str, ...]:
     if not request.present:
         return ()
     _check_addresses(request)
+    if bool(request.key) == bool(request.keyring):
+        raise InputError(
+            "A repository needs its key: as key, or as keyring, and not both.",
+            next_step="Set key and key_fingerprints, or keyring.",
+        )
+    if request.keyring:
+        return _check_keyring(request)
     accepted = _accepted(request.key_fingerprints)
     seen = fingerprints(request.key.encode("utf-8", "surrogateescape"))
     foreign = [text for text in seen if text not in accepted]
@@ -164,6 +182,32 @@ def check(request: Request) -> tuple[str, ...]:
             next_step="If the publisher has a new key, compare its fingerprint with what they "
             "publish elsewhere and add it to key_fingerprints. Otherwise distrust the place "
             "that the key was read from.",
+        )
+    return seen
+
+
+def _check_keyring(request: Request) -> tuple[str, ...]:
+    if not re.match(r"/[^\s\"\[\]]+\Z", request.keyring):
+        raise InputError(
+            "keyring is not the path of a file on the node.",
+            evidence=repr(request.keyring),
+            next_step="Give an absolute path without spaces.",
+        )
+    if request.keyring_key is None:
+        raise InputError(
+            f"The key file {request.keyring} is not on the node; nothing was written.",
+            next_step="Install the package that brings it (debian-archive-keyring, "
+            "ubuntu-keyring), or give key and key_fingerprints instead.",
+        )
+    seen = fingerprints(request.keyring_key)
+    if not request.key_fingerprints:
+        return seen
+    accepted = _accepted(request.key_fingerprints)
+    if not set(accepted) & set(seen):
+        raise InputError(
+            f"The key file {request.keyring} has none of the expected keys; nothing was written.",
+            evidence=f"expected {', '.join(accepted)}; the file holds {', '.join(seen)}",
+            next_step="Correct keyring or key_fingerprints.",
         )
     return seen
 
@@ -281,8 +325,17 @@ def _accepted(texts: Sequence[str]) -> tuple[str, ...]:
 def _present(request: Request, state: State, seen: tuple[str, ...]) -> Plan:
     reasons: list[str] = []
     changes: list[Change] = []
-    key = _change(state, KEY, request.key_file, _clean(request.key), _PUBLIC)
-    if key:
+    late: list[Change] = []
+    key = (
+        # A key of ours from an earlier wish goes.
+        _undo(request, state, KEY, request.key_file)
+        if request.keyring
+        else _change(state, KEY, request.key_file, _clean(request.key), _PUBLIC)
+    )
+    if key and request.keyring:
+        late = [key]
+        reasons.append(f"{request.key_file} is no longer asked for.")
+    elif key:
         changes.append(key)
         reasons.append(f"{request.key_file} is not the key {', '.join(seen)}.")
     configuration = _configuration(request)
@@ -303,7 +356,7 @@ def _present(request: Request, state: State, seen: tuple[str, ...]) -> Plan:
         "both, or mix them up."
         for entry in disabled
     )
-    text = _sources(request)
+    text = _sources(request, _signed_by(request, state))
     mode = _PRIVATE if secrets(text) else _PUBLIC
     sources = _change(state, SOURCES, request.sources_file, text, mode)
     if sources:
@@ -315,6 +368,8 @@ def _present(request: Request, state: State, seen: tuple[str, ...]) -> Plan:
         if change:
             changes.append(change)
             reasons.append(f"{request.configuration_file} is no longer asked for.")
+    # Only once no entry is signed by it.
+    changes.extend(late)
     return Plan(tuple(changes), disabled, seen, tuple(reasons))
 
 
@@ -392,7 +447,9 @@ def _has_our_stanza(request: Request, state: State) -> bool:
 def _without_our_stanza(request: Request, text: str) -> str | None:
     lines = text.splitlines(keepends=True)
     for entry in reversed(parse(request.sources_file, text)):
-        if request.key_file in (entry.signed_by or "").split():
+        ours = request.key_file in (entry.signed_by or "").split()
+        # One that is signed by a key file of the node is known by the line above it.
+        if ours or lines[max(entry.start_line - 2, 0)].rstrip() == _HEADER:
             del lines[entry.start_line - 1 : entry.end_line]
     rest = "".join(line for line in lines if line.rstrip() != _HEADER)
     return rest.lstrip("\n") if rest.strip() else None
@@ -404,7 +461,9 @@ def _without_lines(text: str, ours: Sequence[str]) -> str | None:
 
 
 def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[str, str], ...]]:
-    addresses = (_location(_address(request), request.suite), *request.replaces)
+    # With the distribution's own keys it is a part of its archive, and stands beside it.
+    own = () if request.keyring else (_location(_address(request), request.suite),)
+    addresses = (*own, *request.replaces)
     ours = (request.sources_file, request.configuration_file, request.key_file)
     changes: list[Change] = []
     found: list[dict[str, str]] = []
@@ -438,7 +497,33 @@ def _change(
     return Change(kind, path, text, mode, details=details)
 
 
-def _sources(request: Request) -> str:
+def _signed_by(request: Request, state: State) -> str:
+    """Return what the entry says of its keys: with a keyring, what others for the same place say.
+
+    apt refuses entries for one place that say different things, or of which one says nothing.
+    """
+    if not request.keyring:
+        return request.key_file
+    place = (_location(_address(request), request.suite),)
+    for path in sorted(state.files):
+        text = state.file(path).text
+        if path == request.sources_file or text is None:
+            continue
+        for entry in parse(path, text):
+            if entry.enabled and _matches(entry, place, state.architecture):
+                return entry.signed_by or ""
+    return request.keyring
+
+
+def _matches(entry: AptEntry, place: Sequence[str], architecture: str) -> bool:
+    return any(
+        same_repository(_location(uri, suite), place, architecture)
+        for uri in entry.uris
+        for suite in entry.suites
+    )
+
+
+def _sources(request: Request, signed_by: str) -> str:
     lines = [
         _HEADER,
         "Types: deb",
@@ -447,7 +532,9 @@ def _sources(request: Request) -> str:
     ]
     if request.components:
         lines.append(f"Components: {' '.join(request.components)}")
-    lines += ["Enabled: yes", f"Signed-By: {request.key_file}"]
+    lines.append("Enabled: yes")
+    if signed_by:
+        lines.append(f"Signed-By: {signed_by}")
     return "\n".join(lines) + "\n"
 
 

@@ -59,15 +59,24 @@ options:
   key:
     description:
       - The key or keys that sign the repository, as ASCII-armored text. Required with
-        O(state=present).
+        O(state=present), unless O(keyring) is given.
     type: str
   key_fingerprints:
     description:
       - Full fingerprints of the keys that may be in O(key), with or without spaces. Required with
-        O(state=present).
+        O(key). With O(keyring), where they are given, one of them has to be in it.
     type: list
     elements: str
     aliases: [key_fingerprint]
+  keyring:
+    description:
+      - A key file that is on the node already, such as the distribution's own
+        V(/usr/share/keyrings/debian-archive-keyring.gpg), instead of O(key). It is neither written
+        nor removed.
+      - The entry is then one beside others for the same address and suite, such as more components
+        of the distribution's archive. They stay, and the entry names its keys as they do, since apt
+        refuses entries that differ in this. Only what O(replaces) names is switched off.
+    type: path
   replaces:
     description:
       - More addresses of the same repository. Entries for them, or for anything below them, are
@@ -164,6 +173,14 @@ EXAMPLES = r"""
       - https://nvidia.github.io/libnvidia-container/stable
     ca_file: /usr/local/share/ca-certificates/site.crt
 
+- name: Add a component of the distribution, signed by its own keys
+  kubegpu.nodes.nvidia_repository:
+    name: kubegpu-nvidia-driver
+    url: http://deb.debian.org/debian
+    suite: bookworm
+    components: [contrib, non-free, non-free-firmware]
+    keyring: /usr/share/keyrings/debian-archive-keyring.gpg
+
 - name: Give back what stood there before
   kubegpu.nodes.nvidia_repository:
     name: kubegpu-nvidia-container-toolkit
@@ -259,6 +276,8 @@ def main() -> None:
                 "aliases": ["key_fingerprint"],
                 "no_log": False,
             },
+            # The path of a public key.
+            "keyring": {"type": "path", "no_log": False},
             "replaces": {"type": "list", "elements": "str", "default": []},
             "http_proxy": {"type": "str"},
             "https_proxy": {"type": "str"},
@@ -275,7 +294,11 @@ def main() -> None:
             "configuration_directory": {"type": "path", "default": "/etc/apt/apt.conf.d"},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
         },
-        required_if=[("state", "present", ("url", "key", "key_fingerprints"))],
+        required_if=[
+            ("state", "present", ("url",)),
+            ("state", "present", ("key", "keyring"), True),
+        ],
+        required_by={"key": "key_fingerprints"},
         supports_check_mode=True,
     )
     try:
@@ -303,7 +326,7 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
             with applied(store, changes):
                 if request.present and params["validate"] and changes:
                     _validate(run, request, complaints)
-    files = {SOURCES: request.sources_file, KEY: request.key_file}
+    files = {SOURCES: request.sources_file, KEY: request.signed_by}
     if request.http_proxy or request.https_proxy or request.ca_file:
         files[CONFIGURATION] = request.configuration_file
     result: dict[str, Any] = {
@@ -333,6 +356,8 @@ def _request(params: dict[str, Any]) -> Request:
         components=tuple(params["components"]),
         key=params["key"] or "",
         key_fingerprints=tuple(params["key_fingerprints"] or ()),
+        keyring=params["keyring"] or "",
+        keyring_key=read_file(params["keyring"]).content if params["keyring"] else None,
         http_proxy=params["http_proxy"] or "",
         https_proxy=params["https_proxy"] or "",
         no_proxy=params["no_proxy"] or "",

@@ -415,3 +415,79 @@ def test_host_that_needs_no_proxy_is_reached_directly(node, no_proxy, address):
     )
     text = (node.apt / "apt.conf.d" / "80kubegpu-test.conf").read_text()
     assert f'Acquire::http::Proxy::mirror.example "{address}";' in text
+
+
+ARCHIVE = "http://deb.debian.example/debian"
+
+
+def beside(node, **options):
+    """Return the options of more components of the archive, signed by its own keys."""
+    node.keyring = node.root / "archive-keyring.asc"
+    node.keyring.write_text(KEY)
+    for name in ("key", "key_fingerprints"):
+        node.arguments.pop(name, None)
+    return {
+        "url": ARCHIVE,
+        "suite": "bookworm",
+        "components": ["non-free"],
+        "keyring": str(node.keyring),
+        **options,
+    }
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_components_stand_beside_the_archive_and_name_its_keys_as_it_does(node, signed):
+    options = beside(node)
+    own = node.sources / "debian.sources"
+    signature = f"Signed-By: {node.keyring}\n" if signed else ""
+    own.write_text(
+        f"Types: deb\nURIs: {ARCHIVE}\nSuites: bookworm bookworm-updates\nComponents: main\n"
+        + signature
+    )
+    before = node.tree()
+    answer = node.present(**options)
+    assert answer["changed"]
+    assert answer["disabled"] == []
+    assert answer["key_fingerprints"] == [FINGERPRINT]
+    assert (node.sources / "kubegpu-test.sources").read_text() == (
+        "# Written by kubegpu.nodes.nvidia_repository.\n"
+        f"Types: deb\nURIs: {ARCHIVE}\nSuites: bookworm\nComponents: non-free\nEnabled: yes\n"
+        + signature
+    )
+    assert not (node.apt / "keyrings").exists()
+    assert not node.present(**options)["changed"]
+    assert node.absent()["changed"]
+    assert node.tree() == before
+
+
+def test_a_keyring_alone_signs_where_nothing_else_is(node):
+    node.present(**beside(node))
+    text = (node.sources / "kubegpu-test.sources").read_text()
+    assert f"Signed-By: {node.keyring}\n" in text
+    # Edited since: our entry alone goes.
+    (node.sources / "kubegpu-test.sources").write_text(f"{text}\n# mine\n")
+    node.absent()
+    assert (node.sources / "kubegpu-test.sources").read_text() == "# mine\n"
+
+
+def test_a_keyring_takes_the_place_of_a_key(node):
+    node.present()
+    assert (node.apt / "keyrings" / "kubegpu-test.asc").exists()
+    node.present(**beside(node))
+    assert not (node.apt / "keyrings" / "kubegpu-test.asc").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ({"keyring": "/none/such"}, "/none/such is not on the node"),
+        ({"key_fingerprints": ["0" * 40]}, "none of the expected keys"),
+        ({"keyring": None}, "needs its key"),
+        ({"key": KEY, "key_fingerprints": [FINGERPRINT]}, "and not both"),
+    ],
+)
+def test_a_keyring_that_cannot_be_right_is_refused(node, options, cause):
+    answer = node.present(**beside(node, **options))
+    assert answer["failed"]
+    assert cause in answer["msg"]
+    assert list(node.sources.iterdir()) == []
