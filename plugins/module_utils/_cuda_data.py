@@ -151,6 +151,7 @@ ARCHITECTURES: Mapping[str, str] = MappingProxyType(
 # The CUDA that a distribution has itself, by its id and version: Debian's archives, read
 # 2026-11-21; Ubuntu's (u), from one public list only.
 DISTRO_PACKAGE = "nvidia-cuda-toolkit"
+DISTRO_COMPONENTS = {"debian": ("contrib", "non-free"), "ubuntu": ("multiverse",)}
 DISTRO_CUDA: Mapping[str, str] = MappingProxyType(
     {
         "debian12": "11.8.0",

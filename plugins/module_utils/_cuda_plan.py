@@ -15,6 +15,7 @@ from typing import Any
 from ._cuda import check, minor, parse_cuda, parse_driver, release_of, required_by
 from ._cuda_data import (
     BUILT_IN,
+    DISTRO_COMPONENTS,
     DISTRO_CUDA,
     DISTRO_PACKAGE,
     CudaData,
@@ -534,7 +535,7 @@ def _repository(
             f"{_OUR_PREFIX!r}, by which the facts know our own file."
         )
     if DISTRO_PACKAGE in packages:
-        return (*_archive(node, wish, tables), "")
+        return (*_archive(node, wish), "")
     return _nvidia(node, wish, wanted, tables)
 
 
@@ -616,13 +617,10 @@ def _too_old_for(
     )
 
 
-def _archive(
-    node: Mapping[str, Any], wish: CudaWish, tables: Tables
-) -> tuple[dict[str, Any] | None, Step | None]:
+def _archive(node: Mapping[str, Any], wish: CudaWish) -> tuple[dict[str, Any] | None, Step | None]:
     """Return the distribution's own archive with the components that CUDA is in."""
     system, archive = node["os"], node["os"].get("archive")
-    row = tables.drivers.repositories.get(f"{_folder(system)}-archive") or {}
-    needed = row.get("components") or (["multiverse"] if system["id"] == "ubuntu" else [])
+    needed = DISTRO_COMPONENTS.get(system["id"], ())
     if archive is None or not set(needed) - set(archive["components"]):
         return None, None
     # Ours, or the driver's for the same components.

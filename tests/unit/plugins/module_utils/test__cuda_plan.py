@@ -358,13 +358,13 @@ def test_the_distributions_own_package():
     facts = gpu_node(os={**node()["os"], "archive": archive, "codename": "bookworm"})
     result = plan(facts, versions=["11.8"], source="distro")
     assert result["packages"] == {"nvidia-cuda-toolkit": None}
-    assert result["repository"]["components"] == ["contrib", "non-free", "non-free-firmware"]
+    assert result["repository"]["components"] == ["contrib", "non-free"]
     assert result["repository"]["keyring"] == archive["signed_by"]
     assert (result["link"], result["files"], result["default"]) == (None, {}, None)
     after = converged(result, facts)
     after["cuda"]["packages"] = {"nvidia-cuda-toolkit": "11.8.89~11.8.0-5~deb12u1"}
     assert plan(after, versions=["11.8"], source="distro")["change"] is False
-    complete = {**archive, "components": ["main", "contrib", "non-free", "non-free-firmware"]}
+    complete = {**archive, "components": ["main", "contrib", "non-free"]}
     facts["os"]["archive"] = complete
     assert plan(facts, versions=["11.8"], source="distro")["repository"] is None
 
