@@ -307,7 +307,8 @@ def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
         if plan.optional_packages:
             task["optional"] = dict(plan.optional_packages)
         if plan.lock and plan.lock.get("patterns"):
-            task["lock"] = dict(plan.lock)
+            # The pins are a set of their own, which comes first.
+            task["lock"] = {**plan.lock, "patterns": [*plan.lock["patterns"], f"!{_PINNING}*"]}
         tasks.append(task)
     return tasks
 

@@ -175,7 +175,7 @@ def test_package_tasks_pin_first_and_lock_the_set():
         "hold": True,
         "background": True,
         "optional": {"linux-headers-x": None},
-        "lock": {"patterns": ["nvidia-*"], "version": "595."},
+        "lock": {"patterns": ["nvidia-*", "!nvidia-driver-pinning-*"], "version": "595."},
     }
 
 
