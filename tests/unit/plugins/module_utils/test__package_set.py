@@ -10,22 +10,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import (
     ABSENT,
+    BROKEN,
     CONFIGURATION,
     INSTALLED,
+    Lock,
     Package,
+    Plan,
     Record,
     Wish,
     begun,
+    best,
+    check,
+    exact,
     explain,
     finished,
+    fits,
+    in_the_way,
     left,
     plan_absent,
     plan_present,
     removable,
     shown,
+    uncovered,
     verify,
+    without,
 )
 
 
@@ -163,3 +174,126 @@ def test_what_could_not_be_put_back_stays_recorded():
     assert plan.lost == ("nvidia-docker2",) and not plan.changed
     assert left(record, {}) == Record({"nvidia-docker2": was})
     assert left(record, {"nvidia-docker2": was}) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version", "expected"),
+    [
+        ("595.58.03*", "595.58.03-1", True),
+        ("595.58.03*", "595.58.03", True),
+        ("595.58.0*", "595.58.03-1", False),
+        ("595.*", "595.71.05-1", True),
+        ("595*", "595.71.05-1", True),
+        ("59*", "595.71.05-1", False),
+        ("580.*", "595.58.03-1", False),
+        # An epoch is told apart only where it is asked for.
+        ("595.*", "3:595.58.03-1.el9", True),
+        ("3:595.*", "3:595.58.03-1.el9", True),
+        ("1.0-1", "1.0-1", True),
+        ("1.0-1", "1.0-1ubuntu1", False),
+        (None, "1", True),
+        (None, None, False),
+        ("1*", None, False),
+    ],
+)
+def test_fits(wanted, version, expected):
+    assert fits(wanted, version) is expected
+
+
+def test_the_newest_that_fits_is_taken():
+    versions = ("595.71.05-1", "595.58.03-2", "595.58.03-1")
+    assert best("595.58.03*", versions) == "595.58.03-2"
+    assert best(None, versions) == "595.71.05-1"
+    assert best("580.*", versions) is None
+    install = {"a": "595.58.03*", "b": "9*", "c": "1-1", "d": None}
+    assert exact(install, {"a": versions}) == {"a": "595.58.03-2", "b": None, "c": "1-1", "d": None}
+
+
+LOCK = Lock(("nvidia-*", "libnvidia-*", "!libnvidia-container*"), "595.58.03")
+DRIVER = Wish({"nvidia-open": "595.58.03*", "linux-headers": None}, True, (), {}, LOCK)
+
+
+def test_a_lock_covers_what_its_patterns_leave_in():
+    assert LOCK.covers("libnvidia-compute")
+    assert not LOCK.covers("libnvidia-container1")
+    assert not LOCK.covers("linux-headers")
+
+
+def test_a_lock_holds_its_members_and_nothing_else():
+    packages = {
+        "nvidia-open": Package(INSTALLED, "595.58.03-1", held=True),
+        "linux-headers": Package(INSTALLED, "6.1"),
+        "libnvidia-compute": Package(INSTALLED, "595.58.03-1"),
+        "libnvidia-container1": Package(INSTALLED, "1.20.0-1"),
+        # In a version of its own, which no list has otherwise.
+        "nvidia-settings": Package(INSTALLED, "570.1-1"),
+    }
+    plan = plan_present(DRIVER, packages, {})
+    assert plan.reasons == ("libnvidia-compute is not held.", "nvidia-settings is not held.")
+    assert plan.to_hold() == ("libnvidia-compute", "nvidia-settings")
+    assert plan.install == {}
+    # Where a list has it in the version of the lock, it is brought there.
+    plan = plan_present(DRIVER, packages, {"nvidia-settings": ("595.71-1", "595.58.03-1")})
+    assert plan.install == {"nvidia-settings": "595.58.03*"}
+    assert plan.soft == ("nvidia-settings",)
+    assert "nvidia-settings 595.58.03* held\n" in shown(plan.after)
+
+
+def test_what_a_failed_change_left_goes_or_comes_back_as_asked_for():
+    broken = Package(BROKEN, "595.71.05-1", detail="half-configured")
+    packages = {
+        "nvidia-open": Package(INSTALLED, "595.58.03-1", held=True),
+        "linux-headers": Package(INSTALLED, "6.1"),
+        "nvidia-dkms-open": broken,
+    }
+    # No list has it in the version that is asked for: it is of no use.
+    plan = plan_present(DRIVER, packages, {"nvidia-dkms-open": ("595.71.05-1",)})
+    assert (plan.remove, plan.install) == (("nvidia-dkms-open",), {})
+    # One has: whether it comes back, the dependencies say, and no diff promises it.
+    plan = plan_present(DRIVER, packages, {"nvidia-dkms-open": ("595.58.03-1",)})
+    assert plan.install == {"nvidia-dkms-open": "595.58.03*"}
+    assert "nvidia-dkms-open" not in shown(plan.after)
+    assert uncovered(plan, ["nvidia-dkms-open", "other"]) == ("other",)
+
+
+def test_optional_packages_are_installed_where_there_are_any():
+    wish = Wish({}, False, (), {"headers-1": None, "headers-2": "2*"})
+    assert not plan_present(wish, {}, {}).changed
+    available = {"headers-1": ("1",), "headers-2": ("3-1",)}
+    assert plan_present(wish, {}, available).install == {"headers-1": None}
+    # One that is there in another version is let be where there is no better.
+    packages = {"headers-2": Package(INSTALLED, "1-1")}
+    assert not plan_present(wish, packages, {}).changed
+
+
+def test_members_that_would_have_to_go_may_and_others_may_not():
+    names = {"nvidia-dkms", "nvidia-open", "linux-headers", "someone-else"}
+    assert in_the_way(DRIVER, names) == ("nvidia-dkms",)
+    assert in_the_way(Wish({}), names) == ()
+    plan = without(Plan({}, {}), ("nvidia-dkms",), {"nvidia-dkms": Package(INSTALLED, "1")})
+    assert plan.remove == ("nvidia-dkms",)
+    assert plan.before["nvidia-dkms"].installed
+
+
+def test_members_that_came_along_go_though_we_hold_them():
+    record = Record({"nvidia-open": Package()}, {"libnvidia-a": True}, None, LOCK.patterns)
+    record = Record.from_json(json.loads(json.dumps(record.to_json())))
+    held = {"libnvidia-a": Package(INSTALLED, "1", held=True, automatic=True)}
+    assert removable(record, held, {}) == ("libnvidia-a",)
+    # A drift of its hold makes it no package that was there before us.
+    wish = Wish({"nvidia-open": None}, True, (), {}, LOCK)
+    again = begun(record, plan_present(wish, held), list(held), wish)
+    assert set(again.before) == {"nvidia-open"}
+    # Asked for by name since, it is one of the set.
+    wish = Wish({"libnvidia-a": "1"}, True, (), {}, LOCK)
+    again = begun(record, plan_present(wish, {}), list(held), wish)
+    assert again.before["libnvidia-a"] == Package()
+
+
+@pytest.mark.parametrize(
+    "lock",
+    [Lock(("*",)), Lock(("-x-y",)), Lock(("!",)), Lock(("a b c",)), Lock(("nvidia-*",), "x y")],
+)
+def test_locks_that_could_mean_anything_are_refused(lock):
+    with pytest.raises(InputError):
+        check(Wish({}, True, (), {}, lock))

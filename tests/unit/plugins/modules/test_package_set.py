@@ -4,7 +4,7 @@
 
 """Module and action together, on a stand-in for dpkg and apt.
 
-tests/integration/fleet/test_packages_live.py does the same with the real ones.
+tests/integration/packages/test_packages_live.py does the same with the real ones.
 """
 
 from __future__ import annotations
@@ -423,3 +423,47 @@ def test_failures_are_explained(task, node, words, cause):
 )
 def test_wrong_wishes_are_refused(task, options):
     assert task(**options)["failed"]
+
+
+def test_a_prefix_takes_the_newest_and_keeps_any(task, node):
+    node.repository["libnvidia-container1"].insert(1, "1.19.0-2")
+    answer = task(packages={"libnvidia-container1": "1.19.0*"})
+    assert answer["diff"][0]["after"] == "libnvidia-container1 1.19.0* held\n"
+    assert answer["packages"]["libnvidia-container1"]["version"] == "1.19.0-2"
+    assert not task(packages={"libnvidia-container1": "1.19.*"})["changed"]
+    assert task(packages={"libnvidia-container1": "2.*"})["failed"]
+
+
+def test_a_lock_holds_what_came_along_and_gives_all_back(task, node):
+    start = snapshot(node)
+    options = {
+        "packages": {"nvidia-container-toolkit": "1.20.0*", "libnvidia-container1": None},
+        "optional": {"nvidia-docker2": None, "no-such": None},
+        "lock": {"patterns": ["nvidia-container*", "libhelper"], "version": "1.20.0"},
+    }
+    answer = task(**options)
+    assert answer["diff"][0]["after"] == (
+        "libnvidia-container1 any\nnvidia-container-toolkit 1.20.0* held\nnvidia-docker2 any\n"
+    )
+    assert {name for name, package in node.packages.items() if package[1] == "hold"} == {
+        "nvidia-container-toolkit",
+        "libhelper",
+    }
+    assert not task(**options)["changed"]
+    node.packages["libhelper"][1] = "install"
+    assert task(**options)["reasons"] == ["libhelper is not held."]
+    assert task.absent()["changed"]
+    assert snapshot(node) == start
+
+
+def test_in_the_background_only_the_package_manager(task, node, monkeypatch):
+    told = []
+
+    def standin(plugin, name, arguments, variables, *, limit, what):
+        told.append((name, limit, what))
+        return node.apt(arguments)
+
+    monkeypatch.setattr(action, "run_in_background", standin)
+    assert task.present(background=True, timeout=99)["changed"]
+    assert told == [("ansible.builtin.apt", 99, "packages toolkit")]
+    assert node.calls == ["module plan", "apt change", "module record"]
