@@ -46,3 +46,8 @@ def profile_text(default: str) -> str:
   esac
 fi
 """
+
+
+def distro_profile_text() -> str:
+    """Return the profile beside the distribution's own package: it only says that all is done."""
+    return f"{_HEADER}# CUDA is the distribution's own, in /usr: nothing has to be set.\n"

@@ -39,6 +39,9 @@ _NO_COMPILER = (
 _NO_ARCHITECTURE = re.compile(
     r"Unsupported gpu architecture '(\w+)'|Value '(\w+)' is not defined for option 'gpu-arch"
 )
+_MISSING = re.compile(r"\S*(?:gcc|g\+\+|clang|cc1plus)\S*:? (?:No such file|not found)")
+# Of the packages g++-N of Debian and Ubuntu.
+_OLDEST_KNOWN, _NEWEST_KNOWN = 7, 15
 _NEWEST_GCC = re.compile(r"gcc versions later than (\d+)")
 
 
@@ -278,6 +281,19 @@ def check_release(proof: Proof, text: str, *, found: bool) -> str:
     return release[1]
 
 
+def other_host_compilers(words: str) -> tuple[str, ...]:
+    """Return the host compilers to try where nvcc does not take the default one, newest first."""
+    newest = _NEWEST_GCC.search(words)
+    if not newest and not _no_compiler(words):
+        return ()
+    last = int(newest.group(1)) if newest else _NEWEST_KNOWN
+    return tuple(f"/usr/bin/g++-{number}" for number in range(last, _OLDEST_KNOWN - 1, -1))
+
+
+def _no_compiler(words: str) -> bool:
+    return bool(_MISSING.search(words)) or any(text in words for text in _NO_COMPILER)
+
+
 def explain_compile(proof: Proof, words: str) -> KubegpuError:
     """Return why the proof did not compile."""
     what = f"nvcc of CUDA {proof.version} is installed, but cannot compile"
@@ -294,8 +310,7 @@ def explain_compile(proof: Proof, words: str) -> KubegpuError:
             if newest
             else "Give an older one with host_compiler, or leave the proof out (verify: false).",
         )
-    missing = re.search(r"(\S*(?:gcc|g\+\+|clang|cc1plus)\S*):? (?:No such file|not found)", words)
-    if missing or any(text in words for text in _NO_COMPILER):
+    if _no_compiler(words):
         return KubegpuError(
             f"{what}: no host compiler that it takes is there.",
             evidence=words.strip().splitlines()[0],

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from . import _cuda_flow as flow
@@ -135,24 +135,41 @@ class CudaNode:
         root = [] if self.reader.root == "/" else ["-r", self.reader.root]
         return self.run(["ldconfig", *root], timeout=120)
 
-    def prove(self, proof: flow.Proof, scratch: str) -> str:
-        """Have the compiler say its version and compile; return the version."""
+    def prove(self, proof: flow.Proof, scratch: str) -> tuple[str, str]:
+        """Have the compiler say its version and compile.
+
+        :returns: the version, and the host compiler that had to be named, or nothing.
+        """
         answer = self.run([proof.nvcc, "--version"], environment=proof.environment)
         version = flow.check_release(
             proof, f"{answer.stdout}\n{answer.stderr}", found=answer.rc != 127
         )
+        words = self._compile(proof, scratch)
+        if not words:
+            return version, ""
+        if not proof.host_compiler:
+            # Debian's package brings g++-11 and no gcc, which nvcc asks for.
+            for name in flow.other_host_compilers(words):
+                if self.reader.exists(name):
+                    other = replace(proof, host_compiler=self.place(name))
+                    if not self._compile(other, scratch):
+                        return version, name
+        raise flow.explain_compile(proof, words)
+
+    def _compile(self, proof: flow.Proof, scratch: str) -> str:
+        """Compile the program; return what was said where that failed."""
         source, result = f"{scratch}/kubegpu-proof.cu", f"{scratch}/kubegpu-proof.o"
         write_file(FileState(source, flow.PROGRAM.encode(), 0o600))
-        compiled = self.run(
+        answer = self.run(
             proof.arguments(source, result),
             timeout=_COMPILE_TIMEOUT,
             environment=proof.environment,
         )
         for path in (source, result):
             write_file(FileState(path))
-        if not compiled.ok:
-            raise flow.explain_compile(proof, f"{compiled.stdout}\n{compiled.stderr}".strip())
-        return version
+        if answer.ok:
+            return ""
+        return f"{answer.stdout}\n{answer.stderr}".strip() or f"it ended with {answer.rc}"
 
     def has_compiler(self, name: str) -> bool:
         return self.run([name, "--version"]).rc != 127

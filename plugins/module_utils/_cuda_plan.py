@@ -21,7 +21,15 @@ from ._cuda_data import (
     CudaData,
     cuda_data,
 )
-from ._cuda_files import LINK, LOADER, PROFILE, folder, loader_text, profile_text
+from ._cuda_files import (
+    LINK,
+    LOADER,
+    PROFILE,
+    distro_profile_text,
+    folder,
+    loader_text,
+    profile_text,
+)
 from ._driver_data import NVIDIA_FOLDERS, DriverData, driver_data
 from ._driver_sources import DEBIAN_REPOSITORY
 from ._driver_types import Step
@@ -709,14 +717,17 @@ def _link(
 def _files(
     node: Mapping[str, Any], wish: CudaWish, default: _Wanted | None, local: Sequence[_Wanted]
 ) -> tuple[dict[str, str], list[Step]]:
-    if not wish.configure or not local:
+    if not wish.configure:
         return {}, []
-    first = LINK if default else local[0].path
-    skipped = (default or local[0]).path
-    files = {
-        LOADER: loader_text(first, [one.path for one in local if one.path != skipped]),
-        PROFILE: profile_text(first),
-    }
+    if local:
+        first = LINK if default else local[0].path
+        skipped = (default or local[0]).path
+        files = {
+            LOADER: loader_text(first, [one.path for one in local if one.path != skipped]),
+            PROFILE: profile_text(first),
+        }
+    else:
+        files = {PROFILE: distro_profile_text()}
     seen: Mapping[str, str | None] = node["cuda"]["configuration"] or {}
     steps = []
     for path, text in files.items():

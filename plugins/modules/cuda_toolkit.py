@@ -597,8 +597,14 @@ def _prove(work: Work) -> dict[str, str]:
             one["architecture"],
             work.wish.host_compiler,
         )
-        if work.wish.verify:
-            found[one["version"]] = work.node.prove(proof, work.module.tmpdir)
+        if not work.wish.verify:
+            continue
+        found[one["version"]], host = work.node.prove(proof, work.module.tmpdir)
+        if host:
+            work.module.warn(
+                f"nvcc of CUDA {one['version']} does not take this node's default compiler; it "
+                f"compiles with nvcc -ccbin {host}."
+            )
     return found
 
 

@@ -21,6 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import Kubeg
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 
 CUDA = Path("/usr/local/cuda")
+FIXTURES = Path(__file__).parents[2] / "fixtures/cuda"
 
 
 def run(argv, timeout=60, environment=None):
@@ -50,7 +51,8 @@ def node():
 
 
 def test_the_real_compiler_is_proven_without_a_gpu(real, node, tmp_path):
-    version = node.prove(Proof(*real, "sm_90"), str(tmp_path))
+    version, host = node.prove(Proof(*real, "sm_90"), str(tmp_path))
+    assert host == ""
     assert version.startswith(f"{real[0]}.")
     assert list(tmp_path.iterdir()) == []
 
@@ -69,6 +71,28 @@ def test_a_generation_that_the_toolkit_has_dropped(real, node, tmp_path):
 def test_a_host_compiler_that_is_not_there(real, node, tmp_path):
     with pytest.raises(KubegpuError, match="no host compiler that it takes"):
         node.prove(Proof(*real, "sm_90", "/nonexistent/g++"), str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["gcc-12", "debian-no-compiler"])
+def test_another_host_compiler_is_tried_before_giving_up(tmp_path, name):
+    """Stand-in for an nvcc that takes g++-11 only, with the words of the real one."""
+    words = (FIXTURES / f"compile-11.8.89-{name}.txt").read_text(encoding="utf-8")
+    (tmp_path / "usr/bin").mkdir(parents=True)
+    for number in (11, 12):
+        (tmp_path / f"usr/bin/g++-{number}").touch()
+
+    def standin(argv, timeout=60, environment=None):
+        if argv[1] == "--version":
+            return Result(0, "Cuda compilation tools, release 11.8, V11.8.89\n", "")
+        good = "-ccbin" in argv and argv[argv.index("-ccbin") + 1].endswith("g++-11")
+        return Result(0, "", "") if good else Result(1, "", words)
+
+    node = CudaNode(standin, NodeReader(str(tmp_path), standin))
+    proof = Proof("11.8", "/usr", "sm_70")
+    assert node.prove(proof, str(tmp_path)) == ("11.8.89", "/usr/bin/g++-11")
+    (tmp_path / "usr/bin/g++-11").unlink()
+    with pytest.raises(KubegpuError, match="host compiler"):
+        node.prove(proof, str(tmp_path))
 
 
 def test_a_toolkit_that_is_not_there(node, tmp_path):

@@ -360,7 +360,7 @@ def test_the_distributions_own_package():
     assert result["packages"] == {"nvidia-cuda-toolkit": None}
     assert result["repository"]["components"] == ["contrib", "non-free"]
     assert result["repository"]["keyring"] == archive["signed_by"]
-    assert (result["link"], result["files"], result["default"]) == (None, {}, None)
+    assert (result["link"], list(result["files"]), result["default"]) == (None, [PROFILE], None)
     after = converged(result, facts)
     after["cuda"]["packages"] = {"nvidia-cuda-toolkit": "11.8.89~11.8.0-5~deb12u1"}
     assert plan(after, versions=["11.8"], source="distro")["change"] is False
