@@ -26,7 +26,14 @@ from ._driver_present import (
     stale_files,
     unheld,
 )
-from ._driver_sources import DISTRO, NVIDIA, RUNFILE, repository, system_of
+from ._driver_sources import (
+    DISTRO,
+    NVIDIA,
+    RUNFILE,
+    comes_after_ours,
+    repository,
+    system_of,
+)
 from ._driver_state import (
     kernel_step,
     licence_token,
@@ -105,6 +112,13 @@ def _check_node(case: Case, target: Target) -> None:
                 f"{archive['file']} reaches Debian's archive with a password, which is not copied "
                 "into another entry.",
                 "add contrib non-free non-free-firmware to that entry.",
+            )
+        if step and not archive["signed_by"] and comes_after_ours(archive["file"]):
+            # Tried with apt 2.6: "Conflicting values set for option Signed-By".
+            raise Refused(
+                f"{archive['file']} reaches Debian's archive without Signed-By and is read after "
+                "the entry that would be added: apt would refuse both.",
+                "add contrib non-free non-free-firmware, or Signed-By, to that entry.",
             )
     package_set_ = _wanted(case, target) if target.source in (DISTRO, NVIDIA) else None
     if (

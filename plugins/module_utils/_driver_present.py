@@ -81,6 +81,7 @@ def unheld(node: Mapping[str, Any], patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_locked(name: str, patterns: Sequence[str]) -> bool:
+    """Return whether a package is one of the locked set, as package_set understands it."""
     return covers(patterns, name.partition(":")[0])
 
 

@@ -141,6 +141,12 @@ def repository(
     return _compare(node, wanted, (url, official), accepted)
 
 
+def comes_after_ours(path: str) -> bool:
+    """Return whether apt reads the file after the entry for Debian's archive that we would add."""
+    folder, _slash, name = path.rpartition("/")
+    return folder.endswith(".d") and name > f"{DEBIAN_REPOSITORY}.sources"
+
+
 def _covered(url: str) -> str:
     return re.sub(r"://[^/@\s]+@", "://***@", url)
 

@@ -699,3 +699,15 @@ def test_state_absent_takes_our_files_along():
     assert "nvidia-utils-580-server" in plan.obsolete
     assert plan.reboot["required"]
     assert plan.files == {} and plan.services == {}
+
+
+def test_an_entry_for_debians_archive_that_apt_would_refuse_is_not_planned():
+    """Seen with apt 2.6: an entry without Signed-By after one with it makes both useless."""
+    given = facts("V100", "d13")
+    given["os"]["archive"].update(signed_by=None, file="/etc/apt/sources.list.d/main.list")
+    plan = plan_driver(given, *read_options({}))
+    assert plan.action == "refuse" and "main.list" in plan.reasons[0]
+    given["os"]["archive"]["file"] = "/etc/apt/sources.list"
+    assert plan_driver(given, *read_options({})).action == "install"
+    given["os"]["archive"]["uri"] = "http://***@mirror.example/debian"
+    assert "password" in plan_driver(given, *read_options({})).reasons[0]

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The filter as a playbook calls it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+
+import pytest
+import yaml
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.filter import nvidia_driver_plan
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import DriverWish
+from tests.unit.fixtures.driver_cases import facts
+
+
+def call(*arguments, **options):
+    return nvidia_driver_plan.FilterModule().filters()["nvidia_driver_plan"](*arguments, **options)
+
+
+def test_plan_is_json_with_every_key():
+    plan = call(facts("T4", "u24"), today="2026-11-21")
+    assert json.loads(json.dumps(plan)) == plan
+    assert (plan["action"], plan["branch"], plan["kernel_module"]) == ("install", "580", "open")
+    assert set(call(facts("-", "u24"))) == set(plan) == set(call(facts("K80", "u24")))
+
+
+def test_values_as_they_come_from_yaml():
+    plan = call(facts("T4", "u24"), branch=595, hold="no", load=False, runfile=None, dkms=False)
+    assert (plan["branch"], plan["hold"], plan["load"]) == ("595", False, False)
+
+
+def test_a_refusal_is_a_value():
+    plan = call(facts("V100+B200", "u24"))
+    assert plan["action"] == "refuse" and plan["change"] is False
+    assert "V100" in plan["reasons"][0] and "B200" in plan["reasons"][0]
+
+
+def test_today_is_the_controllers_date():
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    end = (today + datetime.timedelta(days=10)).isoformat()
+    plan = call(facts("T4", "u24"), branch="580", branches={"580": {"end": end}})
+    assert f"ends on {end}" in plan["warnings"][0]
+
+
+def test_an_option_that_is_not_valid_is_an_error_with_its_name():
+    with pytest.raises(AnsibleFilterError, match="nvidia_driver_branch"):
+        call(facts("T4", "u24"), branch="newest")
+    with pytest.raises(AnsibleFilterError, match="colour"):
+        call(facts("T4", "u24"), colour="green")
+    with pytest.raises(AnsibleFilterError, match="gpu_node_facts"):
+        call({})
+
+
+def test_every_option_is_documented_with_its_default():
+    documented = yaml.safe_load(nvidia_driver_plan.DOCUMENTATION)["options"]
+    fields = {**DriverWish.__dataclass_fields__}
+    assert set(documented) - {"_input"} == {*fields, "branches", "gpus", "repositories"}
+    default = DriverWish()
+    for name in fields:
+        value = getattr(default, name)
+        assert documented[name].get("default") == (list(value) if value == () else value), name

@@ -1,0 +1,94 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver's tables: that they are whole, and what a user can put over them."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_data import (
+    BRANCHES,
+    GENERATIONS,
+    KINDS,
+    PRODUCTS,
+    REPOSITORIES,
+    driver_data,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._pci_data import (
+    NVIDIA_PRODUCTS,
+    NVIDIA_RANGES,
+)
+
+# shared/facts/drivers.md, section 3.1.
+_DOCUMENTED = "470 535 550 560 565 570 575 580 590 595 610 615 620"
+
+
+def test_every_generation_has_a_row():
+    generations = {name for _first, _last, name in NVIDIA_RANGES}
+    assert {*generations, "unknown", "fermi"} == set(GENERATIONS)
+
+
+def test_every_documented_branch_has_a_row():
+    assert set(_DOCUMENTED.split()) <= set(BRANCHES)
+    assert {branch for branch, row in BRANCHES.items() if row["modules"] == ["open"]} == {"620"}
+
+
+def test_rows_point_to_rows():
+    for row in (*GENERATIONS.values(), *PRODUCTS.values()):
+        for key in ("first", "last"):
+            assert row.get(key) is None or row[key] in {*BRANCHES, "418", "450"}
+    assert set(PRODUCTS) <= set(NVIDIA_PRODUCTS)
+    for name, row in REPOSITORIES.items():
+        for branch in row["branches"] or ():
+            assert branch in BRANCHES, name
+        assert name.endswith("-archive") == (row["branches"] is not None)
+        for fingerprint in row.get("key_fingerprints", ()):
+            assert len(fingerprint) == 40 and fingerprint == fingerprint.upper()
+
+
+def test_the_built_in_rows_would_be_accepted_from_a_user():
+    data = driver_data(BRANCHES, {**GENERATIONS, **PRODUCTS}, REPOSITORIES)
+    assert data == driver_data()
+    assert data.newest_branch() == "620"
+    assert {row["kind"] for row in BRANCHES.values()} == set(KINDS)
+
+
+def test_rows_are_merged_by_key_and_field():
+    data = driver_data(
+        {595: {"end": "2027-06-30"}, "625": {"kind": "ltsb"}},
+        {"2BB5": {"minimum": "580.65.06"}},
+        {"ubuntu2404": {"url": "https://mirror.example/cuda", "branches": [580, "595"]}},
+    )
+    assert data.branches["595"] == {**BRANCHES["595"], "end": "2027-06-30"}
+    # A branch newer than the newest has its kernel modules.
+    assert data.branches["625"]["modules"] == ["open"] and data.branches["625"]["supported"]
+    assert data.gpus["2bb5"]["minimum"] == "580.65.06"
+    assert data.repositories["ubuntu2404"]["branches"] == ["580", "595"]
+    assert data.repositories["ubuntu2404"]["key"] == "3bf863cc.pub"
+    assert BRANCHES["595"]["end"] == "2027-03-31"
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ({"branches": ["625"]}, "nvidia_driver_branches is not a mapping"),
+        ({"branches": {"R625": {}}}, "'R625'.*a branch is a number"),
+        ({"branches": {"625": "ltsb"}}, "'625'.*is not a mapping"),
+        ({"branches": {"625": {"kind": "lts"}}}, "kind is not of ltsb, production"),
+        ({"branches": {"625": {"end": "June 2028"}}}, "end is not a date"),
+        ({"branches": {"625": {"kernel_modules": []}}}, "kernel_modules, which is not known"),
+        ({"branches": {"625": {"modules": []}}}, "modules is not of open"),
+        ({"branches": {"625": {"modules": ["free"]}}}, "modules is not of open"),
+        ({"branches": {"625": {"supported": "soon"}}}, "supported is not true or false"),
+        ({"gpus": {"3340": {"minimum": 620.1}}}, "minimum is not a version"),
+        ({"gpus": {"3340": {"first": "new"}}}, "first is not the number of a branch"),
+        ({"repositories": {"debian14": {"url": ["x"]}}}, "url is not a text"),
+        ({"repositories": {"debian14": {"architectures": ["x86_64"]}}}, "not a mapping"),
+    ],
+)
+def test_a_bad_row_is_named(tables, words):
+    with pytest.raises(InputError, match=words):
+        driver_data(**tables)
