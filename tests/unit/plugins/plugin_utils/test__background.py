@@ -174,7 +174,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 def run(action: StandinAction, limit: int = 3600) -> dict[str, object]:
     return _background.run_in_background(
-        action,  # type: ignore[arg-type]
+        action,
         "module",
         {},
         {"inventory_hostname": "node"},
