@@ -46,6 +46,11 @@ options:
       plans and not those of the facts.
     type: bool
     default: false
+  toolkit_done:
+    description: Whether the part of the container toolkit ran; without it the facts tell its
+      version.
+    type: bool
+    default: true
 """
 
 EXAMPLES = r"""
@@ -79,6 +84,7 @@ def node_result(
     driver_answer: Mapping[str, Any] | None = None,
     cuda: Mapping[str, Any] | None = None,
     predicted: bool = False,
+    toolkit_done: bool = True,
 ) -> dict[str, Any]:
     """Return the row of one node."""
     results = {
@@ -91,7 +97,9 @@ def node_result(
         if answer and not answer.get("skipped")
     }
     plans = {"driver": driver or {}, "cuda": cuda or {}, "toolkit": toolkit}
-    return _node_result(name, plans, results, gpu_node or None, predicted=predicted)
+    return _node_result(
+        name, plans, results, gpu_node or None, predicted=predicted, toolkit_done=toolkit_done
+    )
 
 
 class FilterModule:

@@ -97,6 +97,7 @@ def node_result(
     node: Mapping[str, Any] | None = None,
     *,
     predicted: bool = False,
+    toolkit_done: bool = True,
 ) -> dict[str, Any]:
     """Return the row of one node after a run.
 
@@ -107,6 +108,7 @@ def node_result(
         (under ``driver``) answered.
     :param node: the facts ``gpu_node`` after the run.
     :param predicted: whether the run only looked, so that the facts are those before it.
+    :param toolkit_done: whether the toolkit's part ran; without it the facts tell its version.
     """
     driver, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
     still_open = [
@@ -118,7 +120,9 @@ def node_result(
         "node": name,
         "driver": _driver_words(node, driver, results.get("driver"), predicted),
         "cuda": _cuda_words(node, cuda, predicted),
-        "toolkit": toolkit["version"],
+        "toolkit": toolkit["version"]
+        if toolkit_done or not node
+        else node["container_toolkit"]["version"],
         "containerd": _engine_words(results.get("containerd")),
         "docker": _engine_words(results.get("docker")),
         "open": [

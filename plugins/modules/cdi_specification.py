@@ -235,6 +235,9 @@ def main() -> None:
             result = absent(module.params, module.check_mode)
     except KubegpuError as error:
         module.fail_json(msg=str(error))
+    if not module._diff:
+        # A task with `diff: false` has one that nobody could know beforehand.
+        del result["diff"]
     module.exit_json(**result)
 
 

@@ -308,3 +308,10 @@ def test_result_in_check_mode_is_that_of_the_plans():
     plans = {"driver": driver, "cuda": cuda, "toolkit": plan(facts)}
     row = node_result("a", plans, {"driver": {"changed": True}}, facts, predicted=True)
     assert row["driver"] == ["branch 580 open", "changed"] and row["cuda"] == ["12.9 (default)"]
+
+
+def test_result_without_the_toolkit_part_tells_the_toolkit_that_is_there():
+    facts = node()
+    plans = {"toolkit": plan(facts)}
+    assert node_result("a", plans, {}, facts)["toolkit"] == "1.20.0-1"
+    assert node_result("a", plans, {}, facts, toolkit_done=False)["toolkit"] is None
