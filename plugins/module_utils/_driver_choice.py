@@ -18,12 +18,29 @@ from ._driver_sources import DISTRO, NVIDIA, RUNFILE, describe_row, offers, sour
 def alternatives(case: Case) -> str:
     good = rules.serving(case.gpus, case.data, case.asked_flavour)
     if good:
-        return f"ask for one of the branches that serve this node ({', '.join(good)}), or for auto."
+        return f"ask for {_fitting(case, good)}, or for auto."
     good = rules.serving(case.gpus, case.data)
     if good:
         kinds = " or ".join(rules.flavours(case.gpus, good[0], case.data))
-        return f"ask for {kinds} kernel modules: these work in {', '.join(good)}."
+        return f"ask for {kinds} kernel modules: they are in {_fitting(case, good)}."
     return "take the GPU out of this node."
+
+
+def _fitting(case: Case, good: Sequence[str]) -> str:
+    """Return in words those of the branches that are worth asking for on this node."""
+    wish, order = case.wish, sources(case.system)
+    alive = [branch for branch in good if rules.supported(branch, case.data, wish.today)]
+    here = [
+        branch
+        for branch in good
+        if any(offers(case.system, source, branch, case.data) for source in order)
+    ]
+    both = [branch for branch in alive if branch in here]
+    if both:
+        return f"a branch that this node can have ({', '.join(both)})"
+    if here:
+        return f"a branch that this node can have ({', '.join(here)}, without support)"
+    return f"a branch that serves its GPUs ({', '.join(alive or good)}), as a runfile"
 
 
 def choose_branch(
@@ -155,13 +172,9 @@ def _ways(case: Case, branch: str, order: Sequence[str]) -> str:
     for source in others:
         if offers(case.system, source, branch, case.data):
             ways.append(f"nvidia_driver_source: {source} has it")
-    fitting = [
-        one
-        for one in rules.serving(case.gpus, case.data, case.asked_flavour)
-        if any(offers(case.system, source, one, case.data) for source in sources(case.system))
-    ]
-    if fitting:
-        ways.append(f"ask for one of {', '.join(fitting)}, which this node can have")
+    good = rules.serving(case.gpus, case.data, case.asked_flavour)
+    if any(offers(case.system, one, it, case.data) for one in sources(case.system) for it in good):
+        ways.append(f"ask for {_fitting(case, good)}")
     ways.append(
         f"give the runfile ({_runfile_url(case, branch)}) as nvidia_driver_runfile, with its "
         "checksum"

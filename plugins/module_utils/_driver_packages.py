@@ -47,12 +47,15 @@ LOCK_PATTERNS = (
 RPM_LOCK_PATTERNS = (*LOCK_PATTERNS, "kmod-nvidia*", "akmod-nvidia*", "dkms-nvidia*")
 
 _STOCK = re.compile(r"-(?P<flavour>[a-z]+)(?:-64k)?\Z")
-_SUFFIX = re.compile(r"-(?P<branch>\d{3})(?=-|\Z)")
+_SUFFIX = re.compile(r"-(?P<branch>[3-9]\d\d)(?=-|\Z)")
+_OF_DRIVER = ("nvidia-", "libnvidia-", "linux-modules-nvidia-", "cuda-drivers")
+# Ubuntu's signatures are those of all branches and kinds for one kernel.
+_SHARED = "linux-signatures-nvidia-"
 # The packages that make the kernel modules, or draw them in.
 _KERNEL = re.compile(
     r"(?:nvidia-(?:headless|dkms|kernel-source|kernel-open|kernel-dkms|kernel-support|open\b"
     r"|open-kernel|driver-\d+|driver\Z|driver-open)|cuda-drivers"
-    r"|linux-(?:modules|objects|signatures)-nvidia-|kmod-nvidia)"
+    r"|linux-(?:modules|objects)-nvidia-|kmod-nvidia)"
 )
 
 
@@ -289,7 +292,7 @@ def obsolete(
         plain = name.partition(":")[0]
         if plain in names:
             continue
-        match = _SUFFIX.search(plain)
+        match = None if plain.startswith(_SHARED) else _SUFFIX.search(plain)
         of_branch = match["branch"] if match else None
         other_flavour = bool(_KERNEL.match(plain)) and ("open" in plain) != (flavour == OPEN)
         # nvidia-headless brings its parts, of which one has the flavour in its name.
@@ -297,7 +300,7 @@ def obsolete(
             old_branch != branch
             and of_branch is None
             and branch_of(present[name].partition(":")[2] or present[name]) == old_branch
-            and any(_SUFFIX.search(one) for one in wanted.packages if "nvidia" in one)
+            and any(_SUFFIX.search(one) for one in wanted.packages if one.startswith(_OF_DRIVER))
         )
         if (
             other_source

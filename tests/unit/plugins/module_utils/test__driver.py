@@ -431,6 +431,17 @@ def test_what_goes_with_another_branch():
     assert "nvidia-driver-pinning-595" in plan.obsolete and "nvidia-open" in plan.obsolete
     plan = plan_of("T4", "d12", "nvidia 580.126.09 open", "595")
     assert "nvidia-open-580" in plan.obsolete and "libnvidia-compute-580" in plan.obsolete
+    plan = plan_of("V100", "d12", "nvidia 595.58.03 open", "-")
+    assert names(plan.obsolete) == [
+        "libnvidia-compute",
+        "nvidia-dkms-open",
+        "nvidia-driver-pinning-595",
+        "nvidia-open",
+    ]
+    given = facts("T4", "u24", "distro 580.126.09 proprietary")
+    shared = "linux-signatures-nvidia-6.8.0-300-generic"
+    given["driver"]["packages"][shared] = "6.8.0-300.300"
+    assert shared not in plan_driver(given, *read_options({"branch": "595"})).obsolete
     plan = plan_of("T4", "d13", "distro 550.163.01 open", "550 proprietary")
     assert names(plan.obsolete) == ["nvidia-open-kernel-dkms", "nvidia-open-kernel-support"]
 
