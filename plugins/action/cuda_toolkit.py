@@ -12,7 +12,10 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import (
+    FetchResult,
+    fetch,
+)
 
 _MODULE = "kubegpu.nodes.cuda_toolkit"
 _PACKAGES = "kubegpu.nodes.package_set"
@@ -86,14 +89,22 @@ class ActionModule(ActionBase):
         module("uninstall" if absent else "begin")
         for entry, place in files:
             what = f"installer of CUDA {entry['version']}"
-            module("runfile", what=what, _version=entry["version"], _runfile=place)
+            module("runfile", what=what, _version=entry["version"], _runfile=place.path)
         for arguments in tasks["sets"]:
             self._set(arguments, options, variables, result, limit)
+        for _entry, place in files:
+            if place.cached:
+                # Gigabytes, and the toolkit has its own uninstaller.
+                self._execute_module(
+                    module_name="ansible.builtin.file",
+                    module_args={"path": place.path, "state": "absent"},
+                    task_vars=variables,
+                )
         finished = module("finish")
         for name in ("default", "compilers"):
             result[name] = finished[name]
 
-    def _fetch(self, entry: dict[str, Any], variables: dict[str, Any]) -> str:
+    def _fetch(self, entry: dict[str, Any], variables: dict[str, Any]) -> FetchResult:
         runfile = {
             "url": entry["url"],
             "path": entry["file"],
@@ -101,7 +112,7 @@ class ActionModule(ActionBase):
             "checksum": entry["checksum"],
         }
         try:
-            return fetch(self, runfile, variables).path
+            return fetch(self, runfile, variables)
         except KubegpuError as error:
             raise _Failed({"msg": str(error)}) from error
 
