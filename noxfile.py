@@ -38,6 +38,14 @@ def _tools(session: nox.Session, name: str = "test", version: str | None = None)
     return binaries
 
 
+def _own_ansible_home() -> dict[str, str]:
+    """Keep what molecule and ansible-lint install out of the user's home.
+
+    Both install this collection there, and a later run would find that copy before the checkout.
+    """
+    return {"ANSIBLE_HOME": str(Path("build/ansible-home").absolute())}
+
+
 def _pytest(session: nox.Session, *arguments: str) -> None:
     binaries = _tools(session)
     session.run(str(binaries / "python"), "-m", "pytest", "-q", "-ra", *arguments, external=True)
@@ -124,7 +132,8 @@ def fleet(session: nox.Session) -> None:
         binaries = _tools(session)
         session.run(
             str(binaries / "molecule"), "test", "--scenario-name", "default",
-            env={"MOLECULE_GLOB": "molecule/*/molecule.yml"}, external=True,
+            env={"MOLECULE_GLOB": "molecule/*/molecule.yml", **_own_ansible_home()},
+            external=True,
         )  # fmt: skip
 
 
@@ -166,6 +175,7 @@ def lint(session: nox.Session) -> None:
         "ANSIBLE_COLLECTIONS_PATH": str(place),
         "MYPYPATH": str(place),
         "MYPY_CACHE_DIR": str(Path("build/cache/mypy").absolute()),
+        **_own_ansible_home(),
     }
     failed = []
     for name, folder, (program, *arguments) in commands:
