@@ -251,7 +251,7 @@ def _cuda_words(
 
 def _driver_open(driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None) -> list[str]:
     """Return what the driver still waits for: a reboot, with the reason."""
-    reboot: Mapping[str, Any] = driver.get("reboot") or {}
+    reboot: Mapping[str, Any] = (driver or {}).get("reboot") or {}
     required, reason = reboot.get("required"), reboot.get("reason")
     if result and "reboot_required" in result:
         # The module tried, where the plan can only expect.
