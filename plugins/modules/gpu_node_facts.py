@@ -195,8 +195,9 @@ ansible_facts:
         kernels:
           description: >-
             The kernels that have modules, and the running one: C(version), C(running), whether
-            it is C(on_disk) (a container's is not), whether its C(headers) are there, and the version of the NVIDIA C(driver) module that is
-            installed for it (V(unknown) where it is compressed, V(null) where there is none).
+            it is C(on_disk) (a container's is not), whether its C(headers) are there, and the
+            version of the NVIDIA C(driver) module that is installed for it (V(unknown) where it is
+            compressed, V(null) where there is none).
           returned: always
           type: list
           elements: dict

@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,7 +59,7 @@ def fingerprint(served: Path, where: str) -> str:
     return (served / where / "fingerprint").read_text().strip()
 
 
-def _built_once(home: Path, name: str, key: str, build) -> dict[str, Path]:  # type: ignore[no-untyped-def]
+def _built_once(home: Path, name: str, key: str, build: Callable[[Path], None]) -> dict[str, Path]:
     tree = home / f"{name}.{key}"
     if not tree.is_dir():
         half = home / f"{name}.half"
