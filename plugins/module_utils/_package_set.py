@@ -370,7 +370,9 @@ def plan_absent(
         package = before[name] = packages.get(name, Package())
         if not old.installed:
             after[name] = package
-            if package.status in (INSTALLED, BROKEN):
+            # Of one that was obsolete meanwhile, the configuration is left.
+            rest = package.status == CONFIGURATION != old.status and name not in edited
+            if package.status in (INSTALLED, BROKEN) or rest:
                 after[name] = Package()
                 keeps = name in edited or old.status == CONFIGURATION
                 (remove if keeps else purge).append(name)

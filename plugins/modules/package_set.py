@@ -630,7 +630,8 @@ def _try(
         if may_be_missing and _BROKEN_SOURCES in words:
             return Change()
         raise explain(words, f"The package set {name} (dry run)")
-    return Change({**install, **named}, tuple(named), removed)
+    along = tuple(other for other in named if other not in install)
+    return Change({**install, **named}, along, removed)
 
 
 def _simulate(
@@ -645,6 +646,8 @@ def _simulate(
     :param soft: members that are there and are not as they shall be, unless they have to go.
     """
     named: dict[str, str | None] = {}
+    # What is asked for without a version was tried with the newest one.
+    steps = dict.fromkeys(install, 0)
     lock = wish.lock
     while True:
         simulation = _dpkg.simulate(node.run, {**install, **named}, going)
@@ -674,9 +677,37 @@ def _simulate(
             for version in [best(lock.wanted, offered.get(name, ()))]
             if version is not None
         }
+        if not found and not simulation.answer.ok:
+            may_differ = {**dict.fromkeys([*names, *steps]), **install}
+            found = _other(node, lock, may_differ, seen, steps)
         if not found:
             return simulation, named
         named.update(found)
+
+
+def _other(
+    node: Node,
+    lock: Lock,
+    names: Mapping[str, str | None],
+    seen: Sequence[str],
+    steps: dict[str, int],
+) -> dict[str, str]:
+    """Return other versions, from the newest on, of what apt does not get together with the lock.
+
+    Modules that a distribution builds have the kernel's version, and fit one driver's: which one
+    only apt can tell.
+
+    :param names: what may be named, with the version that it has to have.
+    :param steps: the version that was tried last, by name, the newest is 0; kept between calls.
+    """
+    free = [name for name in seen if names.get(name, "") is None]
+    found = {}
+    for name, versions in _dpkg.available(node.run, free).items():
+        step = steps.get(name, -1) + 1
+        if step < len(versions) and not any(fits(lock.wanted, one) for one in versions):
+            steps[name] = step
+            found[name] = versions[step]
+    return found
 
 
 def _mend(node: Node, plan: Plan, broken: Mapping[str, str]) -> None:

@@ -302,7 +302,7 @@ def _prebuilt(
         yield Deb(
             f"{stem}-{kernel}",
             ours,
-            (f"linux-image-{kernel}", f"{common} (>= {version})"),
+            (f"linux-image-{kernel}", f"{common} (>= {version})", f"{common} (<= {version}-1)"),
             provides=(f"nvidia-prebuilt-kernel-{kernel}",),
             files={
                 f"{folder}/{name}.ko": elf.module(name, version, kernel, licence)

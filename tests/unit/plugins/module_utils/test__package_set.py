@@ -297,3 +297,11 @@ def test_members_that_came_along_go_though_we_hold_them():
 def test_locks_that_could_mean_anything_are_refused(lock):
     with pytest.raises(InputError):
         check(Wish({}, True, (), {}, lock))
+
+
+def test_absent_takes_the_configuration_of_what_became_obsolete():
+    """A package that pins versions, and that another one replaced: its file would go on pinning."""
+    record = Record({"pinning": Package(), "another": Package(CONFIGURATION)})
+    now = {"pinning": Package(CONFIGURATION), "another": Package(CONFIGURATION)}
+    assert plan_absent(record, now, {}).purge == ("pinning",)
+    assert plan_absent(record, now, {}, edited={"pinning"}).purge == ()
