@@ -701,17 +701,21 @@ def _other(
     :param steps: the version that was tried last, by name, the newest is 0; kept between calls.
     """
     free = [name for name in seen if names.get(name, "") is None]
-    found = {}
-    for name, versions in _dpkg.available(node.run, free).items():
-        step = steps.get(name, -1) + 1
-        if step < len(versions) and not any(fits(lock.wanted, one) for one in versions):
-            steps[name] = step
-            found[name] = versions[step]
+    next_ones = {
+        name: (steps.get(name, -1) + 1, versions)
+        for name, versions in _dpkg.available(node.run, free).items()
+        if not any(fits(lock.wanted, one) for one in versions)
+    }
+    untried = {name: one for name, one in next_ones.items() if one[0] < len(one[1])}
+    # Those of which least was tried: they depend on each other, and all at once go past the fit.
+    least = min((step for step, _versions in untried.values()), default=0)
+    found = {name: versions[step] for name, (step, versions) in untried.items() if step == least}
+    steps.update(dict.fromkeys(found, least))
     return found
 
 
 def _mend(node: Node, plan: Plan, broken: Mapping[str, str]) -> None:
-    """Let dpkg configure what it left, but for what the plan replaces or takes away anyway."""
+    """Let dpkg configure what it untried, but for what the plan replaces or takes away anyway."""
     others = uncovered(plan, broken)
     if not others:
         # With nothing to set, this takes in what a killed dpkg has left in its journal.
