@@ -42,7 +42,7 @@ from ._driver_state import (
     service_steps,
     state_warnings,
 )
-from ._driver_target import decide
+from ._driver_target import decide, unfit
 from ._driver_types import DriverPlan, DriverWish, Step, sentence, version_numbers
 from ._packages import is_driver
 from ._runfile import install_arguments
@@ -173,12 +173,9 @@ def _kept(case: Case, target: Target) -> DriverPlan:
     )
     steps: list[Step] = []
     if build and ours:
-        meta, exact = headers(node, case.system, case.data)
-        plan = replace(
-            plan,
-            packages={meta: None} if meta else {},
-            optional_packages=exact if case.system.manager == "apt" else {},
-        )
+        if not present.prebuilt:
+            meta, exact = headers(node, case.system, case.data)
+            plan = replace(plan, packages={meta: None} if meta else {}, optional_packages=exact)
         steps.append(build)
     if not ours:
         return _with_steps(plan, steps, warnings)
@@ -266,7 +263,8 @@ def _changed(case: Case, target: Target) -> DriverPlan:
     words = target.version or f"branch {target.branch}"
     because = target.reasons[0]
     if present:
-        because = f"{present.version} is there. {because}"
+        why_not = unfit(case)
+        because = f"{present.version} is there{f', but {why_not}' if why_not else ''}. {because}"
     steps: list[Step] = []
     other_source = bool(present and present.source != target.source)
     if present and present.source == RUNFILE and other_source:

@@ -47,7 +47,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Case:
-    """All that the decision is made of."""
+    """All that the decision is made of. ``back``: the version wished is the recorded one."""
 
     node: Mapping[str, Any]
     wish: DriverWish
@@ -55,6 +55,7 @@ class Case:
     gpus: tuple[Gpu, ...]
     system: System
     present: Present | None
+    back: bool = False
 
     @property
     def asked_flavour(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from . import _driver_branches as rules
 from ._driver_case import PLACES, Case, Refused
 from ._driver_data import OPEN_DEFAULT_FROM, RUNFILE_URL
-from ._driver_sources import DISTRO, NVIDIA, RUNFILE, describe_row, offers, sources
+from ._driver_sources import DISTRO, NVIDIA, RUNFILE, describe_row, offers, row, sources
 
 
 def alternatives(case: Case) -> str:
@@ -59,6 +59,10 @@ def choose_branch(
                 _ways(case, asked, order),
             )
         why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
+        if wish.version:
+            which = "stood there before the last change" if case.back else "was asked for"
+            why = f"Version {wish.version} {which}; its branch is {asked}"
+            why += f" ({rules.describe(asked, data)})."
         ending = rules.support_warning(asked, data, wish.today)
         return asked, having, (why, _why_source(case, having)), (ending,) if ending else ()
     stay = _stay(case, order)
@@ -88,7 +92,7 @@ def choose_branch(
     warning = rules.support_warning(chosen, data, wish.today)
     warnings = [warning] if warning else []
     if unknown:
-        reason = f"Branch {chosen} is the newest that {place} has."
+        reason = f"Branch {chosen} is the newest that may serve {served} and that {place} has."
         taken = (
             "a GPU newer than it, with the newest branch and open kernel modules"
             if unknown[0].generation == "unknown"
@@ -152,7 +156,7 @@ def _stay(
 def _why_source(case: Case, source: str) -> str:
     place = PLACES[source]
     if case.wish.source == source:
-        return f"Source: {place}, as asked for."
+        return f"Source: {place}, {'as it was then' if case.back else 'as asked for'}."
     if case.present and case.present.source == source:
         return f"Source: {place}, from which the driver that is there came."
     if source == NVIDIA and case.system.id == "ubuntu":
@@ -179,8 +183,12 @@ def _ways(case: Case, branch: str, order: Sequence[str]) -> str:
         f"give the runfile ({_runfile_url(case, branch)}) as nvidia_driver_runfile, with its "
         "checksum"
     )
-    if case.system.folder is None:
-        ways.append("or describe its repository in nvidia_driver_repositories")
+    if case.system.folder and not any(row(case.system, one, case.data) for one in (NVIDIA, DISTRO)):
+        ways.append(
+            "or describe a repository that has packages for it in nvidia_driver_repositories: "
+            f"{{{case.system.folder}: {{url: ..., folder: ..., key: ..., "
+            "key_fingerprints: [...]}}"
+        )
     return "; ".join(ways) + "."
 
 
@@ -202,7 +210,8 @@ def _no_runfile(case: Case, asked: str | None) -> tuple[str, str]:
 def choose_flavour(case: Case, branch: str) -> tuple[str, str]:
     possible = rules.flavours(case.gpus, branch, case.data)
     if case.asked_flavour:
-        return case.asked_flavour, f"Kernel modules: {case.asked_flavour}, as asked for."
+        why = "as they were then" if case.back else "as asked for"
+        return case.asked_flavour, f"Kernel modules: {case.asked_flavour}, {why}."
     present = case.present
     if len(possible) == 1:
         first = next(gpu for gpu in case.gpus if len(gpu.flavours(branch, case.data)) == 1)

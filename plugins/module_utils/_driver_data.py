@@ -14,6 +14,7 @@ that a user can correct: every table can be overridden, row by row, by variables
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -231,11 +232,12 @@ _TABLES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     },
     "repositories": {
         "url": ("str", ()),
+        "folder": ("str", ()),
         "key": ("str", ()),
         "key_fingerprints": ("list", ()),
         "first": ("branch", ()),
         "last": ("branch", ()),
-        "branches": ("list", ()),
+        "branches": ("branches", ()),
         "architectures": ("dict", ()),
         "components": ("list", ()),
         "kernel": ("str", ()),
@@ -247,16 +249,19 @@ _PATTERNS = {
     "version": (re.compile(r"\d{3,}\.\d+(\.\d+)?\Z"), "a version such as 580.126.09, in quotes"),
     "branch": (re.compile(r"\d{3,}\Z"), "the number of a branch, such as 580"),
 }
+_DEVICE_ID = re.compile(r"[0-9a-f]{4}\Z")
 _TYPES: dict[str, tuple[type, str]] = {
     "str": (str, "a text"),
     "bool": (bool, "true or false"),
     "list": (list, "a list"),
+    "branches": (list, "a list of branches"),
     "dict": (dict, "a mapping"),
 }
 _NEW_BRANCH = {"kind": NEW_FEATURE, "end": None, "supported": True, "newest": None}
 _NEW_REPOSITORY = {
     **{"url": _CUDA, "first": None, "last": None, "branches": None},
     **{"architectures": _ARCHITECTURES, "key": "", "key_fingerprints": []},
+    "components": _NON_FREE,
 }
 
 
@@ -286,10 +291,9 @@ def driver_data(
     """
     newest = BRANCHES[max(BRANCHES, key=int)]
     new_branch = {**_NEW_BRANCH, "modules": newest["modules"]}
-    merged_gpus = _merged("gpus", {**GENERATIONS, **PRODUCTS}, gpus, {})
     return DriverData(
         _merged("branches", BRANCHES, branches, new_branch),
-        {name.lower(): row for name, row in merged_gpus.items()},
+        _merged("gpus", {**GENERATIONS, **PRODUCTS}, gpus, {}),
         _merged("repositories", REPOSITORIES, repositories, _NEW_REPOSITORY),
     )
 
@@ -310,23 +314,40 @@ def _merged(
             next_step='Write it as {"625": {...}}: name of the row, then its values.',
         )
     for key, row in given.items():
-        name = str(key)
-        _check_row(table, name, row)
-        # YAML reads an unquoted 580 as a number.
-        values = {
-            field: str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-            for field, value in row.items()
-        }
+        _check_row(table, str(key), row)
+        name = str(key).lower()
+        values = {field: _plain(value) for field, value in row.items()}
         if isinstance(values.get("branches"), list):
             values["branches"] = [str(branch) for branch in values["branches"]]
         rows[name] = {**rows.get(name, new), **values}
     return rows
 
 
+def _plain(value: Any) -> Any:
+    """Return a value as the tables have it: YAML reads an unquoted 580 or 2028-06-30 as more."""
+    if isinstance(value, bool) or not isinstance(value, (int, datetime.date)):
+        return value
+    return str(value)[:10]
+
+
+def is_date(text: str) -> bool:
+    """Return whether the text is a day that there is, as YYYY-MM-DD."""
+    try:
+        return datetime.date(*(int(part) for part in text.split("-"))).isoformat() == text
+    except (ValueError, TypeError):
+        return False
+
+
 def _check_row(table: str, name: str, row: Any) -> None:
     where = f"nvidia_driver_{table}[{name!r}]"
     if table == "branches" and not _PATTERNS["branch"][0].match(name):
         raise InputError(f"{where}: a branch is a number.", next_step='Name it like "625".')
+    if table == "gpus" and name.lower() not in GENERATIONS and not _DEVICE_ID.match(name.lower()):
+        raise InputError(
+            f"{where}: neither a device id nor a generation.",
+            next_step='Name it by the four hexadecimal digits of its device id, in quotes ("26b9"),'
+            f" or by one of {', '.join(GENERATIONS)}.",
+        )
     if not isinstance(row, Mapping):
         raise InputError(f"{where} is not a mapping.", evidence=str(row)[:80])
     fields = _TABLES[table]
@@ -342,10 +363,14 @@ def _check_row(table: str, name: str, row: Any) -> None:
             continue
         if kind in _PATTERNS:
             pattern, words = _PATTERNS[kind]
-            good = isinstance(value, (str, int)) and bool(pattern.match(str(value)))
+            text = str(_plain(value))
+            good = isinstance(value, (str, int, datetime.date)) and bool(pattern.match(text))
+            good = good and (kind != "date" or is_date(text))
         else:
             expected, words = _TYPES[kind]
             good = isinstance(value, expected)
+            if good and kind == "branches":
+                good = all(_PATTERNS["branch"][0].match(str(one)) for one in value)
             if good and choices:
                 members = value if isinstance(value, list) else [value]
                 good = bool(members) and all(member in choices for member in members)

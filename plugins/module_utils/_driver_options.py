@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ._driver_data import is_date
 from ._driver_files import gridd, options
 from ._driver_types import DriverWish
 from ._errors import InputError
@@ -22,7 +23,6 @@ _CHOICES = {
 }
 _BRANCH = re.compile(r"(?:auto|\d{3,})\Z")
 _VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
-_DATE = re.compile(r"(?:\d{4}-\d\d-\d\d)?\Z")
 _RUNFILE_KEYS = ("url", "path", "checksum", "version", "remote")
 _WORDS = {
     **dict.fromkeys(("true", "yes", "on", "1", "y", "t"), True),
@@ -69,7 +69,7 @@ def _checked(wish: DriverWish) -> DriverWish:
             wish.version,
             "a driver's version such as 580.126.09 (without the package's revision), or previous",
         )
-    if not _DATE.match(wish.today):
+    if wish.today and not is_date(wish.today):
         raise _wrong("today", wish.today, "a date as YYYY-MM-DD")
     if wish.runfile is not None:
         unknown = sorted(str(key) for key in wish.runfile if key not in _RUNFILE_KEYS)

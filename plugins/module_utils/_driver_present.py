@@ -34,6 +34,13 @@ class Present:
     held: bool | None
 
     @property
+    def prebuilt(self) -> bool:
+        """Return whether its modules are the distribution's own builds, which need no headers."""
+        return any(name.startswith("linux-modules-nvidia-") for name in self.packages) and not any(
+            "dkms" in name.replace("no-dkms", "") for name in self.packages
+        )
+
+    @property
     def words(self) -> str:
         origin = {
             "distro": "from the distribution's archive",

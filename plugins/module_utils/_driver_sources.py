@@ -25,7 +25,7 @@ DEBIAN_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 @dataclass(frozen=True)
 class System:
-    """What the decision needs of the operating system. ``folder`` is None where none is known."""
+    """What the decision needs of the operating system. ``folder`` names its rows in the data."""
 
     id: str
     version: str
@@ -42,7 +42,8 @@ class System:
 def system_of(node: Mapping[str, Any]) -> System:
     facts = node["os"]
     identity, version = facts["id"] or "", facts["version"] or ""
-    stem = NVIDIA_FOLDERS.get(identity)
+    # A system of no table of ours can still have a row of the user's own.
+    stem = NVIDIA_FOLDERS.get(identity, identity)
     major = version.partition(".")[0].lstrip("vV")
     number = version.replace(".", "") if identity == "ubuntu" else major
     if stem in ("sles", "opensuse") and major.isdigit() and int(major) >= 16:
@@ -114,11 +115,11 @@ def repository(
         return None, None
     if source == DISTRO:
         return _debian_repository(node, system, found) if system.id == "debian" else (None, None)
-    folder = f"{system.folder}/{found['architectures'][system.arch]}"
-    official = f"{found['url']}/{folder}"
+    distribution = str(found.get("folder") or system.folder)
+    official = f"{found['url']}/{distribution}/{found['architectures'][system.arch]}"
     url = wish.repository_url or official
     for name, value in (
-        ("{distribution}", system.folder or ""),
+        ("{distribution}", distribution),
         ("{architecture}", found["architectures"][system.arch]),
     ):
         url = url.replace(name, value)
@@ -185,7 +186,7 @@ def _debian_repository(
     archive = node["os"].get("archive")
     if not archive:
         return None, None
-    missing = [one for one in found["components"] if one not in archive["components"]]
+    missing = [one for one in found["components"] or () if one not in archive["components"]]
     ours = any(
         entry["enabled"] and str(entry["file"]).endswith(f"/{DEBIAN_REPOSITORY}.sources")
         for entry in node["repositories"]

@@ -69,6 +69,9 @@ def kernel_step(case: Case, without: tuple[str, ...]) -> Step | None:
     reason = "the driver has no module for " + (
         "it, and it has no headers" if bare == list(without) else "it"
     )
+    if case.present and case.present.prebuilt:
+        reason = "the module that was built for it is not there"
+        return Step("kernel", "install", ", ".join(without), reason)
     return Step("kernel", "build", ", ".join(without), reason)
 
 

@@ -85,6 +85,7 @@ def _exact(case: Case) -> tuple[Case, Mapping[str, Any] | None, tuple[str, ...]]
                 "ask for the version by its number.",
             )
         flavour, source = previous.get("kernel_module"), previous.get("source")
+        case = replace(case, back=True)
         wish = replace(
             wish,
             version=previous["version"],
@@ -152,10 +153,7 @@ def _kept(case: Case, asked: str | None) -> Target | None:
     present, wish = case.present, case.wish
     if present is None:
         return None
-    if rules.problem(case.gpus, present.branch, case.data, version=present.version):
-        return None
-    possible = rules.flavours(case.gpus, present.branch, case.data)
-    if present.flavour and present.flavour not in possible:
+    if unfit(case) and not _proven(case):
         return None
     if case.guest and not (present.loaded or present.source == RUNFILE):
         return None
@@ -192,6 +190,32 @@ def _kept(case: Case, asked: str | None) -> Target | None:
         keep=True,
         reasons=(reason,),
         warnings=tuple(one for one in warnings if one),
+    )
+
+
+def unfit(case: Case) -> str | None:
+    """Return why the driver that is there does not serve the GPUs, as far as the data know."""
+    present = case.present
+    if present is None:
+        return None
+    found = rules.problem(case.gpus, present.branch, case.data, version=present.version)
+    if found or not present.flavour:
+        return found
+    if present.flavour in rules.flavours(case.gpus, present.branch, case.data):
+        return None
+    alone = [gpu for gpu in case.gpus if present.flavour not in gpu.modules]
+    which = f"{alone[0].name} ({alone[0].generation})" if alone else rules.names(case.gpus)
+    return f"{which} does not work with {present.flavour} kernel modules"
+
+
+def _proven(case: Case) -> bool:
+    """Return whether the driver that is there is seen to serve all GPUs, whatever the data say."""
+    nvml, present = case.node["nvml"], case.present
+    return bool(
+        nvml
+        and present
+        and present.loaded == present.version == nvml["driver_version"]
+        and len(nvml["devices"]) >= len(case.gpus)
     )
 
 
@@ -275,21 +299,24 @@ def _check_source(case: Case, target: Target) -> None:
     present, wish = case.present, case.wish
     if present is None or present.source == target.source:
         return
+    if present.source is None:
+        raise Refused(
+            f"{upper(present.words)} is there and does not meet the wish, and nothing tells how "
+            "to remove it.",
+            "remove it the way it was installed, then run again; or ask for what it is (branch "
+            f"{present.branch}).",
+        )
     if not wish.replace_source:
-        removal = {
-            RUNFILE: f"runs {case.node['driver']['uninstaller'] or 'its own uninstaller'} first",
-            None: "is not possible, as its origin is not known",
-        }.get(present.source, "removes its packages in the same change")
+        removal = (
+            f"runs {case.node['driver']['uninstaller'] or 'its own uninstaller'} first"
+            if present.source == RUNFILE
+            else "removes its packages in the same change"
+        )
         raise Refused(
             f"{upper(present.words)} is there and does not meet the wish; branch {target.branch} "
             f"would come from {PLACES[str(target.source)]}.",
             f"nvidia_driver_replace_source: true, which {removal}; or remove it by hand; or ask "
             f"for what it is (branch {present.branch}).",
-        )
-    if present.source is None:
-        raise Refused(
-            f"{upper(present.words)} is there: nothing tells how to remove it.",
-            "remove it the way it was installed, then run again.",
         )
     if present.source == RUNFILE and not case.node["driver"]["uninstaller"]:
         raise Refused(
@@ -323,18 +350,32 @@ def _checked_boot(case: Case, target: Target) -> Target:
     has = [
         branch
         for branch in rules.serving(case.gpus, case.data, case.asked_flavour)
-        if signed and offers(case.system, DISTRO, branch, case.data)
+        if signed
+        and offers(case.system, DISTRO, branch, case.data)
+        # Whether an older branch serves a newer GPU is not known.
+        and all(gpu.known for gpu in case.gpus)
     ]
-    if case.wish.dkms == "true" or has:
+    # Without signed modules nothing would work until a person has been at the console.
+    if case.wish.dkms == "true":
         other = f" Ubuntu's archive has signed modules of {', '.join(has)}." if has else ""
         warning = (
             "Secure Boot is on, and modules that are built on this node load only with an "
             f"enrolled key: {steps}.{other}"
         )
         return replace(target, warnings=(*target.warnings, warning))
+    way = (
+        f"let them be built here and enrol their key: nvidia_driver_dkms: true, then {steps}; or "
+        "switch Secure Boot off in the firmware."
+    )
+    if has:
+        raise Refused(
+            f"Secure Boot is on, and {PLACES[str(target.source)]} has no signed kernel modules of "
+            f"branch {target.branch}.",
+            f"take Ubuntu's own signed modules (nvidia_driver_source: distro, branch "
+            f"{' or '.join(has)}); or {way}",
+        )
     raise Refused(
         "Secure Boot is on, and no source has signed kernel modules for "
         f"{case.system.words} with kernel {case.node['os']['kernel']}.",
-        f"let them be built here and enrol their key: nvidia_driver_dkms: true, then {steps}; or "
-        "switch Secure Boot off in the firmware.",
+        way,
     )

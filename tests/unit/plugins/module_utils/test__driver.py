@@ -55,20 +55,26 @@ def plan_of(cards, on, stands="-", wished="-", **options):
     return plan_driver(given, *read_options({**wish(wished), **options}))
 
 
+# One in so many of the product: a prime that none of the four lengths has as a factor, so that
+# each pair of words comes together in some plan.
+EACH = 13
+
+
 def test_what_holds_of_every_plan():
-    seen = 0
-    for gpus, on, stands in itertools.product(GPUS, SYSTEMS, PRESENT):
+    every = list(itertools.product(GPUS, SYSTEMS, PRESENT, WISHES))
+    chosen = every[::EACH]
+    for one, other in itertools.combinations(range(4), 2):
+        pairs = {(case[one], case[other]) for case in every}
+        assert {(case[one], case[other]) for case in chosen} == pairs, "a pair is never tried"
+    for gpus, on, stands, wished in chosen:
         given = facts(gpus, on, stands)
         untouched = copy.deepcopy(given)
-        for wished in WISHES:
-            plan = plan_driver(given, *read_options(wish(wished)))
-            where = (gpus, on, stands, wished, plan.action, plan.branch, plan.kernel_module)
-            check_plan(plan, where)
-            if plan.action in ("install", "upgrade", "downgrade"):
-                check_install(plan, gpus, on, where)
-            seen += 1
+        plan = plan_driver(given, *read_options(wish(wished)))
+        where = (gpus, on, stands, wished, plan.action, plan.branch, plan.kernel_module)
+        check_plan(plan, where)
+        if plan.action in ("install", "upgrade", "downgrade"):
+            check_install(plan, gpus, on, where)
         assert given == untouched, "facts were changed"
-    assert seen == len(GPUS) * len(SYSTEMS) * len(PRESENT) * len(WISHES) >= 20000
 
 
 def check_plan(plan, where):
@@ -722,3 +728,90 @@ def test_an_entry_for_debians_archive_that_apt_would_refuse_is_not_planned():
     assert plan_driver(given, *read_options({})).action == "install"
     given["os"]["archive"]["uri"] = "http://***@mirror.example/debian"
     assert "password" in plan_driver(given, *read_options({})).reasons[0]
+
+
+# What a review found.
+
+
+def proven(given, devices):
+    given["nvml"] = {
+        "driver_version": given["driver"]["installed"],
+        "cuda_version": None,
+        "devices": [{}] * devices,
+    }
+    return given
+
+
+@pytest.mark.parametrize(
+    ("gpus", "on", "stands", "why"),
+    [
+        ("GH200", "u24 arm", "nvidia 550.163.01 open", "needs branch 570"),
+        ("B200", "u24", "nvidia 570.86.15 open", "needs driver 570.133.20"),
+        ("NEW", "u24", "nvidia 595.58.03 proprietary", "proprietary kernel modules"),
+    ],
+)
+def test_a_driver_that_is_seen_to_serve_all_gpus_stays_whatever_the_data_say(gpus, on, stands, why):
+    options = read_options({})
+    given = facts(gpus, on, stands)
+    plan = plan_driver(given, *options)
+    assert plan.change and why in next(s.reason for s in plan.steps if s.action == plan.action)
+    assert plan_driver(proven(given, 0), *options).change
+    plan = plan_driver(proven(given, 1), *options)
+    assert (plan.action, plan.change) == ("none", False)
+
+
+def test_a_driver_that_goes_says_why():
+    plan = plan_of("V100", "u24", "nvidia 595.58.03 open unloaded")
+    assert plan.action == "downgrade"
+    step = next(step for step in plan.steps if step.action == "downgrade")
+    assert step.reason.startswith(
+        "595.58.03 is there, but Tesla V100-PCIE-32GB at 0000:3b:00.0 (volta) is served up to "
+        "branch 580. Branch 580"
+    )
+
+
+def test_previous_says_that_it_was_there_before():
+    plan = plan_of("T4", "u24", "nvidia 595.58.03 open ours prev=580.126.09", "previous")
+    assert plan.reasons[0].startswith("Version 580.126.09 stood there before the last change")
+    assert "asked for" not in " ".join(plan.reasons)
+    plan = plan_of("T4", "u24", "-", "580.126.09")
+    assert plan.reasons[0].startswith("Version 580.126.09 was asked for; its branch is 580")
+
+
+@pytest.mark.parametrize(
+    ("stands", "headers"),
+    [("distro 580.126.09 open held ours", False), ("nvidia 580.126.09 open held ours", True)],
+)
+def test_a_new_kernel_takes_headers_only_where_the_module_is_built_here(stands, headers):
+    given = facts("T4", "u24", stands)
+    kernel = {"version": "6.8.0-110-generic", "running": False, "on_disk": True, "headers": False}
+    given["kernels"].append({**kernel, "driver": None})
+    plan = plan_driver(given, *read_options({}))
+    step = next(step for step in plan.steps if step.step == "kernel")
+    assert step.detail == "6.8.0-110-generic"
+    assert ("linux-headers-generic" in plan.packages) == headers
+    assert ("no headers" in step.reason) == headers
+    modules = "linux-modules-nvidia-580-server-open-6.8.0-110-generic"
+    assert (modules in plan.optional_packages) != headers
+
+
+def test_a_system_of_no_table_can_be_described():
+    rows = {
+        "linuxmint22": {
+            **{"folder": "ubuntu2404", "key": "3bf863cc.pub", "first": "550"},
+            "key_fingerprints": ["EB693B3035CD5710E231E123A4B469963BF863CC"],
+        }
+    }
+    plan = plan_of("T4", "mint", repositories=rows)
+    assert (plan.action, plan.source) == ("install", "nvidia")
+    assert plan.repository["url"].endswith("/cuda/repos/ubuntu2404/x86_64")
+    assert "nvidia-open-580" in plan.packages
+
+
+def test_a_release_of_debian_can_be_described():
+    given = facts("T4", "d13")
+    given["os"].update(version="14", codename="forky")
+    rows = {"debian14-archive": {"branches": [595]}}
+    plan = plan_driver(given, *read_options({"repositories": rows}))
+    assert (plan.branch, plan.source) == ("595", "distro")
+    assert plan.repository["components"] == ["contrib", "non-free", "non-free-firmware"]

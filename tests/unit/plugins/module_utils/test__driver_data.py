@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_data import (
@@ -58,14 +60,14 @@ def test_the_built_in_rows_would_be_accepted_from_a_user():
 
 def test_rows_are_merged_by_key_and_field():
     data = driver_data(
-        {595: {"end": "2027-06-30"}, "625": {"kind": "ltsb"}},
-        {"2BB5": {"minimum": "580.65.06"}},
+        {595: {"end": datetime.date(2027, 6, 30)}, "625": {"kind": "ltsb"}},
+        {"2BB5": {"first": 575}},
         {"ubuntu2404": {"url": "https://mirror.example/cuda", "branches": [580, "595"]}},
     )
     assert data.branches["595"] == {**BRANCHES["595"], "end": "2027-06-30"}
     # A branch newer than the newest has its kernel modules.
     assert data.branches["625"]["modules"] == ["open"] and data.branches["625"]["supported"]
-    assert data.gpus["2bb5"]["minimum"] == "580.65.06"
+    assert data.gpus["2bb5"] == {"minimum": "575.57.08", "first": "575"}
     assert data.repositories["ubuntu2404"]["branches"] == ["580", "595"]
     assert data.repositories["ubuntu2404"]["key"] == "3bf863cc.pub"
     assert BRANCHES["595"]["end"] == "2027-03-31"
@@ -79,16 +81,20 @@ def test_rows_are_merged_by_key_and_field():
         ({"branches": {"625": "ltsb"}}, "'625'.*is not a mapping"),
         ({"branches": {"625": {"kind": "lts"}}}, "kind is not of ltsb, production"),
         ({"branches": {"625": {"end": "June 2028"}}}, "end is not a date"),
+        ({"branches": {"625": {"end": "2028-06-31"}}}, "end is not a date"),
         ({"branches": {"625": {"kernel_modules": []}}}, "kernel_modules, which is not known"),
         ({"branches": {"625": {"modules": []}}}, "modules is not of open"),
         ({"branches": {"625": {"modules": ["free"]}}}, "modules is not of open"),
         ({"branches": {"625": {"supported": "soon"}}}, "supported is not true or false"),
         ({"gpus": {"3340": {"minimum": 620.1}}}, "minimum is not a version"),
         ({"gpus": {"3340": {"first": "new"}}}, "first is not the number of a branch"),
+        ({"gpus": {"10de:3340": {}}}, "'10de:3340'.*neither a device id nor a generation"),
+        ({"gpus": {"Vulta": {}}}, "'Vulta'.*neither.*Next step"),
+        ({"repositories": {"ubuntu2404": {"branches": ["580-server"]}}}, "a list of branches"),
         ({"repositories": {"debian14": {"url": ["x"]}}}, "url is not a text"),
         ({"repositories": {"debian14": {"architectures": ["x86_64"]}}}, "not a mapping"),
     ],
 )
 def test_a_bad_row_is_named(tables, words):
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=f"(?s){words}"):
         driver_data(**tables)

@@ -47,6 +47,7 @@ def test_values_as_inventories_write_them():
         ({"dkms": "maybe"}, "nvidia_driver_dkms"),
         ({"hold": "perhaps"}, "nvidia_driver_hold.*true or false"),
         ({"today": "21.11.2026"}, "nvidia_driver_today"),
+        ({"today": "2026-02-31"}, "nvidia_driver_today"),
         ({"runfile": "x.run"}, "nvidia_driver_runfile.*mapping"),
         ({"runfile": {"file": "x"}}, "url, path, checksum"),
         ({"runfile": {"checksum": "x"}}, "either url or path"),
