@@ -81,9 +81,10 @@ def unit(session: nox.Session) -> None:
 
 
 @nox.session
-def plans(session: nox.Session) -> None:
-    """The playbook plan on machines that are trees of files: every decision, and the table."""
-    _pytest(session, "-n", WORKERS, "tests/integration/plans", *session.posargs)
+def controller(session: nox.Session) -> None:
+    """Ansible on this machine alone: plans of machines that are trees of files, action plugins."""
+    tests = ["tests/integration/plans", "tests/integration/controller"]
+    _pytest(session, "-n", WORKERS, *tests, *session.posargs)
 
 
 @nox.session
@@ -194,7 +195,7 @@ def lint(session: nox.Session) -> None:
 STAGES: dict[str, Callable[[nox.Session], None]] = {
     "lint": lint.func,
     "unit": unit.func,
-    "plans": plans.func,
+    "controller": controller.func,
     "engines": engines.func,
     "packages": packages.func,
     "build": build_test.func,

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[4]
+CHECKOUT = Path(__file__).parents[3]
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 NAME = "NVIDIA-Linux-x86_64-580.95.05.run"
 CONTENT = b"#!/bin/sh\necho stand-in\n" + bytes(range(256)) * 64

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time as time_of_day
@@ -20,8 +21,10 @@ from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _background
 
-CHECKOUT = Path(__file__).parents[4]
+CHECKOUT = Path(__file__).parents[3]
 STANDIN_ACTION = """
+from pathlib import Path
+
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _background
 
@@ -34,6 +37,16 @@ class ActionModule(ActionBase):
         _background._PROGRESS = 2.0
         arguments = dict(self._task.args)
         limit = arguments.pop("limit")
+        told = arguments.pop("told", None)
+        if told:
+            # A job that waits for this file ends after its progress was on the screen.
+            tell = _background._Waiter._tell
+
+            def tell_and_mark(waiter, seconds):
+                tell(waiter, seconds)
+                Path(told).touch()
+
+            _background._Waiter._tell = tell_and_mark
         result.update(
             _background.run_in_background(
                 self, "ansible.builtin.command", arguments, task_vars, limit=limit, what="The job"
@@ -95,9 +108,11 @@ def test_a_job_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipelining: str
 ) -> None:
     monkeypatch.setenv("ANSIBLE_PIPELINING", pipelining)
-    answer = play(tmp_path, cmd="sh -c 'sleep 4; echo done'")
+    told = tmp_path / "told"
+    job = f"sh -c 'until [ -e {told} ]; do sleep 0.2; done; echo done'"
+    answer = play(tmp_path, cmd=job, told=str(told))
     assert (answer["changed"], answer["rc"], answer["stdout"]) == (True, 0, "done")
-    assert "localhost: The job: running for 0:" in str(answer["screen"])
+    assert re.search(r"^localhost: The job: running for \d+:\d\d$", str(answer["screen"]), re.M)
     assert not {"ansible_job_id", "started", "finished", "results_file"} & set(answer)
 
 
