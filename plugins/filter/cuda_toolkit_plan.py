@@ -51,8 +51,7 @@ options:
     default: {}
   libraries:
     description: >-
-      Libraries beside the toolkit, C(cudnn) and C(nccl), with their version. That of C(cudnn) may
-      be empty.
+      Libraries beside the toolkit, C(cudnn) and C(nccl), with their version, which may be empty.
     type: dict
     default: {}
   hold:

@@ -19,8 +19,9 @@ positional: _input
 options:
   _input:
     description: >-
-      The CUDA version, such as V(12.9) or V(12.4.1), in quotes. Also as the container toolkit
-      says it, V(cuda>=12.3).
+      The CUDA version, such as V(12.9) or V(12.4.1), in quotes. Or the condition of an image, as
+      the container toolkit says it where it is not met, V(cuda>=12.3). It is compared with the
+      CUDA that came with the driver, so that minor-version compatibility does not help.
     type: str
     required: true
   data:
@@ -42,11 +43,11 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ '12.3' | kubegpu.nodes.driver_required_by }}"
 
-- name: Stop where the node's driver is too old for the image
+- name: Stop where the node's driver is too old for the image ("unsatisfied condition: cuda>=12.3")
   ansible.builtin.assert:
     that: >-
       ansible_facts['gpu_node']['driver']['loaded'] is version(
-        ('12.3' | kubegpu.nodes.driver_required_by).minimum, '>=')
+        ('cuda>=12.3' | kubegpu.nodes.driver_required_by).minimum, '>=')
 """
 
 RETURN = r"""
@@ -54,7 +55,8 @@ _value:
   description: >-
     C(cuda), as given, and C(release), the row of the table that was taken for it. C(paired), the
     oldest driver with all its features, and C(branch), that one's branch. C(minimum) and
-    C(minimum_branch), the oldest driver that runs it, by minor-version compatibility. C(verified)
+    C(minimum_branch), the oldest driver that runs it, by minor-version compatibility; for a
+    condition of an image, C(paired). C(verified)
     is false where only the branch of the paired driver is known. C(dropped), the GPU generations
     that are too old for this CUDA. C(limit), what minor-version compatibility does not give;
     empty where C(paired) is the oldest.

@@ -125,13 +125,17 @@ def supported_by(driver: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
 def required_by(cuda: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
     """Return the driver that a CUDA needs.
 
+    For ``cuda>=12.3``, the condition of an image, minor-version compatibility does not count: the
+    container toolkit compares it with the CUDA that came with the driver.
+
     :raises InputError: it is no CUDA version, or not in the table.
     """
     release = release_of(cuda, data)
     paired = data.releases[release]
     since = data.compatible_since.get(release.partition(".")[0])
     # The paired driver always does: 11.0 came with one that is older than 11.x needs in general.
-    minimum = since if since and not _enough(_least(since), paired) else paired
+    demanded = ">=" in str(cuda)
+    minimum = since if since and not demanded and not _enough(_least(since), paired) else paired
     return {
         "cuda": str(cuda).strip(),
         "release": release,

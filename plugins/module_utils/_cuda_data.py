@@ -4,9 +4,10 @@
 
 """Which CUDA needs which driver, and which GPUs it runs on. Data, not code.
 
-Sources, read 2026-11-21: the CUDA release notes (13.2 GA, table 3, and later notes that quote
-theirs), docs.nvidia.com/deploy/cuda-compatibility, and the CUDA toolkit, driver and architecture
-matrix (docs.nvidia.com/datacenter/tesla/drivers). Update N of X.Y is X.Y.N.
+Sources, gathered 2026-11-21: the CUDA release notes (13.2 GA, table 3, and later notes that quote
+theirs) for the drivers, docs.nvidia.com/deploy/cuda-compatibility for minor-version compatibility,
+and that 13.x has dropped Maxwell, Pascal and Volta. Update N of X.Y is X.Y.N. What is marked (u)
+could not be checked against a source: it is from memory.
 Each value can be overridden (:func:`cuda_data`), so that a new CUDA needs no release of the
 collection.
 """
@@ -23,7 +24,8 @@ from ._errors import InputError
 
 SOURCE_DATE = "2026-11-21"
 
-# Release: the lowest driver that has all its features (x86_64 and sbsa). Oldest last.
+# Release: the lowest driver that has all its features. The table is that of x86_64, and taken for
+# sbsa too (u). Oldest last.
 RELEASES: Mapping[str, str] = MappingProxyType(
     {
         "13.4.0": "615",
@@ -104,7 +106,8 @@ COMPATIBLE_SINCE: Mapping[str, str] = MappingProxyType(
 UNVERIFIED = ("13.4.0",)
 
 # The first CUDA that compiles for a generation, and the last major one that knows it; None: all
-# since. Of a generation with several chips it is the first of them.
+# since. Of a generation with several chips it is the first of them. All of the first ones, and
+# Kepler's last, are (u).
 FIRST_CUDA: Mapping[str, str] = MappingProxyType(
     {
         "kepler": "6.0",
@@ -133,7 +136,9 @@ LAST_CUDA: Mapping[str, str | None] = MappingProxyType(
     }
 )
 
-# What nvcc calls a generation (its first chip), for the proof that it compiles.
+# What nvcc calls a generation (its first chip; Kepler and Maxwell: the first that servers had), for
+# the proof that it compiles. Turing to Hopper were compiled with the real nvcc 13.0; the others
+# are (u).
 ARCHITECTURES: Mapping[str, str] = MappingProxyType(
     {
         "kepler": "sm_35",
@@ -148,8 +153,8 @@ ARCHITECTURES: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# The CUDA that a distribution has itself, by its id and version: Debian's archives, read
-# 2026-11-21; Ubuntu's (u), from one public list only.
+# The CUDA that a distribution has itself, by its id and version: of Debian's archive, where 12's
+# was also installed; Ubuntu's are (u).
 DISTRO_PACKAGE = "nvidia-cuda-toolkit"
 DISTRO_COMPONENTS = {"debian": ("contrib", "non-free"), "ubuntu": ("multiverse",)}
 DISTRO_CUDA: Mapping[str, str] = MappingProxyType(

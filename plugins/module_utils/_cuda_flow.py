@@ -181,6 +181,14 @@ def set_link(path: str, now: Link, target: str) -> LinkChange:
     return LinkChange(now, Link(LINK, target), _make(path, target))
 
 
+def restore_link(path: str, target: str | None) -> LinkChange:
+    """Return how the link is made again as it was; None: there was none."""
+    if target is None:
+        return LinkChange(Link(), Link(), (("rm", "-f", path),))
+    after = Link(LINK, target)
+    return LinkChange(after, after, _make(path, target))
+
+
 def give_link_back(path: str, now: Link, memory: Memory) -> LinkChange:
     """Return how the link is made as it was before us."""
     before = memory.link

@@ -25,6 +25,7 @@ from ._runfile import CUDA_LOG, uninstall_arguments
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
 
+_ALTERNATIVE = "/etc/alternatives/cuda"
 _FOLDER = re.compile(re.escape(PREFIX) + r"\d+\.\d+\Z")
 _UNINSTALL_TIMEOUT = 1800
 _COMPILE_TIMEOUT = 300
@@ -44,12 +45,20 @@ class CudaNode:
     # The link.
 
     def read_link(self) -> flow.Link:
+        target = self._target()
+        if target is None and self.reader.exists(LINK):
+            return flow.Link(flow.OTHER)
         found = self._alternatives()
         if found is not None:
-            return found
-        if self.reader.is_link(LINK):
-            return flow.Link(flow.LINK, self.run(["readlink", self.place(LINK)]).stdout.strip())
-        return flow.Link(flow.OTHER if self.reader.exists(LINK) else flow.ABSENT)
+            # Whoever makes the link by hand, as a runfile does, passes the alternatives by.
+            through = target is not None and target.endswith(_ALTERNATIVE)
+            return found if through else replace(found, target=target or "")
+        return flow.Link() if target is None else flow.Link(flow.LINK, target)
+
+    def _target(self) -> str | None:
+        if not self.reader.is_link(LINK):
+            return None
+        return self.run(["readlink", self.place(LINK)]).stdout.strip()
 
     def change_link(self, change: flow.LinkChange) -> None:
         """Run the commands of the change, and see that the link is as promised."""
@@ -83,11 +92,17 @@ class CudaNode:
     def install(
         self, version: str, file: str, path: str, arguments: Sequence[str], limit: int
     ) -> None:
-        """Run CUDA's installer; what it left half done is taken away again."""
+        """Run CUDA's installer; what it left half done is taken away again.
+
+        It makes the link to the default its own, which is put back: that is a later step.
+        """
         self._check_folder(path)
+        before = self._target()
         answer = self.run(
             ["sh", file, *(self._below(argument, path) for argument in arguments)], timeout=limit
         )
+        if self._target() != before:
+            self.change_link(flow.restore_link(LINK, before))
         if answer.ok and self.reader.exists(f"{path}/bin/nvcc"):
             return
         log = (self.reader.read_text(CUDA_LOG) or "").splitlines()[-30:]

@@ -34,6 +34,7 @@ from ._driver_data import NVIDIA_FOLDERS, DriverData, driver_data
 from ._driver_sources import DEBIAN_REPOSITORY
 from ._driver_types import Step
 from ._errors import InputError
+from ._package_set import fits
 from ._repository import same_repository
 from ._runfile import check_cuda, cuda_arguments, parse_checksum, shown
 
@@ -52,6 +53,7 @@ _CREDENTIALS = re.compile(r"://[^/@\s]+@")
 _KEYRING = "/usr/share/keyrings/{}-archive-keyring.gpg"
 # The third number of many version.json is a date or a build, and no update.
 _LAST_UPDATE = 20
+_NCCL = re.compile(r"\d+(?:\.\d+){0,2}(?:-\d+\+cuda\d+\.\d+)?\Z")
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,10 @@ def plan_cuda(node: Mapping[str, Any], wish: CudaWish, tables: Tables | None = N
     :param tables: the data, with the user's rows merged in.
     """
     if not wish.versions and not wish.libraries:
-        return CudaPlan(reasons=("No CUDA toolkit is asked for: containers bring their own.",))
+        return CudaPlan(
+            reasons=("No CUDA toolkit is asked for: containers bring their own.",),
+            warnings=_unasked(node, ()),
+        )
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if not gpus:
         return CudaPlan(reasons=("No NVIDIA GPU is in this node: nothing to do.",))
@@ -264,7 +269,9 @@ def _plan(
         steps=steps,
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
         or (f"CUDA {', '.join(one.version for one in wanted)} is as wished.",),
-        warnings=tuple(dict.fromkeys((*warnings, *([note] if note else [])))),
+        warnings=tuple(
+            dict.fromkeys((*warnings, *([note] if note else []), *_unasked(node, wanted)))
+        ),
     )
 
 
@@ -397,6 +404,39 @@ def _check(
     return warnings
 
 
+def _unasked(node: Mapping[str, Any], wanted: Sequence[_Wanted]) -> tuple[str, ...]:
+    """Return a warning where toolkits stay that an earlier run was asked for.
+
+    Facts do not say who installed one. It is taken to be ours where our files are, and where it
+    is held or has an uninstaller.
+    """
+    cuda = node["cuda"]
+    if not cuda["configuration"]:
+        return ()
+    asked = {one.path for one in wanted}
+    unheld = set(cuda.get("unheld") or ())
+    names = {
+        kit["path"]: f"cuda-toolkit-{minor(kit['version']).replace('.', '-')}"
+        for kit in cuda["toolkits"]
+        if kit["source"] == PACKAGE
+    }
+    left = [
+        f"{kit['version']} ({kit['path']})"
+        for kit in cuda["toolkits"]
+        if kit["path"] not in asked
+        and (
+            kit["source"] == RUNFILE
+            or (names.get(kit["path"]) in cuda["packages"] and names[kit["path"]] not in unheld)
+        )
+    ]
+    if not left:
+        return ()
+    return (
+        f"CUDA {', '.join(left)} is not asked for and stays. Next step: nothing, or teardown and "
+        "a new run, where what this collection installed shall go.",
+    )
+
+
 def _default(wish: CudaWish, wanted: Sequence[_Wanted]) -> _Wanted | None:
     local = [one for one in wanted if one.source != DISTRO]
     if wish.default == NO_DEFAULT or not local:
@@ -456,13 +496,14 @@ def _library_packages(
         packages[name] = f"{version}*" if len(numbers) > 1 else None
     if "nccl" in wish.libraries:
         version = str(wish.libraries["nccl"] or "")
-        if not re.match(r"\d+\.\d+\.\d+(?:-\d+\+cuda\d+\.\d+)?\Z", version):
+        if version and not _NCCL.match(version):
             raise _Refusal(
-                f"libraries: nccl {version!r} is no version. Its packages of all CUDA versions "
-                "have one name, and the newest may be for another CUDA. Next step: give '2.28.3', "
-                f"which is taken for CUDA {cuda}, or in full '2.28.3-1+cuda{cuda}'."
+                f"libraries: nccl {version!r} is no version. Next step: give '2.28.3' or '2.28', "
+                f"which is taken for CUDA {cuda}; in full '2.28.3-1+cuda{cuda}', where NVIDIA "
+                f"builds it for another {cuda.partition('.')[0]}.x; or '' for the newest."
             )
-        full = version if "+cuda" in version else f"{version}-1+cuda{cuda}"
+        # Its packages for all CUDA versions have one name: the version says which one it is for.
+        full = version if "+cuda" in version else f"{version}*+cuda{cuda}"
         packages.update({"libnccl2": full, "libnccl-dev": full})
     return packages
 
@@ -508,7 +549,7 @@ def _package_steps(
         text = have.get(name)
         if text is None:
             steps.append(Step("packages", "install", name, "it is not there"))
-        elif not _matches(version, text):
+        elif not fits(version, text):
             steps.append(Step("packages", "change", f"{name} {version}", f"{text} is installed"))
     unheld = set(node["cuda"].get("unheld") or ())
     differing = [name for name in packages if name in have and (name in unheld) == wish.hold]
@@ -517,12 +558,6 @@ def _package_steps(
         reason = "an upgrade could replace a part of the set" if wish.hold else "hold is false"
         steps.append(Step("packages", verb, ", ".join(differing), reason))
     return steps
-
-
-def _matches(version: str | None, text: str) -> bool:
-    if version is None:
-        return True
-    return text.startswith(version[:-1]) if version.endswith("*") else text == version
 
 
 # Repository.

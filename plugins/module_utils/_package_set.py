@@ -92,7 +92,7 @@ def covers(patterns: Sequence[str], name: str) -> bool:
 class Wish:
     """What is asked for: version by name (None: any), and the names that have to go first.
 
-    A version that ends in ``*`` is met by any that begins so. ``optional`` is installed where a
+    A version with a ``*`` is met by any that begins and ends so. ``optional`` is installed where a
     package list has it. With a ``lock``, only what it covers is held.
     """
 
@@ -113,14 +113,14 @@ def fits(wanted: str | None, version: str | None) -> bool:
     """Return whether a version is the one that is asked for."""
     if wanted is None or version is None:
         return version is not None
-    if not wanted.endswith("*"):
+    prefix, star, ending = wanted.partition("*")
+    if not star:
         return wanted == version
-    prefix = wanted[:-1]
     plain = version if ":" in prefix else version.rpartition(":")[2]
     rest = plain[len(prefix) :]
     # 595.5* is not 595.58: a number is meant whole.
     whole = not (prefix[-1:].isdigit() and rest[:1].isdigit())
-    return plain.startswith(prefix) and whole
+    return plain.startswith(prefix) and rest.endswith(ending) and whole
 
 
 def best(wanted: str | None, versions: Sequence[str]) -> str | None:

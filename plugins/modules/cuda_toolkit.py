@@ -20,7 +20,7 @@ description:
     manage the link, as NVIDIA's packages have it. The loader and the login shells get to know it.
   - Each compiler then has to say its version and compile a small program, which needs no GPU.
   - What stood there before is recorded on the node, and O(state=absent) gives it back. Toolkits
-    that are no longer named in O(versions) stay until then.
+    that are no longer named in O(versions) stay until then, with a warning.
   - Decides by the same rules as the filter P(kubegpu.nodes.cuda_toolkit_plan#filter).
 options:
   state:
@@ -62,7 +62,9 @@ options:
   libraries:
     description:
       - Libraries beside the toolkit, by NVIDIA's packages for the default version, C(cudnn) and
-        C(nccl), with their version. That of C(cudnn) may be empty, for the newest of 9.
+        C(nccl), with their version. It may be empty, for the newest (of C(cudnn) 9).
+      - That of C(nccl) is the build for this CUDA; where NVIDIA has none, give one for another CUDA
+        of the same major version in full, such as V(2.28.3-1+cuda12.8).
     type: dict
     default: {}
   hold:

@@ -39,8 +39,8 @@ options:
     description:
       - Names of the packages, with the exact version of each as the package manager writes it,
         packaging revision included, such as V(1.20.0-1). V(null) is any version.
-      - A version that ends in C(*), such as V(595.58.03*), is met by every version that begins so;
-        the newest one is installed where none is there.
+      - A version with a C(*), such as V(595.58.03*) or V(2.28.3*+cuda12.9), is met by every version
+        that begins and ends so; the newest one is installed where none is there.
       - Required with O(state=present).
     type: dict
   hold:

@@ -27,8 +27,14 @@ def call(module, *arguments, **options):
 def test_a_driver_and_its_cuda():
     answer = call(cuda_supported_by, "535.104.05")
     assert (answer["native"], answer["minor"], answer["newest"]) == ("12.2", "12.x", "12.9")
-    answer = call(driver_required_by, "cuda>=12.3")
+    answer = call(driver_required_by, "12.3")
     assert (answer["paired"], answer["minimum"]) == ("545.23.06", "525.60.13")
+
+
+def test_the_condition_of_an_image_does_not_know_minor_version_compatibility():
+    answer = call(driver_required_by, "cuda>=12.3")
+    assert (answer["paired"], answer["minimum"], answer["limit"]) == ("545.23.06", "545.23.06", "")
+    assert answer["minimum_branch"] == "545"
 
 
 def test_rows_of_the_user():

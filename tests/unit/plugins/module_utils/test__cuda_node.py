@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _cuda_flow as flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import ARCHITECTURES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_files import LINK
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_flow import Proof, nvcc_release
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_node import CudaNode
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
@@ -106,3 +108,49 @@ def test_nothing_but_a_toolkits_folder_is_ever_removed(node, path):
         node.remove(path)
     with pytest.raises(KubegpuError, match="no folder of a CUDA toolkit"):
         node.uninstall(path)
+
+
+@pytest.fixture
+def links(tmp_path):
+    """A root folder in which two toolkits are alternatives; update-alternatives is the real one."""
+    if shutil.which("update-alternatives") is None:
+        pytest.skip("no update-alternatives is here")
+    for folder in ("etc/alternatives", "var/lib/dpkg/alternatives", "var/log"):
+        (tmp_path / folder).mkdir(parents=True)
+    node = CudaNode(run, NodeReader(str(tmp_path), run))
+    for number in ("12.9", "13.0"):
+        (tmp_path / f"usr/local/cuda-{number}/bin").mkdir(parents=True)
+        path = f"/usr/local/cuda-{number}"
+        command = ("update-alternatives", "--install", LINK, "cuda", path, number.replace(".", ""))
+        node.change_link(flow.LinkChange(flow.Link(), flow.Link(), (command,)))
+    return node, tmp_path / LINK[1:]
+
+
+def test_a_link_that_was_made_past_the_alternatives_is_seen_and_mended(links):
+    node, link = links
+    through = os.readlink(link)
+    assert node.read_link().target == "/usr/local/cuda-13.0"
+    link.unlink()
+    link.symlink_to("/usr/local/cuda-12.9")
+    now = node.read_link()
+    assert (now.kind, now.target) == (flow.ALTERNATIVES, "/usr/local/cuda-12.9")
+    change = flow.set_link(LINK, now, "/usr/local/cuda-13.0")
+    assert change.changed
+    node.change_link(change)
+    assert os.readlink(link) == through
+    assert node.read_link().target == "/usr/local/cuda-13.0"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_installer_does_not_keep_the_link(links, tmp_path, there):
+    """A stand-in of the installer; the real one makes the link too."""
+    node, link = links
+    if not there:
+        link.unlink()
+    before = os.readlink(link) if there else None
+    file, programs = tmp_path / "cuda.run", tmp_path / "usr/local/cuda-12.4/bin"
+    file.write_text(
+        f"mkdir -p {programs}; touch {programs}/nvcc; ln -sfn /usr/local/cuda-12.4 {link}\n"
+    )
+    node.install("12.4", str(file), "/usr/local/cuda-12.4", [], 60)
+    assert (os.readlink(link) if link.is_symlink() else None) == before

@@ -79,7 +79,7 @@ def converged(result, facts):
             kit["default"] = kit["path"] == result["link"]["target"]
     for name, version in result["packages"].items():
         text = version or f"{name.rpartition('-')[0][13:].replace('-', '.')}.1-1"
-        cuda["packages"][name] = text.replace("*", "1")
+        cuda["packages"][name] = text.replace("-*", "-1").replace("*", "-1")
     cuda["unheld"] = [] if result["hold"] else list(cuda["packages"])
     cuda["held"] = result["hold"]
     for path, text in result["files"].items():
@@ -238,9 +238,53 @@ def test_a_library_of_another_version_is_changed():
     good["cuda"]["packages"]["libnccl2"] = "2.28.9-1+cuda13.0"
     result = plan(good, **options)
     assert actions(result) == [("packages", "change")]
-    assert result["packages"]["libnccl2"] == "2.28.3-1+cuda12.9"
-    assert result["packages"]["libnccl-dev"] == "2.28.3-1+cuda12.9"
+    assert result["packages"]["libnccl2"] == "2.28.3*+cuda12.9"
+    assert result["packages"]["libnccl-dev"] == "2.28.3*+cuda12.9"
     assert result["packages"]["cudnn9-cuda-12"] is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("", "*+cuda12.9"),
+        ("2.28", "2.28*+cuda12.9"),
+        ("2.28.3", "2.28.3*+cuda12.9"),
+        ("2.28.3-1+cuda12.8", "2.28.3-1+cuda12.8"),
+    ],
+)
+def test_nccl_is_the_build_for_the_toolkit(asked, expected):
+    result = plan(versions=["12.9"], libraries={"nccl": asked})
+    assert result["packages"]["libnccl2"] == expected
+
+
+def test_a_librarys_version_is_compared_by_whole_numbers():
+    """9.1 is not 9.10, and package_set sees that too."""
+    options = {"versions": ["12.9"], "libraries": {"cudnn": "9.1"}}
+    facts = converged(plan(**options), gpu_node())
+    facts["cuda"]["packages"]["cudnn9-cuda-12"] = "9.1.1.17-1"
+    assert plan(facts, **options)["change"] is False
+    facts["cuda"]["packages"]["cudnn9-cuda-12"] = "9.10.2.21-1"
+    assert actions(plan(facts, **options)) == [("packages", "change")]
+
+
+def test_versions_that_are_no_longer_asked_for_are_told():
+    facts = converged(plan(versions=["12.9", "13.0"]), gpu_node())
+    facts["cuda"]["toolkits"].append(toolkit("12.4.1", "runfile"))
+    (text,) = plan(facts, versions=["13.0"])["warnings"]
+    assert text.startswith("CUDA 12.9.1 (/usr/local/cuda-12.9), 12.4.1 (/usr/local/cuda-12.4) is ")
+    assert "13.0" not in text
+    (text,) = plan(facts)["warnings"]
+    assert "13.0.1 (/usr/local/cuda-13.0)" in text
+
+
+def test_a_toolkit_of_the_admin_is_not_told():
+    facts = converged(plan(versions=["13.0"]), gpu_node())
+    facts["cuda"]["toolkits"].append(toolkit("12.9.1"))
+    facts["cuda"]["packages"]["cuda-toolkit-12-9"] = "12.9.1-1"
+    facts["cuda"]["unheld"] = ["cuda-toolkit-12-9"]
+    assert plan(facts, versions=["13.0"])["warnings"] == []
+    # Where we never were, nothing is said either.
+    assert plan(gpu_node(cuda__toolkits=[toolkit("12.9.1", "runfile")]))["warnings"] == []
 
 
 def test_libraries_follow_the_default():
@@ -323,7 +367,7 @@ def test_a_runfile_installs_the_toolkit_only():
         ({"versions": ["12.9"], "default": "13.0"}, "versions (12.9) does not have"),
         ({"libraries": {"cudnn": ""}}, "without a version of CUDA"),
         ({"versions": ["12.9"], "libraries": {"cudnn": "8.9.7"}}, "cudnn '8.9.7'"),
-        ({"versions": ["12.9"], "libraries": {"nccl": ""}}, "2.28.3-1+cuda12.9"),
+        ({"versions": ["12.9"], "libraries": {"nccl": "new"}}, "2.28.3-1+cuda12.9"),
         ({"versions": ["12.9"], "repository_name": "nvidia"}, "kubegpu-"),
         ({"versions": ["12.4"], "source": "distro"}, "itself has CUDA 11.8"),
         (

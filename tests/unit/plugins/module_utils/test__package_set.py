@@ -189,6 +189,12 @@ def test_what_could_not_be_put_back_stays_recorded():
         # An epoch is told apart only where it is asked for.
         ("595.*", "3:595.58.03-1.el9", True),
         ("3:595.*", "3:595.58.03-1.el9", True),
+        # The build of a library for one CUDA.
+        ("*+cuda12.9", "2.27.7-1+cuda12.9", True),
+        ("2.27*+cuda12.9", "2.27.7-1+cuda12.9", True),
+        ("2.27.7*+cuda12.9", "2.27.7-1+cuda13.0", False),
+        ("2.2*+cuda12.9", "2.27.7-1+cuda12.9", False),
+        ("1.0*0-1", "1.0-1", False),
         ("1.0-1", "1.0-1", True),
         ("1.0-1", "1.0-1ubuntu1", False),
         (None, "1", True),
