@@ -136,7 +136,7 @@ options:
     description:
       - Repositories by NVIDIA's folder, or that name with C(-archive) for the distribution's own,
         with C(url), C(key), C(key_fingerprints), C(first) and C(last) branch or C(branches),
-        C(architectures) and C(components).
+        C(architectures), C(components) and C(folder) (NVIDIA's name, where the row has another).
     type: dict
     default: {}
   today:

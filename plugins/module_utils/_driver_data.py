@@ -73,12 +73,12 @@ BRANCHES: dict[str, dict[str, Any]] = {
     "565": _branch(NEW_FEATURE, None, None, supported=False),
     "570": _branch(PRODUCTION, "2026-02-28", None),
     "575": _branch(NEW_FEATURE, None, None, supported=False),
-    "580": _branch(LTSB, "2028-06-30", "580.178.04"),
+    "580": _branch(LTSB, "2028-06-30", "580.178.04"),  # end: another page says August (u)
     "590": _branch(NEW_FEATURE, None, "590.48.01", supported=False),
     "595": _branch(PRODUCTION, "2027-03-31", "595.91.07"),
     "610": _branch(NEW_FEATURE, "2026-08-31", "610.57.04"),
-    "615": _branch(NEW_FEATURE, None, None),
-    "620": _branch(NEW_FEATURE, None, None, modules=[OPEN]),
+    "615": _branch(NEW_FEATURE, None, None),  # kind (u)
+    "620": _branch(NEW_FEATURE, None, None, modules=[OPEN]),  # kind (u)
 }
 
 # ``first`` and ``last`` branch, and the kernel modules that work. ``first`` below 525 matters to
@@ -102,8 +102,8 @@ GENERATIONS: dict[str, dict[str, Any]] = {
 
 # By device id: what differs from the generation. ``minimum`` is an exact version.
 PRODUCTS: dict[str, dict[str, Any]] = {
-    "2342": dict(_OPEN_ONLY),
-    "2348": dict(_OPEN_ONLY),
+    "2342": dict(_OPEN_ONLY),  # first (u)
+    "2348": dict(_OPEN_ONLY),  # first (u)
     "2901": {"minimum": "570.133.20"},
     "2909": {"minimum": "570.133.20"},
     "2bb5": {"minimum": "575.57.08"},

@@ -57,3 +57,27 @@ def test_readme_lists_every_variable(role):
     start = f"| `{role.name}_"
     listed = {line.split("`")[1] for line in text.splitlines() if line.startswith(start)}
     assert listed == set(options(role))
+
+
+def tasks_of(value):
+    if isinstance(value, list):
+        for one in value:
+            yield from tasks_of(one)
+    elif isinstance(value, dict):
+        yield value
+        for key in ("block", "rescue", "always"):
+            yield from tasks_of(value.get(key, []))
+
+
+def test_nothing_of_the_node_is_in_the_message_of_a_reboot():
+    """It becomes a part of a root shell's command line, and names of processes are anybody's."""
+    seen = 0
+    for role in ROLES:
+        for path in sorted((role / "tasks").glob("*.yml")):
+            for task in tasks_of(load(path)):
+                message = (task.get("ansible.builtin.reboot") or {}).get("msg")
+                if message is not None:
+                    name = message.strip("{} ")
+                    assert "{{" not in load(role / "vars" / "main.yml")[name], path
+                    seen += 1
+    assert seen == 2
