@@ -13,7 +13,7 @@ author:
 description:
   - Takes a CUDA version, of a toolkit or an image, and returns the driver that it is paired with
     and the oldest that runs it.
-  - The table is that of NVIDIA's CUDA release notes, read 2026-11-21, for drivers of Linux on
+  - The table is that of NVIDIA's CUDA release notes, gathered 2026-11-21, for drivers of Linux on
     x86_64 and arm64 servers.
 positional: _input
 options:
