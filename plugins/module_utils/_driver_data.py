@@ -188,7 +188,8 @@ REPOSITORIES: dict[str, dict[str, Any]] = {
     "debian13-archive": _archive("550", components=_NON_FREE),
 }
 
-# The kernels for which Ubuntu signs modules, by the end of the kernel's name.
+# The kernels for which Ubuntu signs modules, by the end of the kernel's name. That -64k and, for
+# nvidia, -hwe-<release> stand behind it as in the name of the kernel's own package is (u).
 UBUNTU_FLAVOURS = {
     "generic": "generic",
     "virtual": "generic",

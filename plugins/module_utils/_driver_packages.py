@@ -46,7 +46,9 @@ LOCK_PATTERNS = (
 # rpm's names that differ.
 RPM_LOCK_PATTERNS = (*LOCK_PATTERNS, "kmod-nvidia*", "akmod-nvidia*", "dkms-nvidia*")
 
-_STOCK = re.compile(r"-(?P<flavour>[a-z]+)(?:-64k)?\Z")
+_STOCK = re.compile(r"-(?P<flavour>[a-z]+)(?P<pages>-64k)?\Z")
+# The flavours that have later series for hardware enablement, under a name of their own.
+_ENABLED_LATER = ("generic", "lowlatency", "nvidia")
 _SUFFIX = re.compile(r"-(?P<branch>[3-9]\d\d)(?=-|\Z)")
 _OF_DRIVER = ("nvidia-", "libnvidia-", "linux-modules-nvidia-", "cuda-drivers")
 # Ubuntu's signatures are those of all branches and kinds for one kernel.
@@ -133,11 +135,13 @@ def ubuntu_flavour(kernel: str, system: System, data: DriverData) -> str | None:
     """Return the name behind Ubuntu's packages for a stock kernel, None for any other."""
     match = _STOCK.search(kernel)
     flavour = UBUNTU_FLAVOURS.get(match["flavour"]) if match else None
+    if match is None or flavour is None:
+        return None
     found = row(system, DISTRO, data)
     first = found.get("kernel") if found else None
-    if flavour in ("generic", "lowlatency") and first and not kernel.startswith(f"{first}."):
-        return f"{flavour}-hwe-{system.version}"
-    return flavour
+    later = flavour in _ENABLED_LATER and first and not kernel.startswith(f"{first}.")
+    # A kernel with pages of 64 KiB takes no module of the same kernel with small ones.
+    return flavour + (match["pages"] or "") + (f"-hwe-{system.version}" if later else "")
 
 
 def prebuilt_flavour(

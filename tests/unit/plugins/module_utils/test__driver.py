@@ -235,7 +235,10 @@ def test_ubuntu_takes_signed_modules_for_the_running_and_the_newest_kernel():
     ("kernel", "package"),
     [
         ("6.8.0-100-generic", "linux-modules-nvidia-580-server-open-generic"),
-        ("6.8.0-100-generic-64k", "linux-modules-nvidia-580-server-open-generic"),
+        ("6.8.0-100-generic-64k", "linux-modules-nvidia-580-server-open-generic-64k"),
+        ("6.8.0-1040-nvidia-64k", "linux-modules-nvidia-580-server-open-nvidia-64k"),
+        ("6.17.0-1014-nvidia-64k", "linux-modules-nvidia-580-server-open-nvidia-64k-hwe-24.04"),
+        ("6.17.0-1014-nvidia", "linux-modules-nvidia-580-server-open-nvidia-hwe-24.04"),
         ("6.8.0-100-lowlatency", "linux-modules-nvidia-580-server-open-lowlatency"),
         ("6.8.0-1020-aws", "linux-modules-nvidia-580-server-open-aws"),
         ("6.14.0-1020-gcp", "linux-modules-nvidia-580-server-open-gcp"),
