@@ -205,6 +205,12 @@ def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, 
         return plan_driver(gpu_node, wish, data).to_json()
     except InputError as error:
         raise AnsibleFilterError(f"nvidia_driver_plan: {error}") from error
+    except KeyError as error:
+        # A cache can hold the facts of an earlier release.
+        raise AnsibleFilterError(
+            f"nvidia_driver_plan: the fact gpu_node has no {error}: it is of another release, from "
+            "a fact cache. Next step: run kubegpu.nodes.gpu_node_facts on the host again."
+        ) from error
 
 
 class FilterModule:

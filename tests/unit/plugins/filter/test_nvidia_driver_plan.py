@@ -64,3 +64,16 @@ def test_every_option_is_documented_with_its_default():
     for name in fields:
         value = getattr(default, name)
         assert documented[name].get("default") == (list(value) if value == () else value), name
+
+
+def test_facts_of_an_earlier_release_are_told_from_a_wrong_wish():
+    cached = facts("T4", "u24", "distro 580.126.09 open held ours")
+    del cached["driver"]["configuration"]
+    with pytest.raises(AnsibleFilterError, match="no 'configuration'.*gpu_node_facts"):
+        call(cached)
+
+
+def test_a_day_as_yaml_reads_it():
+    branches = yaml.safe_load("580: {end: 2026-12-01}")
+    plan = call(facts("T4", "u24"), branch="580", branches=branches, today="2026-11-21")
+    assert "ends on 2026-12-01, in 10 days" in plan["warnings"][0]
