@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import datetime
 from typing import Any
 
@@ -19,7 +20,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
 
 _MODULE = "kubegpu.nodes.nvidia_driver"
 _PACKAGES = "kubegpu.nodes.package_set"
+_BUILD_TIMEOUT = 3600
 _FINISH_TIMEOUT = 3600
+# The module stops the installer itself, and says where it stood; only then the job is stopped.
+_MARGIN = 120
 # Modules that go on without the connection.
 _LONG = ("ansible.builtin.get_url",)
 _LISTS = ("warnings", "deprecations")
@@ -67,9 +71,15 @@ class ActionModule(ActionBase):
         real = self._loader.get_real_file(self._find_needle("files", str(path)))
         try:
             with open(real, "rb") as handle:
-                return base64.b64encode(handle.read()).decode()
+                token = handle.read()
         except OSError as error:
             raise AnsibleError(f"licence.token_path: {path} cannot be read: {error}") from error
+        if not token.strip():
+            raise AnsibleError(
+                f"licence.token_path: {path} is empty; nothing was changed. Next step: download "
+                "the client configuration token again."
+            )
+        return base64.b64encode(token).decode()
 
     def other(
         self, name: str, arguments: dict[str, Any], task_vars: dict[str, Any]
@@ -98,6 +108,23 @@ class _Failed(Exception):
         self.answer = answer
 
 
+def _seconds(value: Any) -> int:
+    if value is None:
+        return _BUILD_TIMEOUT
+    try:
+        number = 0 if isinstance(value, bool) else int(value)
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1:
+        raise _Failed(
+            {
+                "msg": f"build_timeout is {value!r}; nothing was changed. Next step: give a whole "
+                "number of seconds from 1 on."
+            }
+        )
+    return number
+
+
 class _Work:
     """One run: what the task's result is made of."""
 
@@ -112,9 +139,10 @@ class _Work:
         self._options = options
         self._task_vars = task_vars
         self._result = result
-        self._limit = int(options.get("build_timeout") or 3600)
+        self._limit = _BUILD_TIMEOUT
 
     def do(self) -> None:
+        self._limit = _seconds(self._options.get("build_timeout"))
         plan = self._module("plan")
         tasks = plan.pop("_tasks")
         self._result.update(plan)
@@ -182,14 +210,20 @@ class _Work:
 
     def _fetch(self, runfile: dict[str, Any] | None) -> dict[str, Any] | None:
         """Bring the runfile to the node; return where it is there."""
-        if runfile is None or runfile.get("file"):
-            # An earlier run died in it: it is on the node.
+        if runfile is None:
             return None
+        known = {name: runfile.get(name) for name in ("file", "cached", "sha256")}
+        if all(value is not None for value in known.values()):
+            # An earlier run died in it: it is on the node, if nobody touched it.
+            with contextlib.suppress(KubegpuError):
+                there = {"path": known["file"], "remote": True, "checksum": known["sha256"]}
+                fetch(self._action, there, self._task_vars)
+                return known
         try:
             found = fetch(self._action, runfile, self._task_vars, execute=self._execute)
         except KubegpuError as error:
             raise _Failed({"msg": str(error)}) from error
-        return {"file": found.path, "cached": found.cached}
+        return {"file": found.path, "cached": found.cached, "sha256": found.sha256}
 
     def _execute(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Run a module that may take long, as a download does."""
@@ -225,7 +259,8 @@ class _Work:
                 _MODULE,
                 arguments,
                 self._task_vars,
-                limit=self._limit if phase == "runfile" else max(self._limit, _FINISH_TIMEOUT),
+                limit=_MARGIN
+                + (self._limit if phase == "runfile" else max(self._limit, _FINISH_TIMEOUT)),
                 what=what,
             )
         else:

@@ -22,6 +22,7 @@ FILES = "nvidia_driver::"
 SET = "nvidia-driver"
 PINNING_SET = "nvidia-driver-pinning"
 PERSISTENCED_UNIT = "nvidia-persistenced"
+GRIDD_UNIT = "nvidia-gridd"
 
 INSTALLS = ("install", "upgrade", "downgrade")
 # Files of which a part can be taken out; one line of the others makes no sense without the rest.
@@ -139,8 +140,12 @@ def begun(
         "managed": earlier.get("managed", memory.managed),
         "initramfs": initramfs or bool(earlier.get("initramfs")),
         "load": plan.load or bool(earlier.get("load")),
+        "loaded": earlier.get("loaded", node["driver"]["loaded"]),
         "runfile": None if runfile is None else dict(runfile),
     }
+    if runfile is None and earlier.get("runfile"):
+        # It came to its end, or is not wished any more; it is ours all the same.
+        pending.update(runfile=earlier["runfile"], runfile_done=True)
     return replace(
         memory,
         # From now on it is ours to finish, or to take back.
@@ -189,9 +194,12 @@ def runfile_to_do(plan: DriverPlan, memory: Memory) -> Mapping[str, Any] | None:
     return None
 
 
-def cached_files(memory: Memory) -> tuple[str, ...]:
-    """Return the runfiles that we brought to the node and kept."""
-    drivers = (memory.current, memory.previous, memory.pending)
+def cached_files(memory: Memory | None) -> tuple[str, ...]:
+    """Return the runfiles that we brought to the node and that can be of use again."""
+    if memory is None:
+        return ()
+    pending = memory.pending or {}
+    drivers = (memory.current, memory.previous, memory.original, pending, pending.get("before"))
     runfiles = [driver.get("runfile") or {} for driver in drivers if driver]
     return tuple(
         dict.fromkeys(str(runfile["file"]) for runfile in runfiles if runfile.get("cached"))
@@ -329,11 +337,21 @@ def removal_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
     return [{**task, "background": True}]
 
 
-def uninstalls(plan: DriverPlan, memory: Memory) -> bool:
-    """Return whether ``state: absent`` runs the runfile's uninstaller: never for an admin's own."""
-    if memory.managed:
-        return memory.installed and (memory.current or {}).get("source") == "runfile"
-    return plan.uninstall == "runfile"
+def uninstalls(plan: DriverPlan, memory: Memory, node: Mapping[str, Any]) -> bool:
+    """Return whether ``state: absent`` runs the runfile's uninstaller: never for an admin's own.
+
+    What is gone already, by a run that died or by hand, needs no uninstaller.
+    """
+    if node["driver"]["source"] != "runfile":
+        return False
+    if not memory.managed:
+        return plan.uninstall == "runfile"
+    if memory.installed and (memory.current or {}).get("source") == "runfile":
+        return True
+    # A first change that was begun: the installer may have come to its end, but not the record.
+    pending = memory.pending or {}
+    before = pending.get("before") or {}
+    return bool(pending.get("runfile")) and before.get("source") != "runfile"
 
 
 def rollback_tasks(before: Mapping[str, Any] | None, there: Sequence[str]) -> list[dict[str, Any]]:

@@ -38,7 +38,10 @@ _INITRAMFS = (
 )
 _INITRAMFS_TIMEOUT = 1800
 _BUILD_TIMEOUT = 1800
+_CHECKSUM_TIMEOUT = 600
 _ABSENT = 127
+# What ``timeout`` answers for a command that it stopped.
+_STOPPED = 124
 _FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # What systemctl is-enabled says where there is no such unit.
 NO_UNIT = "not-found"
@@ -113,6 +116,18 @@ class Modules:
                 return answer
             first = first or answer
         return first or Result(_ABSENT, "", "nothing to load")
+
+
+def load_again(run: Runner, reader: NodeReader, loaded: str | None) -> str:
+    """Load the module that was loaded before a change that failed; return why that fails."""
+    if loaded is None or loaded_version(reader):
+        return ""
+    answer = Modules(run, reader).load()
+    if not answer.ok:
+        return f"the kernel module {loaded}, which was loaded ({answer.words()})"
+    if read_services(run, [PERSISTENCED_UNIT]).get(PERSISTENCED_UNIT) == "enabled":
+        run(["systemctl", "start", f"{PERSISTENCED_UNIT}.service"])
+    return ""
 
 
 def rebuild_initramfs(run: Runner, reader: NodeReader) -> str:
@@ -205,7 +220,15 @@ def execute_runfile(
     run: Runner, reader: NodeReader, runfile: Mapping[str, Any], timeout: int
 ) -> None:
     """Run the installer file that lies on the node, with the plan's arguments."""
+    _see_checksum(run, runfile)
     answer = run(["sh", runfile["file"], *runfile["arguments"]], timeout=timeout)
+    if answer.rc == _STOPPED:
+        raise KubegpuError(
+            f"The installer of the driver {runfile['version']} was not ready after {timeout} "
+            "seconds (build_timeout), and was stopped.",
+            evidence=answer.words(),
+            next_step=f"Look at {LOG} for where it stood; raise build_timeout for a slow node.",
+        )
     if not answer.ok:
         log = reader.read_text(LOG) or ""
         told = [line.strip() for line in log.splitlines() if line.startswith("ERROR")]
@@ -213,6 +236,21 @@ def execute_runfile(
             f"The installer of the driver {runfile['version']} failed (exit status {answer.rc}).",
             evidence="\n".join([*told[-8:], answer.words()]).strip(),
             next_step=f"Look at {LOG}.",
+        )
+
+
+def _see_checksum(run: Runner, runfile: Mapping[str, Any]) -> None:
+    """Refuse a file that is not the verified one any more: it is about to be run as root."""
+    wanted = runfile.get("sha256")
+    if not wanted:
+        return
+    answer = run(["sha256sum", runfile["file"]], timeout=_CHECKSUM_TIMEOUT)
+    seen = (answer.stdout.split() or [""])[0].lstrip("\\")
+    if seen != wanted:
+        raise KubegpuError(
+            f"{runfile['file']} is not the file any more that was verified; it was not run.",
+            evidence=f"expected sha256 {wanted}, found {seen or answer.words()}",
+            next_step="Find out who changed it, remove it, and run again.",
         )
 
 

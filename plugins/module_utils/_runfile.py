@@ -220,6 +220,16 @@ def install_arguments(
     return arguments
 
 
+def beside_nouveau(version: str) -> list[str]:
+    """Return what lets a driver be installed while nouveau is loaded; nothing where it cannot be.
+
+    An installer that insists on loading what it built fails beside nouveau.
+    """
+    if int(version.partition(".")[0]) < _SKIP_LOAD_SINCE:
+        return []
+    return ["--no-nouveau-check"]
+
+
 def uninstall_arguments(uninstaller: str = UNINSTALLER) -> list[str]:
     """Return the command that takes a runfile's driver or toolkit away, without a question."""
     if file_name(uninstaller) == "nvidia-installer":

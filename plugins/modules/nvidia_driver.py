@@ -329,9 +329,9 @@ from ..module_utils import _driver_node as machine
 from ..module_utils._apply import FileChange, applied
 from ..module_utils._command import Runner, module_runner
 from ..module_utils._driver import DriverPlan, DriverWish, plan_driver, read_options
-from ..module_utils._driver_diagnosis import UNKNOWN, Finding, diagnose
+from ..module_utils._driver_diagnosis import NOUVEAU, UNKNOWN, Finding, diagnose
 from ..module_utils._driver_evidence import collect, uptime
-from ..module_utils._driver_files import PERSISTENCED, TOKEN
+from ..module_utils._driver_files import GRIDD, PERSISTENCED, TOKEN
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._files import FileState, read_file, remove_empty_directories, write_file
 from ..module_utils._node_facts import gather
@@ -340,12 +340,13 @@ from ..module_utils._package_set import ABSENT, CONFIGURATION
 from ..module_utils._packages import is_driver
 from ..module_utils._record import Undo
 from ..module_utils._repository import redact
-from ..module_utils._runfile import uninstall_arguments
+from ..module_utils._runfile import beside_nouveau, shown, uninstall_arguments
 from ..module_utils._runtime_facts import RuntimePaths
 from ..module_utils._state import StateStore
 
 # Below this everything is; tests have a folder of their own.
 _ROOT = "/"
+# What NVIDIA's guide for clients of its licence system says of the token.
 _TOKEN_MODE = 0o744
 _FILE_MODE = 0o644
 # Causes that a failure of packages can have; others of the node's troubles do not explain it.
@@ -571,8 +572,9 @@ def _begin(work: Work) -> dict[str, Any]:
         if uninstall:
             _see_packages(work)
     else:
-        uninstall = flow.uninstalls(plan, work.memory)
+        uninstall = flow.uninstalls(plan, work.memory, work.facts)
     work.keep(memory)
+    _drop_cached(work, memory)
     if uninstall:
         machine.uninstall_runfile(work.run, work.facts["driver"]["uninstaller"])
     if work.present:
@@ -585,11 +587,31 @@ def _begin(work: Work) -> dict[str, Any]:
 def _run_runfile(work: Work) -> dict[str, Any]:
     """Install by the runfile that lies on the node."""
     look = work.look()
-    if look.loaded and flow.decide_loading(True, look, work.plan.reboot).now:
+    modules = machine.Modules(work.run, work.reader)
+    if work.wish.load and flow.decide_loading(True, look, work.plan.reboot).now:
         # The installer does not like a module that is loaded; in use, it has an option for that.
-        machine.Modules(work.run, work.reader).unload()
+        if look.loaded:
+            modules.unload()
+        modules.unload_nouveau()
+    runfile = dict(work.pending["runfile"])
+    if work.look().nouveau is not None:
+        more = beside_nouveau(runfile["version"])
+        if not more:
+            # The files that keep it away are written; they have to count at the next boot.
+            machine.rebuild_initramfs(work.run, work.reader)
+            work.keep(flow.with_pending(work.memory, boot_first=True))
+            raise _Diagnosed(
+                Finding(
+                    NOUVEAU,
+                    f"nouveau is loaded and in use, and the installer of {runfile['version']} "
+                    "does not install beside it.",
+                    evidence="/sys/module/nouveau",
+                    next_step="Reboot: nouveau stays away from then on. Then run again.",
+                )
+            )
+        runfile["arguments"] = [*runfile["arguments"], *more]
     timeout = work.module.params["build_timeout"]
-    machine.execute_runfile(work.run, work.reader, work.pending["runfile"], timeout)
+    machine.execute_runfile(work.run, work.reader, runfile, timeout)
     work.keep(flow.with_pending(work.memory, runfile_done=True))
     return {"changed": True}
 
@@ -602,6 +624,17 @@ def _finish(work: Work) -> dict[str, Any]:
 def _explain(work: Work) -> dict[str, Any]:
     """Say why the packages or the runfile failed, and what has to be put back."""
     words = work.module.params["_failure"]
+    if not work.pending:
+        # It failed before anything was recorded, and nothing is changed before that.
+        return {
+            "changed": False,
+            "message": words,
+            "code": "",
+            "keep": False,
+            "unchanged": True,
+            "before": "",
+            "sets": [],
+        }
     before = work.pending.get("before")
     ran = bool(work.pending.get("runfile")) and not work.pending.get("runfile_done")
     there, broken = _driver_packages(work)
@@ -611,7 +644,7 @@ def _explain(work: Work) -> dict[str, Any]:
     passing = flow.passing(words)
     telling = finding.code != UNKNOWN if ran else finding.code in _BY_PACKAGES
     told = telling and not passing and (broken or ran or flow.about_build(words))
-    keep = passing and not (unchanged and not ran)
+    keep = bool(work.pending.get("boot_first")) or (passing and not (unchanged and not ran))
     if ran and not keep:
         _clear_runfile(work, before)
     return {
@@ -640,7 +673,9 @@ def _rollback(work: Work) -> dict[str, Any]:
     notes = [_runfile_again(work, pending.get("before"))]
     if flow.needs_initramfs(done):
         machine.rebuild_initramfs(work.run, work.reader)
+    notes.append(machine.load_again(work.run, work.reader, pending.get("loaded")))
     memory = flow.given_back(work.memory)
+    _drop_cached(work, memory)
     if memory is None:
         work.store.drop(flow.RECORD)
     else:
@@ -665,7 +700,11 @@ def _finish_present(work: Work) -> dict[str, Any]:
             module.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
     for text in machine.enable_services(run, work.plan.services, start=False):
         module.warn(text)
+    if {GRIDD, TOKEN} & set(work.pending.get("files", ())):
+        # It reads them when it starts. Before the record: a run that dies here does it again.
+        run(["systemctl", "try-restart", f"{flow.GRIDD_UNIT}.service"], timeout=120)
     memory = flow.finished(work.memory, work.facts, back=work.wish.version == "previous")
+    _drop_cached(work, memory)
     work.keep(memory)
     # From here on nothing is half done: whatever the kernel says, the driver is installed.
     reboot = _load(work)
@@ -718,9 +757,7 @@ def _finish_absent(work: Work) -> dict[str, Any]:
         skipped = machine.rebuild_initramfs(run, reader)
         if skipped:
             work.module.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
-    for path in flow.cached_files(work.memory):
-        write_file(FileState(_place(path)))
-        remove_empty_directories((_place(path).rpartition("/")[0],))
+    _drop_cached(work, None)
     work.store.drop(flow.RECORD)
     answer = _answer(work, flow.Memory(), machine.loaded_version(reader), reboot)
     return {**answer, "changed": True}
@@ -758,12 +795,24 @@ def _diagnosis(
 
 def _answer(work: Work, memory: flow.Memory, loaded: str | None, reboot: str) -> dict[str, Any]:
     return {
-        "plan": work.plan.to_json(),
+        "plan": _shown(work.plan),
         "loaded": loaded,
         "reboot_required": bool(reboot),
         "reboot_reason": reboot,
         "previous": _public(memory.previous),
     }
+
+
+def _shown(plan: DriverPlan) -> dict[str, Any]:
+    """Return the plan as it may be shown: a signed link or a password stays out of it."""
+    found = plan.to_json()
+    if found["runfile"]:
+        secret = ("url", "checksum")
+        found["runfile"] = {
+            name: shown(value) if name in secret and value else value
+            for name, value in found["runfile"].items()
+        }
+    return found
 
 
 def _public(driver: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -951,6 +1000,14 @@ def _driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
         if not package.installed and package.status not in (ABSENT, CONFIGURATION)
     ]
     return {name: p.version for name, p in ours.items() if p.installed}, broken
+
+
+def _drop_cached(work: Work, kept: flow.Memory | None) -> None:
+    """Remove the runfiles of ours that the new record has no use for."""
+    for path in flow.cached_files(work.memory):
+        if path not in flow.cached_files(kept):
+            write_file(FileState(_place(path)))
+            remove_empty_directories((_place(path).rpartition("/")[0],))
 
 
 def _clear_runfile(work: Work, before: Mapping[str, Any] | None) -> None:

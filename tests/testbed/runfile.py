@@ -5,8 +5,8 @@
 """Write stand-ins of NVIDIA's self-extracting installers: shell scripts that say what they are.
 
 They answer the real installer's options, refuse others in its words, write its log, and put files
-of the real names at the real places: empty libraries, a module that is nothing but its version,
-``dkms.conf``. Nothing is built or loaded. With ``STANDIN_ROOT`` in the environment all of it goes
+of the real names at the real places: empty libraries, modules that are nothing but their version,
+``dkms.conf``, the drivers' fleet's nvidia-smi. Nothing is built or loaded. With ``STANDIN_ROOT`` in the environment all of it goes
 below that folder; ``STANDIN_KERNEL`` takes the place of ``uname -r``.
 
 ``python -m tests.testbed.runfile DIR VERSION [driver|cuda]`` writes one and prints its path.
@@ -19,6 +19,8 @@ import hashlib
 import struct
 import sys
 from pathlib import Path
+
+_SMI = Path(__file__).parent / "files/standins/nvidia-smi"
 
 # How a stand-in can fail, and the words of the real installer for it.
 FAILURES = {
@@ -80,8 +82,11 @@ def write(
         "CUDA": cuda,
         "FAIL": FAILURES[fail] if fail else "",
         "FAILS": fail or "",
+        "NOUVEAU": FAILURES["nouveau"],
         "SECONDS": str(seconds),
-        "MODULE": base64.b64encode(module(driver)).decode(),
+        "OPEN": base64.b64encode(module(driver, "Dual MIT/GPL")).decode(),
+        "PROPRIETARY": base64.b64encode(module(driver, "NVIDIA")).decode(),
+        "SMI": base64.b64encode(_SMI.read_bytes()).decode(),
     }
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)
@@ -92,9 +97,9 @@ def write(
     return place
 
 
-def module(version: str) -> bytes:
-    """Return the smallest ELF file that has a section .modinfo with the version."""
-    info = f"version={version}\0license=stand-in\0".encode()
+def module(version: str, licence: str) -> bytes:
+    """Return the smallest ELF file that has a section .modinfo with version and licence."""
+    info = f"version={version}\0license={licence}\0".encode()
     names = b"\0.modinfo\0.shstrtab\0"
     table = 64 + len(info) + len(names)
     header = b"\x7fELF\x02\x01" + b"\1".ljust(10, b"\0")
@@ -117,7 +122,7 @@ fail='@FAILS@'
 root=${STANDIN_ROOT:-}
 kernel=${STANDIN_KERNEL:-$(uname -r)}
 me=./nvidia-installer
-silent= dkms=yes load=yes type=kernel running= modules=yes
+silent= dkms=yes load=yes type=kernel running= modules=yes nouveau=yes
 log=$root/var/log/nvidia-installer.log
 list=$root/var/lib/nvidia/log
 
@@ -159,7 +164,8 @@ for word in "$@"; do
     --kernel-name=?* | -k=?*) kernel=${word#*=} ;;
     --uninstall) exec sh "$0" --standin-uninstall ;;
     --standin-uninstall) uninstall=yes ;;
-    -a | --accept-license | -q | --no-questions | --ui=none | -z | --no-nouveau-check) ;;
+    -z | --no-nouveau-check) nouveau= ;;
+    -a | --accept-license | -q | --no-questions | --ui=none) ;;
     --no-cc-version-check | --no-x-check | --no-opengl-files | --no-install-compat32-libs) ;;
     --no-check-for-alternate-installs | --no-rebuild-initramfs | --rebuild-initramfs) ;;
     --disable-nouveau | --no-disable-nouveau | --no-drm | --no-peermem | --no-backup) ;;
@@ -217,6 +223,10 @@ end
         "available on the Linux driver download page at www.nvidia.com."
     exit 1
 }
+if [ -n "$nouveau" ] && [ -z "$root" ] && [ -d /sys/module/nouveau ]; then
+    error '@NOUVEAU@'
+    exit 1
+fi
 case $fail in headers | nouveau) stop ;; in-use) [ -n "$running" ] || stop ;; esac
 if [ -x "$root/usr/bin/nvidia-uninstall" ]; then
     say "There appears to already be a driver installed on your system.  As part of installing" \
@@ -256,17 +266,24 @@ end
     link "$name.so.$version" "$libraries/$name.so.1"
     link "$name.so.1" "$libraries/$name.so"
 done
-if [ ! -e "$root/usr/bin/nvidia-smi" ] || grep -q "stand-in of nvidia-smi" \
+if [ ! -e "$root/usr/bin/nvidia-smi" ] || grep -qi "stand-in for nvidia" \
     "$root/usr/bin/nvidia-smi" 2>/dev/null; then
-    put /usr/bin/nvidia-smi <<end
-#!/bin/sh
-# A stand-in of nvidia-smi $version for a node whose driver is not loaded.
-echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure" \
-    "that the latest NVIDIA driver is installed and running."
-exit 9
-end
+    echo '@SMI@' | base64 -d | put /usr/bin/nvidia-smi
     chmod 755 "$root/usr/bin/nvidia-smi"
 fi
+put /usr/bin/nvidia-modprobe <<'end'
+#!/bin/sh
+# A stand-in of nvidia-modprobe: the fleet's modprobe makes the devices.
+exit 0
+end
+put /usr/bin/nvidia-persistenced <<'end'
+#!/bin/bash
+# A stand-in of nvidia-persistenced, which goes to the background and keeps the devices open.
+[ -e /dev/nvidiactl ] || { echo "Failed to query NVIDIA devices." >&2; exit 1; }
+exec 8</dev/nvidiactl
+setsid sleep infinity </dev/null >/dev/null 2>&1 &
+end
+chmod 755 "$root/usr/bin/nvidia-modprobe" "$root/usr/bin/nvidia-persistenced"
 if [ -n "$modules" ]; then
     source=/usr/src/nvidia-$version
     put "$source/dkms.conf" <<end
@@ -276,7 +293,9 @@ AUTOINSTALL="yes"
 BUILT_MODULE_NAME[0]="nvidia"
 DEST_MODULE_LOCATION[0]="/kernel/drivers/video"
 end
+    code='@OPEN@'
     if [ $type = kernel ]; then
+        code='@PROPRIETARY@'
         put "$source/nvidia/nv-kernel.o_binary" </dev/null
     else
         put "$source/nvidia/nv.c" </dev/null
@@ -284,18 +303,20 @@ end
     if [ -n "$dkms" ]; then
         folder=/var/lib/dkms/nvidia
         mkdir -p "$root$folder/$version/$kernel/$machine/module"
-        echo '@MODULE@' | base64 -d | put "$folder/$version/$kernel/$machine/module/nvidia.ko"
+        echo "$code" | base64 -d | put "$folder/$version/$kernel/$machine/module/nvidia.ko"
         link "$source" "$folder/$version/source"
         link "$version/$kernel/$machine" "$folder/kernel-$kernel-$machine"
         place=updates/dkms
     else
         place=kernel/drivers/video
     fi
-    echo '@MODULE@' | base64 -d | put "/lib/modules/$kernel/$place/nvidia.ko"
+    for name in nvidia nvidia-uvm; do
+        echo "$code" | base64 -d | put "/lib/modules/$kernel/$place/$name.ko"
+    done
     index=$root/lib/modules/$kernel/modules.dep
     [ -e "$index" ] || printf '%s\n' "/lib/modules/$kernel/modules.dep" >>"$list"
-    [ ! -e "$index" ] || grep -v '/nvidia\.ko:' "$index" >"$index.new"
-    echo "$place/nvidia.ko:" >>"$index.new"
+    [ ! -e "$index" ] || grep -v '/nvidia.*\.ko:' "$index" >"$index.new"
+    printf '%s\n' "$place/nvidia.ko:" "$place/nvidia-uvm.ko: $place/nvidia.ko" >>"$index.new"
     mv "$index.new" "$index"
     say "Kernel module compilation complete."
     if [ -n "$load" ]; then
@@ -351,7 +372,7 @@ done <"$list"
 for kernel in $kernels; do
     index=$root/lib/modules/$kernel/modules.dep
     [ -e "$index" ] || continue
-    grep -v '/nvidia\.ko:' "$index" >"$index.new"
+    grep -v '/nvidia.*\.ko:' "$index" >"$index.new"
     mv "$index.new" "$index"
 done
 # Folders that are empty now, from the inside to the outside.

@@ -113,6 +113,7 @@ def test_what_is_there_already_stays(run, tmp_path):
     run(write(tmp_path, "580.95.05"), *install_arguments("580.95.05", "open", True))
     assert index.read_text().splitlines() == [
         "kernel/fs/ext4/ext4.ko:", "updates/dkms/nvidia.ko:",
+        "updates/dkms/nvidia-uvm.ko: updates/dkms/nvidia.ko",
     ]  # fmt: skip
     if os.uname().machine == "x86_64":
         assert (run.root / "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1").is_symlink()

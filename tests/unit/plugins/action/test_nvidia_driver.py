@@ -16,6 +16,7 @@ import json
 import types
 
 import pytest
+from ansible.errors import AnsibleError
 
 from ansible_collections.kubegpu.nodes.plugins.action import nvidia_driver as action
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_node
@@ -47,6 +48,10 @@ MAKE_LOG = (
     f"DKMS make.log for nvidia-580.95.05 for kernel {KERNEL} (x86_64)\n"
     "nvidia/nv-mmap.c:321:9: error: implicit declaration of function 'vma_flags_set'\n"
 )
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 class Killed(BaseException):
@@ -124,7 +129,10 @@ class StandinNode:
         self.half = {}
         self.units = {}
         self.calls = []
+        self.tried = []
         self.fail = {}
+        # The program after whose end the run dies.
+        self.die = None
         self.build_for = (KERNEL, OTHER_KERNEL)
         self.recorded = {}
         self.keep_packages()
@@ -196,6 +204,10 @@ class StandinNode:
         program = argv[0].rpartition("/")[2]
         if program not in ("systemctl", "dpkg-query", "dpkg", "dmesg", "nvidia-smi", "apt-cache"):
             self.calls.append(" ".join([program, *argv[1:]]))
+        if self.die == program:
+            method = getattr(self, program.replace("-", "_"))
+            method(list(argv[1:]))
+            raise Killed
         if program in self.fail:
             return Result(1, "", self.fail[program])
         method = getattr(self, program.replace("-", "_"), None)
@@ -211,11 +223,19 @@ class StandinNode:
             return Result(0 if state == "enabled" else 1, f"{state}\n", "")
         if words[0] in ("enable", "disable"):
             self.units[unit] = f"{words[0]}d"
+        if words[0] == "try-restart":
+            self.tried.append(" ".join(["systemctl", *words]))
         if words[0] in ("enable", "disable", "start", "stop"):
             self.calls.append(f"systemctl {words[0]} {unit}")
         return Result(0, "", "")
 
     def modprobe(self, words):
+        nouveau = self.root / "sys/module/nouveau/refcnt"
+        if words == ["-r", "nouveau"]:
+            if nouveau.read_text().strip() != "0":
+                return Result(1, "", "modprobe: FATAL: Module nouveau is in use.")
+            nouveau.unlink()
+            nouveau.parent.rmdir()
         if words[-1] == "nvidia":
             self.load(self.built)
         return Result(0, "", "")
@@ -257,6 +277,10 @@ class StandinNode:
         (self.root / "usr/bin/nvidia-uninstall").unlink()
         self.build(None)
         return Result(0, "", "")
+
+    def sha256sum(self, words):
+        place = self.root / words[-1].lstrip("/")
+        return Result(0, f"{sha256(place.read_bytes())}  {words[-1]}\n", "")
 
     # -- stand-in for package_set
     def package_set(self, arguments, check):
@@ -313,14 +337,22 @@ class Task:
     def background(self, plugin, name, arguments, task_vars, *, limit, what):
         return plugin._execute_module(module_name=name, module_args=arguments, task_vars=task_vars)
 
-    def fetch(self, plugin, runfile, _task_vars, execute):
-        found = FetchResult("/var/cache/kubegpu/x.run", "0" * 64, changed=True, cached=True)
+    def fetch(self, plugin, runfile, _task_vars, execute=None):
+        """Stand-in of the real one, which has tests of its own: url is the file's name."""
+        if runfile.get("remote"):
+            place = self.node.root / runfile["path"].lstrip("/")
+            if not place.exists() or sha256(place.read_bytes()) != runfile["checksum"]:
+                raise KubegpuError("not on the node")
+            return FetchResult(runfile["path"], runfile["checksum"], changed=False, cached=False)
+        path = f"/var/cache/kubegpu/{runfile['url'].rpartition('/')[2]}"
+        digest = sha256(runfile["version"].encode())
+        found = FetchResult(path, digest, changed=True, cached=True)
         if plugin._task.check_mode:
             return found
         self.fetched.append(runfile)
         if self.node.fail.get("fetch"):
             raise KubegpuError(self.node.fail["fetch"])
-        write(self.node.root, "/var/cache/kubegpu/x.run", runfile["version"])
+        write(self.node.root, path, runfile["version"])
         return found
 
     def once(self, check, arguments, **task):
@@ -627,6 +659,10 @@ def test_a_full_disk_half_way_is_kept_and_the_next_run_goes_on(task, node, monke
     assert not task(version=NEW)["changed"]
 
 
+RUNFILE = {"version": NEW, "source": "runfile", "runfile": {"url": "http://x/x.run"}}
+OLD_RUNFILE = {"version": OLD, "source": "runfile", "runfile": {"url": "http://x/old.run"}}
+
+
 @pytest.mark.parametrize("phase", ["begin", "finish"])
 def test_a_killed_run_is_finished_by_the_next(task, node, phase):
     start = snapshot(node)
@@ -754,3 +790,219 @@ def test_without_a_tool_for_initramfs_there_is_a_warning(task, node, capsys):
     task(version=NEW)
     assert "initial RAM disk was not rebuilt" in capsys.readouterr().err
     assert _driver_node._INITRAMFS[0][0] not in " ".join(node.calls)
+
+
+@pytest.mark.parametrize(
+    "place", ["begin", "runfile", "finish", "sh", "update-initramfs", "modprobe"]
+)
+@pytest.mark.parametrize("then", ["present", "absent"])
+def test_a_killed_run_with_a_runfile_is_finished_or_undone(task, node, place, then):
+    """At the beginning of a phase, and right after a program within one."""
+    start = snapshot(node)
+    task.die = node.die = place
+    with pytest.raises(Killed):
+        task(**RUNFILE)
+    task.die = node.die = None
+    if then == "present":
+        assert task(**RUNFILE)["loaded"] == NEW
+        assert task.record()["pending"] is None
+        assert not task(**RUNFILE)["changed"]
+    task(state="absent")
+    if place == "begin" and then == "absent":
+        # Nothing was recorded yet; what was fetched stays for the next time.
+        (node.root / "var/cache/kubegpu/x.run").unlink()
+    assert snapshot(node) == start
+    assert not task(state="absent")["changed"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "place"),
+    [
+        *((RUNFILE, p) for p in ("begin", "nvidia-uninstall", "finish", "rmmod")),
+        *(({"version": NEW}, p) for p in ("begin", "finish", "rmmod", "update-initramfs")),
+    ],
+)
+def test_a_killed_absent_is_finished_by_the_next(task, node, place, wish):
+    start = snapshot(node)
+    task(**wish)
+    task.die = node.die = place
+    with pytest.raises(Killed):
+        task(state="absent")
+    task.die = node.die = None
+    assert task(state="absent")["changed"]
+    assert snapshot(node) == start
+    assert not task(state="absent")["changed"]
+
+
+def test_a_failed_absent_is_finished_by_the_next(task, node):
+    start = snapshot(node)
+    task(version=NEW)
+    node.fail["package_set"] = "dpkg was interrupted"
+    answer = task(state="absent")
+    assert answer["failed"]
+    assert "dpkg was interrupted" in answer["msg"]
+    assert task(state="absent")["changed"]
+    assert snapshot(node) == start
+
+
+def test_another_runfile_after_a_killed_one(task, node):
+    start = snapshot(node)
+    node.die = "sh"
+    with pytest.raises(Killed):
+        task(**OLD_RUNFILE)
+    node.die = None
+    assert task(**RUNFILE)["loaded"] == NEW
+    assert not has(node, "/var/cache/kubegpu/old.run")
+    task(state="absent")
+    assert snapshot(node) == start
+
+
+def test_a_runfile_that_was_removed_by_hand_does_not_stop_absent(task, node):
+    start = snapshot(node)
+    task(**RUNFILE)
+    node.nvidia_uninstall([])
+    task(state="absent")
+    assert snapshot(node) == start
+
+
+def test_what_fails_before_the_record_touches_no_package(task, node, monkeypatch):
+    task(version=OLD)
+    start = snapshot(node)
+
+    def failing(*_arguments):
+        raise KubegpuError("systemd does not answer")
+
+    monkeypatch.setattr(_driver_node, "read_services", failing)
+    monkeypatch.setattr(module, "_states", lambda *_a: ("", "x"))
+    answer = task.once(False, {"state_path": str(task.state), "version": NEW})
+    assert answer["failed"]
+    assert "Nothing was changed" in answer["msg"]
+    assert snapshot(node) == start
+
+
+def test_runfiles_of_no_more_use_go(task, node):
+    cache = node.root / "var/cache/kubegpu"
+    task(**OLD_RUNFILE)
+    task(**RUNFILE)
+    # The one before can be asked for, or gone back to.
+    assert sorted(path.name for path in cache.iterdir()) == ["old.run", "x.run"]
+    third = {**RUNFILE, "version": "580.178.04", "runfile": {"url": "http://x/third.run"}}
+    node.fail["sh"] = "ERROR: no"
+    assert task(**third)["rolled_back"]
+    assert sorted(path.name for path in cache.iterdir()) == ["old.run", "x.run"]
+    del node.fail["sh"]
+    task(**third)
+    assert sorted(path.name for path in cache.iterdir()) == ["third.run", "x.run"]
+    task(state="absent")
+    assert not cache.exists()
+
+
+def test_a_runfile_that_is_not_the_verified_one_any_more_is_not_run(task, node):
+    task(**OLD_RUNFILE)
+    task(version=NEW)
+    task(**OLD_RUNFILE)
+    (node.root / "var/cache/kubegpu/old.run").write_text("malicious")
+    node.fail["package_set"] = "half"
+    answer = task(version=NEW)
+    assert not answer["rolled_back"]
+    assert not any(call.startswith("sh ") for call in node.calls)
+
+
+def test_a_runfile_is_looked_at_again_after_a_killed_run(task, node):
+    node.die = "sh"
+    with pytest.raises(Killed):
+        task(**RUNFILE)
+    node.die = None
+    (node.root / "var/cache/kubegpu/x.run").write_text("malicious")
+    task(**RUNFILE)
+    assert (node.root / "var/cache/kubegpu/x.run").read_text() == NEW
+    assert len(task.fetched) == 2
+
+
+def test_a_module_that_was_unloaded_for_an_installer_that_fails_is_loaded_again(task, node):
+    task(version=OLD)
+    node.fail["sh"] = "ERROR: The kernel module failed to build."
+    assert task(**RUNFILE)["rolled_back"]
+    assert node.loaded == OLD
+
+
+def test_without_load_an_installer_takes_no_module_away(task, node):
+    task(version=OLD)
+    task(**RUNFILE, load=False)
+    assert node.loaded == OLD
+    assert not any(call.startswith("rmmod") for call in node.calls)
+
+
+def test_nouveau_goes_before_an_installer(task, node):
+    write(node.root, "/sys/module/nouveau/refcnt", "0\n")
+    assert task(**RUNFILE)["loaded"] == NEW
+    runs = [call for call in node.calls if call.startswith("sh ")]
+    assert runs == ["sh /var/cache/kubegpu/x.run --silent"]
+    assert node.calls.index("modprobe -r nouveau") < node.calls.index(runs[0])
+
+
+def test_an_installer_beside_nouveau_that_is_in_use(task, node):
+    write(node.root, "/sys/module/nouveau/refcnt", "2\n")
+    answer = task(**RUNFILE)
+    assert "sh /var/cache/kubegpu/x.run --silent --no-nouveau-check" in node.calls
+    assert answer["reboot_required"]
+    assert "nouveau" in answer["reboot_reason"]
+
+
+def test_an_old_installer_waits_for_a_boot_without_nouveau(task, node):
+    write(node.root, "/sys/module/nouveau/refcnt", "2\n")
+    wish = {**RUNFILE, "version": "535.288.01"}
+    answer = task(**wish)
+    assert answer["code"] == "nouveau_loaded"
+    assert "Reboot" in answer["msg"]
+    assert not answer["rolled_back"]
+    assert has(node, NOUVEAU)
+    assert "update-initramfs -u -k all" in node.calls
+    assert not any(call.startswith("sh ") for call in node.calls)
+    # After the boot.
+    (node.root / "sys/module/nouveau/refcnt").unlink()
+    (node.root / "sys/module/nouveau").rmdir()
+    assert task(**wish)["loaded"] == "535.288.01"
+    assert not task(**wish)["changed"]
+
+
+def test_an_installer_that_takes_too_long_is_said(task, node, monkeypatch):
+    monkeypatch.setattr(node, "sh", lambda _words: Result(124, "", ""))
+    answer = task(**RUNFILE, build_timeout=7)
+    assert "was not ready after 7 seconds (build_timeout)" in answer["msg"]
+    assert answer["rolled_back"]
+
+
+@pytest.mark.parametrize("value", ["soon", 0, -5, True, [1]])
+def test_a_time_limit_that_is_none(task, value):
+    answer = task(version=NEW, build_timeout=value)
+    assert answer["failed"]
+    assert "build_timeout" in answer["msg"]
+    assert task.phases == []
+
+
+def test_a_signed_link_is_not_shown(task):
+    link = "https://me:secret@x/x.run?signature=secret"
+    answer = task(**{**RUNFILE, "runfile": {"url": link}})
+    assert answer["changed"]
+    assert "secret" not in json.dumps(answer)
+    assert answer["plan"]["runfile"]["url"] == "https://x/x.run?..."
+
+
+def test_the_licence_daemon_reads_a_new_token(task, node, tmp_path):
+    secret = tmp_path / "client.tok"
+    secret.write_text("very secret")
+    wish = {"version": NEW, "licence": {"token_path": str(secret)}}
+    task(**wish)
+    assert "systemctl try-restart nvidia-gridd.service" in node.tried
+    assert (node.root / TOKEN.lstrip("/")).stat().st_mode & 0o777 == 0o744
+    node.tried.clear()
+    task(**wish, module_options={"a": 1})
+    assert node.tried == []
+
+
+def test_an_empty_token_is_refused(task, tmp_path):
+    secret = tmp_path / "client.tok"
+    secret.write_text("\n")
+    with pytest.raises(AnsibleError, match="is empty"):
+        task(version=NEW, licence={"token_path": str(secret)})

@@ -29,6 +29,7 @@ def node(version=None, source="nvidia", packages=(), kernels=(("6.1", True, None
             "kernel_module": "open" if version else None,
             "packages": dict.fromkeys(packages, f"{version}-1"),
             "held": held,
+            "loaded": version,
         },
         "kernels": [
             {"version": name, "running": running, "driver": driver}
@@ -246,3 +247,48 @@ def test_a_runfile_that_an_earlier_run_died_in_is_run_again():
     died = flow.begun(flow.Memory(), plan, node(), {}, {}, False, {"file": "/f"})
     assert flow.runfile_to_do(there, died) == {"file": "/f"}
     assert flow.runfile_to_do(there, flow.with_pending(died, runfile_done=True)) is None
+
+
+def test_whose_runfile_absent_uninstalls():
+    there, gone = node("580.1", "runfile"), node()
+    ours = changed(flow.Memory(), gone, there, runfile={"file": "/f"})
+    plan = DriverPlan(action="remove", uninstall="runfile")
+    assert flow.uninstalls(plan, ours, there)
+    # By a run that died after it, or by hand.
+    assert not flow.uninstalls(plan, ours, gone)
+    held = changed(flow.Memory(), there, there)
+    assert not flow.uninstalls(DriverPlan(action="remove"), held, there)
+    # Somebody else's goes where it was asked for.
+    assert flow.uninstalls(plan, flow.Memory(), there)
+    assert not flow.uninstalls(DriverPlan(action="none"), flow.Memory(), there)
+    # An installer that came to its end, and a run that did not.
+    plan = DriverPlan(action="install", source="runfile")
+    died = flow.begun(flow.Memory(), plan, gone, {}, {}, False, {"file": "/f"})
+    assert flow.uninstalls(DriverPlan(action="remove"), died, there)
+    died = flow.begun(flow.Memory(), plan, there, {}, {}, False, {"file": "/f"})
+    assert not flow.uninstalls(DriverPlan(action="remove"), died, there)
+
+
+def test_a_change_that_died_knows_its_runfile_and_what_was_loaded():
+    plan = DriverPlan(action="install", source="runfile")
+    first = flow.begun(flow.Memory(), plan, node("570.1"), {}, {}, False, {"file": "/f"})
+    unloaded = node("570.1")
+    unloaded["driver"]["loaded"] = None
+    again = flow.begun(first, DriverPlan(action="none"), unloaded, {}, {}, False)
+    assert again.pending["runfile"] == {"file": "/f"}
+    assert again.pending["runfile_done"]
+    assert again.pending["loaded"] == "570.1"
+
+
+def test_the_files_that_are_kept():
+    def driver(name, cached=True):
+        return {"runfile": {"file": name, "cached": cached}}
+
+    memory = flow.Memory(
+        current=driver("/c/new"),
+        previous=driver("/c/old"),
+        original=driver("/home/me/first", cached=False),
+        pending={**driver("/c/next"), "before": driver("/c/new")},
+    )
+    assert flow.cached_files(memory) == ("/c/new", "/c/old", "/c/next")
+    assert flow.cached_files(None) == ()

@@ -191,6 +191,41 @@ def test_an_installer_that_fails_quotes_its_log(tree):
     assert run.calls == ["sh /c/a.run --silent"]
 
 
+def test_an_installer_that_was_changed_is_not_run(tree):
+    runfile = {"file": "/c/a.run", "arguments": [], "version": "580.1", "sha256": "a" * 64}
+    run = StandinRunner(sh=OK, sha256sum=Result(0, f"{'b' * 64}  /c/a.run\n", ""))
+    with pytest.raises(KubegpuError, match="not the file any more") as caught:
+        machine.execute_runfile(run, tree(), runfile, 60)
+    assert "b" * 64 in caught.value.evidence
+    assert run.calls == ["sha256sum /c/a.run"]
+    # A name with a backslash is told with one before the sum.
+    run = StandinRunner(sh=OK, sha256sum=Result(0, f"\\{'a' * 64}  /c/a.run\n", ""))
+    machine.execute_runfile(run, tree(), runfile, 60)
+    assert run.calls[1:] == ["sh /c/a.run"]
+    with pytest.raises(KubegpuError, match="no such program"):
+        machine.execute_runfile(StandinRunner(sh=OK), tree(), runfile, 60)
+
+
+def test_an_installer_that_was_stopped(tree):
+    runfile = {"file": "/c/a.run", "arguments": [], "version": "580.1"}
+    with pytest.raises(KubegpuError, match="after 60 seconds") as caught:
+        machine.execute_runfile(StandinRunner(sh=Result(124, "x", "")), tree(), runfile, 60)
+    assert "build_timeout" in caught.value.next_step
+
+
+def test_what_was_loaded_is_loaded_again(tree):
+    run = StandinRunner(modprobe=OK, systemctl=Result(0, "enabled\n", ""))
+    assert machine.load_again(run, tree(), None) == ""
+    assert run.calls == []
+    assert machine.load_again(run, tree(), "580.1") == ""
+    assert "modprobe nvidia" in run.calls
+    assert run.calls[-1] == "systemctl start nvidia-persistenced.service"
+    run = StandinRunner(modprobe=Result(1, "", "Key was rejected"))
+    assert "Key was rejected" in machine.load_again(run, tree(), "580.1")
+    there = tree(sys__module__nvidia__version="580.1\n")
+    assert machine.load_again(run, there, "580.1") == ""
+
+
 def test_dkms_builds_for_kernels_whose_headers_came_later():
     run = StandinRunner(dkms=OK)
     node = {

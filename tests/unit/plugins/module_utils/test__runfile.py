@@ -17,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
     VGPU_HOST,
     Checksum,
     Runfile,
+    beside_nouveau,
     check_cuda,
     check_driver,
     checksum_from_text,
@@ -265,3 +266,9 @@ def test_no_checksum_in_the_text(text, said):
 def test_a_sum_of_an_archive_in_the_json_does_not_pass_for_the_runfile():
     with pytest.raises(InputError, match=r"has no entry for NVIDIA-Linux"):
         checksum_from_text(REDISTRIB, "NVIDIA-Linux-x86_64-610.57.04.run", "/redistrib.json")
+
+
+def test_beside_nouveau():
+    assert beside_nouveau("580.95.05") == ["--no-nouveau-check"]
+    # It would try to load what it built.
+    assert beside_nouveau("535.288.01") == []
