@@ -69,7 +69,7 @@ def test_every_option_is_documented_with_its_default():
 def test_facts_of_an_earlier_release_are_told_from_a_wrong_wish():
     cached = facts("T4", "u24", "distro 580.126.09 open held ours")
     del cached["driver"]["configuration"]
-    with pytest.raises(AnsibleFilterError, match="no 'configuration'.*gpu_node_facts"):
+    with pytest.raises(AnsibleFilterError, match=r"no 'configuration'.*gpu_node_facts"):
         call(cached)
 
 
