@@ -432,8 +432,8 @@ def _unasked(node: Mapping[str, Any], wanted: Sequence[_Wanted]) -> tuple[str, .
     if not left:
         return ()
     return (
-        f"CUDA {', '.join(left)} is not asked for and stays. Next step: nothing, or teardown and "
-        "a new run, where what this collection installed shall go.",
+        f"There is CUDA {', '.join(left)} not asked for, which stays. Next step: nothing, or "
+        "teardown and a new run, where what this collection installed shall go.",
     )
 
 

@@ -305,6 +305,28 @@ def test_locks_that_could_mean_anything_are_refused(lock):
         check(Wish({}, True, (), {}, lock))
 
 
+@pytest.mark.parametrize(
+    ("version", "good"),
+    [
+        ("1.0-1", True),
+        ("595.*", True),
+        ("2.28.3*+cuda12.9", True),
+        ("*+cuda12.9", True),
+        ("*", False),
+        ("-o*", False),
+        ("1*2*3", False),
+        ("1 2", False),
+        ("", False),
+    ],
+)
+def test_versions_that_could_mean_anything_are_refused(version, good):
+    if good:
+        check(Wish({"libnccl2": version}))
+        return
+    with pytest.raises(InputError, match="libnccl2"):
+        check(Wish({"libnccl2": version}))
+
+
 def test_absent_takes_the_configuration_of_what_became_obsolete():
     """A package that pins versions, and that another one replaced: its file would go on pinning."""
     record = Record({"pinning": Package(), "another": Package(CONFIGURATION)})
