@@ -28,7 +28,7 @@ ANY = "any"
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9+._-]*\Z")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~:_-]*\*?\Z")
-_PATTERN = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.+~:_-]*)?\*[A-Za-z0-9.+~:_-]+\Z")
+_VERSION_PATTERN = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.+~:_-]*)?\*[A-Za-z0-9.+~:_-]+\Z")
 # At least three characters of a name: no pattern may mean every package.
 _PATTERN = re.compile(r"!?[a-z0-9*?][a-z0-9+.*?-]*\Z")
 _LITERAL = re.compile(r"[a-z0-9+.-]{3}")
@@ -221,7 +221,7 @@ def check(wish: Wish) -> None:
                 f"{name!r} is not the name of a package.", next_step="Correct packages or obsolete."
             )
     for name, version in (*wish.packages.items(), *wish.optional.items()):
-        if version is not None and not (_VERSION.match(version) or _PATTERN.match(version)):
+        if version is not None and not (_VERSION.match(version) or _VERSION_PATTERN.match(version)):
             raise InputError(
                 f"{version!r} is not an exact version of {name}.",
                 next_step="Give the full version with its packaging revision, such as 1.20.0-1, "
