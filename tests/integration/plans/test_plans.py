@@ -118,13 +118,13 @@ def test_wishes_are_variables_of_a_host(plan):
 
 def test_a_new_branch_is_data(plan):
     rows = plan(
-        {"b200": MACHINES["h200x8"]},
+        {"h100": MACHINES["h100x8"]},
         nvidia_driver_branches={"999": {"kind": "ltsb", "end": "2099-01-01", "modules": ["open"]}},
         nvidia_driver_branch="999",
         nvidia_driver_source="nvidia",
     )
-    assert rows["b200"]["driver"]["branch"] == "999"
-    assert "2099-01-01" in " ".join(rows["b200"]["driver"]["reasons"])
+    assert rows["h100"]["driver"]["branch"] == "999"
+    assert "2099-01-01" in " ".join(rows["h100"]["driver"]["reasons"])
 
 
 def test_password_of_a_mirror_is_nowhere(plan):
