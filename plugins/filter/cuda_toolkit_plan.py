@@ -130,9 +130,9 @@ _value:
   description: >-
     C(action) (none, install, upgrade, downgrade or refuse), C(versions) (C(version), C(path),
     C(source), C(action) and C(architecture) of each), C(default), C(packages),
-    C(optional_packages), C(lock), C(hold), C(change_packages), C(repository), C(runfiles),
-    C(link), C(files), C(verify), C(change) (whether anything is to be done), C(steps), C(reasons)
-    and C(warnings).
+    C(optional_packages), C(obsolete), C(lock), C(hold), C(change_packages), C(repository),
+    C(runfiles), C(link), C(files), C(verify), C(change) (whether anything is to be done),
+    C(steps), C(reasons) and C(warnings).
   type: dict
 """
 

@@ -53,6 +53,7 @@ _CREDENTIALS = re.compile(r"://[^/@\s]+@")
 _KEYRING = "/usr/share/keyrings/{}-archive-keyring.gpg"
 # The third number of many version.json is a date or a build, and no update.
 _LAST_UPDATE = 20
+_CUDNN = re.compile(r"(?:lib)?cudnn\d+-(?:\w+-)?cuda-\d+")
 _NCCL = re.compile(r"\d+(?:\.\d+){0,2}(?:-\d+\+cuda\d+\.\d+)?\Z")
 
 
@@ -106,6 +107,7 @@ class CudaPlan:
     default: str | None = None
     packages: Mapping[str, str | None] = field(default_factory=dict)
     optional_packages: Mapping[str, str | None] = field(default_factory=dict)
+    obsolete: tuple[str, ...] = ()
     lock: Mapping[str, Any] = field(default_factory=lambda: {"patterns": [], "version": None})
     hold: bool = False
     change_packages: bool = False
@@ -122,7 +124,7 @@ class CudaPlan:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         data = asdict(self)
-        for name in ("versions", "runfiles", "steps", "reasons", "warnings"):
+        for name in ("versions", "obsolete", "runfiles", "steps", "reasons", "warnings"):
             data[name] = list(data[name])
         return data
 
@@ -254,6 +256,7 @@ def _plan(
         ),
         default=default.version if default else None,
         packages=packages,
+        obsolete=_obsolete(node, packages),
         lock=_lock(wish, wanted, packages),
         hold=wish.hold,
         change_packages=bool(package_steps),
@@ -416,7 +419,7 @@ def _unasked(node: Mapping[str, Any], wanted: Sequence[_Wanted]) -> tuple[str, .
     asked = {one.path for one in wanted}
     unheld = set(cuda.get("unheld") or ())
     names = {
-        kit["path"]: f"cuda-toolkit-{minor(kit['version']).replace('.', '-')}"
+        kit["path"]: f"cuda-toolkit-{kit['path'].rpartition('cuda-')[2].replace('.', '-')}"
         for kit in cuda["toolkits"]
         if kit["source"] == PACKAGE
     }
@@ -508,6 +511,23 @@ def _library_packages(
     return packages
 
 
+def _obsolete(node: Mapping[str, Any], packages: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return cuDNN's packages for another CUDA than the default, which exclude those that come.
+
+    Only held ones: they are ours. What an admin has installed goes by their own hand.
+    """
+    ending = next((name.partition("-")[2] for name in packages if _CUDNN.match(name)), None)
+    have: Mapping[str, str] = node["cuda"]["packages"]
+    if ending is None or all(name in have for name in packages if _CUDNN.match(name)):
+        return ()
+    unheld = set(node["cuda"].get("unheld") or ())
+    return tuple(
+        name
+        for name in sorted(have)
+        if _CUDNN.match(name) and not name.endswith(f"-{ending}") and name not in unheld
+    )
+
+
 def _lock(
     wish: CudaWish, wanted: Sequence[_Wanted], packages: Mapping[str, str | None]
 ) -> dict[str, Any]:
@@ -548,7 +568,9 @@ def _package_steps(
             continue
         text = have.get(name)
         if text is None:
-            steps.append(Step("packages", "install", name, "it is not there"))
+            gone = _obsolete(node, packages) if _CUDNN.match(name) else ()
+            reason = f"it replaces {', '.join(gone)}" if gone else "it is not there"
+            steps.append(Step("packages", "install", name, reason))
         elif not fits(version, text):
             steps.append(Step("packages", "change", f"{name} {version}", f"{text} is installed"))
     unheld = set(node["cuda"].get("unheld") or ())

@@ -414,6 +414,7 @@ def _plan_present(work: Work) -> dict[str, Any]:
                 "packages": dict(plan.packages),
                 "hold": plan.hold,
                 **({"lock": dict(plan.lock)} if plan.lock["patterns"] else {}),
+                "obsolete": list(plan.obsolete),
                 "background": True,
             }
         )

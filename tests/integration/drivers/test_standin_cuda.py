@@ -127,7 +127,12 @@ def test_two_versions_side_by_side_with_the_older_one_as_default(node, before):
     # The default's libraries come first.
     loader = shell(node, "cat /etc/ld.so.conf.d/kubegpu-cuda.conf").split("\n")
     assert loader[1:3] == ["/usr/local/cuda/lib64", "/usr/local/cuda-13.0/lib64"]
-    assert "/usr/local/cuda-13.0/lib64:" in shell(node, "ldconfig -v 2>/dev/null")
+    folders = shell(
+        node, "ldconfig -v 2>/dev/null | sed -n 's/: (from .*//p' | xargs readlink -f"
+    ).split()
+    libraries = [f"/usr/local/cuda-{number}/targets/x86_64-linux/lib" for number in BOTH]
+    assert folders[0] == libraries[0]
+    assert libraries[1] in folders
 
 
 def test_the_default_is_changed_and_changed_back(node, before):
@@ -145,6 +150,11 @@ def test_libraries_for_the_default(node, before):
     assert found["cudnn9-cuda-12"] == "9.10.2.21-1"
     assert found["libnccl2"] == found["libnccl-dev"] == "2.27.7-1+cuda12.9"
     assert {"cudnn9-cuda-12", "libcudnn9-cuda-12", "libnccl2"} <= held(node)
+    # Those for another default take their place.
+    converge(node, versions=BOTH, libraries={"cudnn": "", "nccl": ""})
+    found = facts(node)["cuda"]["packages"]
+    assert found["libnccl2"] == found["libnccl-dev"] == "2.28.3-1+cuda13.0"
+    assert "libcudnn9-cuda-13" in found and "libcudnn9-cuda-12" not in found
 
 
 def test_drift_is_seen_and_mended(node, before):

@@ -257,6 +257,22 @@ def test_nccl_is_the_build_for_the_toolkit(asked, expected):
     assert result["packages"]["libnccl2"] == expected
 
 
+def test_cudnn_of_the_earlier_default_goes():
+    """Packages of cuDNN for two CUDA versions exclude each other."""
+    facts = converged(plan(versions=["12.9"], libraries={"cudnn": ""}), gpu_node())
+    names = ["cudnn9-cuda-12", "libcudnn9-cuda-12", "libcudnn9-dev-cuda-12"]
+    facts["cuda"]["packages"].update(dict.fromkeys(names, "9.13.0-1"))
+    options = {"versions": ["12.9", "13.0"], "libraries": {"cudnn": ""}}
+    result = plan(facts, **options)
+    assert result["obsolete"] == names
+    assert "cudnn9-cuda-13" in result["packages"]
+    assert any("replaces cudnn9-cuda-12, lib" in reason for reason in result["reasons"])
+    assert plan(facts, default="12.9", **options)["obsolete"] == []
+    # An admin's own is left to the package manager, which says what is in the way.
+    facts["cuda"]["unheld"] = names
+    assert plan(facts, **options)["obsolete"] == []
+
+
 def test_a_librarys_version_is_compared_by_whole_numbers():
     """9.1 is not 9.10, and package_set sees that too."""
     options = {"versions": ["12.9"], "libraries": {"cudnn": "9.1"}}
