@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ._cuda import check, minor, parse_cuda, parse_driver, release_of, required_by
+from ._cuda import check, minor, parse_cuda, parse_driver, release_of, required_by, runs
 from ._cuda_data import (
     BUILT_IN,
     DISTRO_COMPONENTS,
@@ -395,13 +395,21 @@ def _check(
     tables: Tables,
 ) -> list[str]:
     """Return warnings; refuse what GPUs or driver cannot run."""
-    driver = wish.driver_version or node["driver"]["loaded"] or node["driver"]["installed"]
+    installed = node["driver"]["installed"]
+    driver = wish.driver_version or node["driver"]["loaded"] or installed
     refusals: list[str] = []
     warnings: list[str] = []
     for one in wanted:
         verdict = check(one.release, gpus, driver, tables.cuda)
         refusals.extend(verdict.refusals)
         warnings.extend(verdict.warnings)
+        waits = installed and installed != driver and not wish.driver_version
+        can = [runs(one.release, which, tables.cuda) for which in (driver, installed) if waits]
+        if can == [False, True]:
+            refusals.append(
+                f"Driver {installed}, which runs CUDA {minor(one.version)}, is installed and not "
+                f"loaded yet, but {driver} is. Next step: reboot, and run again."
+            )
     if refusals:
         raise _Refusal(*dict.fromkeys(refusals))
     return warnings

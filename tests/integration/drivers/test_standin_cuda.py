@@ -197,8 +197,11 @@ def test_runfile_beside_the_packages(node, before, file):
 
 
 def test_version_that_is_no_longer_asked_for_stays_and_is_told(node, before):
+    # The set of packages is changed, too, without the one that stays in it.
+    shell(node, "apt-mark unhold cuda-toolkit-13-0")
     run = apply(node, versions=["13.0"])
     assert run.status == 0, words(run)
+    assert {"cuda-toolkit-12-9", "cuda-toolkit-13-0", "cuda-nvcc-12-9"} <= held(node)
     assert {kit["version"] for kit in facts(node)["cuda"]["toolkits"]} == {
         "12.4.1",
         "12.9.1",

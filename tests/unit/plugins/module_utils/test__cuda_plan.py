@@ -463,6 +463,9 @@ def test_both_reasons_of_a_refusal_are_said_at_once():
     ("loaded", "installed", "given", "action"),
     [
         ("470.57.02", "580.95.05", "", "refuse"),
+        ("470.57.02", "470.82.01", "", "refuse"),
+        ("580.95.05", "470.57.02", "", "install"),
+        ("580.95.05", None, "", "install"),
         (None, "470.57.02", "", "refuse"),
         (None, "580.95.05", "", "install"),
         ("470.57.02", "470.57.02", "580", "install"),
@@ -477,6 +480,9 @@ def test_which_driver_counts(loaded, installed, given, action):
     assert any("No NVIDIA driver" in text for text in result["warnings"]) == (
         not (loaded or installed or given)
     )
+    # The driver that would do is there, and waits for its reboot.
+    reboot = any("reboot, and run again" in text for text in result["reasons"])
+    assert reboot == ((loaded, installed) == ("470.57.02", "580.95.05"))
 
 
 # Repository.
