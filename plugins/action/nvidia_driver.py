@@ -26,6 +26,8 @@ _FINISH_TIMEOUT = 3600
 _MARGIN = 120
 # Modules that go on without the connection.
 _LONG = ("ansible.builtin.get_url",)
+# What run_in_background says of a job that was not ready in time.
+_STOPPED = "seconds, and stopped."
 _LISTS = ("warnings", "deprecations")
 
 
@@ -248,7 +250,10 @@ class _Work:
                 given[name] = self._options[name]
         if given.get("background"):
             given["timeout"] = self._limit
-        return self._action.other(_PACKAGES, given, self._task_vars)
+        answer = self._action.other(_PACKAGES, given, self._task_vars)
+        if answer.get("failed") and _STOPPED in str(answer.get("msg")):
+            answer["msg"] += f" Next step: raise build_timeout, which is {self._limit} seconds."
+        return answer
 
     def _module(self, phase: str, what: str = "", **internal: Any) -> dict[str, Any]:
         """Run a phase of the module; ``what`` runs detached from the connection."""

@@ -23,6 +23,8 @@ SET = "nvidia-driver"
 PINNING_SET = "nvidia-driver-pinning"
 PERSISTENCED_UNIT = "nvidia-persistenced"
 GRIDD_UNIT = "nvidia-gridd"
+# How the message of an installer that failed begins.
+INSTALLER = "The installer of the driver"
 
 INSTALLS = ("install", "upgrade", "downgrade")
 # Files of which a part can be taken out; one line of the others makes no sense without the rest.
@@ -146,6 +148,8 @@ def begun(
     if runfile is None and earlier.get("runfile"):
         # It came to its end, or is not wished any more; it is ours all the same.
         pending.update(runfile=earlier["runfile"], runfile_done=True)
+    if earlier.get("runfile_begun"):
+        pending["runfile_begun"] = True
     return replace(
         memory,
         # From now on it is ours to finish, or to take back.
@@ -379,6 +383,11 @@ def rollback_tasks(before: Mapping[str, Any] | None, there: Sequence[str]) -> li
 def passing(words: str) -> bool:
     """Return whether a failure is one that the next run can simply go on after."""
     return bool(_PASSING.search(words))
+
+
+def from_installer(words: str) -> bool:
+    """Return whether a failure is the installer's own, and not that of what comes before it."""
+    return words.startswith(INSTALLER) and "build_timeout" not in words
 
 
 def about_build(words: str) -> bool:

@@ -17,7 +17,7 @@ from ._command import Result, Runner
 from ._device_users import find_holders, find_users, loaded_modules
 from ._driver_diagnosis import DeviceUser
 from ._driver_evidence import read_environment
-from ._driver_flow import PERSISTENCED_UNIT, Look
+from ._driver_flow import INSTALLER, PERSISTENCED_UNIT, Look
 from ._errors import KubegpuError
 from ._runfile import LOG, UNINSTALL_LOG, uninstall_arguments
 
@@ -224,7 +224,7 @@ def execute_runfile(
     answer = run(["sh", runfile["file"], *runfile["arguments"]], timeout=timeout)
     if answer.rc == _STOPPED:
         raise KubegpuError(
-            f"The installer of the driver {runfile['version']} was not ready after {timeout} "
+            f"{INSTALLER} {runfile['version']} was not ready after {timeout} "
             "seconds (build_timeout), and was stopped.",
             evidence=answer.words(),
             next_step=f"Look at {LOG} for where it stood; raise build_timeout for a slow node.",
@@ -233,7 +233,7 @@ def execute_runfile(
         log = reader.read_text(LOG) or ""
         told = [line.strip() for line in log.splitlines() if line.startswith("ERROR")]
         raise KubegpuError(
-            f"The installer of the driver {runfile['version']} failed (exit status {answer.rc}).",
+            f"{INSTALLER} {runfile['version']} failed (exit status {answer.rc}).",
             evidence="\n".join([*told[-8:], answer.words()]).strip(),
             next_step=f"Look at {LOG}.",
         )

@@ -351,6 +351,8 @@ _TOKEN_MODE = 0o744
 _FILE_MODE = 0o644
 # Causes that a failure of packages can have; others of the node's troubles do not explain it.
 _BY_PACKAGES = ("dkms_build_failed", "kernel_headers_missing")
+# Causes that an installer names itself; others are found beside its words.
+_IN_WORDS = (*_BY_PACKAGES, "disk_full", "nouveau_loaded")
 
 
 class _Diagnosed(KubegpuError):
@@ -611,8 +613,10 @@ def _run_runfile(work: Work) -> dict[str, Any]:
             )
         runfile["arguments"] = [*runfile["arguments"], *more]
     timeout = work.module.params["build_timeout"]
+    memory = flow.with_pending(work.memory, runfile_begun=True)
+    work.keep(memory)
     machine.execute_runfile(work.run, work.reader, runfile, timeout)
-    work.keep(flow.with_pending(work.memory, runfile_done=True))
+    work.keep(flow.with_pending(memory, runfile_done=True))
     return {"changed": True}
 
 
@@ -636,20 +640,25 @@ def _explain(work: Work) -> dict[str, Any]:
             "sets": [],
         }
     before = work.pending.get("before")
-    ran = bool(work.pending.get("runfile")) and not work.pending.get("runfile_done")
+    # Its files can be there, of this run or of one that died.
+    ran = bool(work.pending.get("runfile_begun"))
+    by_installer = flow.from_installer(words)
     there, broken = _driver_packages(work)
     old = dict(before["packages"]) if before else {}
     unchanged = not broken and there == old
     finding = _diagnosis(work, words=words)
     passing = flow.passing(words)
-    telling = finding.code != UNKNOWN if ran else finding.code in _BY_PACKAGES
-    told = telling and not passing and (broken or ran or flow.about_build(words))
+    telling = finding.code != UNKNOWN if by_installer else finding.code in _BY_PACKAGES
+    told = telling and not passing and (broken or by_installer or flow.about_build(words))
+    message = finding.message if told else words
+    if told and by_installer and finding.code not in _IN_WORDS:
+        message += f"\nWhat failed: {words}"
     keep = bool(work.pending.get("boot_first")) or (passing and not (unchanged and not ran))
     if ran and not keep:
         _clear_runfile(work, before)
     return {
         "changed": False,
-        "message": finding.message if told else words,
+        "message": message,
         "code": finding.code if told else "",
         "keep": keep,
         "unchanged": unchanged and not ran,

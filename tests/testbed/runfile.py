@@ -6,8 +6,9 @@
 
 They answer the real installer's options, refuse others in its words, write its log, and put files
 of the real names at the real places: empty libraries, modules that are nothing but their version,
-``dkms.conf``, the drivers' fleet's nvidia-smi. Nothing is built or loaded. With ``STANDIN_ROOT`` in the environment all of it goes
-below that folder; ``STANDIN_KERNEL`` takes the place of ``uname -r``.
+``dkms.conf``, the drivers' fleet's nvidia-smi. Nothing is built or loaded. With ``STANDIN_ROOT``
+in the environment all of it goes below that folder; ``STANDIN_KERNEL`` takes the place of
+``uname -r``.
 
 ``python -m tests.testbed.runfile DIR VERSION [driver|cuda]`` writes one and prints its path.
 """

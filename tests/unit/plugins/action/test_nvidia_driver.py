@@ -1006,3 +1006,29 @@ def test_an_empty_token_is_refused(task, tmp_path):
     secret.write_text("\n")
     with pytest.raises(AnsibleError, match="is empty"):
         task(version=NEW, licence={"token_path": str(secret)})
+
+
+def test_packages_that_fail_before_an_installer_are_told_as_they_are(task, node):
+    """A program that uses the old driver has nothing to do with it."""
+    task(version=OLD)
+    node.user(4711, "python3")
+    node.fail["package_set"] = "No package list of this node has gcc."
+    answer = task(**RUNFILE)
+    assert answer["msg"].startswith("No package list of this node has gcc.")
+    assert "code" not in answer
+    assert not any(call.startswith("sh ") for call in node.calls)
+
+
+def test_an_installers_words_are_told_beside_a_cause_that_it_does_not_name(task, node):
+    task(version=OLD)
+    node.user(4711, "python3")
+    node.fail["sh"] = "ERROR: Something else."
+    answer = task(**RUNFILE)
+    assert answer["code"] == "driver_in_use"
+    assert "ERROR: Something else." in answer["msg"]
+
+
+def test_packages_that_take_too_long_name_the_option(task, node):
+    node.fail["package_set"] = "packages: not finished after 9 seconds, and stopped."
+    answer = task(version=NEW, build_timeout=9)
+    assert "raise build_timeout, which is 9 seconds" in answer["msg"]

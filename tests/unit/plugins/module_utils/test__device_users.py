@@ -96,7 +96,8 @@ def test_a_real_process_with_a_device_file_of_that_name():
     """The file is /dev/null's twin, in a /dev of its own, among processes of its own."""
     command = 'mount -t tmpfs none /dev && exec "$0" -c "$1"'
     done = subprocess.run(
-        ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", command, sys.executable, PROBE],
+        ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", command,
+         sys.executable, PROBE],
         cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
