@@ -157,7 +157,11 @@ class _Work:
                 self._merge(self._or_fail(self._set(arguments)))
             return
         try:
-            self._module("begin", _runfile=runfile)
+            # An uninstaller takes a minute, and is as bad to lose half way as an installer.
+            old = plan["plan"]["source"] if self._options.get("state") == "absent" else None
+            uninstalls = "runfile" in (plan["plan"]["uninstall"], old)
+            what = "uninstaller of the NVIDIA driver" if uninstalls else ""
+            self._module("begin", what=what, _runfile=runfile)
             for arguments in tasks["sets"]:
                 self._merge(self._or_fail(self._set(arguments)))
             if tasks["runfile"] is not None:
@@ -166,7 +170,7 @@ class _Work:
         except _Failed as error:
             if self._options.get("state") == "absent":
                 raise
-            raise self._back(error) from error
+            raise self._back(error, tasks["runfile"] is not None) from error
         finished = self._module("finish", what="NVIDIA driver: initial RAM disk and module")
         # What was there before was said by the plan; the rest is known only now.
         changed = self._result["changed"]
@@ -174,11 +178,12 @@ class _Work:
         self._result["plan"] = plan["plan"]
         self._result["changed"] = changed
 
-    def _back(self, error: _Failed) -> _Failed:
+    def _back(self, error: _Failed, runfile: bool) -> _Failed:
         """Find out why it failed and put back what stood there before; return what to say."""
         words = str(error.answer.get("msg") or "no answer")
+        what = "NVIDIA driver: clearing away what its installer left" if runfile else ""
         try:
-            told = self._module("explain", _failure=words)
+            told = self._module("explain", what=what, _failure=words)
         except _Failed as second:
             return _Failed({**error.answer, "msg": f"{words}\n{second}", "rolled_back": False})
         answer = {**error.answer, "msg": told["message"], "rolled_back": False}

@@ -889,7 +889,8 @@ def _file_changes(work: Work) -> dict[str, FileChange]:
     busy = not work.present or work.plan.change or work.memory.pending is not None
     if work.present:
         wanted = {path: text.encode() for path, text in work.plan.files.items()}
-        if work.module.params["_token"]:
+        # A node that is no guest has no use for the secret.
+        if work.module.params["_token"] and work.plan.licence_token is not None:
             wanted[TOKEN] = base64.b64decode(work.module.params["_token"])
     changes = {}
     for path, content in sorted(wanted.items()):

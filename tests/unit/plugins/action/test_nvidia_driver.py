@@ -105,6 +105,10 @@ def standin_decision(facts, wish, _data):
         uninstall="runfile" if driver["source"] == "runfile" and source != "runfile" else None,
         files=files,
         services={"nvidia-persistenced": "enabled"},
+        # As for a guest, but for a server of this name.
+        licence_token={"path": wish.licence["token_path"]}
+        if wish.licence.get("token_path") and wish.licence.get("server") != "no-guest"
+        else None,
         initramfs=ours != sums,
         load=load,
         change=change,
@@ -326,6 +330,7 @@ class Task:
         self.node, self.state = node, tmp_path / "root/var/lib/kubegpu/state.json"
         self.die = None
         self.phases = []
+        self.detached = []
         monkeypatch.setattr(module, "_ROOT", str(node.root))
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
         monkeypatch.setattr(module, "plan_driver", standin_decision)
@@ -335,6 +340,7 @@ class Task:
         self.fetched = []
 
     def background(self, plugin, name, arguments, task_vars, *, limit, what):
+        self.detached.append((arguments["_phase"], limit))
         return plugin._execute_module(module_name=name, module_args=arguments, task_vars=task_vars)
 
     def fetch(self, plugin, runfile, _task_vars, execute=None):
@@ -1032,3 +1038,24 @@ def test_packages_that_take_too_long_name_the_option(task, node):
     node.fail["package_set"] = "packages: not finished after 9 seconds, and stopped."
     answer = task(version=NEW, build_timeout=9)
     assert "raise build_timeout, which is 9 seconds" in answer["msg"]
+
+
+def test_a_node_that_is_no_guest_is_given_no_token(task, node, tmp_path):
+    secret = tmp_path / "client.tok"
+    secret.write_text("very secret")
+    answer = task(version=NEW, licence={"token_path": str(secret), "server": "no-guest"})
+    assert answer["changed"]
+    assert not has(node, TOKEN)
+
+
+def test_what_takes_long_is_detached_from_the_connection(task, node):
+    task(**OLD_RUNFILE, build_timeout=1000)
+    # The module stops the installer itself, before the job is stopped.
+    assert task.detached == [("runfile", 1120), ("finish", 3720)]
+    task.detached.clear()
+    node.fail["sh"] = "ERROR: no"
+    task(**RUNFILE)
+    assert [phase for phase, _limit in task.detached] == ["runfile", "explain", "rollback"]
+    task.detached.clear()
+    task(version=NEW)
+    assert [phase for phase, _limit in task.detached] == ["begin", "finish"]
