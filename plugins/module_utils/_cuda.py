@@ -201,9 +201,10 @@ def _check_driver(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     need = required_by(release, data)
     if not driver:
+        full = f" ({need['paired']} for all its features)" if need["limit"] else ""
         return (), (
             f"No NVIDIA driver is on this node: CUDA {minor(release)} compiles without one, and "
-            f"runs with {need['minimum']} or newer ({need['paired']} for all its features).",
+            f"runs with {need['minimum']} or newer{full}.",
         )
     have = parse_driver(driver)
     if not _enough(have, need["minimum"]):

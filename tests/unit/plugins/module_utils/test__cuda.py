@@ -388,3 +388,15 @@ def test_a_new_release_is_a_change_of_data():
 def test_rows_that_cannot_be_understood(rows):
     with pytest.raises(InputError, match="data of CUDA"):
         cuda_data(rows)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "end"),
+    [
+        ("12.0", "runs with 525.60.13 or newer."),
+        ("12.9", "runs with 525.60.13 or newer (575.51.03 for all its features)."),
+    ],
+)
+def test_without_a_driver_the_one_that_is_needed_is_named_once(cuda, end):
+    (text,) = check(cuda, [gpu("ampere")], None).warnings
+    assert text.endswith(end)
