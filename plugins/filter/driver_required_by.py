@@ -43,7 +43,8 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ '12.3' | kubegpu.nodes.driver_required_by }}"
 
-- name: Stop where the node's driver is too old for the image ("unsatisfied condition: cuda>=12.3")
+# Such an image says "unsatisfied condition: cuda>=12.3".
+- name: Stop where the node's driver is too old for the image
   ansible.builtin.assert:
     that: >-
       ansible_facts['gpu_node']['driver']['loaded'] is version(

@@ -642,4 +642,8 @@ def _set_field(name: str, stanza: list[str], title: str, value: str) -> list[str
     if inside and not placed:
         result.extend(new)
         placed = True
-    return result if placed else [*new, *result]
+    if placed:
+        return result
+    # Before the first field: in front of a stray continuation line it would take that for its own.
+    first = next((at for at, line in enumerate(result) if line[0] not in " \t#"), 0)
+    return [*result[:first], *new, *result[first:]]
