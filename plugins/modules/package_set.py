@@ -399,11 +399,13 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         # What is half configured fails in every call of apt until it is gone, and Ansible's module
         # takes it away by purging alone.
         going = set(plan.going)
+        # apt takes nothing away below a package that is held and not named.
+        held = [name for name in plan.along if database.packages[name].held]
         result["_tasks"] = {
             "broken": [name for name in _broken(database.packages) if name in going],
             "remove": list(plan.remove),
-            "purge": list(plan.purge),
-            "along": list(plan.along),
+            "purge": [*plan.purge, *held],
+            "along": [name for name in plan.along if name not in held],
             "install": [
                 f"{name}={version}" if version else name
                 for name, version in sorted(change.install.items())
