@@ -206,7 +206,7 @@ class _Work:
             notes.append(f"the configuration ({second})")
         if notes:
             answer["msg"] += "\nThis could not be put back: " + "; ".join(notes)
-        elif told["unchanged"]:
+        elif told["unchanged"] and not told["sets"]:
             answer["msg"] += "\nNothing was changed."
         else:
             answer["rolled_back"] = True

@@ -358,13 +358,24 @@ def uninstalls(plan: DriverPlan, memory: Memory, node: Mapping[str, Any]) -> boo
     return bool(pending.get("runfile")) and before.get("source") != "runfile"
 
 
-def rollback_tasks(before: Mapping[str, Any] | None, there: Sequence[str]) -> list[dict[str, Any]]:
+def rollback_tasks(
+    before: Mapping[str, Any] | None, there: Sequence[str], *, managed: bool = False
+) -> list[dict[str, Any]]:
     """Return the calls of package_set that put back what stood there before this change.
 
     :param before: the driver before it, as in the record.
     :param there: the driver's packages that are there now, in whatever state.
+    :param managed: whether it was ours then: what a runfile's modules are built with stays.
     """
     old = dict(before["packages"]) if before else {}
+    if not old and managed and before and before["source"] == "runfile":
+        pins, others = parted([name for name in there if ":" not in name])
+        found = [(PINNING_SET, pins), (SET, others)]
+        return [
+            {"name": name, "packages": {}, "obsolete": names, "hold": False, "background": True}
+            for name, names in found
+            if names
+        ]
     if not old:
         return absent_tasks()
     pins = {name: version for name, version in old.items() if name.startswith(_PINNING)}

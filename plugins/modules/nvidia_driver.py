@@ -665,7 +665,9 @@ def _explain(work: Work) -> dict[str, Any]:
         "before": _named(before),
         "sets": []
         if passing and unchanged
-        else flow.rollback_tasks(before, sorted({*there, *broken})),
+        else flow.rollback_tasks(
+            before, sorted({*there, *broken}), managed=bool(work.pending.get("managed"))
+        ),
     }
 
 

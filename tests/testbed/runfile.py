@@ -305,6 +305,13 @@ end
         folder=/var/lib/dkms/nvidia
         mkdir -p "$root$folder/$version/$kernel/$machine/module"
         echo "$code" | base64 -d | put "$folder/$version/$kernel/$machine/module/nvidia.ko"
+        # From there the stand-in of DKMS builds for other kernels, as the real one does.
+        for place in "$root"/lib/modules/*; do
+            for name in nvidia nvidia-uvm; do
+                echo "$code" | base64 -d | put "$source/standin/${place##*/}/$name.ko"
+            done
+        done
+        echo "$source/standin" | put "$folder/$version/standin"
         link "$source" "$folder/$version/source"
         link "$version/$kernel/$machine" "$folder/kernel-$kernel-$machine"
         place=updates/dkms
@@ -364,6 +371,9 @@ if [ ! -e "$list" ]; then
 fi
 say "Uninstalling NVIDIA Accelerated Graphics Driver for Linux-x86_64 (@VERSION@):"
 kernels=
+if [ -z "$root" ] && grep -qs "STAND-IN for DKMS" /usr/sbin/dkms; then
+    dkms standin-remove "@VERSION@"
+fi
 while IFS= read -r path; do
     rm -f "$root$path"
     case $path in /lib/modules/*/nvidia.ko)

@@ -153,6 +153,8 @@ def test_an_installer_that_fails_half_way(node, folder, before):
     assert f"Rolled back: {NEW} open from runfile" in said
     there(node, NEW)
     assert driver_name(NEXT) not in cached(node)
+    # What builds its modules for the next kernel stays.
+    assert "ok installed" in shell(node, "dpkg-query -W -f '${Status}' dkms")
     settled(node, **wish(folder, NEW))
 
 

@@ -292,3 +292,13 @@ def test_the_files_that_are_kept():
     )
     assert flow.cached_files(memory) == ("/c/new", "/c/old", "/c/next")
     assert flow.cached_files(None) == ()
+
+
+def test_a_rollback_to_our_own_runfile_keeps_what_its_modules_are_built_with():
+    before = flow.standing(node("580.1", "runfile"))
+    assert flow.rollback_tasks(before, [], managed=True) == []
+    (task,) = flow.rollback_tasks(before, ["libnvidia-ml1", "libnvidia-ml1:i386"], managed=True)
+    assert (task["name"], task["packages"]) == (flow.SET, {})
+    assert task["obsolete"] == ["libnvidia-ml1"]
+    # Before an admin's own we had brought nothing.
+    assert flow.rollback_tasks(before, []) == flow.absent_tasks()
