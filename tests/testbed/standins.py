@@ -142,7 +142,7 @@ def repository() -> Iterator[Deb]:
         ("12", "9.10.2.21-1", "2.27.7-1+cuda12.9"),
         ("13", "9.13.0.50-1", "2.28.3-1+cuda13.0"),
     ):
-        file = f"{_LIB}/libcudnn.so.{cudnn.split('-')[0]}"
+        file = f"{_LIB}/libcudnn.so.{cudnn.split('-', maxsplit=1)[0]}"
         content = elf.library("libcudnn", cudnn)
         name = f"libcudnn9-cuda-{major}"
         yield Deb(name, cudnn, alone=("libcudnn9",), files={file: content})
@@ -150,7 +150,7 @@ def repository() -> Iterator[Deb]:
         headers = f"libcudnn9-headers-cuda-{major}"
         yield Deb(headers, cudnn)
         yield Deb(f"cudnn9-cuda-{major}", cudnn, (f"{name} (= {cudnn})",))
-        version = nccl.split("-")[0]
+        version = nccl.split("-", maxsplit=1)[0]
         files = {f"{_LIB}/libnccl.so.{version}": elf.library("libnccl", version)}
         yield Deb("libnccl2", nccl, files=files)
         yield Deb("libnccl-dev", nccl, (f"libnccl2 (= {nccl})",))

@@ -61,9 +61,7 @@ def test_debian12_builds_loads_and_holds_the_real_535(debian12, before12):
         # The helper for RDMA has the version of its own source.
         assert version == driver["installed"] or name == "-peermem"
     # The real program looks for a chip: it is told that a driver is loaded, and finds none.
-    assert "Failed to initialize NVML" in shell(
-        debian12, "/usr/bin/nvidia-smi", check=False
-    )
+    assert "Failed to initialize NVML" in shell(debian12, "/usr/bin/nvidia-smi", check=False)
     assert {"nvidia-kernel-dkms", "libcuda1", "nvidia-smi"} <= held(debian12)
     sources = shell(debian12, "cat /etc/apt/sources.list.d/debian.sources")
     assert "Components: main\n" in sources
