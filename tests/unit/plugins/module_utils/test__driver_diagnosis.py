@@ -396,7 +396,7 @@ def test_headers_are_not_missed_where_the_build_ran():
     ("log", "error"),
     [
         (MAKE_LOG, "/var/lib/dkms/nvidia-current-open/550.163.01/build/nvidia/nv-pci.c:237:9: "
-         "error: too few arguments to function \u2018pci_resize_resource\u2019"),
+         "error: too few arguments to function 'pci_resize_resource'"),
         ("warning: x\n  LD [M] y\nERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only "
          "symbol '__rcu_read_lock'\nmake[3]: *** [a:145: b] Error 1",
          "ERROR: modpost: GPL-incompatible module nvidia.ko uses GPL-only symbol "
