@@ -369,8 +369,7 @@ def rollback_tasks(
     """
     old = dict(before["packages"]) if before else {}
     if not old and managed and before and before["source"] == "runfile":
-        pins, others = parted([name for name in there if ":" not in name])
-        found = [(PINNING_SET, pins), (SET, others)]
+        found = zip((PINNING_SET, SET), parted([name for name in there if ":" not in name]))
         return [
             {"name": name, "packages": {}, "obsolete": names, "hold": False, "background": True}
             for name, names in found
