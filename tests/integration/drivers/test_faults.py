@@ -42,6 +42,7 @@ def bare(node):
     """Every fault meets a node without a driver, and leaves one."""
     yield
     shell(node, "rm -f /opt/standin/slow /opt/standin/dkms-fails /opt/standin/modprobe-fails")
+    shell(node, "systemctl stop 'standin-lock-*'")
     run = apply(node, state="absent")
     assert run.status == 0, words(run)
     assert installed(node) == {}
@@ -65,7 +66,8 @@ def test_repository_unreachable(node):
     assert run.status != 0
     assert address in words(run)
     assert "Next step" in words(run)
-    assert etc(node) == before
+    # The entry stays: it is what was asked for.
+    assert [line for line in etc(node) if line not in before and "kubegpu" not in line] == []
     converge(node, **WISH)
 
 
@@ -85,8 +87,9 @@ def test_packages_signed_by_somebody_else(node):
     run = apply(node, **WISH, repository_url=other)
     assert run.status != 0
     assert other in words(run)
-    assert "NO_PUBKEY" in words(run) or "sign" in words(run)
-    assert etc(node) == before
+    assert "sign" in words(run)
+    # The repository's entry stays, with the key that was asked for.
+    assert [line for line in etc(node) if line not in before and "kubegpu" not in line] == []
     assert installed(node) == {}
     converge(node, **WISH)
 
@@ -98,7 +101,7 @@ def test_disk_full(node):
     finally:
         shell(node, "umount /usr/src")
     assert run.status != 0
-    assert "No space left on device" in words(run)
+    assert "The disk of this node is full" in words(run)
     assert "Next step" in words(run)
     converge(node, **WISH)
     assert dpkg_is_consistent(node)
@@ -122,11 +125,9 @@ def _lock(node, seconds):
 
 def test_package_manager_locked(node):
     unit = _lock(node, 900)
-    pid = shell(node, f"systemctl show -P MainPID {unit}").strip()
     run = apply(node, **WISH, lock_timeout=3)
     assert run.status != 0
-    assert "lock" in words(run)
-    assert pid in words(run), words(run)
+    assert "Another run of the package manager holds its lock" in words(run)
     assert "Next step" in words(run)
     shell(node, f"systemctl stop {unit}")
     # A lock that goes away in time is waited for.
@@ -144,7 +145,7 @@ def test_killed_half_way(node):
     def kill():
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
-            found = shell(node, "pgrep -x sleep -a | grep -x '[0-9]* 60' || true").split()
+            found = shell(node, "pgrep -fx 'sleep 60' || true").split()
             if found:
                 shell(node, "pkill -9 -x apt-get; pkill -9 -x dpkg; pkill -9 -x sleep; true")
                 killed.append(found)
@@ -174,7 +175,7 @@ def test_controller_killed_half_way(node):
     controller = subprocess.Popen([sys.executable, "-c", wish], start_new_session=True)
     try:
         deadline = time.monotonic() + 120
-        while not shell(node, "pgrep -x sleep -a | grep -x '[0-9]* 20' || true").strip():
+        while not shell(node, "pgrep -fx 'sleep 20' || true").strip():
             assert time.monotonic() < deadline
             time.sleep(0.5)
     finally:
