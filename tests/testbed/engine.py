@@ -57,6 +57,8 @@ def remove() -> None:
     down()
     store = cache() / "engine"
     if store.exists():
+        # A daemon that was killed leaves its store mounted on itself.
+        run(["umount", str(store / "docker")], root=True, check=False)
         run(["rm", "-rf", "--one-file-system", str(store)], root=True)
 
 
