@@ -12,57 +12,42 @@ import datetime
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
+    DEFAULT_TIMEOUT,
+    Failed,
+    PhasedAction,
+    merge,
+    or_fail,
+    seconds,
+    take_over,
+)
 
 _MODULE = "kubegpu.nodes.nvidia_driver"
 _PACKAGES = "kubegpu.nodes.package_set"
-_BUILD_TIMEOUT = 3600
 _FINISH_TIMEOUT = 3600
 # The module stops the installer itself, and says where it stood; only then the job is stopped.
 _MARGIN = 120
-# Modules that go on without the connection.
-_LONG = ("ansible.builtin.get_url",)
 # What run_in_background says of a job that was not ready in time.
 _STOPPED = "seconds, and stopped."
-_LISTS = ("warnings", "deprecations")
 
 
-class ActionModule(ActionBase):
+class ActionModule(PhasedAction):
     """One call of the module where nothing differs; otherwise plan, begin, packages, finish."""
 
-    TRANSFERS_FILES = True
-    _supports_async = False
-    _supports_check_mode = True
-    _requires_connection = True
+    module = "nvidia_driver"
 
-    def run(
-        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        if self._task.async_val:
-            return {
-                **result,
-                "failed": True,
-                "msg": "nvidia_driver is not run with async. Next step: take async out of the "
-                "task; what takes long runs detached from the connection by itself.",
-            }
-        options = {name: value for name, value in self._task.args.items() if name[:1] != "_"}
+    def work(
+        self, options: dict[str, Any], task_vars: dict[str, Any], result: dict[str, Any]
+    ) -> None:
         internal = {
             "_today": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "_token": self._token(options),
         }
-        work = _Work(self, {**options, **internal}, task_vars or {}, result)
-        try:
-            work.do()
-        except _Failed as error:
-            result.update(failed=True, **error.answer)
-        finally:
-            self._remove_tmp_path(self._connection._shell.tmpdir)
-        return result
+        _Work(self, {**options, **internal}, task_vars, result).do()
 
     def _token(self, options: dict[str, Any]) -> str:
         """Return the licence token of the controller in base64, or nothing."""
@@ -83,49 +68,6 @@ class ActionModule(ActionBase):
             )
         return base64.b64encode(token).decode()
 
-    def other(
-        self, name: str, arguments: dict[str, Any], task_vars: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Run another action of the collection, as if it were this task's."""
-        task = self._task.copy()
-        task.args = arguments
-        action = self._shared_loader_obj.action_loader.get(
-            name,
-            task=task,
-            connection=self._connection,
-            play_context=self._play_context,
-            loader=self._loader,
-            templar=self._templar,
-            shared_loader_obj=self._shared_loader_obj,
-        )
-        answer: dict[str, Any] = action.run(task_vars=task_vars)
-        return answer
-
-
-class _Failed(Exception):
-    """The task has failed with this answer."""
-
-    def __init__(self, answer: dict[str, Any]) -> None:
-        super().__init__(answer.get("msg"))
-        self.answer = answer
-
-
-def _seconds(value: Any) -> int:
-    if value is None:
-        return _BUILD_TIMEOUT
-    try:
-        number = 0 if isinstance(value, bool) else int(value)
-    except (TypeError, ValueError):
-        number = 0
-    if number < 1:
-        raise _Failed(
-            {
-                "msg": f"build_timeout is {value!r}; nothing was changed. Next step: give a whole "
-                "number of seconds from 1 on."
-            }
-        )
-    return number
-
 
 class _Work:
     """One run: what the task's result is made of."""
@@ -141,10 +83,10 @@ class _Work:
         self._options = options
         self._task_vars = task_vars
         self._result = result
-        self._limit = _BUILD_TIMEOUT
+        self._limit = DEFAULT_TIMEOUT
 
     def do(self) -> None:
-        self._limit = _seconds(self._options.get("build_timeout"))
+        self._limit = seconds(self._options, "build_timeout")
         plan = self._module("plan")
         tasks = plan.pop("_tasks")
         self._result.update(plan)
@@ -154,7 +96,7 @@ class _Work:
         runfile = self._fetch(tasks["runfile"])
         if self._action._task.check_mode:
             for arguments in tasks["sets"]:
-                self._merge(self._or_fail(self._set(arguments)))
+                merge(self._set(arguments), self._result)
             return
         try:
             # An uninstaller takes a minute, and is as bad to lose half way as an installer.
@@ -163,11 +105,11 @@ class _Work:
             what = "uninstaller of the NVIDIA driver" if uninstalls else ""
             self._module("begin", what=what, _runfile=runfile)
             for arguments in tasks["sets"]:
-                self._merge(self._or_fail(self._set(arguments)))
+                merge(self._set(arguments), self._result)
             if tasks["runfile"] is not None:
                 what = f"installer of the NVIDIA driver {tasks['runfile'].get('version') or ''}"
                 self._module("runfile", what=what.strip())
-        except _Failed as error:
+        except Failed as error:
             if self._options.get("state") == "absent":
                 raise
             raise self._back(error, tasks["runfile"] is not None) from error
@@ -178,14 +120,14 @@ class _Work:
         self._result["plan"] = plan["plan"]
         self._result["changed"] = changed
 
-    def _back(self, error: _Failed, runfile: bool) -> _Failed:
+    def _back(self, error: Failed, runfile: bool) -> Failed:
         """Find out why it failed and put back what stood there before; return what to say."""
         words = str(error.answer.get("msg") or "no answer")
         what = "NVIDIA driver: clearing away what its installer left" if runfile else ""
         try:
             told = self._module("explain", what=what, _failure=words)
-        except _Failed as second:
-            return _Failed({**error.answer, "msg": f"{words}\n{second}", "rolled_back": False})
+        except Failed as second:
+            return Failed({**error.answer, "msg": f"{words}\n{second}", "rolled_back": False})
         answer = {**error.answer, "msg": told["message"], "rolled_back": False}
         if told["code"]:
             answer["code"] = told["code"]
@@ -193,7 +135,7 @@ class _Work:
             answer["msg"] += (
                 "\nWhat was done so far is kept and recorded; the next run goes on from there."
             )
-            return _Failed(answer)
+            return Failed(answer)
         notes = []
         for arguments in told["sets"]:
             put = self._set(arguments)
@@ -202,7 +144,7 @@ class _Work:
         try:
             back = self._module("rollback", what="NVIDIA driver: back to what stood there before")
             notes.extend(back.get("notes", []))
-        except _Failed as second:
+        except Failed as second:
             notes.append(f"the configuration ({second})")
         if notes:
             answer["msg"] += "\nThis could not be put back: " + "; ".join(notes)
@@ -213,7 +155,7 @@ class _Work:
             answer["msg"] += (
                 f"\nRolled back: {told['before'] or 'no driver'} is what stands there, as before."
             )
-        return _Failed(answer)
+        return Failed(answer)
 
     def _fetch(self, runfile: dict[str, Any] | None) -> dict[str, Any] | None:
         """Bring the runfile to the node; return where it is there."""
@@ -229,24 +171,17 @@ class _Work:
         try:
             found = fetch(self._action, runfile, self._task_vars, execute=self._execute)
         except KubegpuError as error:
-            raise _Failed({"msg": str(error)}) from error
+            raise Failed({"msg": str(error)}) from error
         return {"file": found.path, "cached": found.cached, "sha256": found.sha256}
 
     def _execute(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Run a module that may take long, as a download does."""
-        if name in _LONG:
-            return run_in_background(
-                self._action,
-                name,
-                arguments,
-                self._task_vars,
-                limit=self._limit,
-                what="download of the NVIDIA driver",
-            )
-        answer: dict[str, Any] = self._action._execute_module(
-            module_name=name, module_args=arguments, task_vars=self._task_vars
+        return self._action.execute(
+            name,
+            arguments,
+            self._task_vars,
+            limit=self._limit,
+            what="download of the NVIDIA driver",
         )
-        return answer
 
     def _set(self, arguments: dict[str, Any]) -> dict[str, Any]:
         given = dict(arguments)
@@ -278,31 +213,5 @@ class _Work:
                 module_name=_MODULE, module_args=arguments, task_vars=self._task_vars
             )
         answer.pop("invocation", None)
-        for name in _LISTS:
-            self._say(name, answer.pop(name, None))
-        return self._or_fail(answer)
-
-    def _merge(self, answer: dict[str, Any]) -> None:
-        """Take over what a package set changed."""
-        for name in _LISTS:
-            self._say(name, answer.get(name))
-        if answer.get("changed"):
-            self._result["changed"] = True
-        if "diff" in answer:
-            self._result["diff"] = [*self._result.get("diff", []), *answer["diff"]]
-
-    def _say(self, name: str, texts: Any) -> None:
-        known = self._result.setdefault(name, []) if texts else []
-        known.extend(text for text in texts or () if text not in known)
-
-    @staticmethod
-    def _or_fail(answer: dict[str, Any]) -> dict[str, Any]:
-        if answer.get("failed"):
-            raise _Failed(
-                {
-                    name: value
-                    for name, value in answer.items()
-                    if name in ("msg", "code", "exception", "module_stdout", "module_stderr", "rc")
-                }
-            )
-        return answer
+        take_over(answer, self._result)
+        return or_fail(answer)

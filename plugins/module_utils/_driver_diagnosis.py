@@ -267,7 +267,8 @@ def log_kernel(log: str) -> str | None:
 
 def known_fix(log: str, version: str, kernel: str | None, flavour: str | None) -> KnownFix | None:
     """Return the known fix for a failed build, if there is one."""
-    branch = int(re.match(r"\d*", version).group() or 0)  # type: ignore[union-attr]
+    major = version.partition(".")[0]
+    branch = int(major) if major.isdecimal() else 0
     numbers = re.match(r"(\d+)\.(\d+)", kernel or "")
     release = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
     for fix in KNOWN_FIXES:

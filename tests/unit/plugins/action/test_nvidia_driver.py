@@ -29,6 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_files import
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_driver as module
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _phases
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import FetchResult
 from tests.unit.fixtures.machines import MACHINES
 from tests.unit.fixtures.make_tree import make_machine, write
@@ -334,8 +335,9 @@ class Task:
         monkeypatch.setattr(module, "_ROOT", str(node.root))
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
         monkeypatch.setattr(module, "plan_driver", standin_decision)
-        monkeypatch.setattr(action.ActionBase, "run", lambda *_a, **_k: {})
+        monkeypatch.setattr(_phases.ActionBase, "run", lambda *_a, **_k: {})
         monkeypatch.setattr(action, "run_in_background", self.background)
+        monkeypatch.setattr(_phases, "run_in_background", self.background)
         monkeypatch.setattr(action, "fetch", self.fetch)
         self.fetched = []
 

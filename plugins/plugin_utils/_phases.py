@@ -1,0 +1,143 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the actions have in common whose module works in phases, with packages in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
+
+# Modules that go on without the connection: a download can be gigabytes.
+_LONG = ("ansible.builtin.get_url",)
+_TOLD = ("warnings", "deprecations")
+_SAID = ("msg", "code", "exception", "module_stdout", "module_stderr", "rc")
+
+DEFAULT_TIMEOUT = 3600
+
+
+class Failed(Exception):
+    """The task has failed with this answer."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        super().__init__(answer.get("msg"))
+        self.answer = answer
+
+
+def seconds(options: dict[str, Any], name: str) -> int:
+    """Return an option that is a time limit; nothing is done yet where it is none."""
+    value = options.get(name)
+    if value is None:
+        return DEFAULT_TIMEOUT
+    try:
+        number = 0 if isinstance(value, bool) else int(value)
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1:
+        raise Failed(
+            {
+                "msg": f"{name} is {value!r}; nothing was changed. Next step: give a whole "
+                "number of seconds from 1 on."
+            }
+        )
+    return number
+
+
+def or_fail(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer of a module; raise where it failed."""
+    if answer.get("failed"):
+        raise Failed({name: value for name, value in answer.items() if name in _SAID})
+    return answer
+
+
+def take_over(answer: dict[str, Any], result: dict[str, Any]) -> None:
+    """Move a module's warnings into the task's result, each once."""
+    for name in _TOLD:
+        texts = answer.pop(name, None) or ()
+        known = result.setdefault(name, []) if texts else []
+        known.extend(text for text in texts if text not in known)
+
+
+def merge(answer: dict[str, Any], result: dict[str, Any]) -> None:
+    """Take over what another action of this task changed."""
+    take_over(or_fail(answer), result)
+    if answer.get("changed"):
+        result["changed"] = True
+    if "diff" in answer:
+        result["diff"] = [*result.get("diff", []), *answer["diff"]]
+
+
+class PhasedAction(ActionBase):
+    """Runs ``work`` and turns its failure into the task's."""
+
+    TRANSFERS_FILES = True
+    _supports_async = False
+    _supports_check_mode = True
+    _requires_connection = True
+    # The module's short name.
+    module = ""
+
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if self._task.async_val:
+            return {
+                **result,
+                "failed": True,
+                "msg": f"{self.module} is not run with async. Next step: take async out of the "
+                "task; what takes long runs detached from the connection by itself.",
+            }
+        options = {name: value for name, value in self._task.args.items() if name[:1] != "_"}
+        try:
+            self.work(options, task_vars or {}, result)
+        except Failed as error:
+            result.update(failed=True, **error.answer)
+        finally:
+            self._remove_tmp_path(self._connection._shell.tmpdir)
+        return result
+
+    def work(
+        self, options: dict[str, Any], task_vars: dict[str, Any], result: dict[str, Any]
+    ) -> None:
+        """Do the phases, and put into the result what is to be told."""
+        raise NotImplementedError
+
+    def other(
+        self, name: str, arguments: dict[str, Any], task_vars: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Run another action of the collection, as if it were this task's."""
+        task = self._task.copy()
+        task.args = arguments
+        action = self._shared_loader_obj.action_loader.get(
+            name,
+            task=task,
+            connection=self._connection,
+            play_context=self._play_context,
+            loader=self._loader,
+            templar=self._templar,
+            shared_loader_obj=self._shared_loader_obj,
+        )
+        answer: dict[str, Any] = action.run(task_vars=task_vars)
+        return answer
+
+    def execute(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        task_vars: dict[str, Any],
+        *,
+        limit: int,
+        what: str,
+    ) -> dict[str, Any]:
+        """Run a module, detached from the connection if it is one that may take long."""
+        if name in _LONG:
+            return run_in_background(self, name, arguments, task_vars, limit=limit, what=what)
+        answer: dict[str, Any] = self._execute_module(
+            module_name=name, module_args=arguments, task_vars=task_vars
+        )
+        return answer
