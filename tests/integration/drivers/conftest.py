@@ -16,7 +16,8 @@ import pytest
 os.environ.setdefault("KUBEGPU_FLEET", "drivers")
 
 from tests.integration.fleet.playbooks import REPOSITORY
-from tests.testbed.fleet import DRIVERS, chosen
+from tests.testbed.fleet import DRIVERS, NAME, chosen
+from tests.testbed.paths import BUILD, locked
 
 # The other fleet's tests came first in this process: a fleet is the choice of a process.
 collect_ignore_glob = [] if DRIVERS else ["test_*.py"]
@@ -27,7 +28,12 @@ _BRING_UP_TIMEOUT = 3600
 
 @pytest.fixture(scope="session")
 def fleet():
-    """The nodes by name, as new."""
-    argv = [sys.executable, "-m", "tests.testbed", "up", "--drivers", "--fresh"]
-    subprocess.run(argv, cwd=REPOSITORY, check=True, timeout=_BRING_UP_TIMEOUT)
+    """The nodes by name, as new; with workers side by side, the first one starts them."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
+    started = BUILD / "started-for"
+    with locked(f"fleet-{NAME}"):
+        if not run or not started.is_file() or started.read_text() != run:
+            argv = [sys.executable, "-m", "tests.testbed", "up", "--drivers", "--fresh"]
+            subprocess.run(argv, cwd=REPOSITORY, check=True, timeout=_BRING_UP_TIMEOUT)
+            started.write_text(run)
     return {node.name: node for node in chosen()}

@@ -26,6 +26,8 @@ from tests.integration.drivers.steps import (
     words,
 )
 
+ON_12 = pytest.mark.xdist_group("drv-debian12")
+ON_13 = pytest.mark.xdist_group("drv-debian13")
 MODULES = ("", "-drm", "-modeset", "-peermem", "-uvm")
 
 
@@ -44,6 +46,7 @@ def before12(debian12):
     return etc(debian12)
 
 
+@ON_12
 def test_debian12_builds_loads_and_holds_the_real_535(debian12, before12):
     _run, seconds = converge(debian12)
     found = facts(debian12)
@@ -67,6 +70,7 @@ def test_debian12_builds_loads_and_holds_the_real_535(debian12, before12):
     assert "Components: main\n" in sources
 
 
+@ON_12
 def test_debian12_gives_everything_back(debian12, before12):
     converge(debian12, state="absent")
     assert installed(debian12) == {}
@@ -83,6 +87,7 @@ def failed(debian13):
     return run
 
 
+@ON_13
 def test_debian13_failing_build_is_explained(debian13, failed):
     said = words(failed)
     kernel = shell(debian13, "uname -r").strip()
@@ -96,12 +101,14 @@ def test_debian13_failing_build_is_explained(debian13, failed):
     assert "proprietary" in said
 
 
+@ON_13
 def test_debian13_failing_build_leaves_dpkg_consistent(debian13, failed):
     assert dpkg_is_consistent(debian13)
     assert "nvidia-open-kernel-dkms" not in installed(debian13)
     shell(debian13, "dpkg --configure -a && apt-get check -q")
 
 
+@ON_13
 def test_debian13_second_wish_works(debian13, failed):
     run = apply(debian13, kernel_module="proprietary")
     assert run.status == 0, words(run)

@@ -28,13 +28,16 @@ from tests.integration.drivers.steps import (
 )
 from tests.integration.fleet.playbooks import INVENTORY
 
+NODE = "drv-ubuntu24b"
+pytestmark = pytest.mark.xdist_group(NODE)
+
 VERSION = "580.95.05"
 WISH = {"source": "nvidia", "version": VERSION}
 
 
 @pytest.fixture(scope="module")
 def node(fleet):
-    return fleet["drv-ubuntu24b"]
+    return fleet[NODE]
 
 
 @pytest.fixture(autouse=True)

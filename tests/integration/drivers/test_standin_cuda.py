@@ -26,6 +26,9 @@ from tests.integration.drivers.steps import (
 from tests.integration.fleet.playbooks import play
 from tests.testbed import calls, runfile
 
+NODE = "drv-ubuntu24"
+pytestmark = pytest.mark.xdist_group(NODE)
+
 BOTH = ["12.9", "13.0"]
 CHIP = "/opt/standin/pci/0000:00:08.0/device"
 A10 = "0x2236"
@@ -35,7 +38,7 @@ ANY_COMPILER = "/usr/bin/true"
 
 @pytest.fixture(scope="module")
 def node(fleet):
-    return fleet["drv-ubuntu24"]
+    return fleet[NODE]
 
 
 @pytest.fixture(scope="module")

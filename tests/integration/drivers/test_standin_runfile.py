@@ -32,6 +32,9 @@ from tests.integration.drivers.steps import (
 )
 from tests.testbed.runfile import driver_name, write
 
+NODE = "drv-ubuntu24"
+pytestmark = pytest.mark.xdist_group(NODE)
+
 OLD, NEW, NEXT = "580.95.05", "580.178.04", "595.58.03"
 TASK = "Install, configure and load the driver"
 CACHE = "/var/cache/kubegpu"
@@ -49,7 +52,7 @@ done
 
 @pytest.fixture(scope="module")
 def node(fleet):
-    node = fleet["drv-ubuntu24"]
+    node = fleet[NODE]
     shell(node, COMPILER)
     yield node
     shell(node, "dpkg --purge gcc make")

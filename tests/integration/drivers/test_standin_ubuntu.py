@@ -31,14 +31,20 @@ NEXT_OLD, NEXT = "595.58.03", "595.91.07"
 TASK = "Install, configure and load the driver"
 
 
-@pytest.fixture(scope="module", params=["distro", "nvidia"])
+NODES = {"distro": "drv-ubuntu24", "nvidia": "drv-ubuntu24b"}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.xdist_group(NODES[name])) for name in NODES],
+)
 def source(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
 def node(fleet, source):
-    return fleet["drv-ubuntu24" if source == "distro" else "drv-ubuntu24b"]
+    return fleet[NODES[source]]
 
 
 @pytest.fixture(scope="module")
