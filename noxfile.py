@@ -21,7 +21,7 @@ from nox.command import CommandFailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tests.tools import environments, sanity
+from tests.tools import environments, sanity, stages
 
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "test"]
@@ -38,12 +38,12 @@ def _tools(session: nox.Session, name: str = "test", version: str | None = None)
     return binaries
 
 
-def _own_ansible_home() -> dict[str, str]:
+def _own_ansible_home(stage: str) -> dict[str, str]:
     """Keep what molecule and ansible-lint install out of the user's home.
 
     Both install this collection there, and a later run would find that copy before the checkout.
     """
-    return {"ANSIBLE_HOME": str(Path("build/ansible-home").absolute())}
+    return {"ANSIBLE_HOME": str(Path("build/ansible-home", stage).absolute())}
 
 
 def _pytest(session: nox.Session, *arguments: str) -> None:
@@ -133,7 +133,7 @@ def fleet(session: nox.Session) -> None:
         binaries = _tools(session)
         session.run(
             str(binaries / "molecule"), "test", "--scenario-name", "default",
-            env={"MOLECULE_GLOB": "molecule/*/molecule.yml", **_own_ansible_home()},
+            env={"MOLECULE_GLOB": "molecule/*/molecule.yml", **_own_ansible_home("molecule")},
             external=True,
         )  # fmt: skip
 
@@ -176,7 +176,7 @@ def lint(session: nox.Session) -> None:
         "ANSIBLE_COLLECTIONS_PATH": str(place),
         "MYPYPATH": str(place),
         "MYPY_CACHE_DIR": str(Path("build/cache/mypy").absolute()),
-        **_own_ansible_home(),
+        **_own_ansible_home("lint"),
     }
     failed = []
     for name, folder, (program, *arguments) in commands:
@@ -204,6 +204,12 @@ STAGES: dict[str, Callable[[nox.Session], None]] = {
 }
 # Run by name only: not all of it passes yet (docs/driver.md, what is not right yet).
 STAGES_BY_NAME = {"drivers": drivers.func}
+# Stages of one lane run one after another, lanes side by side: the last ones mostly wait for nodes.
+LANES = (
+    ("lint", "unit", "controller", "build", "engines", "sanity"),
+    ("packages", "fleet"),
+    ("drivers",),
+)
 
 
 @nox.session
@@ -215,25 +221,29 @@ def test(session: nox.Session) -> None:
     if unknown:
         session.error(f"no such stage: {', '.join(unknown)}; there are {', '.join(known)}")
     session.posargs.clear()
-    results: list[str] = []
-    failed: list[str] = []
+    if len(names) == 1:
+        known[names[0]](session)
+        print(f"\nmake test: {names[0]} passed")
+        return
     begin = time.monotonic()
-    for name in names:
-        print(f"\n=== {name}: {(known[name].__doc__ or '').splitlines()[0]}", flush=True)
-        start = time.monotonic()
-        try:
-            known[name](session)
-            word = "passed"
-        except Exception as error:  # nox raises its own private exceptions
-            word = "FAILED"
-            failed.append(name)
-            print(f"{type(error).__name__}: {error}", flush=True)
-        results.append(f"{name} {word} in {time.monotonic() - start:.0f} s")
-        print(f"=== {results[-1]}", flush=True)
+    # Environments are made before two stages want the same one at the same time.
+    for environment in ("test", "lint"):
+        environments.environment(environment)
+    environments.collections()
+    results = stages.run_lanes(
+        [[name for name in lane if name in names] for lane in LANES], _stage, Path("build/test")
+    )
     total = time.monotonic() - begin
-    print(f"\nmake test: {'FAILED' if failed else 'passed'} in {total:.0f} s: {'; '.join(results)}")
+    failed = [result.name for result in results if result.code]
+    said = "; ".join(result.line for result in results)
+    print(f"\nmake test: {'FAILED' if failed else 'passed'} in {total:.0f} s: {said}")
     if failed:
         session.error(f"failed: {', '.join(failed)}")
+
+
+def _stage(name: str) -> list[str]:
+    """A process of its own: stages set the environment and write to the screen."""
+    return [sys.executable, "-m", "nox", "--noxfile", __file__, "-s", "test", "--", name]
 
 
 @nox.session(name="format")

@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 
+from tests.testbed.paths import locked
 from tests.testbed.shell import TestbedError, run, say
 
 # program -> the Debian or Ubuntu package that has it
@@ -51,6 +52,12 @@ def need(programs: Iterable[str]) -> None:
 def _install(packages: Sequence[str]) -> None:
     if which("apt-get") is None:
         raise TestbedError(f"please install: {', '.join(packages)}")
+    # Stages run side by side: one apt at a time.
+    with locked("apt"):
+        _apt_install(packages)
+
+
+def _apt_install(packages: Sequence[str]) -> None:
     say(f"installing with apt: {' '.join(packages)}")
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *packages]

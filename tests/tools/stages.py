@@ -1,0 +1,104 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run stages side by side, in lanes: those of one lane one after another.
+
+Stages that wait for machines leave a processor to those that compute. What a stage prints goes to
+a file; the screen shows what begins, what runs still, how it ended, and all of a failed one.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROGRESS_SECONDS = 120
+_SUMMARY = re.compile(r"^\d+ passed|^=+ .*\d+ (passed|failed).*=+$|^make lint: ")
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a stage ended."""
+
+    name: str
+    code: int
+    seconds: float
+    log: Path
+
+    @property
+    def line(self) -> str:
+        """The result in a few words."""
+        return f"{self.name} {'FAILED' if self.code else 'passed'} in {self.seconds:.0f} s"
+
+
+def run_lanes(
+    lanes: Sequence[Sequence[str]], command: Callable[[str], list[str]], logs: Path
+) -> list[Result]:
+    """Run every stage and return the results in the order in which they ended.
+
+    :param lanes: names of stages; lanes run side by side.
+    :param command: the command of a stage, by its name.
+    :param logs: the folder for what the stages print.
+    """
+    logs.mkdir(parents=True, exist_ok=True)
+    results: list[Result] = []
+    screen = threading.Lock()
+
+    def follow(lane: Sequence[str]) -> None:
+        for name in lane:
+            with screen:
+                print(f"=== {name}: begins", flush=True)
+            result = _run(name, command(name), logs / f"{name}.log", screen)
+            with screen:
+                results.append(result)
+                _show(result)
+
+    threads = [threading.Thread(target=follow, args=(lane,)) for lane in lanes if lane]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def _run(name: str, command: list[str], log: Path, screen: threading.Lock) -> Result:
+    start = time.monotonic()
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
+        while True:
+            try:
+                code = process.wait(_PROGRESS_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                with screen:
+                    seconds = time.monotonic() - start
+                    print(f"... {name}: {seconds:.0f} s: {_last_line(log)}", flush=True)
+    return Result(name, code, time.monotonic() - start, log)
+
+
+def _show(result: Result) -> None:
+    text = result.log.read_text(encoding="utf-8", errors="replace")
+    if result.code:
+        print(f"=== {result.name}: all that it printed ({result.log})\n{text}", flush=True)
+    else:
+        for line in text.splitlines():
+            if _SUMMARY.match(line):
+                print(f"    {line}", flush=True)
+    print(f"=== {result.line}", flush=True)
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as handle:
+        handle.seek(0, 2)
+        handle.seek(max(0, handle.tell() - 2000))
+        lines = handle.read().decode("utf-8", "replace").split("\n")
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1][-150:] if said else "nothing printed yet"
