@@ -17,6 +17,7 @@ description:
     the work; before that C(nvidia-ctk cdi generate) does.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.record
 options:
   state:
     description: >-
@@ -48,10 +49,6 @@ options:
     description: Where the toolkit's service writes it.
     type: path
     default: /var/run/cdi/nvidia.yaml
-  state_path:
-    description: The node's record of what was changed.
-    type: path
-    default: /var/lib/kubegpu/state.json
 """
 
 EXAMPLES = r"""

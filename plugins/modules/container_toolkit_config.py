@@ -36,11 +36,6 @@ options:
       - The file. A symbolic link is followed, not replaced. It is made where it is not there.
     type: path
     default: /etc/nvidia-container-runtime/config.toml
-  state_path:
-    description:
-      - The node's record of what this collection changed.
-    type: path
-    default: /var/lib/kubegpu/state.json
   tomlkit_archive:
     description:
       - Internal. The module's action plugin puts the controller's C(tomlkit) here, for nodes that
@@ -48,6 +43,7 @@ options:
     type: str
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.record
 attributes:
   check_mode:
     support: full

@@ -25,6 +25,7 @@ description:
   - It never installs containerd.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.record
 options:
   name:
     description: Name of the handler, as it stands in a RuntimeClass.
@@ -130,10 +131,6 @@ options:
     description: The socket of containerd.
     type: path
     default: /run/containerd/containerd.sock
-  state_path:
-    description: The node's record of what was changed. Backups lie beside it.
-    type: path
-    default: /var/lib/kubegpu/state.json
   tomlkit_archive:
     description:
       - Internal. The module's action plugin puts the controller's C(tomlkit) here, for nodes that

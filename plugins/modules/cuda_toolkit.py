@@ -141,21 +141,11 @@ options:
       - Rows that are merged over the table of NVIDIA's repositories.
     type: dict
     default: {}
-  lock_timeout:
-    description:
-      - Seconds to wait for another run of the package manager.
-    type: int
-    default: 120
   install_timeout:
     description:
       - Seconds after which the package manager or an installer is stopped.
     type: int
     default: 3600
-  state_path:
-    description:
-      - The node's record of what this collection changed.
-    type: path
-    default: /var/lib/kubegpu/state.json
   _phase:
     description:
       - Internal. What the module's action plugin asks for.
@@ -179,6 +169,8 @@ notes:
     refused before it is run.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.package_manager
+  - kubegpu.nodes.record
 attributes:
   check_mode:
     support: full

@@ -24,6 +24,7 @@ description:
   - It needs nothing but Python 3.9 on the node, and never installs Docker.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.record
 options:
   name:
     description: Name of the runtime, as in C(docker run --runtime=nvidia).
@@ -94,10 +95,6 @@ options:
     description: The socket of dockerd's API.
     type: path
     default: /run/docker.sock
-  state_path:
-    description: The node's record of what was changed. Backups lie beside it.
-    type: path
-    default: /var/lib/kubegpu/state.json
 notes:
   - Docker older than 19.03 has no C(--gpus). It gets the runtime, and RV(reasons) says so.
   - If dockerd does not come up with the runtime after a reload or restart, the old file is put

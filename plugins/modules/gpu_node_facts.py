@@ -21,6 +21,7 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.record
 attributes:
   diff_mode:
     description: There is nothing to compare, as nothing is changed.
@@ -44,10 +45,6 @@ options:
     description: Configuration file of Docker.
     type: path
     default: /etc/docker/daemon.json
-  state_path:
-    description: The node's record of what this collection changed, which is only read.
-    type: path
-    default: /var/lib/kubegpu/state.json
 seealso:
   - module: kubegpu.nodes.containerd_runtime
   - module: kubegpu.nodes.docker_runtime

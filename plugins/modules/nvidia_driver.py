@@ -171,21 +171,11 @@ options:
       - Rows that are merged over the built-in table of repositories.
     type: dict
     default: {}
-  lock_timeout:
-    description:
-      - Seconds to wait for another run of the package manager.
-    type: int
-    default: 120
   build_timeout:
     description:
       - Seconds that the packages, with the build of the kernel modules, or the runfile may take.
     type: int
     default: 3600
-  state_path:
-    description:
-      - The node's record of what this collection changed.
-    type: path
-    default: /var/lib/kubegpu/state.json
   _phase:
     description:
       - Internal. What the module's action plugin asks for.
@@ -218,6 +208,8 @@ notes:
     reason.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.package_manager
+  - kubegpu.nodes.record
 attributes:
   check_mode:
     support: full

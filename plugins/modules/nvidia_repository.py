@@ -128,11 +128,6 @@ options:
       - Directory of apt's configuration, for the proxy and the authority.
     type: path
     default: /etc/apt/apt.conf.d
-  state_path:
-    description:
-      - The node's record of what this collection changed.
-    type: path
-    default: /var/lib/kubegpu/state.json
 notes:
   - M(ansible.builtin.deb822_repository) needs python3-debian on the node and fails in check mode
     where it is missing, does not look at entries in other files, and records nothing that a
@@ -140,6 +135,7 @@ notes:
   - Package lists are not refreshed. M(kubegpu.nodes.package_set) does so when it has to.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.record
 attributes:
   check_mode:
     support: full

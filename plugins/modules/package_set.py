@@ -88,11 +88,6 @@ options:
         version that is asked for.
     type: bool
     default: true
-  lock_timeout:
-    description:
-      - Seconds to wait for another run of the package manager.
-    type: int
-    default: 120
   background:
     description:
       - Whether the package manager runs detached from the connection and is waited for, so that a
@@ -105,11 +100,6 @@ options:
       - Seconds after which the package manager is stopped, with O(background).
     type: int
     default: 3600
-  state_path:
-    description:
-      - The node's record of what this collection changed.
-    type: path
-    default: /var/lib/kubegpu/state.json
   _phase:
     description:
       - Internal. What the module's action plugin asks for.
@@ -134,6 +124,8 @@ notes:
     then belongs to what came along with the set.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
+  - kubegpu.nodes.package_manager
+  - kubegpu.nodes.record
 attributes:
   check_mode:
     support: full

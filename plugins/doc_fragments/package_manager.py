@@ -1,0 +1,20 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The option of the modules that use the node's package manager."""
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Extended as C(kubegpu.nodes.package_manager)."""
+
+    DOCUMENTATION = r"""
+options:
+  lock_timeout:
+    description:
+      - Seconds to wait for another run of the package manager.
+    type: int
+    default: 120
+"""
