@@ -142,11 +142,9 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import (
-    CudaWish,
-    plan_cuda,
-    read_options,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_options import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import plan_cuda
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import CudaWish
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 
 _DEFAULTS = {name: field.default for name, field in CudaWish.__dataclass_fields__.items()}

@@ -179,16 +179,17 @@ class CudaData:
     first: Mapping[str, str]
     last: Mapping[str, str | None]
     architectures: Mapping[str, str]
+    distributions: Mapping[str, str]
 
 
-BUILT_IN = CudaData(RELEASES, COMPATIBLE_SINCE, FIRST_CUDA, LAST_CUDA, ARCHITECTURES)
+BUILT_IN = CudaData(RELEASES, COMPATIBLE_SINCE, FIRST_CUDA, LAST_CUDA, ARCHITECTURES, DISTRO_CUDA)
 
 
 def cuda_data(rows: Mapping[str, Any] | None = None) -> CudaData:
     """Return the built-in tables with the user's rows merged over them.
 
     :param rows: the tables by name (``releases``, ``compatible_since``, ``first``, ``last``,
-        ``architectures``), each a mapping.
+        ``architectures``, ``distributions``), each a mapping.
     :raises InputError: a row is not as it has to be.
     """
     if not rows:
@@ -217,12 +218,14 @@ def _row(table: str, key: Any, value: Any) -> str | None:
         "first": text and _CUDA.match(text),
         "last": text is None or text.isdigit(),
         "architectures": text and re.match(r"sm_\d+[af]?\Z", text),
+        "distributions": text and _CUDA.match(text),
     }[table]
     if not good:
         raise InputError(
             f"data of CUDA: the row {key!r}: {value!r} of {table} cannot be understood.",
             next_step="Write it as the built-in ones: releases: {'13.5.0': '620.10'}, "
             "compatible_since: {'14': '650.01'}, first: {rubin: '13.4'}, last: {volta: '12'}, "
-            "architectures: {rubin: sm_130}. Put quotes around versions.",
+            "architectures: {rubin: sm_130}, distributions: {'debian14': '13.1.0'}. "
+            "Put quotes around versions.",
         )
     return text

@@ -254,7 +254,9 @@ from ..module_utils._apply import FileChange, applied
 from ..module_utils._command import module_runner
 from ..module_utils._cuda_files import LINK, LOADER, PATHS, PROFILE
 from ..module_utils._cuda_node import CudaNode
-from ..module_utils._cuda_plan import PACKAGE, RUNFILE, CudaPlan, CudaWish, plan_cuda, read_options
+from ..module_utils._cuda_options import read_options
+from ..module_utils._cuda_plan import plan_cuda
+from ..module_utils._cuda_types import PACKAGE, RUNFILE, CudaPlan, CudaWish
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._files import FileState, read_file
 from ..module_utils._node_facts import gather

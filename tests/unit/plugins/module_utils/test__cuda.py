@@ -383,6 +383,7 @@ def test_a_new_release_is_a_change_of_data():
         {"first": {"rubin": "new"}},
         {"last": {"rubin": "13.4"}},
         {"architectures": {"rubin": "compute_130"}},
+        {"distributions": {"debian14": "new"}},
     ],
 )
 def test_rows_that_cannot_be_understood(rows):

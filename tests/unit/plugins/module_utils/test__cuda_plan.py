@@ -16,10 +16,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import (
     LAST_CUDA,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_files import LOADER, PROFILE
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import (
-    plan_cuda,
-    read_options,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_options import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import plan_cuda
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
 from tests.unit.fixtures.node_facts import P4, node
 
@@ -565,3 +563,9 @@ def test_a_new_cuda_by_data():
 def test_files_are_as_the_facts_hash_them():
     result = plan(versions=["12.9"])
     assert set(result["files"]) == {LOADER, PROFILE}
+
+
+def test_the_cuda_of_a_distribution_is_data_that_the_user_can_correct():
+    wish = {"versions": ["12.4"], "source": "distro"}
+    assert "itself has CUDA 11.8" in plan(**wish)["reasons"][0]
+    assert plan(**wish, data={"distributions": {"debian12": "12.4.1"}})["action"] == "install"

@@ -20,7 +20,7 @@ import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _cuda_flow as flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import CudaWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import CudaWish
 from ansible_collections.kubegpu.nodes.plugins.modules import cuda_toolkit as module
 from tests.unit.fixtures.machines import DEBIAN_12, Machine, nvidia
 from tests.unit.fixtures.make_tree import make_machine, write
@@ -465,7 +465,7 @@ def test_toolkits_of_the_admin_stay(task):
 
 def test_options_of_the_module_are_the_plans():
     options = set(yaml.safe_load(module.DOCUMENTATION)["options"])
-    own = {"state", "data", "repositories", "lock_timeout", "install_timeout", "state_path"}
+    own = {"state", "data", "repositories", "install_timeout"}
     internal = {"_phase", "_runfile", "_version"}
     assert options == {*CudaWish.__dataclass_fields__, *own, *internal}
 

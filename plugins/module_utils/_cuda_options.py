@@ -1,0 +1,79 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of the CUDA module and filter, read with care. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._cuda import parse_cuda, parse_driver
+from ._cuda_data import cuda_data
+from ._cuda_types import LIBRARIES, NO_DEFAULT, SOURCES, CudaWish, Tables
+from ._driver_data import driver_data
+from ._errors import InputError
+
+
+def read_options(options: Mapping[str, Any]) -> tuple[CudaWish, Tables]:
+    """Return wish and data from the options of the filter and of the module.
+
+    :raises InputError: an option is not as it has to be; it is named.
+    """
+    wishes = {name: options[name] for name in CudaWish.__dataclass_fields__ if name in options}
+    for name in ("versions", "key_fingerprints", "planned_repositories"):
+        if name in wishes:
+            wishes[name] = _texts(name, wishes[name])
+    for name in ("runfiles", "libraries"):
+        wishes[name] = _mapping(name, wishes.get(name))
+    wish = CudaWish(**wishes)
+    for version in wish.versions:
+        parse_cuda(version)
+    if wish.default not in ("", NO_DEFAULT):
+        parse_cuda(wish.default)
+    if wish.source not in SOURCES:
+        raise InputError(
+            f"source is {wish.source!r}.", next_step=f"Give one of {', '.join(SOURCES)}."
+        )
+    unknown = sorted(set(wish.libraries) - set(LIBRARIES))
+    if unknown:
+        raise InputError(
+            f"libraries: {', '.join(unknown)} is not known.",
+            next_step=f"Name {' or '.join(LIBRARIES)}; install others by package_set.",
+        )
+    if wish.driver_version:
+        parse_driver(wish.driver_version)
+    tables = Tables(
+        cuda_data(options.get("data")), driver_data(repositories=options.get("repositories"))
+    )
+    return wish, tables
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
+        raise InputError(f"{name} is {value!r}, which is no list.", next_step="Write ['12.9'].")
+    for item in value:
+        if not isinstance(item, str):
+            raise InputError(
+                f"{name} has {item!r}, which is no text.", next_step="Put it in quotes: '12.9'."
+            )
+    return tuple(value)
+
+
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    if not value:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} is {value!r}, which is no mapping.")
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise InputError(f"{name}: put {key!r} in quotes.")
+        if name == "runfiles" and not isinstance(item, Mapping):
+            raise InputError(
+                f"runfiles[{key}] is {item!r}, which is no mapping.",
+                next_step="Write {url: ..., checksum: 'sha256:...'}.",
+            )
+    return dict(value)
