@@ -102,7 +102,7 @@ def _private_apt(release: Release, half: Path) -> list[str]:
     (half / "archives" / "partial").mkdir(parents=True, exist_ok=True)
     for deb in (half / "pool").rglob("*.deb"):
         deb.rename(half / "archives" / deb.name)
-    with tarfile.open(images.tarball(release)) as image:
+    with tarfile.open(images.file_system(release)) as image:
         member = image.extractfile("./var/lib/dpkg/status")
         (home / "status").write_bytes(member.read() if member else b"")
     keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"

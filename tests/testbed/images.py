@@ -58,6 +58,16 @@ def tarball(release: Release) -> Path:
     return cache() / "images" / f"{release.name}-{key(release)}.tar"
 
 
+def file_system(release: Release) -> Path:
+    """The same, made if it is not there."""
+    with locked("images"):
+        path = tarball(release)
+        if not path.is_file():
+            need(["mmdebstrap"])
+            _bootstrap(release, path)
+    return path
+
+
 def _in_engine(release: Release) -> bool:
     return docker("image", "inspect", tag(release), check=False).returncode == 0
 

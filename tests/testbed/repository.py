@@ -49,7 +49,9 @@ def up() -> Served:
     """Build and serve what is not there yet, on the bridge's own address only."""
     with locked("repository"):
         tree = _build()
-        if DRIVERS:
+    if DRIVERS:
+        # The other fleet does not wait for these downloads.
+        with locked("drivers"):
             tree = driver_repository.beside(tree)
     base = address()
     key = (tree / "gpgkey").read_bytes()
