@@ -22,12 +22,14 @@ from tests.integration.drivers.steps import (
     facts,
     held,
     installed,
+    settled,
     shell,
     words,
 )
 
 ON_12 = pytest.mark.xdist_group("drv-debian12")
 ON_13 = pytest.mark.xdist_group("drv-debian13")
+BOOT = "cat /proc/sys/kernel/random/boot_id"
 MODULES = ("", "-drm", "-modeset", "-peermem", "-uvm")
 
 
@@ -66,6 +68,8 @@ def test_debian12_builds_loads_and_holds_the_real_535(debian12, before12):
     # The real program looks for a chip: it is told that a driver is loaded, and finds none.
     assert "Failed to initialize NVML" in shell(debian12, "/usr/bin/nvidia-smi", check=False)
     assert {"nvidia-kernel-dkms", "libcuda1", "nvidia-smi"} <= held(debian12)
+    early = shell(debian12, f"lsinitramfs /boot/initrd.img-{kernel}").split()
+    assert "etc/modprobe.d/kubegpu-nouveau.conf" in early
     sources = shell(debian12, "cat /etc/apt/sources.list.d/debian.sources")
     assert "Components: main\n" in sources
 
@@ -108,14 +112,36 @@ def test_debian13_failing_build_leaves_dpkg_consistent(debian13, failed):
     shell(debian13, "dpkg --configure -a && apt-get check -q")
 
 
+@pytest.fixture
+def nouveau13(debian13):
+    """The console of the node is nouveau's: it is in use, and goes only with a reboot."""
+    shell(
+        debian13,
+        "touch /opt/standin/nouveau && modprobe nouveau && "
+        "echo 1 > /opt/standin/sys-module/nouveau/refcnt",
+    )
+    yield
+    shell(debian13, "rm /opt/standin/nouveau")
+
+
 @ON_13
-def test_debian13_second_wish_works(debian13, failed):
-    run = apply(debian13, kernel_module="proprietary")
+def test_debian13_second_wish_works_with_one_reboot(debian13, failed, nouveau13):
+    boot = shell(debian13, BOOT)
+    run = apply(debian13, kernel_module="proprietary", reboot=True)
     assert run.status == 0, words(run)
-    driver = facts(debian13)["driver"]
+    assert shell(debian13, BOOT) != boot
+    found = facts(debian13)
+    driver, kernel = found["driver"], found["os"]["kernel"]
+    assert not found["nouveau"]["loaded"]
     assert driver["loaded"] == driver["installed"] == driver["userland"]
     assert driver["loaded"].startswith("550.")
-    assert driver["kernel_module"] == "proprietary"
+    assert driver["kernel_module"] == "proprietary" and driver["held"]
+    assert driver["dkms"] == [
+        {"kernel": kernel, "version": driver["installed"], "state": "installed"}
+    ]
     assert dpkg_is_consistent(debian13)
-    again = apply(debian13, kernel_module="proprietary")
-    assert again.stats[debian13.name]["changed"] == 0, again.changed()
+    early = shell(debian13, f"lsinitramfs /boot/initrd.img-{kernel}").split()
+    assert "etc/modprobe.d/kubegpu-nouveau.conf" in early
+    boot = shell(debian13, BOOT)
+    settled(debian13, kernel_module="proprietary", reboot=True)
+    assert shell(debian13, BOOT) == boot
