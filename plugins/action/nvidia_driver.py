@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import datetime
+import uuid
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -46,6 +47,8 @@ class ActionModule(PhasedAction):
         internal = {
             "_today": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "_token": self._token(options),
+            # By it the node tells this run from one that goes on where this one is thought dead.
+            "_run": uuid.uuid4().hex,
         }
         _Work(self, {**options, **internal}, task_vars, result).do()
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
@@ -33,14 +34,21 @@ class ActionModule(ActionBase):
         options = {
             name: value for name, value in self._task.args.items() if not name.startswith("_")
         }
-        plan = self._module(options, variables, _phase="plan")
+        # By it the node tells this run from one that goes on where this one is thought dead.
+        run = uuid.uuid4().hex
+        plan = self._module(options, variables, _phase="plan", _run=run)
         tasks = plan.pop("_tasks", None)
         result.update(plan)
         if plan.get("failed") or not plan.get("changed") or tasks is None:
             return result
         failure = self._change(tasks, options, variables)
         recorded = self._module(
-            options, variables, _phase="record", _failure=failure, _named=tasks["named"]
+            options,
+            variables,
+            _phase="record",
+            _failure=failure,
+            _named=tasks["named"],
+            _run=run,
         )
         if recorded.get("failed"):
             result.update(failed=True, msg=recorded.get("msg", failure))

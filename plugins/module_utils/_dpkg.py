@@ -169,6 +169,19 @@ def edited(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def pinning(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages of which a configuration file tells apt what to prefer.
+
+    It goes on doing so when the package is removed and not purged.
+    """
+    found = []
+    for name in names:
+        text = run(["dpkg-query", "--show", "--showformat=${Conffiles}", name]).stdout
+        if re.search(r"^ ?/etc/apt/preferences(?:\.d/|\s)", text, re.MULTILINE):
+            found.append(name)
+    return tuple(found)
+
+
 def mark_commands(
     hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
 ) -> tuple[list[str], ...]:

@@ -130,6 +130,8 @@ class Evidence:
     :param mok_key: the certificate of the key that DKMS signs with.
     :param mok_enrolled: whether the firmware trusts that key.
     :param headers: whether the running kernel's headers are there.
+    :param headers_packages: the packages that shall have brought them and are installed, where
+        they are not there.
     :param modprobe: what modprobe (or rmmod) said.
     :param words: what the package manager or the runfile's installer said.
     :param installer_log: the log of the runfile's installer, where that was what failed.
@@ -154,6 +156,7 @@ class Evidence:
     nouveau_loaded: bool = False
     nouveau_blocked: bool = False
     headers: bool | None = None
+    headers_packages: tuple[str, ...] = ()
     dkms: tuple[DkmsBuild, ...] = ()
     modprobe: str = ""
     words: str = ""
@@ -533,6 +536,16 @@ def _no_headers(evidence: Evidence) -> Finding | None:
         else f"kernel-devel-{kernel}"
     )
     line = find_line(text, _NO_HEADERS) or find_line(text, _NO_MODULE)
+    if evidence.headers_packages and kernel == evidence.kernel:
+        names = " ".join(evidence.headers_packages)
+        return Finding(
+            NO_HEADERS,
+            f"The headers of kernel {kernel} are not there, so the module cannot be built for it: "
+            f"{names} installed, but the files are gone.",
+            line or f"/lib/modules/{kernel}/build leads to nothing",
+            f"Bring the files back (apt-get install --reinstall {names}), then run again.",
+            {"kernel": kernel, "package": package},
+        )
     return Finding(
         NO_HEADERS,
         f"The headers of kernel {kernel} are not installed, so the module cannot be built for it.",

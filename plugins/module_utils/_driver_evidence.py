@@ -120,6 +120,7 @@ def collect(
     key = mok_key(reader)
     environment = read_environment(reader)
     kernel = node["os"]["kernel"]
+    headers = _headers(node, kernel)
     return Evidence(
         kernel=kernel,
         os_id=node["os"]["id"] or "",
@@ -134,7 +135,8 @@ def collect(
         mok_enrolled=mok_enrolled(reader, key) if node["secure_boot"] else None,
         nouveau_loaded=bool(node["nouveau"]["loaded"]),
         nouveau_blocked=bool(node["nouveau"]["blocked"]),
-        headers=_headers(node, kernel),
+        headers=headers,
+        headers_packages=_headers_packages(reader, kernel or "") if headers is False else (),
         dkms=builds(reader, driver["dkms"], words),
         modprobe=_shorten(modprobe),
         words=_shorten(words),
@@ -163,6 +165,16 @@ def _gpu(gpu: Mapping[str, Any]) -> Gpu:
 
 def _headers(node: Mapping[str, Any], kernel: str | None) -> bool | None:
     return next((entry["headers"] for entry in node["kernels"] if entry["version"] == kernel), None)
+
+
+def _headers_packages(reader: NodeReader, kernel: str) -> tuple[str, ...]:
+    """Return the packages of this kernel's headers that dpkg has unpacked."""
+    found = []
+    for name in reader.list_dir("/var/lib/dpkg/info"):
+        match = re.fullmatch(r"linux-headers-([^:]+?)(-common)?(?::\w+)?\.list", name)
+        if match and (kernel == match[1] or kernel.startswith(f"{match[1]}-")):
+            found.append(f"linux-headers-{match[1]}{match[2] or ''}")
+    return tuple(sorted(found))
 
 
 def _grid(reader: NodeReader) -> bool | None:

@@ -124,6 +124,7 @@ def begun(
     services: Mapping[str, str],
     initramfs: bool,
     runfile: Mapping[str, Any] | None = None,
+    run: str = "",
 ) -> Memory:
     """Return the record to be kept before the change.
 
@@ -131,6 +132,7 @@ def begun(
     :param services: whether the units of the plan are enabled now.
     :param initramfs: whether the initial RAM disk has to be rebuilt.
     :param runfile: the installer that is going to be run, with ``file``, its place on the node.
+    :param run: the run that works on the change from now on.
 
     A change that died keeps what stood there before it: to that the node goes back.
     """
@@ -144,6 +146,7 @@ def begun(
         "load": plan.load or bool(earlier.get("load")),
         "loaded": earlier.get("loaded", node["driver"]["loaded"]),
         "runfile": None if runfile is None else dict(runfile),
+        "run": run,
     }
     if runfile is None and earlier.get("runfile"):
         # It came to its end, or is not wished any more; it is ours all the same.
@@ -186,6 +189,11 @@ def finished(memory: Memory, node: Mapping[str, Any], *, back: bool = False) -> 
 def with_pending(memory: Memory, **more: Any) -> Memory:
     """Return the record with more known of the change that was begun."""
     return replace(memory, pending={**(memory.pending or {}), **more})
+
+
+def taken_over(memory: Memory, run: str) -> bool:
+    """Return whether another run works on the change, or has ended it, since this one began it."""
+    return memory.pending is None or memory.pending.get("run", "") != run
 
 
 def runfile_to_do(plan: DriverPlan, memory: Memory) -> Mapping[str, Any] | None:

@@ -137,12 +137,19 @@ class Record:
     them, and whether the package manager marked it as automatic; ``pending``: a change that was
     begun and not finished, with the names of all packages that were installed at that time;
     ``patterns``: of the lock, by which packages that came along are held by us.
+
+    Of a change that is pending: ``coming`` are the packages that the package manager said it would
+    install (None: nobody wrote it down), ``named`` those of them that it was told for their version
+    alone and that are marked as automatic in the end, ``run`` the run that works on it.
     """
 
     before: Mapping[str, Package] = field(default_factory=dict)
     brought: Mapping[str, bool] = field(default_factory=dict)
     pending: tuple[str, ...] | None = None
     patterns: tuple[str, ...] = ()
+    coming: tuple[str, ...] | None = None
+    named: tuple[str, ...] = ()
+    run: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -150,18 +157,24 @@ class Record:
             "brought": dict(self.brought),
             "pending": None if self.pending is None else list(self.pending),
             **({"patterns": list(self.patterns)} if self.patterns else {}),
+            **({} if self.coming is None else {"coming": list(self.coming)}),
+            **({"named": list(self.named)} if self.named else {}),
+            **({"run": self.run} if self.run else {}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Record | None:
         if data is None:
             return None
-        pending = data["pending"]
+        pending, coming = data["pending"], data.get("coming")
         return cls(
             {name: Package.from_json(value) for name, value in data["before"].items()},
             dict(data["brought"]),
             None if pending is None else tuple(pending),
             tuple(data.get("patterns", ())),
+            None if coming is None else tuple(coming),
+            tuple(data.get("named", ())),
+            str(data.get("run", "")),
         )
 
 
@@ -288,11 +301,13 @@ def plan_present(
     wish: Wish,
     packages: Mapping[str, Package],
     available: Mapping[str, Sequence[str]] | None = None,
+    purged: Collection[str] = (),
 ) -> Plan:
     """Return what makes the set be there in its versions; ``packages`` by name, as they stand.
 
     :param available: the versions that package lists have of those :func:`members` that are not
         as they shall be.
+    :param purged: obsolete packages of which no configuration file may stay.
     """
     check(wish)
     more, useless = _further(wish, packages, available or {})
@@ -325,12 +340,13 @@ def plan_present(
             reasons.append(f"{name} is {package.detail}, asked for is {wanted}.")
         else:
             reasons.append(f"{name} is not installed, asked for is {wanted}.")
-    remove = []
+    remove: list[str] = []
+    purge: list[str] = []
     for name in wish.obsolete:
         package = before[name] = packages.get(name, Package())
         after[name] = package
         if package.status in (INSTALLED, BROKEN):
-            remove.append(name)
+            (purge if name in purged else remove).append(name)
             after[name] = Package()
             reasons.append(f"{name} {package.version} is obsolete.")
     for name in useless:
@@ -338,7 +354,15 @@ def plan_present(
         after[name] = Package()
         remove.append(name)
         reasons.append(f"{name} {package.version} is {package.detail}, and not asked for.")
-    return Plan(before, after, install, tuple(remove), reasons=tuple(reasons), soft=tuple(soft))
+    return Plan(
+        before,
+        after,
+        install,
+        tuple(remove),
+        tuple(purge),
+        reasons=tuple(reasons),
+        soft=tuple(soft),
+    )
 
 
 def plan_absent(
@@ -428,25 +452,77 @@ def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
     return Record(before) if before else None
 
 
-def begun(record: Record | None, plan: Plan, everything: Collection[str], wish: Wish) -> Record:
-    """Return the record to be kept before the change: a run that dies is known by it."""
+def ours(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
+    """Return which of the packages were not there before us."""
+    if record is None:
+        return ()
+    return tuple(
+        name
+        for name in names
+        if name in record.brought
+        or (name in record.before and record.before[name].status == ABSENT)
+    )
+
+
+def resumed(record: Record | None, packages: Mapping[str, Package]) -> Record | None:
+    """Return the record of a change that an earlier run began, before another run goes on with it.
+
+    What came since and was not announced is somebody else's: it counts as there before.
+    """
+    if record is None or record.pending is None or record.coming is None:
+        return record
+    known = {*record.pending, *record.coming, *record.before}
+    others = [
+        name
+        for name, package in packages.items()
+        if package.status in (INSTALLED, BROKEN) and name not in known
+    ]
+    return replace(record, pending=tuple(sorted({*record.pending, *others})))
+
+
+def begun(
+    record: Record | None,
+    plan: Plan,
+    everything: Collection[str],
+    wish: Wish,
+    coming: Collection[str] = (),
+    named: Collection[str] = (),
+    run: str = "",
+) -> Record:
+    """Return the record to be kept before the change: a run that dies is known by it.
+
+    :param coming: what the package manager says it would install.
+    :param named: what of it is told to it for its version alone.
+    """
     asked = {*wish.packages, *wish.optional}
     patterns = wish.lock.patterns if wish.lock else ()
     record = record or Record()
     # Packages that are in the record keep what was first seen; what came along was not there.
-    ours = set(record.brought)
+    mine = set(record.brought)
     if record.pending is not None:
-        ours.update(name for name in plan.before if name not in record.pending)
+        mine.update(name for name in plan.before if name not in record.pending)
     touched = {
-        name: Package() if name in ours else package
+        name: Package() if name in mine else package
         for name, package in plan.before.items()
         if (package.status in (INSTALLED, BROKEN) or name in plan.install)
-        and (name in asked or name not in ours)
+        and (name in asked or name not in mine)
     }
     before = {**touched, **record.before}
     pending = record.pending if record.pending is not None else tuple(sorted(everything))
     known = dict.fromkeys((*record.patterns, *patterns))
-    return Record(before, record.brought, pending, tuple(known))
+    announced = {*(record.coming or ()), *coming}
+    if record.pending is not None and record.coming is None:
+        # Begun by a release that did not write it down: all that is new is taken for ours.
+        announced.update(name for name in everything if name not in pending)
+    return Record(
+        before,
+        record.brought,
+        pending,
+        tuple(known),
+        tuple(sorted(announced)),
+        tuple(dict.fromkeys((*record.named, *named))),
+        run,
+    )
 
 
 def finished(record: Record, packages: Mapping[str, Package]) -> Record:
@@ -474,7 +550,7 @@ def removable(
     """
     if record is None:
         return ()
-    ours = {name for name, old in record.before.items() if not old.installed}
+    mine = {name for name, old in record.before.items() if not old.installed}
     going = {
         name
         for name, automatic in record.brought.items()
@@ -483,13 +559,13 @@ def removable(
         and packages[name].status in (INSTALLED, BROKEN)
         and (not packages[name].held or covers(record.patterns, name))
         # Somebody asked for it by name since: it is his now.
-        and packages[name].automatic == automatic
+        and (packages[name].automatic or not automatic)
     }
     while True:
         staying = {
             name
             for name, package in packages.items()
-            if package.status in (INSTALLED, BROKEN) and name not in going and name not in ours
+            if package.status in (INSTALLED, BROKEN) and name not in going and name not in mine
         }
         needed = {name for other in staying for name in needs.get(other, ())}
         if not going & needed:

@@ -201,6 +201,11 @@ options:
       - Internal. The controller's date.
     type: str
     default: ""
+  _run:
+    description:
+      - Internal. The run that works on the driver. One that another run has gone on from stops.
+    type: str
+    default: ""
 notes:
   - Is not run with C(async). What takes long runs detached from the connection by itself, and the
     progress is told.
@@ -411,6 +416,7 @@ def main() -> None:
             "_runfile": {"type": "dict"},
             "_token": {"type": "str", "default": "", "no_log": True},
             "_today": {"type": "str", "default": ""},
+            "_run": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
@@ -421,7 +427,10 @@ def main() -> None:
             result = _plan(_look(module, store))
         else:
             with store.transaction():
-                result = _PHASES[phase](_look(module, store))
+                work = _look(module, store)
+                if phase != "begin":
+                    _see_run(work, phase)
+                result = _PHASES[phase](work)
         module.exit_json(**result)
     except KubegpuError as error:
         code = {"code": error.code} if isinstance(error, _Diagnosed) else {}
@@ -484,6 +493,19 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
         facts,
         plan_driver(facts, wish, data),
         flow.Memory.from_json(store.get(flow.RECORD)),
+    )
+
+
+def _see_run(work: Work, phase: str) -> None:
+    """Stop a run whose change another one has gone on with: the node is that one's now."""
+    # What failed before anything was recorded is explained, and nothing is to be put back.
+    nothing = work.memory.pending is None and phase in ("explain", "rollback")
+    if nothing or not flow.taken_over(work.memory, work.module.params["_run"]):
+        return
+    raise KubegpuError(
+        "Another run has gone on with the driver of this node since this one began; this one "
+        "stops here.",
+        next_step="Wait for that run to end, and start no two runs for one node at a time.",
     )
 
 
@@ -560,6 +582,7 @@ def _begin(work: Work) -> dict[str, Any]:
         machine.read_services(work.run, plan.services),
         plan.initramfs or flow.needs_initramfs(list(files)),
         runfile,
+        work.module.params["_run"],
     )
     uninstall = plan.uninstall == "runfile"
     if work.present:

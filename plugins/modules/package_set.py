@@ -14,13 +14,16 @@ description:
   - Brings a whole set of packages to exactly the versions asked for, up or down, in one
     transaction, and holds them, so that no upgrade replaces a part of the set.
   - Obsolete packages go first. They are removed and not purged, because purging
-    C(nvidia-docker2) takes C(/etc/docker/daemon.json) away.
+    C(nvidia-docker2) takes C(/etc/docker/daemon.json) away. Only one that this set brought, and
+    that has a file in C(/etc/apt/preferences.d) which nobody edited, is purged, because that file
+    would go on pinning.
   - No other package is ever removed. Where the set cannot be installed or given back without
     that, nothing is changed and the packages are named.
   - Packages that are half configured are mended first.
-  - Versions, holds and marks that stood there before are recorded on the node before the first
-    change. O(state=absent) puts them back, and removes what came along with the set where nothing
-    else needs it.
+  - Versions, holds and marks that stood there before, and what the package manager is going to
+    install, are recorded on the node before the first change. O(state=absent) puts them back, and
+    removes what came along with the set where nothing else needs it. That holds for a run that
+    died at any point, too.
   - The packages are installed by M(ansible.builtin.apt). Where nothing differs, it is not called.
 options:
   name:
@@ -117,6 +120,11 @@ options:
     type: list
     elements: str
     default: []
+  _run:
+    description:
+      - Internal. The run that works on the set. One that another run has gone on from stops.
+    type: str
+    default: ""
 notes:
   - In check mode the answer comes from the versions that are installed and those that are asked
     for, so that it is right even where the repository is not there yet.
@@ -226,7 +234,7 @@ diff:
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -254,9 +262,11 @@ from ..module_utils._package_set import (
     members,
     missing,
     not_available,
+    ours,
     plan_absent,
     plan_present,
     removable,
+    resumed,
     shown,
     uncovered,
     verify,
@@ -324,6 +334,7 @@ def main() -> None:
             "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},
             "_failure": {"type": "str", "default": ""},
             "_named": {"type": "list", "elements": "str", "default": []},
+            "_run": {"type": "str", "default": ""},
         },
         required_if=[("state", "present", ("packages",))],
         supports_check_mode=True,
@@ -350,12 +361,13 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     record = Record.from_json(store.get(key))
     if present:
         check(wish)
-        plan = _plan_of_set(node, wish)
+        plan = _plan_of_set(node, wish, record)
         if not plan.changed and (record is None or record.pending is None):
             return _result(module, plan, {})
     elif record is None:
         return _result(module, plan_absent(None, {}, {}), {})
     database = node.everything()
+    record = resumed(record, database.packages)
     if record is not None and not present and not module.check_mode:
         _refresh_for_earlier(module, node, record, database)
     plan = _plan_now(node, wish, present, record, database)
@@ -379,15 +391,22 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         )
         plan = without(plan, change.removed, database.packages)
     if not module.check_mode:
+        named = [name for name in change.named if _is_automatic(database, name)]
+        run = module.params["_run"]
         if present and plan.changed:
             everything = _installed(database.packages)
-            store.put(key, begun(record, plan, everything, wish).to_json())
+            coming = _coming(node, change, database) if plan.install else ()
+            begin = begun(record, plan, everything, wish, coming, named, run)
+            store.put(key, begin.to_json())
         elif present and record is not None:
             # All is as wished, but the run that did it died before it could write that down.
-            store.put(key, finished(record, database.packages).to_json())
+            _mark(node, plan, module.params["name"], _there(record.named, database.packages))
+            store.put(key, finished(record, node.everything().packages).to_json())
         elif not present and not plan.changed:
             _mark(node, plan, module.params["name"])
             _forget(store, key, record or Record(), database.packages)
+        elif record is not None:
+            store.put(key, replace(record, run=run).to_json())
         # What is half configured fails in every call of apt until it is gone, and Ansible's module
         # takes it away by purging alone.
         going = set(plan.going)
@@ -402,9 +421,24 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
                 f"{name}={version}" if version else name
                 for name, version in sorted(change.install.items())
             ],
-            "named": [name for name in change.named if _is_automatic(database, name)],
+            "named": named,
         }
     return result
+
+
+def _coming(node: Node, change: Change, database: _dpkg.Database) -> list[str]:
+    """Return the packages that apt will install."""
+    coming = list(change.incoming)
+    if not database.packages.get(_HELPER, Package()).installed:
+        # Brought by Ansible's own module, in a call of its own.
+        helper = _dpkg.simulate(node.run, {_HELPER: None}, ())
+        coming.extend(name for name in (_HELPER, *helper.incoming) if name not in coming)
+    return coming
+
+
+def _there(names: Sequence[str], packages: Mapping[str, Package]) -> list[str]:
+    """Return the names whose packages dpkg has."""
+    return [name for name in names if packages.get(name, Package()).status in (INSTALLED, BROKEN)]
 
 
 def _is_automatic(database: _dpkg.Database, name: str) -> bool:
@@ -420,10 +454,17 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
     present = params["state"] == "present"
     key = _key(params)
     record = Record.from_json(store.get(key)) or Record()
+    if record.run != params["_run"]:
+        raise KubegpuError(
+            f"Another run has gone on with the package set {params['name']} since this one began; "
+            "this one stops here.",
+            evidence=params["_failure"],
+            next_step="Wait for that run to end, and start no two runs for one node at a time.",
+        )
     database = node.everything()
     plan = _settled(wish, present, record, database.packages)
+    named = _there([*dict.fromkeys((*params["_named"], *record.named))], database.packages)
     if params["_failure"]:
-        named = [name for name in params["_named"] if name in database.packages]
         for argv in _dpkg.mark_commands((), (), named):
             node.patiently(argv)
         error = explain(params["_failure"], f"The package set {params['name']}")
@@ -432,7 +473,7 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
         if present and missing(plan, offered):
             raise not_available(missing(plan, offered), plan, offered, error.evidence or str(error))
         raise error
-    _mark(node, plan, params["name"], params["_named"])
+    _mark(node, plan, params["name"], named)
     packages = node.everything().packages
     wrong = verify(_settled(wish, present, record, packages), packages)
     if wrong:
@@ -482,14 +523,25 @@ def _key(params: Mapping[str, Any]) -> str:
     return f"package_set:{params['name']}"
 
 
-def _plan_of_set(node: Node, wish: Wish) -> Plan:
+def _plan_of_set(node: Node, wish: Wish, record: Record | None) -> Plan:
     """Return what differs, having looked at the packages of the set alone."""
     names = {*wish.packages, *wish.optional, *wish.obsolete}
     if wish.lock:
         # dpkg knows the same patterns.
         names.update(pattern for pattern in wish.lock.patterns if pattern[0] != "!")
     packages = _dpkg.read(node.run, sorted(names)).packages if names else {}
-    return plan_present(wish, packages, _offered(node, wish, packages))
+    purged = _purged(node, wish, record, packages)
+    return plan_present(wish, packages, _offered(node, wish, packages), purged)
+
+
+def _purged(
+    node: Node, wish: Wish, record: Record | None, packages: Mapping[str, Package]
+) -> tuple[str, ...]:
+    """Return the obsolete packages of ours whose configuration would go on pinning."""
+    mine = _there(ours(record, wish.obsolete), packages)
+    pins = _dpkg.pinning(node.run, mine)
+    edited = _dpkg.edited(node.run, pins)
+    return tuple(name for name in pins if name not in edited)
 
 
 def _offered(node: Node, wish: Wish, packages: Mapping[str, Package]) -> dict[str, tuple[str, ...]]:
@@ -506,7 +558,9 @@ def _plan_now(
     node: Node, wish: Wish, present: bool, record: Record | None, database: _dpkg.Database
 ) -> Plan:
     if present:
-        return plan_present(wish, database.packages, _offered(node, wish, database.packages))
+        purged = _purged(node, wish, record, database.packages)
+        offered = _offered(node, wish, database.packages)
+        return plan_present(wish, database.packages, offered, purged)
     assumed = finished(record, database.packages) if record else None
     along = removable(assumed, database.packages, database.needs)
     before = record.before if record else {}
@@ -556,9 +610,7 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
     """
     if not plan.install or not module.params["update_cache"]:
         return None
-    # Ansible's module for packages brings this one where it is missing, from the same lists.
-    helper = "python3-apt"
-    needed = [] if database.packages.get(helper, Package()).installed else [helper]
+    needed = [] if database.packages.get(_HELPER, Package()).installed else [_HELPER]
     offered = _dpkg.available(node.run, [*plan.install, *needed])
     if not missing(plan, offered) and all(offered.get(name) for name in needed):
         return None
@@ -569,6 +621,8 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
     return "\n".join(complaints) or ("" if answer.ok else answer.words())
 
 
+# Ansible's module for packages brings this one where it is missing, from the same lists.
+_HELPER = "python3-apt"
 _BROKEN_SOURCES = "The list of sources could not be read"
 
 
@@ -577,12 +631,13 @@ class Change:
     """What is told to the package manager: versions by name, and why some are named at all.
 
     ``named`` come along with the set and are named for their version alone; ``removed`` are
-    members of the lock that stand in the way.
+    members of the lock that stand in the way; ``incoming`` is all that will be installed.
     """
 
     install: Mapping[str, str | None] = field(default_factory=dict)
     named: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    incoming: tuple[str, ...] = ()
 
 
 def _try(
@@ -625,7 +680,7 @@ def _try(
             return Change()
         raise explain(words, f"The package set {name} (dry run)")
     along = tuple(other for other in named if other not in install)
-    return Change({**install, **named}, along, removed)
+    return Change({**install, **named}, along, removed, tuple(simulation.incoming))
 
 
 def _simulate(

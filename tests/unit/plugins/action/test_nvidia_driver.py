@@ -372,14 +372,26 @@ class Task:
         plugin._remove_tmp_path = lambda _path: None
         plugin._loader = types.SimpleNamespace(get_real_file=lambda path: path)
         plugin._find_needle = lambda _folder, path: path
-        plugin.other = lambda _name, given, _variables: self.node.package_set(given, check)
+
+        def other(_name, given, _variables):
+            if self.die == "package_set" and not check:
+                raise Killed
+            answer = self.node.package_set(given, check)
+            if self.die == "after package_set" and not check:
+                raise Killed
+            return answer
+
+        plugin.other = other
 
         def execute(module_name, module_args, task_vars):
             phase = module_args["_phase"]
             self.phases.append(phase)
-            if self.die == phase:
+            if self.die == phase and (not check or phase != "plan"):
                 raise Killed
-            return run_module(module.main, module_args, check=check)
+            answer = run_module(module.main, module_args, check=check)
+            if self.die == f"after {phase}" and not check:
+                raise Killed
+            return answer
 
         plugin._execute_module = execute
         return plugin.run(task_vars={})
@@ -669,6 +681,64 @@ def test_a_full_disk_half_way_is_kept_and_the_next_run_goes_on(task, node, monke
 
 RUNFILE = {"version": NEW, "source": "runfile", "runfile": {"url": "http://x/x.run"}}
 OLD_RUNFILE = {"version": OLD, "source": "runfile", "runfile": {"url": "http://x/old.run"}}
+
+
+BOUNDARIES = ["plan", "after plan", "begin", "after begin", "package_set", "after package_set"]
+
+
+@pytest.mark.parametrize("place", [*BOUNDARIES, "finish", "after finish"])
+@pytest.mark.parametrize("then", ["present", "absent"])
+def test_a_run_that_dies_anywhere_leaves_what_the_next_needs(task, node, place, then):
+    start = snapshot(node)
+    task.die = place
+    with pytest.raises(Killed):
+        task(version=NEW)
+    task.die = None
+    if then == "present":
+        assert task(version=NEW)["loaded"] == NEW
+        assert task.record()["pending"] is None
+        assert not task(version=NEW)["changed"]
+    assert not task(state="absent").get("failed")
+    assert snapshot(node) == start
+    assert not task.state.exists()
+
+
+def test_a_run_that_dies_before_it_loads(task, node, monkeypatch):
+    """The record says that the driver is installed; that it is not loaded, the node says."""
+    start = snapshot(node)
+
+    def killed(_work):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_load", killed)
+        with pytest.raises(Killed):
+            task(version=NEW)
+    assert task.record()["pending"] is None
+    assert task(version=NEW)["loaded"] == NEW
+    task(state="absent")
+    assert snapshot(node) == start
+
+
+@pytest.mark.parametrize("wish", [{"version": NEW}, {"state": "absent"}])
+def test_a_run_that_another_one_has_gone_on_from_stops(task, node, monkeypatch, wish):
+    """It was thought dead: it neither finishes nor puts back what is the other one's now."""
+    real, others = node.package_set, []
+
+    def package_set(given, check):
+        answer = real(given, check)
+        if not check and not others:
+            others.append(None)
+            others[0] = task.once(False, {"state_path": str(task.state), **wish})
+        return answer
+
+    monkeypatch.setattr(node, "package_set", package_set)
+    first = task(version=NEW)
+    assert first["failed"] and "Another run has gone on" in first["msg"]
+    assert not first.get("rolled_back")
+    assert not others[0].get("failed")
+    assert node.version == wish.get("version")
+    assert not task(**wish)["changed"]
 
 
 @pytest.mark.parametrize("phase", ["begin", "finish"])

@@ -226,6 +226,13 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
         Evidence(kernel="6.8.0-117-generic", os_id="ubuntu", words=NO_HEADERS, headers=False),
         d.NO_HEADERS, ["Install linux-headers-6.8.0-117-generic"],
     ),
+    "no headers, whose package is there": (
+        Evidence(kernel="6.8.0-117-generic", os_id="ubuntu", headers=False,
+                 headers_packages=("linux-headers-6.8.0-117", "linux-headers-6.8.0-117-generic"),
+                 words=NO_HEADERS),
+        d.NO_HEADERS,
+        ["--reinstall linux-headers-6.8.0-117 linux-headers-6.8.0-117-generic", "files are gone"],
+    ),
     "no headers, after a new kernel was booted": (
         Evidence(kernel="6.8.0-117-generic", os_id="ubuntu", headers=False,
                  modprobe="modprobe: FATAL: Module nvidia not found in directory "

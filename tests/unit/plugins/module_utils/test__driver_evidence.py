@@ -73,6 +73,20 @@ def test_an_empty_node(tmp_path):
     assert diagnose(evidence).code == d.UNKNOWN
 
 
+def test_headers_whose_files_are_gone_are_found_by_their_packages(tmp_path):
+    mine = ("6.12.117+deb13-amd64", "6.12.117+deb13-common")
+    for name in (*mine, "6.12.11-amd64", "6.12.11-common", "amd64"):
+        write(tmp_path, f"var/lib/dpkg/info/linux-headers-{name}.list", "/.\n")
+    write(tmp_path, "var/lib/dpkg/info/linux-headers-6.12.117+deb13:amd64.list", "/.\n")
+    facts = node()
+    assert collect(NodeReader(str(tmp_path)), facts).headers_packages == ()
+    facts["kernels"][0]["headers"] = False
+    assert collect(NodeReader(str(tmp_path)), facts).headers_packages == (
+        "linux-headers-6.12.117+deb13",
+        *(f"linux-headers-{name}" for name in mine),
+    )
+
+
 def test_a_failed_build_is_found_and_explained(tmp_path):
     write(tmp_path, f"{PLACE}/build/make.log", MAKE_LOG.read_bytes())
     failed = [{"kernel": KERNEL, "version": "550.163.01", "state": "failed"}]

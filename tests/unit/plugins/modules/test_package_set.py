@@ -44,6 +44,7 @@ class StandinNode:
         self.lists_known = True
         self.unreachable = ""
         self.edited = ()
+        self.pins = ()
         self.calls = []
         self.fail = None
         self.die = None
@@ -59,6 +60,9 @@ class StandinNode:
         }[argv[0]](list(argv[1:]))
 
     def query(self, words):
+        if words[1] == "--showformat=${Conffiles}":
+            pins = words[2] in self.pins
+            return Result(0, "\n /etc/apt/preferences.d/x 0123\n" if pins else "\n /etc/x 01\n", "")
         names = words[2:] or list(self.packages)
         lines = []
         for name in names:
@@ -125,11 +129,25 @@ class StandinNode:
         for name in sorted(installed - going):
             if going & {part.split()[0] for part in self.needs.get(name, "").split(", ") if part}:
                 going.add(name)
-        return Result(0, "".join(f"Remv {name} [1]\n" for name in going & installed), "")
+        removed = "".join(f"Remv {name} [1]\n" for name in going & installed)
+        coming = {}
+        for word in words[words.index("install") + 1 :]:
+            if word.endswith("-"):
+                continue
+            name, _equals, version = word.partition("=")
+            coming[name] = version or self.repository.get(name, ["1"])[0]
+            if "libhelper" in self.needs.get(name, "") and "libhelper" not in self.packages:
+                coming["libhelper"] = "1"
+        lines = "".join(
+            f"Inst {name} ({version} mirror [amd64])\n" for name, version in coming.items()
+        )
+        return Result(0, removed + lines, "")
 
     # -- Ansible's module
     def apt(self, arguments):
         self.calls.append("apt change")
+        if self.die == "before apt":
+            raise Killed
         if self.fail:
             return {"failed": True, "msg": self.fail}
         for spec in arguments["name"]:
@@ -172,18 +190,26 @@ class Task:
             if module_name == "ansible.builtin.apt":
                 return self.node.apt(module_args)
             self.node.calls.append(f"module {module_args['_phase']}")
-            return run_module(module.main, module_args, check=check)
+            if not check and self.node.die == f"before {module_args['_phase']}":
+                raise Killed
+            answer = run_module(module.main, module_args, check=check)
+            if not check and self.node.die == f"after {module_args['_phase']}":
+                raise Killed
+            return answer
 
         plugin._execute_module = execute
         return plugin.run(task_vars={})
 
-    def __call__(self, **options):
-        arguments = {
+    def arguments(self, **options):
+        return {
             "name": "toolkit",
             "state_path": str(self.state),
             "lock_timeout": 0,
             **options,
         }
+
+    def __call__(self, **options):
+        arguments = self.arguments(**options)
         before = json.dumps(self.node.packages)
         check = self.once(True, arguments)
         assert json.dumps(self.node.packages) == before
@@ -368,6 +394,107 @@ def test_a_killed_run_is_finished_by_the_next_and_undone_all_the_way(task, node)
     assert answer["reasons"] == [f"{name} is not held." for name in TOOLKIT]
     task.absent()
     assert snapshot(node) == start
+
+
+BOUNDARIES = ["before plan", "after plan", "before apt", "after apt", "before record"]
+
+
+@pytest.mark.parametrize("then", ["present", "absent", "other"])
+@pytest.mark.parametrize("place", [*BOUNDARIES, "after record"])
+def test_a_run_that_dies_anywhere_loses_no_package(task, node, place, then):
+    """The next run goes on or takes back, and what somebody installed meanwhile is his."""
+    start = snapshot(node)
+    node.die = place
+    with pytest.raises(Killed):
+        task.present()
+    node.die = None
+    node.packages["his-own"] = ["1", "install", "installed", True]
+    node.needs["his-own"] = "base-files"
+    if then != "absent":
+        assert not task.present("1.19.0-1" if then == "other" else "1.20.0-1").get("failed")
+        assert not task.present("1.19.0-1" if then == "other" else "1.20.0-1")["changed"]
+        assert node.packages["libhelper"][3]
+    assert not task.absent().get("failed")
+    assert node.packages.pop("his-own")
+    assert snapshot(node) == start
+    assert not task.state.exists()
+
+
+@pytest.mark.parametrize("place", [*BOUNDARIES, "after record"])
+def test_an_absent_that_dies_anywhere_is_finished(task, node, place):
+    start = snapshot(node)
+    task.present()
+    node.die = place
+    with pytest.raises(Killed):
+        task.absent()
+    node.die = None
+    assert not task.absent().get("failed")
+    assert snapshot(node) == start
+
+
+def test_what_was_named_for_its_version_alone_is_automatic_after_a_killed_run(task, node):
+    """apt marks what it is told by name as asked for; which ones that were, the record says."""
+    start = snapshot(node)
+    node.repository["libhelper"] = ["1.20.0-1", "1"]
+    options = {
+        "packages": {"nvidia-container-toolkit": "1.20.0*", "libnvidia-container1": None},
+        "lock": {"patterns": ["nvidia-container*", "libhelper"], "version": "1.20.0"},
+    }
+    node.die = "after apt"
+    with pytest.raises(Killed):
+        task(**options)
+    node.die = None
+    assert node.packages["libhelper"] == ["1.20.0-1", "install", "installed", False]
+    task(**options)
+    assert node.packages["libhelper"] == ["1.20.0-1", "hold", "installed", True]
+    task.absent()
+    assert snapshot(node) == start
+
+
+def test_a_run_that_another_one_has_gone_on_from_stops(task, node):
+    """It was thought dead, and the node is the other one's now."""
+    start = snapshot(node)
+    run, other = task.arguments(packages=dict.fromkeys(TOOLKIT, "1.20.0-1")), []
+
+    def apt(arguments):
+        answer = StandinNode.apt(node, arguments)
+        if not other:
+            other.append(None)
+            other[0] = task.once(False, run)
+        return answer
+
+    node.apt = apt
+    first = task.once(False, run)
+    assert first["failed"] and "Another run has gone on" in first["msg"]
+    assert not other[0].get("failed")
+    del node.apt
+    assert not task.present()["changed"]
+    task.absent()
+    assert snapshot(node) == start
+
+
+def test_an_obsolete_package_of_ours_that_pins_is_purged(task, node):
+    start = snapshot(node)
+    node.repository.update({"pinning-1": ["1"], "pinning-2": ["1"], "plain": ["1"]})
+    node.pins = ("pinning-1", "pinning-2")
+    task(packages={"pinning-1": None, "plain": None})
+    task(packages={"pinning-2": None}, obsolete=["pinning-1", "plain"])
+    assert "pinning-1" not in node.packages
+    assert node.packages["plain"][2] == "config-files"
+    # An edited one is left, as everywhere.
+    node.edited = ("pinning-2",)
+    task(packages={"pinning-1": None}, obsolete=["pinning-2"])
+    assert node.packages.pop("pinning-2")[2] == "config-files"
+    task.absent()
+    assert snapshot(node) == start
+
+
+def test_an_obsolete_package_that_pins_and_is_not_ours_keeps_its_file(task, node):
+    node.packages["pinning-1"] = ["1", "install", "installed", False]
+    node.repository.update({"pinning-1": ["1"], "pinning-2": ["1"]})
+    node.pins = ("pinning-1",)
+    task(packages={"pinning-2": None}, obsolete=["pinning-1"])
+    assert node.packages["pinning-1"][2] == "config-files"
 
 
 def test_a_killed_run_that_left_only_the_record_open(task, node):
