@@ -15,7 +15,7 @@ from tests.testbed import pci, ssh
 from tests.testbed.fleet import Node
 from tests.testbed.paths import HERE
 
-_MODES = {"etc/sudoers.d/ops": 0o440}
+_MODES = {"etc/sudoers.d/ops": 0o440, "etc/sudoers.d/environment": 0o440}
 _UNIT = "kubegpu-standin-pci.service"
 
 
