@@ -1,0 +1,344 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Label the nodes of a cluster: one list, a comparison here, a patch where something differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ._errors import InputError
+from ._kube_errors import KubeError
+from ._labels import (
+    Conflict,
+    Match,
+    Node,
+    Plan,
+    Wish,
+    has_discovery,
+    match,
+    ours,
+    plan,
+    read_node,
+    view,
+    without_discovered,
+)
+
+if TYPE_CHECKING:
+    from ._kube import Cluster
+
+NODES = "/api/v1/nodes"
+_KIND = {"labels": "label", "annotations": "annotation", "spec": "taint"}
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How it is done."""
+
+    field_manager: str
+    force: bool = False
+    #: ``auto``, ``present`` or ``absent``
+    feature_discovery: str = "auto"
+    at_once: int = 8
+
+
+@dataclass(frozen=True)
+class _Job:
+    match: Match
+    plan: Plan
+
+    @property
+    def node(self) -> Node:
+        if self.match.node is None:
+            raise InputError(f"The node {self.match.wish.name} is gone")
+        return self.match.node
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A node before and after. ``after`` is None where it was deleted meanwhile."""
+
+    plan: Plan
+    before: Node
+    after: Node | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the module returns; ``errors`` are by node."""
+
+    changed: bool
+    nodes: dict[str, dict[str, Any]]
+    unknown: list[str]
+    not_ready: list[str]
+    conflicts: list[Conflict]
+    errors: dict[str, KubeError]
+    feature_discovery: bool
+    left_out: list[str]
+    warnings: list[str]
+    before: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+
+
+class Labeller:
+    """Brings the nodes of a cluster to the wishes. In check mode the server only tries."""
+
+    def __init__(self, cluster: Cluster, settings: Settings, dry_run: bool) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._dry_run = dry_run
+
+    def __call__(self, wishes: Sequence[Wish]) -> Outcome:
+        manager = self._settings.field_manager
+        nodes = [read_node(data, manager) for data in self._cluster.list(NODES)]
+        discovery = self._discovery(nodes)
+        left_out: set[str] = set()
+        jobs: list[_Job] = []
+        matches = []
+        for found in match(wishes, nodes):
+            wish = found.wish
+            if discovery:
+                wish, left = without_discovered(wish)
+                left_out.update(left)
+            found = Match(wish, found.node, found.found_by, found.note)  # noqa: PLW2901
+            matches.append(found)
+            if found.node is not None:
+                jobs.append(_Job(found, plan(wish, found.node, force=self._settings.force)))
+        differing = [job for job in jobs if job.plan.differs]
+        answers = self._bring(differing)
+        done = {job.node.name: answer for job, answer in zip(differing, answers)}
+        return self._outcome(matches, jobs, done, discovery, left_out)
+
+    def _discovery(self, nodes: Sequence[Node]) -> bool:
+        if self._settings.feature_discovery == "auto":
+            return has_discovery(nodes)
+        return self._settings.feature_discovery == "present"
+
+    def _bring(self, jobs: Sequence[_Job]) -> Sequence[_Done | KubeError]:
+        if not jobs:
+            return []
+        # What is wrong for the first is wrong for all: a missing right is not asked for 500 times.
+        first = self._cluster.each(self._worker(), jobs[:1], at_once=1)[0]
+        if isinstance(first, KubeError) and (first.status is None or first.status in (401, 403)):
+            raise first
+        rest = self._cluster.each(self._worker(), jobs[1:], at_once=self._settings.at_once)
+        return [first, *rest]
+
+    def _worker(self) -> Any:
+        tried: set[str] = set()
+
+        def work(job: _Job) -> _Done:
+            node, plan_now = job.node, job.plan
+            if node.name in tried:
+                # Somebody changed it in between: look again, and decide again.
+                read = self._read(node.name)
+                if read is None:
+                    return _Done(plan_now, node, None)
+                node, plan_now = read, plan(job.match.wish, read, force=self._settings.force)
+            tried.add(node.name)
+            return _Done(plan_now, node, self._send(node, plan_now))
+
+        return work
+
+    def _send(self, node: Node, todo: Plan) -> Node:
+        path = f"{NODES}/{quote(node.name)}"
+        data: Mapping[str, Any] | None = None
+        tainted = node
+        if todo.taints is not None:
+            data = self._cluster.patch(
+                path,
+                todo.taints,
+                field_manager=self._settings.field_manager,
+                dry_run=self._dry_run,
+            )
+            tainted = read_node(data, self._settings.field_manager)
+        if todo.apply is None:
+            return tainted
+        data = self._cluster.apply(
+            path,
+            todo.apply,
+            field_manager=self._settings.field_manager,
+            force=self._settings.force,
+            dry_run=self._dry_run,
+        )
+        after = read_node(data, self._settings.field_manager)
+        if not self._dry_run or todo.taints is None:
+            return after
+        # Two trials do not see each other: the taints are those of the first.
+        return _with_taints_of(tainted, after)
+
+    def _read(self, name: str) -> Node | None:
+        """Read one node by the right that the list needs anyway."""
+        for data in self._cluster.list(NODES, fieldSelector=f"metadata.name={name}"):
+            return read_node(data, self._settings.field_manager)
+        return None
+
+    def _outcome(
+        self,
+        matches: Sequence[Match],
+        jobs: Sequence[_Job],
+        done: Mapping[str, _Done | KubeError],
+        discovery: bool,
+        left_out: set[str],
+    ) -> Outcome:
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {}
+        conflicts: list[Conflict] = []
+        errors: dict[str, KubeError] = {}
+        now: dict[str, Node] = {}
+        gone: set[str] = set()
+        for job in jobs:
+            name = job.node.name
+            answer = done.get(name)
+            now[name] = job.node
+            if isinstance(answer, KubeError):
+                conflicts.extend(job.plan.conflicts)
+                if answer.field_conflicts:
+                    conflicts.extend(_conflicts_of(answer, job))
+                else:
+                    errors[name] = answer
+                continue
+            if answer is None:
+                conflicts.extend(job.plan.conflicts)
+                continue
+            conflicts.extend(answer.plan.conflicts)
+            if answer.after is None:
+                gone.add(name)
+                continue
+            now[name] = answer.after
+            was = view(answer.before, answer.plan, job.match.wish)
+            will_be = view(answer.after, answer.plan, job.match.wish)
+            if was != will_be:
+                before[name], after[name] = was, will_be
+        rows = {}
+        for found in matches:
+            node = None if found.node is None or found.node.name in gone else now[found.node.name]
+            rows[found.wish.key] = _row(found, node, after)
+        unknown = [
+            found.wish.key
+            for found in matches
+            if rows[found.wish.key]["node"] is None and not found.wish.empty
+        ]
+        asked = [found for found in matches if not found.wish.empty]
+        not_ready = [
+            rows[found.wish.key]["node"]
+            for found in asked
+            if rows[found.wish.key]["ready"] is False
+        ]
+        return Outcome(
+            changed=bool(before or after),
+            nodes=rows,
+            unknown=unknown,
+            not_ready=not_ready,
+            conflicts=conflicts,
+            errors=errors,
+            feature_discovery=discovery,
+            left_out=sorted(left_out),
+            warnings=_warnings(matches, unknown, not_ready),
+            before=before,
+            after=after,
+        )
+
+
+def _row(found: Match, node: Node | None, after: Mapping[str, Any]) -> dict[str, Any]:
+    if node is None:
+        return {
+            "node": None,
+            "found_by": None,
+            "ready": None,
+            "changed": False,
+            "labels": {},
+            "annotations": {},
+            "taints": [],
+        }
+    return {
+        "node": node.name,
+        "found_by": found.found_by,
+        "ready": node.ready,
+        "changed": node.name in after,
+        **ours(node),
+    }
+
+
+def _with_taints_of(tainted: Node, applied: Node) -> Node:
+    kept = {
+        name: value
+        for name, value in applied.annotations.items()
+        if name in tainted.annotations or ("annotations", name) in applied.ours
+    }
+    return Node(
+        name=applied.name,
+        uid=applied.uid,
+        resource_version=applied.resource_version,
+        machine_id=applied.machine_id,
+        ready=applied.ready,
+        labels=applied.labels,
+        annotations={**tainted.annotations, **kept} if kept else tainted.annotations,
+        taints=tainted.taints,
+        owners=applied.owners,
+        ours=applied.ours,
+        taint_owners=tainted.taint_owners,
+    )
+
+
+def _conflicts_of(error: KubeError, job: _Job) -> list[Conflict]:
+    """Return the conflicts that only the server saw, in our words."""
+    found = []
+    for item in error.field_conflicts:
+        # metadata.labels.NAME; a name has dots of its own.
+        parts = item.field.split(".", 2)
+        kind = parts[1] if len(parts) == 3 else "spec"
+        name = parts[2] if len(parts) == 3 else item.field
+        wanted = job.match.wish.of(kind).get(name, "")
+        now = job.node.of(kind).get(name, "") if kind != "spec" else ""
+        found.append(
+            Conflict(job.node.name, _KIND.get(kind, kind), name, item.manager, now, wanted)
+        )
+    return found
+
+
+def _warnings(
+    matches: Sequence[Match], unknown: Sequence[str], not_ready: Sequence[str]
+) -> list[str]:
+    warnings = [found.note for found in matches if found.note]
+    if unknown:
+        warnings.append(
+            f"These hosts are no nodes of the cluster, by machine id or name: {named(unknown)}. "
+            "The others were done."
+        )
+    if not_ready:
+        warnings.append(f"These nodes are not ready: {named(not_ready)}. They were labelled.")
+    return warnings
+
+
+def named(names: Sequence[str]) -> str:
+    """Return names in one line, the first ten of them."""
+    more = len(names) - _MOST_NAMED
+    text = ", ".join(names[:_MOST_NAMED])
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def failure(outcome: Outcome) -> dict[str, str] | None:
+    """Return cause, evidence and next step of what went wrong; None where nothing did."""
+    if outcome.errors:
+        first = next(iter(outcome.errors.values()))
+        return {
+            "cause": f"{len(outcome.errors)} nodes could not be labelled: "
+            f"{named(list(outcome.errors))}. The first of them: {first.cause}",
+            "evidence": first.evidence,
+            "next_step": first.next_step,
+        }
+    if outcome.conflicts:
+        return {
+            "cause": "Something that is wanted belongs to somebody else. All else was done. "
+            + named([str(item) for item in outcome.conflicts]),
+            "evidence": "",
+            "next_step": "Ask the owner to give it up, leave it out, or take it over with "
+            "force_conflicts: true (gpu_node_labels_force_conflicts in the role).",
+        }
+    return None

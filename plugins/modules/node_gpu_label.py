@@ -1,0 +1,309 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_gpu_label
+short_description: Label and taint the nodes of a Kubernetes cluster, all of them in one call
+version_added: 0.2.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Gives nodes of a cluster labels, annotations and taints, and takes those away again that it gave
+    and that are no longer wanted. Nodes that are not named are never touched.
+  - The nodes are listed once, in pages, and compared here. Only nodes that differ are patched, a
+    few at a time. Where nothing differs, the list is the only request.
+  - Labels and annotations are set by server-side apply with a field manager of their own
+    (O(field_manager)). The API server itself drops the ones that this manager applied before and
+    does not apply any more. Those of others stay.
+  - A label of somebody else that has another value is a conflict. It is left as it is, all else is
+    done, and the module fails with the name of the owner, unless O(force_conflicts=true).
+  - Taints are one list in the node, which server-side apply would replace as a whole. So only our
+    own are changed in the list that was read, with its resource version, and which are ours is kept
+    in the annotation C(kubegpu.nodes/taints).
+  - A node is found by the machine id of its host where one is given, else by name.
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+  - kubegpu.nodes.kube
+attributes:
+  check_mode:
+    description: >-
+      Can run in C(check_mode) and returns the same C(changed) and the same diff as the real run.
+      The API server is asked to try each change (C(dryRun)), so that a missing right or a conflict
+      shows too.
+    support: full
+  platform:
+    description: The host that speaks to the API server.
+    platforms: posix
+    support: full
+options:
+  nodes:
+    description:
+      - What each node shall have, by its name, or by any other key where C(machine_id) or C(name)
+        tells the node.
+      - C(labels) and C(annotations) are mappings. A value of null is a label that is not wanted.
+      - C(taints) is a list of mappings with C(key), C(effect) (V(NoSchedule), V(PreferNoSchedule),
+        V(NoExecute)) and, if wanted, C(value).
+      - C(machine_id) is the host's, as in C(gpu_node.os.machine_id) of
+        M(kubegpu.nodes.gpu_node_facts). C(name) is the node's name where the key is not it.
+      - A node with nothing of it loses all that this module gave to it.
+    type: dict
+    required: true
+  field_manager:
+    description:
+      - Under which name the labels are owned. With another name, labels of an earlier run belong to
+        somebody else.
+    type: str
+    default: kubegpu.nodes
+  force_conflicts:
+    description:
+      - Whether what belongs to others is taken over where it has another value.
+    type: bool
+    default: false
+  feature_discovery:
+    description:
+      - Whether NVIDIA's GPU feature discovery labels this cluster. Labels under its names, as
+        C(nvidia.com/gpu.product), are then left to it.
+      - V(auto) finds out by the labels of the nodes and their owners. V(present) is for a run that
+        deploys it only later.
+    type: str
+    choices: [auto, present, absent]
+    default: auto
+  concurrency:
+    description: How many nodes are patched at a time.
+    type: int
+    default: 8
+seealso:
+  - module: kubegpu.nodes.gpu_node_facts
+  - plugin: kubegpu.nodes.gpu_node_labels
+    plugin_type: filter
+  - module: kubernetes.core.k8s_taint
+"""
+
+EXAMPLES = r"""
+- name: Label the nodes with what is in them
+  kubegpu.nodes.node_gpu_label:
+    kubeconfig: /home/ops/.kube/config
+    context: production
+    nodes:
+      gpu1.example.com:
+        machine_id: 2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d
+        labels:
+          kubegpu.nodes/gpu: nvidia
+          accelerator: nvidia-tesla-p100
+        taints:
+          - {key: nvidia.com/gpu, value: present, effect: NoSchedule}
+  delegate_to: localhost
+  run_once: true
+
+- name: Take away what was given to a node
+  kubegpu.nodes.node_gpu_label:
+    nodes:
+      gpu1.example.com: {}
+  delegate_to: localhost
+  run_once: true
+"""
+
+RETURN = r"""
+nodes:
+  description: The nodes, by the keys of the option O(nodes).
+  returned: when the nodes could be listed
+  type: dict
+  contains:
+    node:
+      description: The node's name; V(null) where the cluster has none for this key.
+      returned: always
+      type: str
+      sample: gpu1.example.com
+    found_by:
+      description: V(machine_id) or V(name).
+      returned: always
+      type: str
+      sample: machine_id
+    ready:
+      description: Whether the node is ready.
+      returned: always
+      type: bool
+      sample: true
+    changed:
+      description: Whether the node was changed (in check mode, would have been).
+      returned: always
+      type: bool
+      sample: true
+    labels:
+      description: The labels that are ours now.
+      returned: always
+      type: dict
+      sample: {kubegpu.nodes/gpu: nvidia}
+    annotations:
+      description: The annotations that are ours now.
+      returned: always
+      type: dict
+      sample: {}
+    taints:
+      description: The taints that are ours now.
+      returned: always
+      type: list
+      elements: dict
+      sample: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]
+unknown:
+  description: Keys with a wish for which the cluster has no node. The others are done all the same.
+  returned: when the nodes could be listed
+  type: list
+  elements: str
+  sample: [gpu7.example.com]
+not_ready:
+  description: Nodes with a wish that are not ready. They are labelled all the same.
+  returned: when the nodes could be listed
+  type: list
+  elements: str
+  sample: []
+conflicts:
+  description: What belongs to somebody else and was left alone.
+  returned: when the nodes could be listed
+  type: list
+  elements: dict
+  contains:
+    node:
+      description: The node.
+      returned: always
+      type: str
+      sample: gpu1.example.com
+    kind:
+      description: V(label), V(annotation) or V(taint).
+      returned: always
+      type: str
+      sample: label
+    name:
+      description: Name of the label or annotation; key and effect of the taint.
+      returned: always
+      type: str
+      sample: accelerator
+    label:
+      description: The same as C(name).
+      returned: always
+      type: str
+      sample: accelerator
+    owner:
+      description: The field manager that owns it, as C(kubectl-label).
+      returned: always
+      type: str
+      sample: kubectl-label
+    value:
+      description: What it is.
+      returned: always
+      type: str
+      sample: nvidia-tesla-k80
+    wanted:
+      description: What it should have become.
+      returned: always
+      type: str
+      sample: nvidia-tesla-p100
+errors:
+  description: The nodes that failed for another reason, with that reason.
+  returned: when the nodes could be listed
+  type: dict
+  sample: {}
+feature_discovery:
+  description: Whether GPU feature discovery labels this cluster.
+  returned: when the nodes could be listed
+  type: bool
+  sample: false
+left_to_feature_discovery:
+  description: Labels that were left to it.
+  returned: when the nodes could be listed
+  type: list
+  elements: str
+  sample: [nvidia.com/gpu.product]
+requests:
+  description: How many requests were made, by verb.
+  returned: when the nodes could be listed
+  type: dict
+  sample: {list: 1, patch: 3}
+"""
+
+import dataclasses
+import typing
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
+    AT_ONCE,
+    FIELD_MANAGER,
+    KUBE_ARGUMENTS,
+    Cluster,
+    read_connection,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._label_flow import (
+    Labeller,
+    Outcome,
+    Settings,
+    failure,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels import read_wishes
+
+ARGUMENTS: dict[str, dict[str, typing.Any]] = {
+    **KUBE_ARGUMENTS,
+    "nodes": {"type": "dict", "required": True},
+    "field_manager": {"type": "str", "default": FIELD_MANAGER},
+    "force_conflicts": {"type": "bool", "default": False},
+    "feature_discovery": {
+        "type": "str",
+        "choices": ["auto", "present", "absent"],
+        "default": "auto",
+    },
+    "concurrency": {"type": "int", "default": AT_ONCE},
+}
+
+
+def _result(outcome: Outcome, requests: dict[str, int]) -> dict[str, typing.Any]:
+    return {
+        "changed": outcome.changed,
+        "diff": {"before": outcome.before, "after": outcome.after},
+        "nodes": outcome.nodes,
+        "unknown": outcome.unknown,
+        "not_ready": outcome.not_ready,
+        "conflicts": [
+            {**dataclasses.asdict(item), "label": item.name} for item in outcome.conflicts
+        ],
+        "errors": {name: error.cause for name, error in outcome.errors.items()},
+        "feature_discovery": outcome.feature_discovery,
+        "left_to_feature_discovery": outcome.left_out,
+        "requests": {"list": 0, "patch": 0, **requests},
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    try:
+        wishes = read_wishes(params["nodes"])
+        cluster = Cluster.connect(read_connection(params))
+        settings = Settings(
+            field_manager=params["field_manager"],
+            force=params["force_conflicts"],
+            feature_discovery=params["feature_discovery"],
+            at_once=max(1, params["concurrency"]),
+        )
+        outcome = Labeller(cluster, settings, module.check_mode)(wishes)
+    except KubegpuError as error:
+        module.fail_json(
+            msg=str(error),
+            cause=error.cause,
+            evidence=error.evidence,
+            next_step=error.next_step,
+        )
+    for warning in outcome.warnings:
+        module.warn(warning)
+    result = _result(outcome, cluster.requests)
+    wrong = failure(outcome)
+    if wrong is not None:
+        module.fail_json(msg=str(KubegpuError(**wrong)), **wrong, **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
