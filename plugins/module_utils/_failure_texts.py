@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ._cuda import minor, parse_cuda, required_by, runs, supported_by
@@ -124,7 +125,8 @@ def _finding(
             )
         )
         if finding.code != UNKNOWN:
-            return finding
+            # What was not looked at is no evidence.
+            return finding if gpus else replace(finding, evidence=evidence)
     return Finding(
         row.code,
         _said(row.cause, match),
@@ -145,7 +147,11 @@ def _requirement(
     cuda = _CUDA.match(condition) or (_CUDA.match(demanded[1]) if demanded else None)
     if not cuda:
         return Finding(
-            row.code, _said(row.cause, match), evidence, row.next_step, {"condition": condition}
+            row.code,
+            row.cause.format(condition=condition),
+            evidence,
+            row.next_step,
+            {"condition": condition},
         )
     wanted = cuda[1]
     details = {"condition": condition, "cuda": wanted}

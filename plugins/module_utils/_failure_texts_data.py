@@ -319,8 +319,8 @@ FAILURES = (
     ),
     KnownText(
         "handler_missing",
-        r"no runtime for \W?(?P<one>[\w.-]+)\W? is configured"
-        r"|RuntimeHandler \W?(?P<two>[\w.-]+)\W? not supported"
+        r"no runtime for \W{0,8}(?P<one>[\w.-]+)\W{0,8} is configured"
+        r"|RuntimeHandler \W{0,8}(?P<two>[\w.-]+)\W{0,8} not supported"
         r"|unknown or invalid runtime name: (?P<three>[\w.-]+)"
         r"|unknown runtime specified (?P<four>[\w.-]+)",
         "containerd, dockerd or kubelet, when a pod or container starts",
@@ -333,7 +333,7 @@ FAILURES = (
     ),
     KnownText(
         "runtime_class_missing",
-        r"RuntimeClass(?:\.node\.k8s\.io)? \W?(?P<name>[\w.-]+?)\W? not found",
+        r"RuntimeClass(?:\.node\.k8s\.io)? \W{0,8}(?P<name>[\w.-]+?)\W{0,8} not found",
         "the API server or kubelet",
         "The cluster has no RuntimeClass {name}.",
         "Run the role nvidia_device_plugin: it creates it; or apply one with handler: {name}.",
@@ -438,9 +438,9 @@ FAILURES = (
     ),
     KnownText(
         "image_missing",
-        r"Unable to find image \W?(?P<one>[\w./:@-]+)\W? locally|No such image: (?P<two>[\w./:@-]+)"
-        r"|image \W?(?P<three>[\w./:@-]+)\W{1,3}not found"
-        r"|Container image \W?(?P<four>[\w./:@-]+)\W? is not present with pull policy of Never"
+        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally|No such image: (?P<two>[\w./:@-]+)"
+        r"|image \W{0,8}(?P<three>[\w./:@-]+)\W{1,8}not found"
+        r"|Container image \W{0,8}(?P<four>[\w./:@-]+)\W{0,8} is not present with pull policy of Never"
         r"|ErrImageNeverPull",
         "docker, ctr, kubelet",
         "The image {one}{two}{three}{four} is not on this node.",

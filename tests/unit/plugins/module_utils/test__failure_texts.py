@@ -1,0 +1,285 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every text that is known, alone and inside of what other tools wrap around it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_diagnosis import Finding
+from ansible_collections.kubegpu.nodes.plugins.module_utils._failure_texts import (
+    explain,
+    explain_one,
+    successes,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._failure_texts_data import (
+    FAILURES,
+    SUCCESSES,
+)
+
+# Word for word from the list that this project began with, and the code that each has to give.
+LISTED = {
+    "Unable to load the kernel module 'nvidia.ko'": "module_not_loaded",
+    'docker: Error response from daemon: could not select device driver "" with capabilities: '
+    "[[gpu]].": "docker_no_gpu_driver",
+    "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.3, please update "
+    "your driver to a newer version, or use an earlier cuda container": "unmet_requirement",
+    'exec: "nvidia-smi": executable file not found in $PATH': "nvidia_smi_missing",
+    "Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1: cannot open "
+    "shared object file": "could_not_reach_nvml",
+    "Incompatible platform detected": "could_not_reach_nvml",
+    "No devices found. Waiting indefinitely.": "no_plugin_devices",
+    "Failed to initialize NVML: could not load NVML library. If this is a GPU node, did you set "
+    "the docker default runtime to `nvidia`?": "could_not_reach_nvml",
+    "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.": "insufficient_gpu",
+    "Failed to initialize NVML: Unknown Error": "nvml_unknown_error",
+    "Failed to initialize NVML: Driver/library version mismatch": "driver_library_mismatch",
+    "No devices were found": "no_devices",
+    "Required key not available": "secure_boot",
+}
+# How runc, containerd, docker and kubelet wrap the words of what they called.
+HOOK = (
+    "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: "
+    "runc create failed: unable to start container process: error during container init: error "
+    "running hook #0: error running hook: exit status 1, stdout: , stderr: Auto-detected mode as "
+    "'legacy'\n{}: unknown."
+)
+
+
+def codes(text, **known):
+    return [finding.code for finding in explain(text, **known)]
+
+
+@pytest.mark.parametrize(("text", "code"), LISTED.items())
+def test_each_text_of_the_list_alone_and_wrapped(text, code):
+    assert codes(text) == [code]
+    assert codes(text.upper().replace("$PATH", "$path")) == [code]
+    assert codes(HOOK.format(text)) == [code]
+    # As a pod's event in JSON, and as an error in an error in an error.
+    assert code in codes(json.dumps({"message": HOOK.format(text)}))
+    assert code in codes(json.dumps(json.dumps(HOOK.format(text))))
+    assert code in codes(f"a line before\n{'x' * 5000} {text} {'y' * 5000}\na line after")
+
+
+@pytest.mark.parametrize("row", [*FAILURES, *SUCCESSES], ids=lambda row: row.code)
+def test_each_row_knows_its_own_example_and_has_a_source(row):
+    known = explain if row in FAILURES else successes
+    findings = known(row.example)
+    assert [finding.code for finding in findings] == [row.code]
+    finding = findings[0]
+    assert finding.cause.endswith(".") and not re.search(r"[{}]| {2}", finding.cause)
+    assert finding.evidence in re.sub(r"\s+", " ", row.example)
+    assert datetime.date.fromisoformat(row.date) and row.source and row.where
+    if row in FAILURES:
+        assert finding.next_step.endswith(".")
+        # Braces are those of Kubernetes, not of ours that nobody filled.
+        assert not re.search(r"\{(?:\w+)\}", finding.next_step)
+
+
+def test_codes_are_unique_and_what_a_row_covers_is_there():
+    names = [row.code for row in FAILURES]
+    assert len(set(names)) == len(names)
+    assert {code for row in FAILURES for code in row.covers} <= set(names)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "all is well\n", "GPU 0: Tesla T4 (UUID: GPU-1)", "Test PASSED", "cuda>=12.3 satisfied",
+     "Registered device plugin for 'nvidia.com/gpu' with Kubelet", "0/3 nodes: Insufficient cpu."],
+)  # fmt: skip
+def test_what_is_no_failure_is_none(text):
+    assert explain(text) == []
+
+
+def test_success_is_seen_between_other_lines():
+    log = (
+        "[Vector addition of 50000 elements]\nCopy output data from the CUDA device to the host "
+        "memory\nTest PASSED\nDone\n"
+    )
+    assert [finding.code for finding in successes(log)] == ["test_passed"]
+    log = "I1121 main.go] Registered device plugin for 'nvidia.com/mig-1g.5gb' with Kubelet"
+    assert successes(log)[0].details == {"resource": "nvidia.com/mig-1g.5gb"}
+    assert successes("Test FAILED") == []
+
+
+# -- an image with a newer CUDA ---------------------------------------------------------------
+
+TOO_NEW = next(row.example for row in FAILURES if row.code == "unmet_requirement")
+
+
+def test_s9_too_new_an_image_names_the_driver_that_would_do_and_the_newest_cuda():
+    (finding,) = explain(HOOK.format(TOO_NEW), driver="535.104.05")
+    assert finding.details == {
+        "condition": "cuda>=12.3", "cuda": "12.3", "driver_needed": "545.23.06",
+        "newest_cuda": "12.2",
+    }  # fmt: skip
+    assert "CUDA 12.3" in finding.cause and "535.104.05" in finding.cause
+    assert "driver 545.23.06 or newer" in finding.next_step
+    assert "CUDA 12.2 or older" in finding.next_step
+    # 535 runs all of CUDA 12 by minor-version compatibility.
+    assert "NVIDIA_DISABLE_REQUIRE=true" in finding.next_step
+
+
+def test_too_old_a_driver_is_not_told_to_turn_the_demand_off():
+    (finding,) = explain(TOO_NEW, driver="470.57.02")
+    assert "NVIDIA_DISABLE_REQUIRE" not in finding.next_step
+    assert "CUDA 11.4 or older" in finding.next_step
+
+
+def test_without_a_driver_the_demand_is_still_told():
+    (finding,) = explain(TOO_NEW)
+    assert finding.details["driver_needed"] == "545.23.06"
+    assert "driver is" not in finding.cause
+
+
+@pytest.mark.parametrize(
+    ("said", "condition", "cuda"),
+    [
+        ("unsatisfied condition: cuda >= 9.0\\\\\\\\n\\\\\\\"\\\"\": unknown.", "cuda>=9.0", "9.0"),
+        ("unsatisfied condition: cuda>=11.0, please update your driver", "cuda>=11.0", "11.0"),
+        ("unsatisfied condition: cuda>=12.6 (cuda=12.4)", "cuda>=12.6", "12.6"),
+        ("--require=cuda>=10.0 brand=tesla,driver>=384,driver<385 --pid=1 x]\\\\n"
+         "requirement error: unsatisfied condition: brand = tesla\\\\n", "brand=tesla", "10.0"),
+        ("unsatisfied condition: brand = tesla\\\\n", "brand=tesla", None),
+        ("unsatisfied condition: driver>=470", "driver>=470", None),
+        ("unsatisfied condition: cuda>=99.1", "cuda>=99.1", "99.1"),
+    ],
+)  # fmt: skip
+def test_conditions_as_they_were_said(said, condition, cuda):
+    (finding,) = explain(said, driver="550.54.15")
+    assert finding.code == "unmet_requirement"
+    assert finding.details["condition"] == condition
+    assert finding.details.get("cuda") == cuda
+    assert (cuda or condition) in finding.cause
+
+
+# -- what belongs together --------------------------------------------------------------------
+
+
+def test_s12_s13_the_device_plugins_log_is_one_finding():
+    log = "\n".join(
+        (
+            "I1121 1 main.go:356] Retrieving plugins.",
+            "E1121 1 factory.go:87] Detected non-NVML platform: could not load NVML library: "
+            "libnvidia-ml.so.1: cannot open shared object file: No such file or directory",
+            "E1121 1 factory.go:112] Incompatible strategy detected auto",
+            "E1121 1 main.go:173] error starting plugins: error getting plugins: unable to create "
+            "plugins: failed to construct resource managers: invalid device discovery strategy",
+            "I1121 1 main.go:287] No devices found. Waiting indefinitely.",
+        )
+    )
+    (finding,) = explain(log)
+    assert finding.code == "could_not_reach_nvml"
+    assert finding.evidence.startswith("E1121 1 factory.go:87] Detected non-NVML platform")
+    assert "runtimeClassName: nvidia" in finding.next_step
+
+
+def test_last_resorts_step_back():
+    text = "nvidia-container-cli: initialization error: nvml error: driver not loaded"
+    assert codes(text) == ["driver_not_loaded"]
+    assert codes("nvidia-container-cli: some new words") == ["container_cli"]
+    assert codes(f"nvidia-container-cli: some new words\n{TOO_NEW}") == ["unmet_requirement"]
+
+
+def test_two_causes_are_two_findings_and_the_first_is_the_one():
+    text = f"{TOO_NEW}\n0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+    assert codes(text) == ["unmet_requirement", "insufficient_gpu"]
+    otherwise = Finding("other", "Nothing is known.")
+    assert explain_one(text, otherwise).code == "unmet_requirement"
+    assert explain_one("nothing", otherwise) is otherwise
+
+
+def test_s14_the_resource_that_is_short_is_named():
+    text = (
+        "0/7 nodes are available: 3 Insufficient nvidia.com/mig-1g.5gb, 4 node(s) didn't match "
+        "Pod's node affinity/selector. preemption: 0/7 nodes are available"
+    )
+    (finding,) = explain(text)
+    assert finding.details == {"count": "3", "resource": "nvidia.com/mig-1g.5gb"}
+    assert "nvidia.com/mig-1g.5gb" in finding.cause
+    assert explain("1 Insufficient amd.com/gpu")[0].details["resource"] == "amd.com/gpu"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'no runtime for "nvidia" is configured',
+        'RuntimeHandler \\"nvidia\\" not supported',
+        "docker: Error response from daemon: unknown or invalid runtime name: nvidia.",
+    ],
+)
+def test_a_missing_handler_is_named_as_each_runtime_says_it(text):
+    (finding,) = explain(text)
+    assert finding.code == "handler_missing"
+    assert "no handler nvidia" in finding.cause
+
+
+# -- a GPU that the driver refuses: vGPU and a GPU that is too old, told apart by PCI id -------
+
+
+def refused(device, version):
+    return (
+        f"[   12.3] NVRM: The NVIDIA GPU 0000:00:07.0 (PCI ID: 10de:{device})\n"
+        "[   12.3] NVRM: installed in this system is not supported by the\n"
+        f"[   12.3] NVRM: NVIDIA {version} driver release.\n"
+        "[   12.3] NVRM: Please see 'Appendix A - Supported NVIDIA GPU Products'\n"
+        "No devices were found\n"
+    )
+
+
+def test_s2_a_gpu_that_the_branch_serves_is_most_likely_a_virtual_one():
+    (finding,) = explain(refused("2236", "535.129.03"))
+    assert finding.code == "gpu_unsupported"
+    assert "A10 (10de:2236, ampere)" in finding.cause and "GRID driver" in finding.cause
+    assert finding.details["address"] == "0000:00:07.0"
+
+
+def test_a_gpu_whose_last_branch_is_older():
+    (finding,) = explain(refused("1db1", "595.58.03"))
+    assert "580 is the last branch" in finding.cause
+    assert "nvidia_driver_branch: 580" in finding.next_step
+
+
+def test_a_gpu_whose_first_branch_is_newer():
+    (finding,) = explain(refused("2901", "550.54.15"))
+    assert "570 is the first branch" in finding.cause
+
+
+def test_with_the_nodes_facts_the_diagnosis_of_the_driver_says_it():
+    gpu = {
+        "vendor": "nvidia", "address": "0000:00:07.0", "device_id": "2236", "product": "A10-8Q",
+        "generation": "ampere",
+        "vgpu": {"guest": True, "host_driver_version": "535.129.03", "host_driver_branch": "r535"},
+    }  # fmt: skip
+    (finding,) = explain(refused("2236", "535.129.03"), gpus=[gpu])
+    assert finding.code == "vgpu_guest_without_grid_driver"
+    assert "535.129.03" in finding.evidence
+
+
+def test_installers_words_are_told_by_what_stands_around_them():
+    (finding,) = explain(
+        "ERROR: Unable to load the kernel module 'nvidia.ko'.\n"
+        "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"
+    )
+    assert finding.code == "secure_boot"
+    (finding,) = explain("ERROR: Unable to load the kernel module 'nvidia.ko'.")
+    assert finding.code == "module_not_loaded"
+    for word in ("vGPU", "Secure Boot", "kernel", "nouveau"):
+        assert word in finding.cause
+
+
+def test_a_very_long_log_is_read_from_its_end_and_in_time():
+    text = "nothing of interest happens in this line of the log\n" * 40_000 + TOO_NEW
+    assert codes(text) == ["unmet_requirement"]
+
+
+def test_evidence_is_short_whatever_the_line():
+    (finding,) = explain(f"{'a' * 9000} {TOO_NEW} {'b' * 9000}")
+    assert len(finding.evidence) < 500
+    assert "unsatisfied condition: cuda>=12.3" in finding.evidence
