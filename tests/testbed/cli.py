@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from tests.testbed import (
     calls,
+    cluster,
     demo,
     engine,
     images,
@@ -97,6 +98,14 @@ def _demo(_options: argparse.Namespace) -> None:
     demo.demo()
 
 
+def _api_up(_options: argparse.Namespace) -> None:
+    cluster.api_up()
+
+
+def _api_down(_options: argparse.Namespace) -> None:
+    cluster.api_down()
+
+
 def main(argv: Sequence[str]) -> int:
     """Do one command; 1 where it failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.testbed", description=__doc__)
@@ -125,6 +134,8 @@ def main(argv: Sequence[str]) -> int:
     )
     command("validators", _validators, "unpack containerd and dockerd of three releases")
     command("demo", _demo, "take the bare fleet to proven GPU nodes, twice")
+    command("api-up", _api_up, "start a real Kubernetes API server on loopback, without nodes")
+    command("api-down", _api_down, "stop it and remove it")
     for name in ("demo-clean", "clean"):
         command(name, _clean, "remove the fleet, its images and the testbed's own engine")
     options = parser.parse_args(argv)

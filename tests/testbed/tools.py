@@ -25,6 +25,10 @@ PACKAGES = {
     "docker": "docker.io",
     "containerd": "containerd",
     "iptables": "iptables",
+    "dpkg-source": "dpkg-dev",
+    "rsync": "rsync",
+    "jq": "jq",
+    "make": "make",
 }
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 

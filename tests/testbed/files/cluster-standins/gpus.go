@@ -1,0 +1,39 @@
+// Copyright (c) 2026 kubegpu.nodes contributors
+// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"os"
+	"strings"
+)
+
+// The runtime's mark, and the GPUs that it gave: "INDEX UUID;INDEX UUID".
+const (
+	runtimeMark = "KUBEGPU_STANDIN_RUNTIME"
+	givenGpus   = "KUBEGPU_STANDIN_GPUS"
+	givenDriver = "KUBEGPU_STANDIN_DRIVER"
+)
+
+type gpu struct {
+	index string
+	uuid  string
+}
+
+// hasLibraries tells whether the runtime put the driver's libraries here, as the real one does where
+// the container asks for any device.
+func hasLibraries() bool {
+	return os.Getenv(runtimeMark) == "nvidia" && os.Getenv(givenDriver) != ""
+}
+
+func gpus() []gpu {
+	var found []gpu
+	for _, one := range strings.Split(os.Getenv(givenGpus), ";") {
+		words := strings.Fields(one)
+		if len(words) == 2 {
+			found = append(found, gpu{words[0], words[1]})
+		}
+	}
+	return found
+}

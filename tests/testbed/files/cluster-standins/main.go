@@ -1,0 +1,30 @@
+// Copyright (c) 2026 kubegpu.nodes contributors
+// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+// STAND-INS for programs of NVIDIA's container images, for nodes without a chip. One program, which
+// is what it is called as: the device plugin and its configuration manager, or the sample vectorAdd.
+//
+// Whether there are GPUs is told by the stand-in nvidia-container-runtime on the node: it puts the
+// node's stand-in devices into the environment of a container that asks for them.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	switch name := filepath.Base(os.Args[0]); name {
+	case "nvidia-device-plugin":
+		os.Exit(devicePlugin(os.Args[1:]))
+	case "config-manager":
+		os.Exit(configManager(os.Args[1:]))
+	case "vectorAdd":
+		os.Exit(vectorAdd())
+	default:
+		fmt.Fprintf(os.Stderr, "%s: not stood in for\n", name)
+		os.Exit(2)
+	}
+}

@@ -1,0 +1,550 @@
+// Copyright (c) 2026 kubegpu.nodes contributors
+// GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+// SPDX-License-Identifier: GPL-3.0-or-later
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"k8s.io/klog/v2"
+	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	"sigs.k8s.io/yaml"
+)
+
+const standinVersion = "v0.20.0 (kubegpu.nodes stand-in)"
+
+// settings are the real plugin's, by the names of its configuration file.
+type settings struct {
+	MigStrategy        string   `json:"migStrategy"`
+	FailOnInitError    bool     `json:"failOnInitError"`
+	NvidiaDriverRoot   string   `json:"nvidiaDriverRoot"`
+	GdsEnabled         bool     `json:"gdsEnabled"`
+	MofedEnabled       bool     `json:"mofedEnabled"`
+	PassDeviceSpecs    bool     `json:"passDeviceSpecs"`
+	DeviceListStrategy []string `json:"deviceListStrategy"`
+	DeviceIDStrategy   string   `json:"deviceIDStrategy"`
+}
+
+type shared struct {
+	Name     string `json:"name"`
+	Rename   string `json:"rename,omitempty"`
+	Replicas int    `json:"replicas"`
+}
+
+type sharing struct {
+	RenameByDefault            bool     `json:"renameByDefault,omitempty"`
+	FailRequestsGreaterThanOne bool     `json:"failRequestsGreaterThanOne,omitempty"`
+	Resources                  []shared `json:"resources,omitempty"`
+}
+
+// words takes one name or a list of names.
+type words []string
+
+func (w *words) UnmarshalJSON(data []byte) error {
+	var one string
+	if json.Unmarshal(data, &one) == nil {
+		*w = strings.Split(one, ",")
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(w))
+}
+
+// file is the configuration file; what is not in it comes from flags and environment.
+type file struct {
+	Version string `json:"version"`
+	Flags   struct {
+		MigStrategy      *string `json:"migStrategy"`
+		FailOnInitError  *bool   `json:"failOnInitError"`
+		NvidiaDriverRoot *string `json:"nvidiaDriverRoot"`
+		GdsEnabled       *bool   `json:"gdsEnabled"`
+		MofedEnabled     *bool   `json:"mofedEnabled"`
+		Plugin           struct {
+			PassDeviceSpecs    *bool   `json:"passDeviceSpecs"`
+			DeviceListStrategy *words  `json:"deviceListStrategy"`
+			DeviceIDStrategy   *string `json:"deviceIDStrategy"`
+		} `json:"plugin"`
+	} `json:"flags"`
+	Sharing struct {
+		TimeSlicing *sharing `json:"timeSlicing"`
+		Mps         *sharing `json:"mps"`
+	} `json:"sharing"`
+}
+
+// flagNames are the real plugin's, with their environment variables and defaults.
+var flagNames = map[string][2]string{
+	"mig-strategy":                {"MIG_STRATEGY", "none"},
+	"fail-on-init-error":          {"FAIL_ON_INIT_ERROR", "true"},
+	"restart-on-device-unhealthy": {"RESTART_ON_DEVICE_UNHEALTHY", "false"},
+	"nvidia-driver-root":          {"NVIDIA_DRIVER_ROOT", "/"},
+	"dev-root":                    {"NVIDIA_DEV_ROOT", ""},
+	"driver-root":                 {"DRIVER_ROOT", "/"},
+	"pass-device-specs":           {"PASS_DEVICE_SPECS", "false"},
+	"device-list-strategy":        {"DEVICE_LIST_STRATEGY", "envvar"},
+	"device-id-strategy":          {"DEVICE_ID_STRATEGY", "uuid"},
+	"gds-enabled":                 {"GDS_ENABLED", "false"},
+	"gdrcopy-enabled":             {"GDRCOPY_ENABLED", "false"},
+	"mofed-enabled":               {"MOFED_ENABLED", "false"},
+	"kubelet-socket":              {"KUBELET_SOCKET", api.KubeletSocket},
+	"config-file":                 {"CONFIG_FILE", ""},
+	"cdi-annotation-prefix":       {"CDI_ANNOTATION_PREFIX", "cdi.k8s.io/"},
+	"nvidia-cdi-hook-path":        {"NVIDIA_CDI_HOOK_PATH", "/usr/bin/nvidia-cdi-hook"},
+	"nvidia-ctk-path":             {"NVIDIA_CTK_PATH", "/usr/bin/nvidia-ctk"},
+	"container-driver-root":       {"CONTAINER_DRIVER_ROOT", "/driver-root"},
+	"mps-root":                    {"MPS_ROOT", ""},
+	"device-discovery-strategy":   {"DEVICE_DISCOVERY_STRATEGY", "auto"},
+	"imex-channel-ids":            {"IMEX_CHANNEL_IDS", ""},
+	"imex-required":               {"IMEX_REQUIRED", "false"},
+}
+
+func readFlags(arguments []string, names map[string][2]string) (map[string]string, error) {
+	values := map[string]string{}
+	for name, source := range names {
+		values[name] = source[1]
+		if value, there := os.LookupEnv(source[0]); there && value != "" {
+			values[name] = value
+		}
+	}
+	for index := 0; index < len(arguments); index++ {
+		name := strings.TrimLeft(arguments[index], "-")
+		value := ""
+		if cut := strings.Index(name, "="); cut >= 0 {
+			name, value = name[:cut], name[cut+1:]
+		} else if source, known := names[name]; known && (source[1] == "true" || source[1] == "false") {
+			value = "true"
+		} else if index+1 < len(arguments) {
+			index++
+			value = arguments[index]
+		}
+		if _, known := names[name]; !known {
+			return nil, fmt.Errorf("flag provided but not defined: -%s", name)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+func truth(text string) bool {
+	value, _ := strconv.ParseBool(text)
+	return value
+}
+
+type config struct {
+	Version string   `json:"version"`
+	Flags   settings `json:"flags"`
+	Sharing struct {
+		TimeSlicing sharing  `json:"timeSlicing"`
+		Mps         *sharing `json:"mps,omitempty"`
+	} `json:"sharing"`
+}
+
+func loadConfig(flags map[string]string) (*config, error) {
+	made := &config{Version: "v1", Flags: settings{
+		MigStrategy:        flags["mig-strategy"],
+		FailOnInitError:    truth(flags["fail-on-init-error"]),
+		NvidiaDriverRoot:   flags["nvidia-driver-root"],
+		GdsEnabled:         truth(flags["gds-enabled"]),
+		MofedEnabled:       truth(flags["mofed-enabled"]),
+		PassDeviceSpecs:    truth(flags["pass-device-specs"]),
+		DeviceListStrategy: strings.Split(flags["device-list-strategy"], ","),
+		DeviceIDStrategy:   flags["device-id-strategy"],
+	}}
+	if path := flags["config-file"]; path != "" {
+		if err := readFile(path, made); err != nil {
+			return nil, fmt.Errorf("unable to finalize config: unable to parse config file: %v", err)
+		}
+	}
+	for _, strategy := range made.Flags.DeviceListStrategy {
+		switch strategy {
+		case "envvar", "volume-mounts", "cdi-annotations", "cdi-cri":
+		default:
+			return nil, fmt.Errorf("unable to validate flags: invalid --device-list-strategy option: "+
+				"invalid strategy: %v", strategy)
+		}
+	}
+	if id := made.Flags.DeviceIDStrategy; id != "uuid" && id != "index" {
+		return nil, fmt.Errorf("unable to validate flags: invalid --device-id-strategy option: %v", id)
+	}
+	if mig := made.Flags.MigStrategy; mig != "none" && mig != "single" && mig != "mixed" {
+		return nil, fmt.Errorf("unable to validate flags: unknown MIG strategy: %v", mig)
+	}
+	if made.Sharing.Mps != nil && made.Flags.MigStrategy == "mixed" {
+		return nil, fmt.Errorf("unable to validate flags: using --mig-strategy=mixed is not supported with MPS")
+	}
+	return made, nil
+}
+
+func readFile(path string, made *config) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("error opening config file: %v", err)
+	}
+	var read file
+	if err := yaml.Unmarshal(text, &read); err != nil {
+		return fmt.Errorf("unmarshal error: %v", err)
+	}
+	if read.Version != "v1" && len(strings.TrimSpace(string(text))) > 0 {
+		return fmt.Errorf("unknown version: %v", read.Version)
+	}
+	flags, plugin := read.Flags, read.Flags.Plugin
+	// What flags or environment say goes first in the real one too.
+	text1 := func(variable string, target *string, value *string) {
+		if value != nil && os.Getenv(variable) == "" {
+			*target = *value
+		}
+	}
+	truth1 := func(variable string, target *bool, value *bool) {
+		if value != nil && os.Getenv(variable) == "" {
+			*target = *value
+		}
+	}
+	text1("MIG_STRATEGY", &made.Flags.MigStrategy, flags.MigStrategy)
+	text1("NVIDIA_DRIVER_ROOT", &made.Flags.NvidiaDriverRoot, flags.NvidiaDriverRoot)
+	text1("DEVICE_ID_STRATEGY", &made.Flags.DeviceIDStrategy, plugin.DeviceIDStrategy)
+	truth1("FAIL_ON_INIT_ERROR", &made.Flags.FailOnInitError, flags.FailOnInitError)
+	truth1("GDS_ENABLED", &made.Flags.GdsEnabled, flags.GdsEnabled)
+	truth1("MOFED_ENABLED", &made.Flags.MofedEnabled, flags.MofedEnabled)
+	truth1("PASS_DEVICE_SPECS", &made.Flags.PassDeviceSpecs, plugin.PassDeviceSpecs)
+	if plugin.DeviceListStrategy != nil && os.Getenv("DEVICE_LIST_STRATEGY") == "" {
+		made.Flags.DeviceListStrategy = *plugin.DeviceListStrategy
+	}
+	if read.Sharing.TimeSlicing != nil {
+		made.Sharing.TimeSlicing = *read.Sharing.TimeSlicing
+	}
+	if read.Sharing.Mps != nil && len(read.Sharing.Mps.Resources) > 0 {
+		if len(made.Sharing.TimeSlicing.Resources) > 0 {
+			return fmt.Errorf("cannot specify both time-slicing and MPS")
+		}
+		made.Sharing.Mps = read.Sharing.Mps
+	}
+	for _, one := range append(made.Sharing.TimeSlicing.Resources, mpsResources(made)...) {
+		if one.Replicas < 2 {
+			return fmt.Errorf("unmarshal error: number of replicas must be >= 2")
+		}
+	}
+	return nil
+}
+
+func mpsResources(made *config) []shared {
+	if made.Sharing.Mps == nil {
+		return nil
+	}
+	return made.Sharing.Mps.Resources
+}
+
+// devicePlugin runs until it is told to end.
+func devicePlugin(arguments []string) int {
+	flags, err := readFlags(arguments, flagNames)
+	if err != nil {
+		klog.Error(err)
+		return 1
+	}
+	klog.Infof("Starting NVIDIA Device Plugin version %s", standinVersion)
+	klog.Infof("Starting FS watcher for %s", api.DevicePluginPath)
+	klog.Info("Starting OS watcher.")
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	for {
+		socket := kubeletSocket()
+		klog.Info("Starting Plugins.")
+		served, retry, err := startPlugin(flags)
+		if err != nil {
+			klog.Errorf("error starting plugins: %v", err)
+			return 1
+		}
+		again := waitForReason(signals, socket, retry)
+		if served != nil {
+			served.stop()
+		}
+		if !again {
+			return 0
+		}
+	}
+}
+
+// kubeletSocket tells one socket of the kubelet from the next.
+func kubeletSocket() uint64 {
+	info, err := os.Stat(api.KubeletSocket)
+	if err != nil {
+		return 0
+	}
+	status, fine := info.Sys().(*syscall.Stat_t)
+	if !fine {
+		return 0
+	}
+	return status.Ino ^ uint64(status.Ctim.Nano())
+}
+
+func waitForReason(signals chan os.Signal, socket uint64, retry bool) bool {
+	var timeout <-chan time.Time
+	if retry {
+		klog.Info("Failed to start one or more plugins. Retrying in 30s...")
+		timeout = time.After(30 * time.Second)
+	}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-timeout:
+			return true
+		case <-ticker.C:
+			if now := kubeletSocket(); now != 0 && now != socket {
+				klog.Infof("inotify: %s created, restarting.", api.KubeletSocket)
+				return true
+			}
+		case got := <-signals:
+			if got == syscall.SIGHUP {
+				klog.Info("Received SIGHUP, restarting.")
+				return true
+			}
+			klog.Infof("Received signal %q, shutting down.", got)
+			return false
+		}
+	}
+}
+
+func startPlugin(flags map[string]string) (*server, bool, error) {
+	klog.Info("Loading configuration.")
+	made, err := loadConfig(flags)
+	if err != nil {
+		return nil, false, fmt.Errorf("unable to load config: %v", err)
+	}
+	klog.Info("Updating config with default resource matching patterns.")
+	text, err := json.MarshalIndent(made, "", "  ")
+	if err != nil {
+		return nil, false, err
+	}
+	klog.Infof("\nRunning with config:\n%v", string(text))
+	klog.Info("Retrieving plugins.")
+	if !hasLibraries() {
+		klog.Info("Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1: " +
+			"cannot open shared object file: No such file or directory")
+		klog.Info("Detected non-Tegra platform: /sys/devices/soc0/family file not found")
+		klog.Error("Incompatible platform detected")
+		klog.Error("If this is a GPU node, did you configure the NVIDIA Container Toolkit?")
+		klog.Error("You can check the prerequisites at: " +
+			"https://github.com/NVIDIA/k8s-device-plugin#prerequisites")
+		klog.Error("You can learn how to set the runtime at: " +
+			"https://github.com/NVIDIA/k8s-device-plugin#quick-start")
+		klog.Error("If this is not a GPU node, you should set up a toleration or nodeSelector to " +
+			"only deploy this plugin on GPU nodes")
+		if made.Flags.FailOnInitError {
+			return nil, false, fmt.Errorf("error creating plugin manager: platform detection failed")
+		}
+		klog.Info("No devices found. Waiting indefinitely.")
+		return nil, false, nil
+	}
+	klog.Info("Detected NVML platform: found NVML library")
+	klog.Info("Detected non-Tegra platform: /sys/devices/soc0/family file not found")
+	if made.Flags.MigStrategy == "single" {
+		klog.Info("No MIG devices found. Falling back to mig.strategy=none")
+	}
+	serving := newServer(made)
+	if len(serving.devices) == 0 {
+		klog.Info("No devices found. Waiting indefinitely.")
+		return nil, false, nil
+	}
+	if err := serving.start(); err != nil {
+		klog.Error("Could not contact Kubelet. Did you enable the device plugin feature gate?")
+		klog.Error("You can check the prerequisites at: " +
+			"https://github.com/NVIDIA/k8s-device-plugin#prerequisites")
+		klog.Error("You can learn how to set the runtime at: " +
+			"https://github.com/NVIDIA/k8s-device-plugin#quick-start")
+		return serving, true, nil
+	}
+	return serving, false, nil
+}
+
+// server is one plugin that is known to the kubelet.
+type server struct {
+	config   *config
+	resource string
+	socket   string
+	sharing  *sharing
+	gpus     map[string]gpu
+	devices  []*api.Device
+	grpc     *grpc.Server
+	done     chan struct{}
+}
+
+func newServer(made *config) *server {
+	one := &server{config: made, resource: "nvidia.com/gpu", gpus: map[string]gpu{}}
+	replicas := 1
+	for _, how := range []*sharing{&made.Sharing.TimeSlicing, made.Sharing.Mps} {
+		if how == nil {
+			continue
+		}
+		for _, resource := range how.Resources {
+			if resource.Name == "nvidia.com/gpu" {
+				one.sharing, replicas = how, resource.Replicas
+				if how.RenameByDefault {
+					one.resource = "nvidia.com/gpu.shared"
+				}
+			}
+		}
+	}
+	one.socket = api.DevicePluginPath + "nvidia-" + strings.TrimPrefix(one.resource, "nvidia.com/") + ".sock"
+	for _, device := range gpus() {
+		for replica := 0; replica < replicas; replica++ {
+			id := device.uuid
+			if one.sharing != nil {
+				id = fmt.Sprintf("%s::%d", device.uuid, replica)
+			}
+			one.gpus[id] = device
+			one.devices = append(one.devices, &api.Device{ID: id, Health: api.Healthy})
+		}
+	}
+	return one
+}
+
+func (s *server) start() error {
+	_ = os.Remove(s.socket)
+	listener, err := net.Listen("unix", s.socket)
+	if err != nil {
+		klog.Infof("Could not start device plugin for '%s': %s", s.resource, err)
+		return err
+	}
+	s.grpc, s.done = grpc.NewServer(), make(chan struct{})
+	api.RegisterDevicePluginServer(s.grpc, s)
+	klog.Infof("Starting GRPC server for '%s'", s.resource)
+	go func() { _ = s.grpc.Serve(listener) }()
+	klog.Infof("Starting to serve '%s' on %s", s.resource, s.socket)
+	if err := s.register(); err != nil {
+		klog.Infof("Could not register device plugin: %s", err)
+		return err
+	}
+	klog.Infof("Registered device plugin for '%s' with Kubelet", s.resource)
+	return nil
+}
+
+func (s *server) register() error {
+	patience, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	dial := func(ctx context.Context, address string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", address)
+	}
+	connection, err := grpc.DialContext(patience, api.KubeletSocket,
+		grpc.WithInsecure(), grpc.WithBlock(), grpc.WithContextDialer(dial))
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	_, err = api.NewRegistrationClient(connection).Register(patience, &api.RegisterRequest{
+		Version:      api.Version,
+		Endpoint:     filepath.Base(s.socket),
+		ResourceName: s.resource,
+		Options:      &api.DevicePluginOptions{},
+	})
+	return err
+}
+
+func (s *server) stop() {
+	if s.grpc == nil {
+		return
+	}
+	klog.Info("Stopping plugins.")
+	klog.Infof("Stopping to serve '%s' on %s", s.resource, s.socket)
+	close(s.done)
+	s.grpc.Stop()
+	_ = os.Remove(s.socket)
+	s.grpc = nil
+}
+
+// GetDevicePluginOptions has nothing to offer.
+func (s *server) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
+	return &api.DevicePluginOptions{}, nil
+}
+
+// ListAndWatch tells the devices once: a stand-in does not break.
+func (s *server) ListAndWatch(_ *api.Empty, stream api.DevicePlugin_ListAndWatchServer) error {
+	if err := stream.Send(&api.ListAndWatchResponse{Devices: s.devices}); err != nil {
+		return err
+	}
+	select {
+	case <-s.done:
+	case <-stream.Context().Done():
+	}
+	return nil
+}
+
+// GetPreferredAllocation prefers nothing.
+func (s *server) GetPreferredAllocation(context.Context, *api.PreferredAllocationRequest) (*api.PreferredAllocationResponse, error) {
+	return &api.PreferredAllocationResponse{}, nil
+}
+
+// PreStartContainer has nothing to do.
+func (s *server) PreStartContainer(context.Context, *api.PreStartContainerRequest) (*api.PreStartContainerResponse, error) {
+	return &api.PreStartContainerResponse{}, nil
+}
+
+// Allocate tells the runtime by environment or by mounts which devices a container gets.
+func (s *server) Allocate(_ context.Context, requests *api.AllocateRequest) (*api.AllocateResponse, error) {
+	answers := &api.AllocateResponse{}
+	for _, request := range requests.ContainerRequests {
+		if s.sharing != nil && s.sharing.FailRequestsGreaterThanOne && len(request.DevicesIDs) > 1 {
+			return nil, fmt.Errorf("request for '%v: %v' too large: maximum request size for shared "+
+				"resources is 1", s.resource, len(request.DevicesIDs))
+		}
+		var names []string
+		seen := map[string]bool{}
+		for _, id := range request.DevicesIDs {
+			device, known := s.gpus[id]
+			if !known {
+				return nil, fmt.Errorf("invalid allocation request for '%s': unknown device: %s", s.resource, id)
+			}
+			name := device.uuid
+			if s.config.Flags.DeviceIDStrategy == "index" {
+				name = device.index
+			}
+			if !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+		answers.ContainerResponses = append(answers.ContainerResponses, s.answer(names))
+	}
+	return answers, nil
+}
+
+func (s *server) answer(names []string) *api.ContainerAllocateResponse {
+	const root = "/var/run/nvidia-container-devices"
+	answer := &api.ContainerAllocateResponse{Envs: map[string]string{}}
+	for _, strategy := range s.config.Flags.DeviceListStrategy {
+		switch strategy {
+		case "envvar":
+			answer.Envs["NVIDIA_VISIBLE_DEVICES"] = strings.Join(names, ",")
+		case "volume-mounts":
+			answer.Envs["NVIDIA_VISIBLE_DEVICES"] = root
+			for _, name := range names {
+				path := filepath.Join(root, name)
+				answer.Mounts = append(answer.Mounts, &api.Mount{HostPath: "/dev/null", ContainerPath: path})
+			}
+		case "cdi-annotations", "cdi-cri":
+			var devices []string
+			for _, name := range names {
+				devices = append(devices, "nvidia.com/gpu="+name)
+			}
+			answer.Annotations = map[string]string{
+				"cdi.k8s.io/nvidia-device-plugin_standin": strings.Join(devices, ","),
+			}
+		}
+	}
+	if s.config.Flags.GdsEnabled {
+		answer.Envs["NVIDIA_GDS"] = "enabled"
+	}
+	if s.config.Flags.MofedEnabled {
+		answer.Envs["NVIDIA_MOFED"] = "enabled"
+	}
+	return answer
+}
