@@ -438,9 +438,10 @@ FAILURES = (
     ),
     KnownText(
         "image_missing",
-        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally|No such image: (?P<two>[\w./:@-]+)"
+        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally"
+        r"|No such image: (?P<two>[\w./:@-]+)"
         r"|image \W{0,8}(?P<three>[\w./:@-]+)\W{1,8}not found"
-        r"|Container image \W{0,8}(?P<four>[\w./:@-]+)\W{0,8} is not present with pull policy of Never"
+        r"|Container image \W{0,8}(?P<four>[\w./:@-]+)\W{0,8} is not present with pull policy"
         r"|ErrImageNeverPull",
         "docker, ctr, kubelet",
         "The image {one}{two}{three}{four} is not on this node.",

@@ -22,6 +22,7 @@ ERROR = "error"
 WARNING = "warning"
 
 _COMMON = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/xe")
+_VENDORS = ("nvidia", "amd", "intel")
 _GPU_NAMES = (
     re.compile(r"nvidia\.com/gpu(?:\.shared)?\Z"),
     re.compile(r"nvidia\.com/mig-\d{1,2}(?:c\.\d{1,2})?g\.\d{1,3}gb(?:\.me(?:\.all)?|\.gfx)?"
@@ -248,10 +249,13 @@ def _wrong_name(place: str, resource: str, more: frozenset[str]) -> dict[str, An
             f"{place}: {resource} is the name of before Kubernetes 1.10; no plugin offers it.",
             "Write nvidia.com/gpu.",
         )
-    vendor = next((name for name in known if name.split(".")[0] in resource.lower()), None)
-    near = difflib.get_close_matches(resource.lower(), known, 1, 0.5)
+    lower = resource.lower()
+    vendor = next(
+        (name for name in known for word in _VENDORS if word in lower and word in name), None
+    )
+    near = difflib.get_close_matches(lower, known, 1, 0.5)
     guess = near[0] if near else vendor or known[0]
-    if resource.lower().startswith("nvidia.com/mig"):
+    if lower.startswith("nvidia.com/mig"):
         guess = "nvidia.com/mig-1g.5gb (of the profiles that nvidia-smi mig -lgip lists)"
     return _problem(
         "wrong_name",

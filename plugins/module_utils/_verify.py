@@ -331,7 +331,7 @@ def _no_nvml(node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], seen: S
         "driver_not_answering",
         f"The driver {node['driver']['loaded']} is loaded, but does not answer.",
         _end(words),
-        "Look at: dmesg | grep -i -e NVRM -e Xid",
+        "Look at: dmesg | grep -i -e NVRM -e Xid.",
     )
     known = {"driver": node["driver"]["loaded"], "gpus": gpus}
     return _of(NVML, explain_one(words, otherwise, **known))
