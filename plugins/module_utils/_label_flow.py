@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from urllib.parse import quote
 from ._errors import InputError
 from ._kube_errors import KubeError
 from ._labels import (
+    REMEMBERED,
     Conflict,
     Match,
     Node,
@@ -25,6 +27,7 @@ from ._labels import (
     plan,
     read_node,
     view,
+    with_version,
     without_discovered,
 )
 
@@ -147,30 +150,30 @@ class Labeller:
 
     def _send(self, node: Node, todo: Plan) -> Node:
         path = f"{NODES}/{quote(node.name)}"
-        data: Mapping[str, Any] | None = None
-        tainted = node
-        if todo.taints is not None:
-            data = self._cluster.patch(
+        manager = self._settings.field_manager
+        applied = None
+        if todo.apply is not None:
+            data = self._cluster.apply(
                 path,
-                todo.taints,
-                field_manager=self._settings.field_manager,
+                todo.apply,
+                field_manager=manager,
+                force=self._settings.force,
                 dry_run=self._dry_run,
             )
-            tainted = read_node(data, self._settings.field_manager)
-        if todo.apply is None:
-            return tainted
-        data = self._cluster.apply(
-            path,
-            todo.apply,
-            field_manager=self._settings.field_manager,
-            force=self._settings.force,
-            dry_run=self._dry_run,
+            applied = read_node(data, manager)
+        if todo.taints is None:
+            return applied or node
+        version = node.resource_version
+        if applied is not None and not self._dry_run:
+            version = applied.resource_version
+        data = self._cluster.patch(
+            path, with_version(todo.taints, version), field_manager=manager, dry_run=self._dry_run
         )
-        after = read_node(data, self._settings.field_manager)
-        if not self._dry_run or todo.taints is None:
-            return after
-        # Two trials do not see each other: the taints are those of the first.
-        return _with_taints_of(tainted, after)
+        tainted = read_node(data, manager)
+        if applied is not None and self._dry_run:
+            # Two trials do not see each other.
+            return _with_taints_of(tainted, applied)
+        return tainted
 
     def _read(self, name: str) -> Node | None:
         """Read one node by the right that the list needs anyway."""
@@ -266,22 +269,15 @@ def _row(found: Match, node: Node | None, after: Mapping[str, Any]) -> dict[str,
 
 
 def _with_taints_of(tainted: Node, applied: Node) -> Node:
-    kept = {
-        name: value
-        for name, value in applied.annotations.items()
-        if name in tainted.annotations or ("annotations", name) in applied.ours
-    }
-    return Node(
-        name=applied.name,
-        uid=applied.uid,
-        resource_version=applied.resource_version,
-        machine_id=applied.machine_id,
-        ready=applied.ready,
-        labels=applied.labels,
-        annotations={**tainted.annotations, **kept} if kept else tainted.annotations,
+    """Return ``applied`` with what the patch of the taints changes."""
+    annotations = dict(applied.annotations)
+    annotations.pop(REMEMBERED, None)
+    if REMEMBERED in tainted.annotations:
+        annotations[REMEMBERED] = tainted.annotations[REMEMBERED]
+    return dataclasses.replace(
+        applied,
+        annotations=annotations,
         taints=tainted.taints,
-        owners=applied.owners,
-        ours=applied.ours,
         taint_owners=tainted.taint_owners,
     )
 

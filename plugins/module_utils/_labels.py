@@ -23,6 +23,7 @@ from ._node_labels import LONGEST, PREFIX, is_discovered, label_text
 REMEMBERED = f"{PREFIX}/taints"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _KINDS = ("labels", "annotations")
+_UNTRACKED = "before-first-apply"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
 _DOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z")
@@ -267,6 +268,10 @@ def read_node(data: Mapping[str, Any], field_manager: str) -> Node:
                         owners.setdefault((kind, name[2:]), []).append(manager)
         if "f:taints" in (fields.get("f:spec") or {}) and manager != field_manager:
             taint_owners.append(manager)
+    if not metadata.get("managedFields"):
+        # The API server gives what is there to this name when the first apply comes.
+        for kind in _KINDS:
+            owners.update({(kind, name): [_UNTRACKED] for name in metadata.get(kind) or ()})
     return Node(
         name=str(metadata.get("name") or ""),
         uid=str(metadata.get("uid") or ""),
@@ -478,13 +483,17 @@ def _plan_taints(
     if list(node.taints) == after and node.annotations.get(REMEMBERED) == annotation:
         return None, conflicts
     return {
-        "metadata": {
-            # The list is one value: whoever changed it in between must not lose what they wrote.
-            "resourceVersion": node.resource_version,
-            "annotations": {REMEMBERED: annotation},
-        },
+        "metadata": {"annotations": {REMEMBERED: annotation}},
         "spec": {"taints": after or None},
     }, conflicts
+
+
+def with_version(patch: Mapping[str, Any], version: str) -> dict[str, Any]:
+    """Return the patch of the taints for the node as it was read.
+
+    The list is one value: whoever changed it in between must not lose what they wrote.
+    """
+    return {**patch, "metadata": {**patch["metadata"], "resourceVersion": version}}
 
 
 def _taint_body(taint: Taint) -> dict[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: node_gpu_label
 short_description: Label and taint the nodes of a Kubernetes cluster, all of them in one call
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:

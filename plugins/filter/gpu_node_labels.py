@@ -1,0 +1,92 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: gpu_node_labels
+short_description: Labels for a Kubernetes node, from what is really in the machine
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Returns the labels for the node with these facts, with valid values; an empty mapping for a
+    machine without a GPU.
+  - C(kubegpu.nodes/gpu) is the vendor, and marks the nodes on which a device plugin belongs.
+  - C(accelerator) is the model, as V(nvidia-tesla-p100), without form factor and memory. A machine
+    with two models has none, since a pod may get either.
+  - The details are C(kubegpu.nodes/gpu.count), C(gpu.product), C(gpu.generation), C(gpu.memory) (in
+    MiB, of the smallest GPU), C(driver.version), C(cuda.version) (the newest that the driver runs),
+    C(mig) (V(enabled), V(disabled) or V(mixed), where the GPUs have it) and C(mig.devices).
+    What is not known, as the memory before there is a driver, has no label.
+  - The names that GPU feature discovery owns are C(nvidia.com/gpu.product), C(gpu.count),
+    C(gpu.memory), C(gpu.family), C(mig.capable), C(cuda.driver.*) and C(cuda.runtime.*).
+    M(kubegpu.nodes.node_gpu_label) leaves them out where feature discovery is deployed.
+positional: _input, accelerator_key
+options:
+  _input:
+    description: The facts C(gpu_node) of M(kubegpu.nodes.gpu_node_facts).
+    type: dict
+    required: true
+  accelerator_key:
+    description: Name of the label with the model; empty for none.
+    type: str
+    default: accelerator
+  details:
+    description: Whether count, product, memory, driver and the like get labels of ours.
+    type: bool
+    default: true
+  discovery_names:
+    description: Whether they also get the names that GPU feature discovery uses.
+    type: bool
+    default: true
+  device_plugin_config:
+    description: >-
+      Name of the configuration of NVIDIA's device plugin for this node, for the label
+      C(nvidia.com/device-plugin.config); empty for none.
+    type: str
+    default: ''
+  extra:
+    description: More labels for a machine with a GPU, by name. They come last.
+    type: dict
+    default: {}
+seealso:
+  - module: kubegpu.nodes.node_gpu_label
+"""
+
+EXAMPLES = r"""
+- name: Show the labels of this machine
+  ansible.builtin.debug:
+    msg: "{{ ansible_facts['gpu_node'] | kubegpu.nodes.gpu_node_labels }}"
+
+- name: The marker and the model under another name, and nothing else
+  ansible.builtin.debug:
+    msg: >-
+      {{
+        ansible_facts['gpu_node'] | kubegpu.nodes.gpu_node_labels(
+          'cloud.example.com/gke-accelerator', details=false, discovery_names=false)
+      }}
+"""
+
+RETURN = r"""
+_value:
+  description: The labels.
+  type: dict
+  sample:
+    accelerator: nvidia-tesla-t4
+    kubegpu.nodes/gpu: nvidia
+    kubegpu.nodes/gpu.count: '4'
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_labels import node_labels
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"gpu_node_labels": node_labels}
