@@ -1,0 +1,87 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: nvidia_device_plugin_expected
+short_description: Tell which GPU resources a node has to show
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Returns what the node's allocatable has to be with NVIDIA's device plugin, from the facts of
+    M(kubegpu.nodes.gpu_node_facts), GPUs times replicas by the config of the node.
+  - Without MIG devices the GPUs on the PCI bus count, but for those that are bound to vfio. With a
+    MIG strategy the facts have to come from a node whose driver runs.
+positional: _input
+options:
+  _input:
+    description: The fact C(gpu_node).
+    type: dict
+    required: true
+  wishes:
+    description: The options of P(kubegpu.nodes.nvidia_device_plugin#role), without its prefix.
+    type: dict
+    default: {}
+  config:
+    description: The config that the node has chosen. Empty is the default one.
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: See how many GPUs a pod can ask for on this node
+  ansible.builtin.debug:
+    msg: >-
+      {{ ansible_facts['gpu_node'] | kubegpu.nodes.nvidia_device_plugin_expected(
+           wishes={'configs': nvidia_device_plugin_configs}, config='shared4') }}
+"""
+
+RETURN = r"""
+_value:
+  description: >-
+    The number of each resource, such as C({'nvidia.com/gpu': 8}). Null where the facts cannot tell.
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import (
+    expected,
+    read_wish,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+
+
+def nvidia_device_plugin_expected(
+    gpu_node: Mapping[str, Any], wishes: Mapping[str, Any] | None = None, config: str = ""
+) -> dict[str, int] | None:
+    """Return the number of each resource."""
+    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
+        raise AnsibleFilterError(
+            "nvidia_device_plugin_expected needs the fact gpu_node. Next step: run "
+            "kubegpu.nodes.gpu_node_facts on the host first."
+        )
+    try:
+        wish = read_wish({**(wishes or {}), "runtime_class": ""})
+    except KubegpuError as error:
+        raise AnsibleFilterError(f"nvidia_device_plugin_expected: {error}") from error
+    chosen = wish.config(config)
+    if chosen is None:
+        raise AnsibleFilterError(
+            f"nvidia_device_plugin_expected: there is no config {config!r}; there are: "
+            f"{', '.join(sorted(wish.configs)) or 'none'}"
+        )
+    return expected(gpu_node, chosen)
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"nvidia_device_plugin_expected": nvidia_device_plugin_expected}

@@ -1,0 +1,315 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of the device plugin for the whole cluster: wishes, hosts and what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ._device_plugin import (
+    CONFIG_LABEL,
+    HANDLER,
+    MANAGED_BY,
+    MANAGED_LABEL,
+    NAME,
+    Object,
+    Wish,
+    absent,
+    check_sharing,
+    expected,
+    helm_values,
+    identity,
+    manifests,
+    read_wish,
+)
+from ._device_plugin_config import Refusal, gpus
+from ._errors import KubegpuError
+
+METHODS = ("manifest", "helm")
+_SHARED_KINDS = ("Namespace", "RuntimeClass")
+
+
+def default_handler(node: Mapping[str, Any], seen: Mapping[str, Any] | None = None) -> str | None:
+    """Return the default runtime of the engine that serves Kubernetes; None where it is not known.
+
+    :param seen: what the roles of the same run know newer than the facts: ``containerd`` and
+        ``docker``, each the default runtime's name.
+    """
+    runtimes = node.get("runtimes") or {}
+    containerd, docker = runtimes.get("containerd") or {}, runtimes.get("docker") or {}
+    newer = seen or {}
+    if containerd.get("cri_enabled"):
+        return str(newer.get("containerd") or containerd.get("default_handler") or "") or None
+    if docker and not runtimes.get("crio"):
+        return str(newer.get("docker") or docker.get("default_runtime") or "") or None
+    return None
+
+
+def plan(
+    wishes: Mapping[str, Any],
+    hosts: Mapping[str, Mapping[str, Any]],
+    *,
+    method: str = "manifest",
+    existing: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return what is applied and removed, and what each host has to show then.
+
+    :param wishes: the options of :func:`read_wish`, and ``runtime_class`` may be ``auto``.
+    :param hosts: by name: ``gpu_node`` (the facts), ``config`` (the host's choice, may be empty),
+        ``wishes`` (its own view of the options, which has to be the same) and ``default_runtime``
+        (newer than the facts).
+    :param existing: objects of these names that the cluster has: Namespace, RuntimeClass and
+        DaemonSet.
+    """
+    refusals = _different(hosts)
+    seen = {identity(item): item for item in existing}
+    warnings: list[str] = []
+    reasons: list[str] = []
+    result: dict[str, Any] = {
+        "objects": [],
+        "absent": [],
+        "values": {},
+        "expected": {},
+        "unknown": {},
+        "runtime_class": "",
+    }
+    try:
+        if method not in METHODS:
+            raise KubegpuError(
+                f"nvidia_device_plugin_method is {method!r}, and has to be one of "
+                f"{', '.join(METHODS)}"
+            )
+        runtime_class, reason = _runtime_class(wishes, hosts, seen)
+        reasons.append(reason)
+        wish = read_wish({**wishes, "runtime_class": runtime_class})
+        result["runtime_class"] = runtime_class
+        values = helm_values(wish) if method == "helm" else {}
+    except KubegpuError as error:
+        refusals.append(Refusal(error.cause, error.next_step, error.evidence))
+        return _answer(result, refusals, warnings, reasons)
+
+    refusals += _foreign_class(seen)
+    for name in sorted(hosts):
+        _host(wish, name, hosts[name], result, refusals, warnings)
+    objects = manifests(wish)
+    ours = [item for item in objects if not _somebody_elses(item, seen)]
+    for item in objects:
+        if _somebody_elses(item, seen):
+            kind, _namespace, item_name = identity(item)
+            reasons.append(f"{kind} {item_name} was there before and is left as it is")
+    if method == "helm":
+        # The chart brings the rest under its own names.
+        ours = [item for item in ours if item["kind"] in _SHARED_KINDS]
+    result["objects"], result["values"] = ours, values
+    result["absent"] = absent(wish, ours)
+    return _answer(result, refusals, warnings, reasons)
+
+
+def _answer(
+    result: dict[str, Any], refusals: Sequence[Refusal], warnings: list[str], reasons: list[str]
+) -> dict[str, Any]:
+    refused = [one.to_json() for one in refusals]
+    if refused:
+        result = {**result, "objects": [], "absent": [], "values": {}}
+    return {
+        "action": "refuse" if refused else "apply",
+        **result,
+        "refusals": refused,
+        "text": "\n\n".join(_refusal_text(one) for one in refused),
+        "warnings": warnings,
+        "reasons": reasons,
+    }
+
+
+def _refusal_text(refusal: Mapping[str, str]) -> str:
+    host = f"{refusal['host']}: " if refusal["host"] else ""
+    return str(
+        KubegpuError(
+            f"{host}{refusal['cause']}",
+            evidence=refusal["evidence"],
+            next_step=refusal["next_step"],
+        )
+    )
+
+
+def _different(hosts: Mapping[str, Mapping[str, Any]]) -> list[Refusal]:
+    """Return the options that hosts of one run see differently: the cluster has one plugin."""
+    known = [(name, hosts[name]["wishes"]) for name in sorted(hosts) if hosts[name].get("wishes")]
+    if not known:
+        return []
+    first, wishes = known[0]
+    found = []
+    for option in sorted({key for _host_name, other in known for key in other}):
+        for name, other in known[1:]:
+            if other.get(option) != wishes.get(option):
+                found.append(
+                    Refusal(
+                        f"nvidia_device_plugin_{option} differs between {first} and {name}, and "
+                        "the device plugin is one for the whole cluster",
+                        "Set it for all hosts of the cluster alike. What may differ is "
+                        "nvidia_device_plugin_config, the config that a host chooses.",
+                        f"{first}: {wishes.get(option)!r}; {name}: {other.get(option)!r}",
+                    )
+                )
+                break
+    return found
+
+
+def _runtime_class(
+    wishes: Mapping[str, Any],
+    hosts: Mapping[str, Mapping[str, Any]],
+    seen: Mapping[tuple[str, str, str], Mapping[str, Any]],
+) -> tuple[str, str]:
+    """Return the RuntimeClass of the plugin's pods, and why."""
+    wished = str(wishes.get("runtime_class", "auto"))
+    if wished != "auto":
+        return wished, f"nvidia_device_plugin_runtime_class is {wished or 'empty'}"
+    other = [
+        name
+        for name in sorted(hosts)
+        if gpus(hosts[name]["gpu_node"])
+        and default_handler(hosts[name]["gpu_node"], hosts[name].get("default_runtime")) != HANDLER
+    ]
+    if other:
+        more = f" and {len(other) - 1} more" if len(other) > 1 else ""
+        return HANDLER, f"RuntimeClass {HANDLER}: it is not the default runtime on {other[0]}{more}"
+    namespace = str(wishes.get("namespace") or Wish.namespace)
+    running = seen.get(("DaemonSet", namespace, NAME)) or {}
+    spec = ((running.get("spec") or {}).get("template") or {}).get("spec") or {}
+    if spec.get("runtimeClassName") == HANDLER:
+        # A run with --limit does not see all nodes; with the class it works on each of them.
+        return HANDLER, f"RuntimeClass {HANDLER}: the plugin runs with it already"
+    return "", f"no RuntimeClass: {HANDLER} is the default runtime of these nodes"
+
+
+def _somebody_elses(
+    item: Mapping[str, Any], seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
+) -> bool:
+    there = seen.get(identity(item))
+    if there is None or item["kind"] not in _SHARED_KINDS:
+        return False
+    labels = there["metadata"].get("labels") or {}
+    return labels.get(MANAGED_LABEL) != MANAGED_BY
+
+
+def _foreign_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> list[Refusal]:
+    there = seen.get(("RuntimeClass", "", HANDLER))
+    if there is None or there.get("handler") == HANDLER:
+        return []
+    return [
+        Refusal(
+            f"the cluster has a RuntimeClass {HANDLER} for another handler, and a handler cannot "
+            "be changed",
+            f"Delete it (kubectl delete runtimeclass {HANDLER}) if nobody needs it; or make "
+            f"{HANDLER} the default runtime and set nvidia_device_plugin_runtime_class: ''.",
+            f"handler: {there.get('handler')}",
+        )
+    ]
+
+
+def _host(
+    wish: Wish,
+    name: str,
+    host: Mapping[str, Any],
+    result: dict[str, Any],
+    refusals: list[Refusal],
+    warnings: list[str],
+) -> None:
+    node, chosen = host["gpu_node"], str(host.get("config") or "")
+    config = wish.config(chosen)
+    if config is None:
+        there = ", ".join(sorted(wish.configs)) or "none, nvidia_device_plugin_configs is empty"
+        refusals.append(
+            Refusal(
+                f"there is no config {chosen!r}",
+                "Correct nvidia_device_plugin_config of this host, or add the config to "
+                "nvidia_device_plugin_configs.",
+                f"there are: {there}",
+                name,
+            )
+        )
+        return
+    if not gpus(node):
+        return
+    for refusal in check_sharing(node, config):
+        refusals.append(Refusal(refusal.cause, refusal.next_step, refusal.evidence, name))
+    handlers = ((node.get("runtimes") or {}).get("containerd") or {}).get("handlers")
+    if wish.runtime_class and handlers and HANDLER not in handlers and not host.get("planned"):
+        warnings.append(
+            f"{name}: containerd has no handler {HANDLER}; the plugin cannot start there before "
+            "the container toolkit is set up (role nvidia_container_toolkit)"
+        )
+    if wish.feature_discovery and not wish.feature_discovery_privileged:
+        guests = [gpu for gpu in gpus(node) if (gpu.get("vgpu") or {}).get("guest")]
+        if guests:
+            warnings.append(
+                f"{name}: GPU feature discovery tells the host's driver of a vGPU only where it is "
+                "privileged (nvidia_device_plugin_feature_discovery_privileged)"
+            )
+    resources = expected(node, config)
+    if resources is None:
+        result["unknown"][name] = (
+            f"MIG strategy {config.mig_strategy}: which MIG devices are there cannot be told "
+            "before the driver runs, or without pynvml on the node"
+        )
+        return
+    result["expected"][name] = {
+        "machine_id": (node.get("os") or {}).get("machine_id"),
+        "resources": resources,
+    }
+
+
+def restarts(
+    pods: Sequence[Mapping[str, Any]], hosts: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    """Return the pods whose runtime changed after they were made, each with the reason.
+
+    A pod keeps the runtime with which its sandbox was made, however often its containers start
+    again, so that only a new pod helps.
+
+    :param pods: the plugin's pods: ``name``, ``namespace``, ``node`` and ``started`` (the API
+        server's time text).
+    :param hosts: by name: ``node`` (the Kubernetes node), ``started`` (when the node's runtime was
+        started, in the same form, or null) and ``changed`` (what this run changed on it, or empty).
+    """
+    by_node = {str(host["node"]): host for host in hosts.values() if host.get("node")}
+    found = []
+    for pod in pods:
+        host = by_node.get(str(pod.get("node")))
+        if host is None:
+            continue
+        reason = ""
+        started, since = str(host.get("started") or ""), str(pod.get("started") or "")
+        if host.get("changed"):
+            reason = f"{host['changed']} changed in this run"
+        elif started and since and since < started:
+            reason = f"the runtime was started at {started}, after the pod ({since})"
+        if reason:
+            found.append(
+                {
+                    "name": str(pod["name"]),
+                    "namespace": str(pod["namespace"]),
+                    "node": str(pod["node"]),
+                    "reason": reason,
+                }
+            )
+    return found
+
+
+def label(config: str) -> dict[str, str]:
+    """Return the node label by which a host chooses its config."""
+    return {CONFIG_LABEL: config} if config else {}
+
+
+def object_list(wishes: Mapping[str, Any]) -> list[Object]:
+    """Return the objects for these options.
+
+    :raises KubegpuError: where an option is not valid.
+    """
+    options = dict(wishes)
+    if options.get("runtime_class") == "auto":
+        options["runtime_class"] = HANDLER
+    return manifests(read_wish(options))
