@@ -1,0 +1,380 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why a node does not offer the GPUs that are expected of it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ._cluster import NodeState, is_gpu_resource
+from ._cluster_parts import (
+    OPERATOR,
+    OURS,
+    Workload,
+    foreign,
+    place,
+    plugins,
+)
+from ._cluster_pods import PodView, shorten, why_not_running
+from ._driver_diagnosis import Finding
+from ._errors import InputError
+from ._failure_texts import explain
+
+_UNHEALTHY = re.compile(r"marked unhealthy|marking device as unhealthy", re.IGNORECASE)
+_VENDORS = {"nvidia.com": "nvidia", "amd.com": "amd", "gpu.intel.com": "intel"}
+_KEYS = {"name", "machine_id", "resources", "driver", "default_runtime", "gpus"}
+
+#: Causes that no waiting will take away.
+_FINAL = frozenset({"node_unknown", "no_plugin", "plugin_selects_not", "plugin_tolerates_not"})
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a host should offer, and what is known of it from its facts."""
+
+    key: str
+    name: str
+    machine_id: str | None = None
+    resources: Mapping[str, int] = field(default_factory=dict)
+    #: Version of the loaded driver; empty is none, None is not known.
+    driver: str | None = None
+    default_runtime: str | None = None
+    gpus: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def none(self) -> bool:
+        """Whether the host should offer nothing: it has no GPU."""
+        return not any(self.resources.values())
+
+    @property
+    def vendors(self) -> set[str]:
+        return {
+            _VENDORS[domain]
+            for domain in (name.partition("/")[0] for name in self.resources)
+            if domain in _VENDORS
+        }
+
+
+def read_expected(given: Mapping[str, Any]) -> list[Expected]:
+    """Return the option ``expected``, having checked it."""
+    return [_read_expected(str(key), value or {}) for key, value in given.items()]
+
+
+def _read_expected(key: str, given: Any) -> Expected:
+    where = f"expected.{key}"
+    if not isinstance(given, Mapping) or set(given) - _KEYS:
+        raise InputError(
+            f"The option {where} is not as it should be",
+            evidence=f"{given!r}",
+            next_step=f"It is a mapping with some of {', '.join(sorted(_KEYS))}.",
+        )
+    resources = given.get("resources") or {}
+    counts: dict[str, int] = {}
+    for name, count in resources.items() if isinstance(resources, Mapping) else [("", "")]:
+        try:
+            counts[str(name)] = int(count)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"The option {where}.resources is not as it should be",
+                evidence=f"{resources!r}",
+                next_step='Give names of resources with whole numbers: {"nvidia.com/gpu": 4}.',
+            ) from None
+    return Expected(
+        key,
+        str(given.get("name") or key),
+        given.get("machine_id") or None,
+        counts,
+        given.get("driver"),
+        given.get("default_runtime"),
+        tuple(given.get("gpus") or ()),
+    )
+
+
+@dataclass(frozen=True)
+class View:
+    """What was read of the cluster for the question why."""
+
+    parts: Sequence[Workload] = ()
+    #: Pods of device plugins by node, with log and events where they were asked for.
+    pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
+    #: What the events of a plugin's DaemonSet say, by ``namespace/name``.
+    events: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def plugin_pods(self, node: str) -> Sequence[PodView]:
+        return self.pods.get(node, ())
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """A node that does not offer what is expected of it, and why."""
+
+    expected: Expected
+    node: str | None
+    allocatable: Mapping[str, int]
+    finding: Finding
+    pod: str | None = None
+
+    @property
+    def final(self) -> bool:
+        return self.finding.code in _FINAL
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "key": self.expected.key,
+            "node": self.node,
+            "expected": dict(self.expected.resources),
+            "allocatable": dict(self.allocatable),
+            "pod": self.pod,
+            "code": self.finding.code,
+            "cause": self.finding.cause,
+            "evidence": self.finding.evidence,
+            "next_step": self.finding.next_step,
+        }
+
+
+def is_foreign_only(expected: Expected, view: View) -> bool:
+    """Return whether somebody else's plugin serves the host, so that its counts are not ours."""
+    return bool(
+        any(foreign(view.parts, vendor) for vendor in expected.vendors)
+        and not any(part.ours and part.vendor in expected.vendors for part in plugins(view.parts))
+    )
+
+
+def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
+    """Return whether a node offers what it should.
+
+    How somebody else's plugin shares GPUs is not known here: there, any GPU that is offered will
+    do.
+    """
+    if expected.none:
+        return not view.plugin_pods(state.name)
+    if is_foreign_only(expected, view):
+        return any(
+            resource.allocatable > 0
+            for name, resource in state.resources.items()
+            if is_gpu_resource(name)
+        )
+    return all(
+        state.resource(name).allocatable == count for name, count in expected.resources.items()
+    )
+
+
+def why(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:
+    """Return what a node lacks and why; None where it offers what it should."""
+    if state is None:
+        if expected.none:
+            return None
+        return Shortfall(expected, None, {}, _unknown_node(expected))
+    if state.ready and as_expected(expected, state, view):
+        return None
+    if expected.none and not view.plugin_pods(state.name):
+        return None
+    allocatable = {name: state.resource(name).allocatable for name in expected.resources}
+    finding, pod = _why(expected, state, view)
+    return Shortfall(expected, state.name, allocatable, finding, pod)
+
+
+def _why(expected: Expected, state: NodeState, view: View) -> tuple[Finding, str | None]:
+    if expected.none:
+        pod = view.plugin_pods(state.name)[0]
+        return _misplaced(expected, state, pod), pod.full_name
+    if not state.ready:
+        return _not_ready(state), None
+    serving = [
+        part for part in view.parts if part.vendor in expected.vendors or not expected.vendors
+    ]
+    if not plugins(serving):
+        return _no_plugin(serving, expected), None
+    pods = view.plugin_pods(state.name)
+    if not pods:
+        return _no_pod(serving, state, view), None
+    pod = pods[0]
+    return _from_pod(expected, state, pod), pod.full_name
+
+
+def _unknown_node(expected: Expected) -> Finding:
+    by = f"the machine id {expected.machine_id} or " if expected.machine_id else ""
+    return Finding(
+        "node_unknown",
+        f"The cluster has no node with {by}the name {expected.name}.",
+        "",
+        "Join it to the cluster, or set gpu_node_labels_node_name to the name that kubectl get "
+        "nodes shows.",
+    )
+
+
+def _not_ready(state: NodeState) -> Finding:
+    known = explain(state.ready_message)
+    cause = f"The node {state.name} is not ready"
+    if known:
+        return Finding(
+            "node_not_ready",
+            f"{cause}: {known[0].cause}",
+            shorten(state.ready_message),
+            known[0].next_step,
+        )
+    return Finding(
+        "node_not_ready",
+        f"{cause}.",
+        shorten(state.ready_message),
+        "Look at kubelet and the container runtime there: journalctl -u kubelet -u containerd",
+    )
+
+
+def _no_plugin(parts: Sequence[Workload], expected: Expected) -> Finding:
+    operators = [part for part in parts if part.kind == OPERATOR]
+    if operators:
+        return Finding(
+            "no_plugin",
+            f"{operators[0]} is in the cluster, but has deployed no device plugin.",
+            "",
+            "Look at the operator's log and at its ClusterPolicy (devicePlugin.enabled).",
+        )
+    what = " or ".join(sorted(expected.vendors)) or "these GPUs"
+    return Finding(
+        "no_plugin",
+        f"No device plugin for {what} is in the cluster.",
+        "no DaemonSet of one was found in any namespace",
+        "Run kubegpu.nodes.site with kubegpu_kubeconfig set (tag device_plugin): it deploys one.",
+    )
+
+
+def _no_pod(parts: Sequence[Workload], state: NodeState, view: View) -> Finding:
+    """Return why a device plugin's DaemonSet has no pod on a node."""
+    part = min(plugins(parts), key=lambda one: not one.ours)
+    keeps = place(part, state.labels, state.taints)
+    who = f"{part.namespace}/{part.name}"
+    if keeps.missing_labels or keeps.affinity:
+        wants = ", ".join(keeps.missing_labels) or "what its node affinity asks for"
+        step = (
+            "Run kubegpu.nodes.site (tag labels): it labels the nodes that have GPUs."
+            if part.ours
+            else f"Label the node: kubectl label node {state.name} "
+            + (" ".join(keeps.missing_labels) or "(see the DaemonSet's affinity)")
+        )
+        return Finding(
+            "plugin_selects_not",
+            f"The device plugin {who} does not select {state.name}: the node lacks {wants}.",
+            "",
+            step,
+        )
+    if keeps.taints:
+        return Finding(
+            "plugin_tolerates_not",
+            f"The device plugin {who} does not tolerate the taint of {state.name}: "
+            f"{', '.join(keeps.taints)}.",
+            "",
+            "Add it to nvidia_device_plugin_tolerations, or take the taint off."
+            if part.ours
+            else "Add a toleration to the DaemonSet, or take the taint off.",
+        )
+    said = view.events.get(who, ())
+    return Finding(
+        "plugin_not_started",
+        f"The device plugin {who} has no pod on {state.name} yet.",
+        shorten(said[-1]) if said else f"{part.available} of {part.desired} pods are available",
+        f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",
+    )
+
+
+def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
+    known = why_not_running(pod, driver=expected.driver, gpus=expected.gpus)
+    if known is not None:
+        if known.code == "could_not_reach_nvml":
+            return _which(known, expected, state, pod)
+        return known
+    short = {
+        name: (count, state.resource(name))
+        for name, count in expected.resources.items()
+        if state.resource(name).allocatable != count
+    }
+    name, (count, resource) = next(iter(short.items()), ("", (0, state.resource(""))))
+    seen = f"{name}: expected {count}, capacity {resource.capacity}, allocatable " + str(
+        resource.allocatable
+    )
+    lines = [line for line in pod.log.splitlines() if _UNHEALTHY.search(line)]
+    if resource.capacity > resource.allocatable and (lines or resource.allocatable):
+        return Finding(
+            "gpu_unhealthy",
+            f"{resource.capacity - resource.allocatable} of {resource.capacity} {name} on "
+            f"{state.name} are unhealthy.",
+            shorten(lines[-1]) if lines else seen,
+            "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q; after a repair, "
+            f"delete the pod {pod.full_name}.",
+        )
+    if resource.allocatable > 0:
+        more = resource.allocatable > count
+        return Finding(
+            "wrong_count",
+            f"{state.name} offers {resource.allocatable} {name}, and {count} are expected.",
+            seen,
+            "Compare the plugin's sharing (the label nvidia.com/device-plugin.config and its "
+            "ConfigMap) with what is wanted"
+            + (
+                f", and delete the pod {pod.full_name} if it is older than that."
+                if more
+                else ", and nvidia-smi -L on the node with its PCI devices."
+            ),
+        )
+    last = pod.last_lines(3)
+    return Finding(
+        "not_registered",
+        f"The device plugin's pod {pod.full_name} is {pod.phase or 'there'}, but kubelet on "
+        f"{state.name} offers no {name}.",
+        shorten(" | ".join(last)) if last else seen,
+        f"Delete the pod {pod.full_name}, so that it registers again; if that does not help, look "
+        "at kubelet's journal there.",
+    )
+
+
+def _which(known: Finding, expected: Expected, state: NodeState, pod: PodView) -> Finding:
+    """Tell which of the causes it is that a plugin finds no NVML."""
+    if expected.driver == "":
+        return Finding(
+            "plugin_without_driver",
+            f"The device plugin found no NVML on {state.name}: no driver is loaded there.",
+            known.evidence,
+            "Run kubegpu.nodes.site for this node: role nvidia_driver installs and loads one.",
+        )
+    if not pod.runtime_class and expected.default_runtime != "nvidia":
+        default = f" is {expected.default_runtime}" if expected.default_runtime else " is another"
+        return Finding(
+            "default_runtime",
+            f"The device plugin found no NVML on {state.name}: its pod {pod.full_name} names no "
+            f"RuntimeClass, and the default runtime of the node{default}, not nvidia.",
+            known.evidence,
+            "Give the DaemonSet runtimeClassName: nvidia (nvidia_device_plugin does), or set "
+            "nvidia_container_toolkit_containerd_set_default: true and run kubegpu.nodes.site; "
+            "then delete the pod.",
+        )
+    if not pod.runtime_class:
+        return Finding(
+            "runtime_changed",
+            f"The device plugin found no NVML on {state.name}, though nvidia is the default "
+            f"runtime there now: its pod {pod.full_name} was started before that.",
+            known.evidence,
+            f"Delete the pod: kubectl -n {pod.namespace} delete pod {pod.name}",
+        )
+    return known
+
+
+def _misplaced(expected: Expected, state: NodeState, pod: PodView) -> Finding:
+    ours = (pod.labels or {}).get("app.kubernetes.io/managed-by") == OURS
+    known = why_not_running(pod)
+    last = pod.last_lines(1)
+    return Finding(
+        "plugin_without_gpu",
+        f"The device plugin's pod {pod.full_name} runs on {state.name}, which has no GPU: it waits "
+        "there forever, or ends again and again.",
+        known.evidence if known else (last[0] if last else f"the pod is {pod.phase}"),
+        "Run kubegpu.nodes.site (tag labels): it takes the label kubegpu.nodes/gpu off nodes "
+        "without a GPU."
+        if ours
+        else "Give the DaemonSet a nodeSelector, such as kubegpu.nodes/gpu: nvidia, which "
+        "kubegpu.nodes.site sets on the nodes with GPUs.",
+    )

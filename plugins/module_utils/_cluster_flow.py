@@ -1,0 +1,325 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read a cluster's GPUs from its API server, and wait until they are as expected."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ._cluster import NodeState, node_states
+from ._cluster_causes import Expected, Shortfall, View, is_foreign_only, why
+from ._cluster_parts import Workload, foreign, plugins, recognise
+from ._cluster_pods import PodView, pod_view, why_not_running, with_events
+from ._kube import Cluster
+from ._kube_errors import KubeError
+from ._labels import match, read_node, read_wishes
+
+_INTERVAL = 3.0
+_TAIL = 60
+#: Pods that ended hold no GPU, and a cluster may keep thousands of them.
+_ACTIVE = "status.phase!=Succeeded,status.phase!=Failed"
+
+Sleep = Callable[[float], None]
+Clock = Callable[[], float]
+
+
+@dataclass
+class Reader:
+    """Reads what answers the question which node offers which GPUs, and why not."""
+
+    cluster: Cluster
+    #: What could not be read and is left out; each once.
+    notes: list[str] = field(default_factory=list)
+
+    def states(
+        self, extra: Sequence[str] = ()
+    ) -> tuple[dict[str, NodeState], list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the nodes' states, the nodes and the pods that have not ended."""
+        nodes = list(self.cluster.list("/api/v1/nodes"))
+        pods = list(self.cluster.list("/api/v1/pods", fieldSelector=_ACTIVE))
+        return node_states(nodes, pods, extra), nodes, pods
+
+    def parts(self) -> list[Workload]:
+        """Return the operators and plugins of the cluster."""
+        found = []
+        for kind in ("DaemonSet", "Deployment"):
+            items = self.cluster.list(f"/apis/apps/v1/{kind.lower()}s")
+            found += recognise(items, kind)
+        return found
+
+    def log(self, view: PodView, container: str) -> str:
+        """Return the end of a container's log; of the one before, where it has just ended."""
+        path = f"/api/v1/namespaces/{view.namespace}/pods/{view.name}/log"
+        wanted: dict[str, object] = {"tailLines": _TAIL}
+        if container:
+            wanted["container"] = container
+        try:
+            text = self.cluster.text(path, **wanted)
+            if not text.strip() and view.restarts:
+                text = self.cluster.text(path, previous=True, **wanted)
+        except KubeError as error:
+            # 400: no container has been started yet, which its state tells.
+            if error.status != 400:
+                self._note(f"The log of {view.full_name} cannot be read: {error.cause}", error)
+            return ""
+        return text
+
+    def events(self, namespace: str, kind: str, name: str) -> list[dict[str, Any]]:
+        """Return the events of an object."""
+        chosen = f"involvedObject.kind={kind},involvedObject.name={name}"
+        try:
+            return list(
+                self.cluster.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector=chosen)
+            )
+        except KubeError as error:
+            self._note(f"The events of {namespace} cannot be read: {error.cause}", error)
+            return []
+
+    def detailed(self, view: PodView, container: str = "") -> PodView:
+        """Return a pod's view with its log and events."""
+        complete = with_events(view, self.events(view.namespace, "Pod", view.name))
+        return replace(complete, log=self.log(view, container))
+
+    def _note(self, text: str, error: KubeError) -> None:
+        note = f"{text} {error.next_step}".strip()
+        if note not in self.notes:
+            self.notes.append(note)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The cluster at one time."""
+
+    states: Mapping[str, NodeState]
+    view: View
+    matches: Mapping[str, NodeState | None]
+    shortfalls: tuple[Shortfall, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> list[Shortfall]:
+        """Those that waiting may mend."""
+        return [short for short in self.shortfalls if not short.final]
+
+
+def match_hosts(
+    expected: Sequence[Expected],
+    nodes: Sequence[Mapping[str, Any]],
+    states: Mapping[str, NodeState],
+) -> tuple[dict[str, NodeState | None], list[str]]:
+    """Return each host's node, found as the labels' module finds it, and remarks about it."""
+    wishes = read_wishes(
+        {item.key: {"name": item.name, "machine_id": item.machine_id} for item in expected}
+    )
+    found = match(wishes, [read_node(node, "") for node in nodes])
+    return (
+        {one.wish.key: states[one.node.name] if one.node else None for one in found},
+        [one.note for one in found if one.note],
+    )
+
+
+def look(reader: Reader, expected: Sequence[Expected], *, details: bool) -> Snapshot:
+    """Read the cluster once.
+
+    :param details: whether logs and events are read where something is not as expected.
+    """
+    extra = [name for item in expected for name in item.resources]
+    states, nodes, pods = reader.states(extra)
+    parts = reader.parts()
+    matches, notes = match_hosts(expected, nodes, states)
+    by_node, containers = _plugin_pods(parts, pods)
+    view = View(parts, by_node)
+    if details:
+        wanted = _unclear(expected, matches, states, view)
+        view = _with_details(reader, view, wanted, containers)
+    shortfalls = (why(item, matches[item.key], view) for item in expected)
+    return Snapshot(
+        states, view, matches, tuple(short for short in shortfalls if short), tuple(notes)
+    )
+
+
+def _plugin_pods(
+    parts: Sequence[Workload], pods: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, list[PodView]], dict[str, str]]:
+    """Return the pods of device plugins by node, ours first, and each one's container."""
+    found: dict[str, list[tuple[bool, PodView]]] = {}
+    containers: dict[str, str] = {}
+    for pod in pods:
+        meta = pod.get("metadata") or {}
+        labels = meta.get("labels") or {}
+        for part in plugins(parts):
+            if (
+                part.selector
+                and meta.get("namespace") == part.namespace
+                and all(labels.get(name) == value for name, value in part.selector.items())
+            ):
+                view = pod_view(pod)
+                found.setdefault(view.node or _wanted_node(pod), []).append((part.ours, view))
+                containers[view.full_name] = part.container
+                break
+    return {
+        node: [view for _ours, view in sorted(views, key=lambda pair: not pair[0])]
+        for node, views in found.items()
+    }, containers
+
+
+def _wanted_node(pod: Mapping[str, Any]) -> str:
+    """Return the node that a DaemonSet made a pod for that has not been placed yet."""
+    affinity = ((pod.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    for term in required.get("nodeSelectorTerms") or ():
+        for rule in term.get("matchFields") or ():
+            if rule.get("key") == "metadata.name" and rule.get("values"):
+                return str(rule["values"][0])
+    return ""
+
+
+def _unclear(
+    expected: Sequence[Expected],
+    matches: Mapping[str, NodeState | None],
+    states: Mapping[str, NodeState],
+    view: View,
+) -> set[str]:
+    """Return the nodes whose plugin has to be asked: not as expected, or it does not run."""
+    named = {state.name for state in matches.values() if state}
+    unclear = {
+        short.node for short in (why(item, matches[item.key], view) for item in expected)
+        if short and short.node
+    }  # fmt: skip
+    for node, pods in view.pods.items():
+        state = states.get(node)
+        if node not in named and any(
+            not pod.ready or (state and not _offers(state)) for pod in pods
+        ):
+            unclear.add(node)
+    return unclear
+
+
+def _offers(state: NodeState) -> bool:
+    return any(resource.allocatable for resource in state.resources.values())
+
+
+def _with_details(
+    reader: Reader, view: View, nodes: set[str], containers: Mapping[str, str]
+) -> View:
+    todo = [pod for node in sorted(nodes) for pod in view.plugin_pods(node)]
+    answers = reader.cluster.each(
+        lambda pod: reader.detailed(pod, containers.get(pod.full_name, "")), todo
+    )
+    told = {
+        pod.full_name: pod if isinstance(answer, KubeError) else answer
+        for pod, answer in zip(todo, answers)
+    }
+    pods = {
+        node: [told.get(pod.full_name, pod) for pod in found] for node, found in view.pods.items()
+    }
+    events = {}
+    if any(not view.plugin_pods(node) for node in nodes):
+        for part in plugins(view.parts):
+            said = reader.events(part.namespace, part.workload, part.name)
+            bare = PodView(part.namespace, part.name, "", "", False, 0, "")
+            events[f"{part.namespace}/{part.name}"] = with_events(bare, said).events
+    return View(view.parts, pods, events)
+
+
+def wait(
+    reader: Reader,
+    expected: Sequence[Expected],
+    timeout: float,
+    *,
+    sleep: Sleep = time.sleep,
+    clock: Clock = time.monotonic,
+) -> tuple[Snapshot, float]:
+    """Read until all nodes offer what is expected, or time is up; then say why they do not."""
+    start = clock()
+    while True:
+        snapshot = look(reader, expected, details=False)
+        waited = clock() - start
+        if not snapshot.shortfalls or not snapshot.open or waited >= timeout:
+            break
+        sleep(min(_INTERVAL, max(0.1, timeout - waited)))
+    if snapshot.shortfalls or _odd(snapshot):
+        snapshot = look(reader, expected, details=True)
+    return snapshot, waited
+
+
+def _odd(snapshot: Snapshot) -> bool:
+    """Return whether a plugin's pod outside of the expected nodes needs a closer look."""
+    named = {state.name for state in snapshot.matches.values() if state}
+    for node, pods in snapshot.view.pods.items():
+        state = snapshot.states.get(node)
+        if node not in named and (
+            any(not pod.ready for pod in pods) or (state is not None and not _offers(state))
+        ):
+            return True
+    return False
+
+
+def answer(
+    snapshot: Snapshot, expected: Sequence[Expected], only_gpu: bool = True
+) -> dict[str, Any]:
+    """Return what the module returns of a snapshot."""
+    view = snapshot.view
+    named = {state.name for state in snapshot.matches.values() if state}
+    shown = {
+        name: state.to_json()
+        for name, state in sorted(snapshot.states.items())
+        if not only_gpu or state.resources or name in named or view.plugin_pods(name)
+    }
+    by_key = {short.expected.key: short for short in snapshot.shortfalls}
+    return {
+        "nodes": shown,
+        "node_of": {
+            key: state.name if state else None for key, state in snapshot.matches.items()
+        },
+        "plugin_pods": [
+            {
+                **pod.to_json(),
+                "findings": _findings(pod),
+            }
+            for node in sorted(view.pods)
+            for pod in view.pods[node]
+        ],
+        "parts": [part.to_json() for part in view.parts],
+        "foreign": [part.to_json() for part in foreign(view.parts)],
+        "missing": [short.to_json() for short in snapshot.shortfalls],
+        "layers": [
+            _layer(item, snapshot.matches[item.key], by_key.get(item.key), view)
+            for item in expected
+            if not item.none or item.key in by_key
+        ],
+    }  # fmt: skip
+
+
+def _findings(pod: PodView) -> list[dict[str, str]]:
+    finding = why_not_running(pod) if pod.log or pod.events or not pod.ready else None
+    return [finding.as_problem()] if finding else []
+
+
+def _layer(
+    item: Expected, state: NodeState | None, short: Shortfall | None, view: View
+) -> dict[str, Any]:
+    """Return how the layer allocatable of a host stands, in the shape of the other layers."""
+    entry = {
+        "node": item.key, "layer": "allocatable", "ok": short is None, "code": "", "cause": "",
+        "evidence": "", "next_step": "", "proof": "", "subject": "",
+    }  # fmt: skip
+    if short is not None:
+        found = short.finding
+        entry.update(
+            code=found.code, cause=found.cause, evidence=found.evidence, next_step=found.next_step
+        )
+    elif state is not None:
+        offered = ", ".join(
+            f"{resource.allocatable} {name}"
+            for name, resource in sorted(state.resources.items())
+            if resource.allocatable
+        )
+        whose = ", by a plugin of somebody else" if is_foreign_only(item, view) else ""
+        entry["proof"] = f"the node {state.name} offers {offered}{whose}"
+    return entry

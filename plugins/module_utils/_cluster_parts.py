@@ -1,0 +1,286 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who offers GPUs in a cluster: operators, device plugins, feature discovery. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = Mapping[str, Any]
+
+OPERATOR = "operator"
+DEVICE_PLUGIN = "device_plugin"
+FEATURE_DISCOVERY = "feature_discovery"
+
+#: What this collection applies carries it, and nothing else does.
+MANAGED_BY = "app.kubernetes.io/managed-by"
+OURS = "kubegpu.nodes"
+OUR_PLUGIN = "kubegpu-nvidia-device-plugin"
+
+# (kind, vendor, name, pattern over an image without its tag, pattern over the command). The first
+# that fits a container decides. One image serves both plugin and feature discovery of NVIDIA.
+_IMAGES = (
+    (OPERATOR, "nvidia", "NVIDIA GPU operator", r"(^|/)(nvidia|cloud-native)/gpu-operator$", None),
+    (OPERATOR, "amd", "AMD GPU operator", r"(^|/)rocm/gpu-operator$", None),
+    (OPERATOR, "intel", "Intel device plugins operator",
+     r"(^|/)intel-deviceplugin-operator$", None),
+    (FEATURE_DISCOVERY, "nvidia", "GPU feature discovery", r"(^|/)gpu-feature-discovery$", None),
+    (FEATURE_DISCOVERY, "nvidia", "GPU feature discovery", r"(^|/)k8s-device-plugin$",
+     r"gpu-feature-discovery"),
+    # NVIDIA's image with another command: MPS control and configuration, no plugin.
+    (None, "nvidia", "", r"(^|/)k8s-device-plugin$", r"mps-control-daemon|config-manager"),
+    (DEVICE_PLUGIN, "amd", "AMD device plugin", r"(^|/)rocm/k8s-device-plugin$", None),
+    (DEVICE_PLUGIN, "nvidia", "NVIDIA device plugin", r"(^|/)k8s-device-plugin$", None),
+    (DEVICE_PLUGIN, "nvidia", "Google's device plugin", r"(^|/)nvidia-gpu-device-plugin$", None),
+    (DEVICE_PLUGIN, "nvidia", "Volcano's device plugin", r"(^|/)volcano-(vgpu-)?device-plugin$",
+     None),
+    (DEVICE_PLUGIN, "nvidia", "HAMi", r"(^|/)(project)?hami/(hami|k8s-vgpu)[^/]*$",
+     r"device-plugin"),
+    (DEVICE_PLUGIN, "nvidia", "GPU share device plugin", r"(^|/)k8s-gpushare-plugin$", None),
+    (DEVICE_PLUGIN, "intel", "Intel GPU plugin", r"(^|/)intel-gpu-plugin$", None),
+)  # fmt: skip
+_RULES = tuple(
+    (kind, vendor, name, re.compile(image), re.compile(command) if command else None)
+    for kind, vendor, name, image, command in _IMAGES
+)
+_TAG = re.compile(r"(@sha256:[0-9a-f]+|:[\w][\w.-]*)+$")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A DaemonSet or Deployment that has to do with GPUs."""
+
+    kind: str
+    vendor: str
+    title: str
+    workload: str
+    namespace: str
+    name: str
+    image: str
+    container: str
+    ours: bool
+    #: An operator or Helm that looks after it; empty where nobody says so.
+    managed_by: str
+    selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: Mapping[str, Any] = field(default_factory=dict)
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    runtime_class: str = ""
+    desired: int = 0
+    available: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.title} ({self.workload} {self.namespace}/{self.name})"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "vendor": self.vendor,
+            "title": self.title,
+            "workload": self.workload,
+            "namespace": self.namespace,
+            "name": self.name,
+            "image": self.image,
+            "ours": self.ours,
+            "managed_by": self.managed_by or None,
+            "runtime_class": self.runtime_class or None,
+            "desired": self.desired,
+            "available": self.available,
+        }
+
+
+def recognise(workloads: Iterable[Object], kind: str) -> list[Workload]:
+    """Return the workloads that have to do with GPUs.
+
+    :param workloads: objects of the API server's list.
+    :param kind: ``DaemonSet`` or ``Deployment``; items of a list do not say it themselves.
+    """
+    found = []
+    for item in workloads:
+        workload = _recognise(item, kind)
+        if workload is not None:
+            found.append(workload)
+    return sorted(found, key=lambda one: (one.namespace, one.name))
+
+
+def _recognise(item: Object, kind: str) -> Workload | None:
+    meta, spec, status = (item.get(part) or {} for part in ("metadata", "spec", "status"))
+    labels = meta.get("labels") or {}
+    template = spec.get("template") or {}
+    pod = template.get("spec") or {}
+    all_labels = {**((template.get("metadata") or {}).get("labels") or {}), **labels}
+    ours = all_labels.get(MANAGED_BY) == OURS
+    for container in pod.get("containers") or ():
+        role = _role(container, all_labels, ours)
+        if role is None:
+            continue
+        what, vendor, title = role
+        return Workload(
+            kind=what,
+            vendor=vendor,
+            title=title,
+            workload=kind,
+            namespace=str(meta.get("namespace") or ""),
+            name=str(meta.get("name") or ""),
+            image=str(container.get("image") or ""),
+            container=str(container.get("name") or ""),
+            ours=ours or meta.get("name") == OUR_PLUGIN,
+            managed_by=_manager(meta, all_labels),
+            selector=dict((spec.get("selector") or {}).get("matchLabels") or {}),
+            node_selector=dict(pod.get("nodeSelector") or {}),
+            affinity=(pod.get("affinity") or {}).get("nodeAffinity") or {},
+            tolerations=tuple(pod.get("tolerations") or ()),
+            runtime_class=str(pod.get("runtimeClassName") or ""),
+            desired=int(status.get("desiredNumberScheduled") or status.get("replicas") or 0),
+            available=int(status.get("numberAvailable") or status.get("availableReplicas") or 0),
+        )
+    return None
+
+
+def _role(container: Object, labels: Mapping[str, str], ours: bool) -> tuple[str, str, str] | None:
+    image = _TAG.sub("", str(container.get("image") or ""))
+    words = " ".join(
+        str(word)
+        for part in ([container.get("name") or ""], container.get("command") or (),
+                     container.get("args") or ())
+        for word in part
+    )  # fmt: skip
+    for kind, vendor, title, image_pattern, command in _RULES:
+        if image_pattern.search(image) and (command is None or command.search(words)):
+            return (kind, vendor, title) if kind else None
+    # A private registry may call the image what it likes; the usual labels tell it still.
+    name = labels.get("app.kubernetes.io/name") or labels.get("name") or labels.get("app") or ""
+    if name.startswith(("nvidia-device-plugin", "nvidia-gpu-device-plugin")):
+        if container.get("name") == "gpu-feature-discovery":
+            return FEATURE_DISCOVERY, "nvidia", "GPU feature discovery"
+        if ours and container.get("name") != "nvidia-device-plugin":
+            return None
+        if "mps-control" in words or "mps-control" in name:
+            return None
+        return DEVICE_PLUGIN, "nvidia", "NVIDIA device plugin"
+    if name == "gpu-feature-discovery":
+        return FEATURE_DISCOVERY, "nvidia", "GPU feature discovery"
+    if name == "gpu-operator":
+        return OPERATOR, "nvidia", "NVIDIA GPU operator"
+    return None
+
+
+def _manager(meta: Object, labels: Mapping[str, str]) -> str:
+    for owner in meta.get("ownerReferences") or ():
+        if owner.get("controller"):
+            return f"{owner.get('kind')} {owner.get('name')}"
+    return str(labels.get(MANAGED_BY) or "")
+
+
+def plugins(parts: Iterable[Workload]) -> list[Workload]:
+    return [part for part in parts if part.kind == DEVICE_PLUGIN]
+
+
+def foreign(parts: Iterable[Workload], vendor: str | None = None) -> list[Workload]:
+    """Return operators and device plugins of somebody else."""
+    return [
+        part
+        for part in parts
+        if part.kind in (OPERATOR, DEVICE_PLUGIN)
+        and not part.ours
+        and vendor in (None, part.vendor)
+    ]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whether the pods of a DaemonSet may come to a node, and what keeps them off."""
+
+    missing_labels: tuple[str, ...] = ()
+    taints: tuple[str, ...] = ()
+    affinity: bool = False
+
+    @property
+    def allowed(self) -> bool:
+        return not (self.missing_labels or self.taints or self.affinity)
+
+
+#: DaemonSets get these from their controller.
+_ALWAYS_TOLERATED = frozenset(
+    f"node.kubernetes.io/{name}"
+    for name in (
+        "not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure",
+        "unschedulable",
+    )
+)  # fmt: skip
+
+
+def place(
+    workload: Workload, labels: Mapping[str, str], taints: Sequence[Mapping[str, str]]
+) -> Place:
+    """Return what keeps a DaemonSet's pods off a node."""
+    return Place(
+        tuple(
+            f"{name}={value}"
+            for name, value in sorted(workload.node_selector.items())
+            if labels.get(name) != value
+        ),
+        tuple(
+            taint_text(taint)
+            for taint in taints
+            if taint["effect"] != "PreferNoSchedule"
+            and taint["key"] not in _ALWAYS_TOLERATED
+            and not any(tolerates(one, taint) for one in workload.tolerations)
+        ),
+        not affine(workload.affinity, labels),
+    )
+
+
+def taint_text(taint: Mapping[str, str]) -> str:
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
+
+
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
+    """Return whether a toleration covers a taint, by Kubernetes' rules."""
+    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+        return False
+    key = toleration.get("key") or ""
+    if (toleration.get("operator") or "Equal") == "Exists":
+        return key in ("", taint["key"])
+    return key == taint["key"] and (toleration.get("value") or "") == (taint.get("value") or "")
+
+
+def affine(affinity: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Return whether a node's labels meet a required node affinity."""
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    terms = required.get("nodeSelectorTerms")
+    if terms is None:
+        return True
+    # By field, a term is about the node's name, which DaemonSets set themselves.
+    return any(
+        all(_meets(rule, labels) for rule in term.get("matchExpressions") or ()) for term in terms
+    )
+
+
+def _meets(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    value = labels.get(rule["key"])
+    given = rule.get("values") or ()
+    operator = rule["operator"]
+    if operator == "In":
+        return value in given
+    if operator == "NotIn":
+        return value not in given
+    if operator == "Exists":
+        return value is not None
+    if operator == "DoesNotExist":
+        return value is None
+    return _compare(operator, value, given)
+
+
+def _compare(operator: str, value: str | None, given: Sequence[str]) -> bool:
+    try:
+        number, bound = int(value or ""), int(given[0])
+    except (ValueError, IndexError):
+        return False
+    return number > bound if operator == "Gt" else number < bound

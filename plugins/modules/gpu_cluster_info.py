@@ -1,0 +1,203 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_cluster_info
+short_description: Tell which nodes of a cluster offer which GPUs, and who uses them
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Reads capacity, allocatable and allocated GPU resources of the nodes of a Kubernetes cluster,
+    with the pods that hold them; the device plugins with their pods; GPU operators and device
+    plugins of somebody else.
+  - With O(expected) it waits until the nodes offer what they should, and otherwise says of each
+    why it does not, from the plugin's pod, its events and its log.
+  - One call serves the whole cluster. It changes nothing.
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+  - kubegpu.nodes.kube
+options:
+  expected:
+    description: >-
+      What each node should offer, by any key; the key is the node's name, unless C(name) or
+      C(machine_id) say more.
+    type: dict
+    default: {}
+  wait_timeout:
+    description: >-
+      How long the nodes of O(expected) are waited for, in seconds. What no waiting mends (a node
+      that the cluster does not have, no device plugin) ends it at once.
+    type: int
+    default: 0
+  all_nodes:
+    description: Whether nodes without any GPU are in the answer too.
+    type: bool
+    default: false
+attributes:
+  check_mode:
+    description: Reads the same in check mode.
+    support: full
+  diff_mode:
+    description: There is nothing to compare.
+    support: none
+  platform:
+    description: Runs where the API server can be reached.
+    platforms: posix
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Which GPUs are there, and who has them
+  kubegpu.nodes.gpu_cluster_info:
+    kubeconfig: ~/.kube/config
+  delegate_to: localhost
+  become: false
+  run_once: true
+  register: cluster
+
+- name: Wait until two nodes offer their GPUs
+  kubegpu.nodes.gpu_cluster_info:
+    kubeconfig: ~/.kube/config
+    expected:
+      gpu1:
+        machine_id: 3f5c0ae1e0f84bb0a0f6a3f0a4a6f9a1
+        resources: {nvidia.com/gpu: 4}
+      gpu2:
+        resources: {nvidia.com/gpu: 8}
+    wait_timeout: 300
+  delegate_to: localhost
+  become: false
+  run_once: true
+  register: cluster
+  failed_when: cluster.missing | length > 0
+"""
+
+RETURN = r"""
+nodes:
+  description: >-
+    The nodes that have GPU resources, or a device plugin's pod, or are in O(expected), by name.
+  returned: always
+  type: dict
+  sample:
+    gpu1:
+      name: gpu1
+      ready: true
+      cordoned: false
+      machine_id: 3f5c0ae1e0f84bb0a0f6a3f0a4a6f9a1
+      runtime: containerd://1.7.24
+      kubelet: v1.34.1
+      resources:
+        nvidia.com/gpu:
+          capacity: 4
+          allocatable: 4
+          allocated: 1
+          free: 3
+          pods:
+            - {namespace: default, name: train-0, count: 1, phase: Running, owner: Job/train}
+node_of:
+  description: The node of each key of O(expected); null where the cluster does not have it.
+  returned: always
+  type: dict
+  sample: {gpu1.example.com: gpu1}
+plugin_pods:
+  description: >-
+    Pods of device plugins, with C(node), C(phase), C(ready), C(restarts), why they wait or ended
+    last, and, where something is not as it should be, the last lines of their log and what these
+    mean.
+  returned: always
+  type: list
+  elements: dict
+parts:
+  description: Operators, device plugins and feature discovery that were found, with C(kind),
+    C(vendor), C(namespace), C(name), C(image), C(ours) and C(managed_by).
+  returned: always
+  type: list
+  elements: dict
+foreign:
+  description: Those operators and device plugins that are not of this collection.
+  returned: always
+  type: list
+  elements: dict
+missing:
+  description: >-
+    Each node that does not offer what it should, with C(key), C(node), C(expected),
+    C(allocatable), C(pod), C(code), C(cause), C(evidence) and C(next_step).
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - key: gpu2
+      node: gpu2
+      expected: {nvidia.com/gpu: 8}
+      allocatable: {nvidia.com/gpu: 0}
+      pod: kubegpu/kubegpu-nvidia-device-plugin-x7k2p
+      code: default_runtime
+      cause: >-
+        The device plugin found no NVML on gpu2: its pod names no RuntimeClass, and the default
+        runtime of the node is runc, not nvidia.
+      evidence: could not load NVML library
+      next_step: Give the DaemonSet runtimeClassName nvidia.
+layers:
+  description: The same as entries of P(kubegpu.nodes.verify_rows#filter), layer C(allocatable).
+  returned: always
+  type: list
+  elements: dict
+waited:
+  description: How long was waited, in seconds.
+  returned: always
+  type: float
+  sample: 4.2
+requests:
+  description: Requests that the API server was sent, by verb.
+  returned: always
+  type: dict
+  sample: {list: 4}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_causes import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
+    Reader,
+    answer,
+    wait,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
+    KUBE_ARGUMENTS,
+    Cluster,
+    read_connection,
+)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "expected": {"type": "dict", "default": {}},
+            "wait_timeout": {"type": "int", "default": 0},
+            "all_nodes": {"type": "bool", "default": False},
+            **KUBE_ARGUMENTS,
+        },
+        supports_check_mode=True,
+    )
+    try:
+        expected = read_expected(module.params["expected"])
+        cluster = Cluster.connect(read_connection(module.params))
+        reader = Reader(cluster)
+        snapshot, waited = wait(reader, expected, module.params["wait_timeout"])
+        result = answer(snapshot, expected, only_gpu=not module.params["all_nodes"])
+    except KubegpuError as error:
+        module.fail_json(msg=str(error))
+    for note in [*snapshot.notes, *reader.notes]:
+        module.warn(note)
+    module.exit_json(
+        changed=False, waited=round(waited, 1), requests=dict(cluster.requests), **result
+    )
+
+
+if __name__ == "__main__":
+    main()
