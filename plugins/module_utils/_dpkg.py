@@ -27,11 +27,10 @@ _FORMAT = r"\t".join(
         "${db:Status-Eflag}",
         "${Depends}",
         "${Pre-Depends}",
-        "${Recommends}",
         r"${Provides}\n",
     )
 )
-_FIELDS = 10
+_FIELDS = 9
 # Of the node's own architecture: another one's name has a colon.
 _INCOMING = re.compile(r"^Inst ([^\s:]+) (?:\[[^\]]*\] )?\(([^\s)]+)", re.MULTILINE)
 # Waiting for another package's trigger is a working package; its turn comes by itself.
@@ -81,7 +80,7 @@ def parse_database(text: str, architecture: str) -> Database:
         fields = line.split("\t")
         if len(fields) != _FIELDS:
             continue
-        name, of, version, want, status, flag, depends, pre, recommends, provides = fields
+        name, of, version, want, status, flag, depends, pre, provides = fields
         if of not in (architecture, "all", ""):
             continue
         state = BROKEN if flag == "reinstreq" else _STATUS.get(status, BROKEN)
@@ -92,7 +91,8 @@ def parse_database(text: str, architecture: str) -> Database:
             detail=f"{status}, to be reinstalled" if flag == "reinstreq" else status,
         )
         if state in (INSTALLED, BROKEN):
-            relations[name] = ",".join((depends, pre, recommends))
+            # Not what it recommends: it was there, and did, before the package came along.
+            relations[name] = ",".join((depends, pre))
             for provided in _names(provides):
                 providers.setdefault(provided, []).append(name)
     needs = {

@@ -545,8 +545,8 @@ def removable(
 ) -> tuple[str, ...]:
     """Return what came along with the set and is needed by nothing that stays.
 
-    :param needs: the names that each installed package depends on or recommends, alternatives
-        and what is provided resolved to package names.
+    :param needs: the names that each installed package depends on, alternatives and what is
+        provided resolved to package names.
     """
     if record is None:
         return ()

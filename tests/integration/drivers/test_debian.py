@@ -48,8 +48,27 @@ def before12(debian12):
     return etc(debian12)
 
 
+@pytest.fixture(scope="module")
+def packages12(debian12):
+    return packages(debian12)
+
+
+def packages(node):
+    """All packages of the node."""
+    return shell(
+        node, "dpkg-query -W -f '${db:Status-Abbrev} ${Package} ${Version}\\n'"
+    ).splitlines()
+
+
+def _but_users(lines):
+    files = {
+        f"etc/{name}{old}" for name in ("passwd", "group", "shadow", "gshadow") for old in ("", "-")
+    }
+    return [line for line in lines if not files & set(line.split())]
+
+
 @ON_12
-def test_debian12_builds_loads_and_holds_the_real_535(debian12, before12):
+def test_debian12_builds_loads_and_holds_the_real_535(debian12, before12, packages12):
     _run, seconds = converge(debian12)
     found = facts(debian12)
     kernel, driver = found["os"]["kernel"], found["driver"]
@@ -75,11 +94,16 @@ def test_debian12_builds_loads_and_holds_the_real_535(debian12, before12):
 
 
 @ON_12
-def test_debian12_gives_everything_back(debian12, before12):
+def test_debian12_gives_everything_back(debian12, before12, packages12):
     converge(debian12, state="absent")
     assert installed(debian12) == {}
     assert dpkg_is_consistent(debian12)
-    assert etc(debian12) == before12
+    after = etc(debian12)
+    assert _but_users(after) == _but_users(before12)
+    # As Debian has it, the user of a service outlives its package.
+    names = shell(debian12, "cut -d: -f1 /etc/passwd").split()
+    assert [name for name in names if name.startswith("nv")] == ["nvpd"]
+    assert packages(debian12) == packages12
     assert not shell(debian12, "find /lib/modules /var/lib/dkms -name 'nvidia-current*'").strip()
 
 

@@ -255,11 +255,11 @@ class StandinNode:
     def dpkg_query(self, _words):
         lines = [
             "\t".join((name, "amd64", version, "hold" if held else "install", "installed", "ok"))
-            + "\t" * 4
+            + "\t" * 3
             for name, (version, held) in self.packages.items()
         ]
         lines += [
-            "\t".join((name, "amd64", version, "install", "half-configured", "ok")) + "\t" * 4
+            "\t".join((name, "amd64", version, "install", "half-configured", "ok")) + "\t" * 3
             for name, version in self.half.items()
         ]
         return Result(0, "\n".join(lines) + "\n", "")

@@ -24,13 +24,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import 
 DATABASE = "\n".join(
     "\t".join(fields)
     for fields in [
-        ("mta", "all", "1", "install", "installed", "ok", "libc6 (>= 2), a | b:any", "", "c", ""),
-        ("b", "amd64", "2", "hold", "installed", "ok", "", "", "", ""),
-        ("b", "i386", "1", "install", "installed", "ok", "", "", "", ""),
-        ("real-c", "amd64", "3", "install", "half-configured", "ok", "", "", "", "c (= 3)"),
-        ("gone", "amd64", "", "deinstall", "config-files", "ok", "", "", "", ""),
-        ("bad", "amd64", "1", "install", "half-installed", "reinstreq", "", "", "", ""),
-        ("waits", "amd64", "1", "install", "triggers-awaited", "ok", "", "", "", ""),
+        ("mta", "all", "1", "install", "installed", "ok", "libc6 (>= 2), a | b:any", "c", ""),
+        ("b", "amd64", "2", "hold", "installed", "ok", "", "", ""),
+        ("b", "i386", "1", "install", "installed", "ok", "", "", ""),
+        ("real-c", "amd64", "3", "install", "half-configured", "ok", "", "", "c (= 3)"),
+        ("gone", "amd64", "", "deinstall", "config-files", "ok", "", "", ""),
+        ("bad", "amd64", "1", "install", "half-installed", "reinstreq", "", "", ""),
+        ("waits", "amd64", "1", "install", "triggers-awaited", "ok", "", "", ""),
     ]
 )
 

@@ -78,7 +78,7 @@ class StandinNode:
                             status,
                             "ok",
                             self.needs.get(name, ""),
-                            *[""] * 3,
+                            *[""] * 2,
                         )
                     )
                 )
