@@ -1,0 +1,440 @@
+#!/usr/bin/python
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_node_verify
+short_description: Proves layer by layer that containers of a node can use its GPUs
+version_added: 0.1.0
+description:
+  - Looks at the node anew and judges it layer by layer. V(pci), all NVIDIA GPUs are bound to the
+    driver. V(module), the driver that is installed is the one that is loaded, with libraries of the
+    same version. V(nvml), the driver answers and counts as many GPUs as the PCI bus. V(toolkit),
+    NVIDIA's container runtime answers, its configuration can be read, and the CDI specification is
+    that of the driver that is loaded. V(runtime), containerd or Docker knows the handler, and a
+    container that is really started through it sees the GPUs.
+  - Each failure has a cause, what was seen, and the next step. What drivers, toolkit and runtimes
+    say where something is wrong is recognised and explained, with the driver that an image wants,
+    for example. See P(kubegpu.nodes.verify_rows#filter) for a table of it.
+  - Changes nothing. The containers that it starts are bounded in time and are removed, with
+    whatever was made for them, also when the module is stopped by a signal; what is left by a run
+    that was killed is removed by the next one.
+  - Whether Kubernetes gives GPUs to pods is not looked at.
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+attributes:
+  check_mode:
+    description: >-
+      Looks at everything, and starts no container: it says which one it would start.
+    support: full
+  diff_mode:
+    description: There is nothing to compare, as nothing is changed.
+    support: none
+  facts:
+    description: Returns an C(ansible_facts) dictionary.
+    support: full
+options:
+  layers:
+    description: The layers that are judged.
+    type: list
+    elements: str
+    choices: [pci, module, nvml, toolkit, runtime]
+    default: [pci, module, nvml, toolkit, runtime]
+  gpus:
+    description: How many NVIDIA GPUs the node should have. Without it, as many as are on its bus.
+    type: int
+  driver_version:
+    description: The exact version of the driver that should be loaded. Without it, any.
+    type: str
+    default: ''
+  cdi:
+    description: >-
+      Whether a CDI specification has to be there. One that is there has to be that of the driver,
+      whatever is said here.
+    type: bool
+    default: false
+  name:
+    description: Name of the runtime handler.
+    type: str
+    default: nvidia
+  require_default:
+    description: Whether the handler has to be the default of containerd and Docker.
+    type: bool
+    default: false
+  runtime_path:
+    description: NVIDIA's container runtime, where the handler does not name another one.
+    type: path
+    default: /usr/bin/nvidia-container-runtime
+  engines:
+    description: >-
+      The runtimes that are looked at, where the node has them. A containerd that serves Docker
+      alone, and a Docker that does not run beside a containerd of Kubernetes, take no part.
+    type: list
+    elements: str
+    choices: [containerd, docker]
+    default: [containerd, docker]
+  container:
+    description: Whether containers are started. Without, the handler is only looked up.
+    type: bool
+    default: true
+  image:
+    description:
+      - Image of the test container. With containerd, one that Kubernetes has (in the namespace
+        C(k8s.io)) is used where it lies.
+      - With O(image_archive), the name of the image in it that is meant.
+      - Without any image a bare root file system is made of the node's own C(ld.so) and C(libc),
+        without anything of the driver. C(nvidia-smi) and its libraries can come into it by the
+        toolkit alone, so that it shows the same as an image would, but for the image's own CUDA.
+    type: str
+    default: ''
+  image_archive:
+    description: >-
+      An archive of the image on the node, as C(docker save), C(ctr images export) and C(skopeo)
+      make them.
+    type: path
+  pull:
+    description: Whether an image that is not there may be pulled. It is removed afterwards.
+    type: bool
+    default: false
+  command:
+    description: >-
+      What the container runs. Without it C(nvidia-smi -L), whose GPUs are counted; or with O(image)
+      and O(expect) what the image runs by itself.
+    type: list
+    elements: str
+    default: []
+  expect:
+    description: A regular expression (Python's, C(^) and C($) are a line's) that its output has.
+    type: str
+    default: ''
+  devices:
+    description: >-
+      The GPUs that a container is given, one container for each entry; V(all), or numbers or UUIDs
+      that are separated by commas.
+    type: list
+    elements: str
+    default: [all]
+  timeout:
+    description: Seconds that a container has.
+    type: int
+    default: 60
+  image_timeout:
+    description: Seconds that bringing an image has.
+    type: int
+    default: 600
+  containerd_socket:
+    description: Socket of containerd.
+    type: path
+    default: /run/containerd/containerd.sock
+  containerd_config_path:
+    description: Configuration file of a plain containerd.
+    type: path
+    default: /etc/containerd/config.toml
+  docker_config_path:
+    description: Configuration file of Docker.
+    type: path
+    default: /etc/docker/daemon.json
+  fail:
+    description: >-
+      Whether the task fails where a layer failed. By default it tells only, so that a play can look
+      at all nodes first.
+    type: bool
+    default: false
+seealso:
+  - module: kubegpu.nodes.gpu_node_facts
+  - plugin: kubegpu.nodes.verify_rows
+    plugin_type: filter
+notes:
+  - Needs root, C(ctr) for containers of containerd and C(docker) for those of Docker.
+  - With containerd the container runs in the namespace C(kubegpu-verify), through the program that
+    CRI's handler names. The kubelet would remove a pod that it does not know, so that CRI itself is
+    only asked. A pod in the cluster shows the rest.
+"""
+
+EXAMPLES = r"""
+- name: See whether containers can use the GPUs
+  kubegpu.nodes.gpu_node_verify:
+  become: true
+  register: verified
+
+- name: Stop where they cannot
+  ansible.builtin.assert:
+    that: verified.ok
+    fail_msg: "{{ verified.layers | selectattr('ok', 'false') | map(attribute='cause') | list }}"
+
+- name: Run CUDA's vector-add from an archive, on all GPUs and on the first one
+  kubegpu.nodes.gpu_node_verify:
+    image_archive: /srv/images/vectoradd.tar
+    expect: ^Test PASSED$
+    devices: [all, "0"]
+    fail: true
+  become: true
+
+- name: Only look
+  kubegpu.nodes.gpu_node_verify:
+    container: false
+  become: true
+"""
+
+RETURN = r"""
+ok:
+  description: Whether no layer failed.
+  returned: always
+  type: bool
+  sample: false
+failed_layers:
+  description: The layers that failed.
+  returned: always
+  type: list
+  elements: str
+  sample: [runtime]
+layers:
+  description:
+    - One entry for each layer, and for C(runtime) one for each runtime, in C(subject).
+    - C(ok) is V(null) where a layer was not tried; C(cause) says why. C(proof) says what was shown
+      of a layer that is good, and how. C(code) names the cause for programs.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - node: gpu1
+      layer: runtime
+      ok: false
+      code: unmet_requirement
+      cause: >-
+        The image demands CUDA 12.3, which is newer than the node's driver allows. The node's driver
+        is 535.104.05, whose own CUDA is 12.2.
+      evidence: "requirement error: unsatisfied condition: cuda>=12.3"
+      next_step: >-
+        Install driver 545.23.06 or newer (it came with CUDA 12.3), or use an image with CUDA 12.2
+        or older.
+      proof: ''
+      subject: containerd
+ansible_facts:
+  description: The facts of M(kubegpu.nodes.gpu_node_facts), as they were read for this.
+  returned: always
+  type: dict
+  contains:
+    gpu_node:
+      description: What the node is and has.
+      returned: always
+      type: dict
+"""
+
+import os
+import re
+import signal
+import typing
+import uuid
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Runner, module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (
+    InputError,
+    KubegpuError,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._files import changed_since, locked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
+from ansible_collections.kubegpu.nodes.plugins.module_utils._scratch import (
+    Scratch,
+    image_names,
+    interpreter,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._service import read_daemon
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import (
+    NODE_LAYERS,
+    Wish,
+    failed,
+    own_gpus,
+    verify,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_flow import (
+    Options,
+    Verifier,
+    World,
+    cleaned,
+)
+
+_LOCK = "/run/kubegpu-verify.lock"
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class _Stopped(BaseException):
+    """A signal asked the module to stop. No ordinary error: nobody on the way may swallow it."""
+
+
+def _stop(number: int, _frame: typing.Any) -> None:
+    raise _Stopped(signal.Signals(number).name)
+
+
+def _listen() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, _stop)
+
+
+def _deaf() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _check(params: dict[str, typing.Any]) -> None:
+    try:
+        re.compile(params["expect"])
+    except re.error as error:
+        raise InputError(
+            f"expect is no regular expression: {params['expect']!r}.",
+            evidence=str(error),
+            next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
+        ) from error
+    for name in ("timeout", "image_timeout"):
+        if params[name] < 1:
+            raise InputError(f"{name} is {params[name]}.", next_step="Give at least 1 second.")
+    archive = params["image_archive"]
+    if archive and not os.path.isfile(archive):
+        raise InputError(
+            f"image_archive: there is no file {archive} on the node.",
+            next_step="Copy it there first, or correct the path.",
+        )
+    if not params["devices"] or not all(
+        re.fullmatch(r"all|[\w./=:-]+(?:,[\w./=:-]+)*", one) for one in params["devices"]
+    ):
+        raise InputError(
+            f"devices is {params['devices']!r}.",
+            next_step="Give a list of all, numbers such as '0' or '0,1', or UUIDs.",
+        )
+
+
+def _options(params: dict[str, typing.Any]) -> Options:
+    return Options(
+        layers=tuple(params["layers"]),
+        container=params["container"],
+        engines=tuple(params["engines"]),
+        handler=params["name"],
+        runtime_path=params["runtime_path"],
+        image=params["image"],
+        archive=params["image_archive"] or "",
+        pull=params["pull"],
+        command=tuple(params["command"]),
+        expect=params["expect"],
+        devices=tuple(params["devices"]),
+        timeout=params["timeout"],
+        image_timeout=params["image_timeout"],
+        containerd_socket=params["containerd_socket"],
+    )
+
+
+def _restarted_since(run: Runner) -> typing.Callable[[str, str], typing.Optional[bool]]:
+    def answer(unit: str, path: str) -> bool | None:
+        started = read_daemon(run, unit).started
+        if started is None or not os.path.exists(path):
+            return None
+        return not changed_since(path, started)
+
+    return answer
+
+
+def judge(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dict[str, typing.Any]:
+    """Return the module's answer."""
+    _check(params)
+    reader = NodeReader("/", run)
+    paths = RuntimePaths(params["containerd_config_path"], params["docker_config_path"])
+    node = gather(reader, paths)
+    world = World(
+        run,
+        reader,
+        Scratch(),
+        uuid.uuid4().hex[:8],
+        image_names,
+        interpreter,
+        _restarted_since(run),
+    )
+    verifier = Verifier(world, _options(params), check_mode)
+    seen = None
+    if own_gpus(node):
+        with cleaned(verifier, lambda: locked(_LOCK, timeout=300), _deaf):
+            seen = verifier.seen(node)
+    wish = Wish(
+        gpus=params["gpus"],
+        driver=params["driver_version"],
+        cdi=params["cdi"],
+        default=params["require_default"],
+        layers=tuple(params["layers"]),
+    )
+    verdicts = verify(node, seen, wish)
+    name = node["os"]["hostname"] or ""
+    return {
+        "changed": False,
+        "ok": not failed(verdicts),
+        "failed_layers": list(dict.fromkeys(one.layer for one in verdicts if one.ok is False)),
+        "layers": [one.entry(name) for one in verdicts],
+        "ansible_facts": {"gpu_node": node},
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "layers": {
+                "type": "list",
+                "elements": "str",
+                "choices": list(NODE_LAYERS),
+                "default": list(NODE_LAYERS),
+            },
+            "gpus": {"type": "int"},
+            "driver_version": {"type": "str", "default": ""},
+            "cdi": {"type": "bool", "default": False},
+            "name": {"type": "str", "default": "nvidia"},
+            "require_default": {"type": "bool", "default": False},
+            "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+            "engines": {
+                "type": "list",
+                "elements": "str",
+                "choices": ["containerd", "docker"],
+                "default": ["containerd", "docker"],
+            },
+            "container": {"type": "bool", "default": True},
+            "image": {"type": "str", "default": ""},
+            "image_archive": {"type": "path"},
+            "pull": {"type": "bool", "default": False},
+            "command": {"type": "list", "elements": "str", "default": []},
+            "expect": {"type": "str", "default": ""},
+            "devices": {"type": "list", "elements": "str", "default": ["all"]},
+            "timeout": {"type": "int", "default": 60},
+            "image_timeout": {"type": "int", "default": 600},
+            "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
+            "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
+            "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
+            "fail": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    _listen()
+    try:
+        answer = judge(module.params, module_runner(module), module.check_mode)
+    except KubegpuError as error:
+        module.fail_json(msg=str(error))
+    except _Stopped as stopped:
+        module.fail_json(
+            msg=f"Stopped by {stopped} before all was looked at; what was started is removed."
+        )
+    if module.params["fail"] and not answer["ok"]:
+        causes = [
+            f"{one['layer']}: {one['cause']}\nSeen: {one['evidence']}\n"
+            f"Next step: {one['next_step']}"
+            for one in answer["layers"]
+            if one["ok"] is False
+        ]
+        module.fail_json(msg="\n".join(causes), **answer)
+    module.exit_json(**answer)
+
+
+if __name__ == "__main__":
+    main()
