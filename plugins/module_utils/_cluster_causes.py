@@ -360,7 +360,16 @@ def _which(known: Finding, expected: Expected, state: NodeState, pod: PodView) -
             known.evidence,
             f"Delete the pod: kubectl -n {pod.namespace} delete pod {pod.name}",
         )
-    return known
+    return Finding(
+        known.code,
+        f"The device plugin found no NVML on {state.name}, though its pod {pod.full_name} asks for "
+        f"the RuntimeClass {pod.runtime_class}: the handler behind that class does not start "
+        "NVIDIA's runtime, or the driver's libraries are not where it looks.",
+        known.evidence,
+        "See which program the handler starts (containerd config dump), and what "
+        "nvidia-container-cli info says on the node; the layers toolkit and runtime of "
+        "kubegpu.nodes.verify look at both.",
+    )
 
 
 def _misplaced(expected: Expected, state: NodeState, pod: PodView) -> Finding:
