@@ -132,6 +132,8 @@ class _Work:
         except Failed as second:
             return Failed({**error.answer, "msg": f"{words}\n{second}", "rolled_back": False})
         answer = {**error.answer, "msg": told["message"], "rolled_back": False}
+        # Ansible shows it before the message, with the words of the part that failed.
+        answer.pop("exception", None)
         if told["code"]:
             answer["code"] = told["code"]
         if told["keep"]:

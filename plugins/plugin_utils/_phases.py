@@ -96,6 +96,8 @@ class PhasedAction(ActionBase):
         try:
             self.work(options, task_vars or {}, result)
         except Failed as error:
+            # The message is what counts, and the plan was shown before: it would bury it.
+            result.pop("plan", None)
             result.update(failed=True, **error.answer)
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
