@@ -366,6 +366,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             return _result(module, plan, {})
     elif record is None:
         return _result(module, plan_absent(None, {}, {}), {})
+    if record is not None and record.pending is not None and not module.check_mode:
+        _wait(node, module.params["name"])
     database = node.everything()
     record = resumed(record, database.packages)
     if record is not None and not present and not module.check_mode:
@@ -439,6 +441,13 @@ def _coming(node: Node, change: Change, database: _dpkg.Database) -> list[str]:
 def _there(names: Sequence[str], packages: Mapping[str, Package]) -> list[str]:
     """Return the names whose packages dpkg has."""
     return [name for name in names if packages.get(name, Package()).status in (INSTALLED, BROKEN)]
+
+
+def _wait(node: Node, name: str) -> None:
+    """Wait for what a run that died has left at work: only then all that it installs is there."""
+    answer = node.patiently(_NOTHING)
+    if not answer.ok and "lock" in answer.stderr:
+        raise explain(answer.words(), f"The package set {name}, which an earlier run began")
 
 
 def _is_automatic(database: _dpkg.Database, name: str) -> bool:
@@ -623,6 +632,8 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
 
 # Ansible's module for packages brings this one where it is missing, from the same lists.
 _HELPER = "python3-apt"
+# With nothing to set, dpkg takes its lock and does no more.
+_NOTHING = ("sh", "-c", "dpkg --set-selections </dev/null")
 _BROKEN_SOURCES = "The list of sources could not be read"
 
 
@@ -767,9 +778,9 @@ def _mend(node: Node, plan: Plan, broken: Mapping[str, str]) -> None:
     """Let dpkg configure what it untried, but for what the plan replaces or takes away anyway."""
     others = uncovered(plan, broken)
     if not others:
-        # With nothing to set, this takes in what a killed dpkg has left in its journal.
+        # It takes in what a killed dpkg has left in its journal, too.
         if node.interrupted():
-            node.patiently(["sh", "-c", "dpkg --set-selections </dev/null"])
+            node.patiently(_NOTHING)
         if not node.interrupted():
             return
     answer = node.patiently(["dpkg", "--configure", "-a"], timeout=1800)

@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -26,7 +29,7 @@ from tests.integration.drivers.steps import (
     shell,
     words,
 )
-from tests.integration.fleet.playbooks import INVENTORY
+from tests.integration.fleet.playbooks import INVENTORY, play
 
 NODE = "drv-ubuntu24b"
 pytestmark = pytest.mark.xdist_group(NODE)
@@ -40,15 +43,23 @@ def node(fleet):
     return fleet[NODE]
 
 
+@pytest.fixture(scope="module")
+def as_new(node):
+    """/etc of the bare node."""
+    return etc(node)
+
+
 @pytest.fixture(autouse=True)
-def bare(node):
-    """Every fault meets a node without a driver, and leaves one."""
+def bare(node, as_new):
+    """Every fault meets a bare node, and whatever it left, absent gives that back."""
     yield
     shell(node, "rm -f /opt/standin/slow /opt/standin/dkms-fails /opt/standin/modprobe-fails")
     shell(node, "systemctl stop 'standin-lock-*'")
     run = apply(node, state="absent")
     assert run.status == 0, words(run)
     assert installed(node) == {}
+    assert etc(node) == as_new
+    assert not shell(node, "ls -A /var/lib/kubegpu 2>/dev/null || true").strip()
 
 
 def variables(node):
@@ -97,15 +108,25 @@ def test_packages_signed_by_somebody_else(node):
     converge(node, **WISH)
 
 
-def test_disk_full(node):
+@pytest.fixture
+def full(node):
+    """A disk of its own below /usr/src, of 1 MB."""
     shell(node, "mkdir -p /usr/src && mount -t tmpfs -o size=1M tmpfs /usr/src")
-    try:
-        run = apply(node, **WISH)
-    finally:
-        shell(node, "umount /usr/src")
+    yield
+    shell(
+        node,
+        "cp -a /usr/src /root/usr-src && umount /usr/src && "
+        "cp -a /root/usr-src/. /usr/src && rm -r /root/usr-src",
+    )
+
+
+def test_disk_full(node, full):
+    run = apply(node, **WISH)
     assert run.status != 0
     assert "The disk of this node is full" in words(run)
     assert "Next step" in words(run)
+    # Space is made; what was unpacked stays.
+    shell(node, "mount -o remount,size=200M /usr/src")
     converge(node, **WISH)
     assert dpkg_is_consistent(node)
     assert facts(node)["driver"]["loaded"] == VERSION
@@ -169,26 +190,58 @@ def test_killed_half_way(node):
     assert set(installed(node)) - held(node) <= {"nvidia-modprobe"}
 
 
-def test_controller_killed_half_way(node):
-    """The node goes on without the controller; the next run finds its work, or finishes it."""
-    shell(node, "echo 20 > /opt/standin/slow")
+def family(pid):
+    """A process and all that it started; Ansible's workers have sessions of their own."""
+    listed = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True)
+    pairs = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
+    found = [pid]
+    for one in found:
+        found.extend(child for child, parent in pairs if parent == one)
+    return found
+
+
+def ended(pids):
+    return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+
+
+# Of a controller that is killed, the worker that waits for the package manager can live on.
+@pytest.mark.parametrize("workers", ["die too", "live on"])
+@pytest.mark.parametrize("then", ["present", "absent"])
+def test_controller_killed_half_way(node, workers, then):
+    """apt goes on without the controller; the next run finishes the work, or takes it back."""
+    shell(node, "echo 15 > /opt/standin/slow")
     wish = "import sys; from tests.integration.drivers.steps import *; "
     wish += "from tests.testbed.fleet import chosen; "
     wish += f"node = next(n for n in chosen() if n.name == {node.name!r}); apply(node, **{WISH!r})"
     controller = subprocess.Popen([sys.executable, "-c", wish], start_new_session=True)
     try:
         deadline = time.monotonic() + 120
-        while not shell(node, "pgrep -fx 'sleep 20' || true").strip():
+        while not shell(node, "pgrep -fx 'sleep 15' || true").strip():
             assert time.monotonic() < deadline
             time.sleep(0.5)
     finally:
-        subprocess.run(["pkill", "-9", "-s", str(controller.pid)], check=False)
+        pids = family(controller.pid)
+        sessions = {pid: os.getsid(pid) for pid in pids}
+        living = [pid for pid in pids if sessions[pid] != controller.pid and workers == "live on"]
+        for pid in set(pids) - set(living):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         controller.wait()
+    assert facts(node)["driver"]["pending"]
+    shell(node, "rm /opt/standin/slow")
+    if then == "absent":
+        # The rest is what every test here ends with.
+        return
     run = apply(node, **WISH)
     assert run.status == 0, words(run)
     assert dpkg_is_consistent(node)
     assert facts(node)["driver"]["loaded"] == VERSION
+    deadline = time.monotonic() + 60
+    while not ended(living):
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
     settled(node, **WISH)
+    assert set(installed(node)) - held(node) <= {"nvidia-modprobe"}
 
 
 def test_module_that_does_not_build(node):
@@ -234,4 +287,25 @@ def test_nouveau_is_unloaded_first(node):
     assert run.status == 0, words(run)
     found = facts(node)
     assert found["driver"]["loaded"] == VERSION and not found["nouveau"]["loaded"]
+    settled(node, **WISH)
+
+
+def test_a_refused_node_among_others(node, tmp_path):
+    """The others are done, the refused one is told with its reason, and the run has failed."""
+    hosts = {
+        node.name: {f"nvidia_driver_{name}": value for name, value in WISH.items()},
+        # The same machine again: a refused node is not touched. No A10, no T4 has a driver 390.
+        "refused": {**variables(node), "nvidia_driver_branch": "390"},
+    }
+    more = tmp_path / "more.yml"
+    more.write_text(yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8")
+    limit = f"{node.name},refused"
+    run = play("site", "-i", str(more), "--tags", "driver", "--limit", limit, timeout=900)
+    assert run.status == 2, run.output
+    assert run.stats["refused"]["failures"] == 1 and run.stats["refused"]["changed"] == 0
+    assert run.stats[node.name]["failures"] == 0 and run.stats[node.name]["changed"] >= 1
+    assert "390" in words(run) and "Next step" in words(run)
+    assert facts(node)["driver"]["loaded"] == VERSION
+    # Both stand in the table of the end, the refused one as such.
+    assert "the run stopped at this node; its failed task says why" in run.output
     settled(node, **WISH)

@@ -45,6 +45,8 @@ class StandinNode:
         self.unreachable = ""
         self.edited = ()
         self.pins = ()
+        self.late = []
+        self.locked = False
         self.calls = []
         self.fail = None
         self.die = None
@@ -52,12 +54,21 @@ class StandinNode:
     # -- commands that the module runs
     def __call__(self, argv, timeout=60, environment=None):
         return {
+            "sh": self.nothing,
             "dpkg-query": self.query,
             "dpkg": self.dpkg,
             "apt-mark": self.mark,
             "apt-cache": self.madison,
             "apt-get": self.update if argv[1] == "update" else self.simulate,
         }[argv[0]](list(argv[1:]))
+
+    def nothing(self, words):
+        assert words == ["-c", "dpkg --set-selections </dev/null"]
+        if self.late:
+            self.late.pop()()
+        if self.locked:
+            return Result(2, "", "dpkg: error: dpkg frontend lock was locked by another process")
+        return Result(0, "", "")
 
     def query(self, words):
         if words[1] == "--showformat=${Conffiles}":
@@ -418,6 +429,23 @@ def test_a_run_that_dies_anywhere_loses_no_package(task, node, place, then):
     assert node.packages.pop("his-own")
     assert snapshot(node) == start
     assert not task.state.exists()
+
+
+def test_what_a_killed_run_has_left_at_work_is_waited_for(task, node):
+    """Its apt goes on alone: what comes meanwhile is ours as well."""
+    start = snapshot(node)
+    node.die = "before apt"
+    with pytest.raises(Killed):
+        task.present()
+    node.die = None
+    node.locked = True
+    assert "holds its lock" in task.absent()["msg"]
+    node.locked = False
+    names = [f"{name}=1.20.0-1" for name in TOOLKIT]
+    node.late = [lambda: node.apt({"name": names, "state": "present"})]
+    plan = task.once(False, task.arguments(state="absent"))
+    assert plan["changed"] and not plan.get("failed")
+    assert snapshot(node) == start
 
 
 @pytest.mark.parametrize("place", [*BOUNDARIES, "after record"])
