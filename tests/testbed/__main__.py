@@ -10,6 +10,8 @@ import sys
 # Every module below asks for the fleet's name, so it is settled before they are read.
 if "--drivers" in sys.argv:
     os.environ["KUBEGPU_FLEET"] = "drivers"
+if any(word.startswith("cluster-") for word in sys.argv[1:]):
+    os.environ["KUBEGPU_FLEET"] = "cluster"
 
 from tests.testbed.cli import main
 

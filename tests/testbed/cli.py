@@ -98,6 +98,18 @@ def _demo(_options: argparse.Namespace) -> None:
     demo.demo()
 
 
+def _cluster_up(options: argparse.Namespace) -> None:
+    cluster.up(fresh=options.fresh)
+
+
+def _cluster_down(_options: argparse.Namespace) -> None:
+    cluster.down()
+
+
+def _cluster_clean(_options: argparse.Namespace) -> None:
+    cluster.clean()
+
+
 def _api_up(_options: argparse.Namespace) -> None:
     cluster.api_up()
 
@@ -134,6 +146,11 @@ def main(argv: Sequence[str]) -> int:
     )
     command("validators", _validators, "unpack containerd and dockerd of three releases")
     command("demo", _demo, "take the bare fleet to proven GPU nodes, twice")
+    command("cluster-up", _cluster_up, "start a real Kubernetes with three nodes").add_argument(
+        "--fresh", action="store_true", help="remove what is there first"
+    )
+    command("cluster-down", _cluster_down, "remove it; keep the testbed's engine and images")
+    command("cluster-clean", _cluster_clean, "remove it, and the testbed's engine if it is unused")
     command("api-up", _api_up, "start a real Kubernetes API server on loopback, without nodes")
     command("api-down", _api_down, "stop it and remove it")
     for name in ("demo-clean", "clean"):

@@ -30,7 +30,10 @@ PROGRAMS = (
 STANDINS = HERE / "files" / "cluster-standins"
 STANDIN = "kubegpu-standin"
 CNI = ("bridge", "host-local", "loopback", "portmap")
-_TOOLS = ("golang-1.19-go", "golang-1.19-src", "etcd-server", "containernetworking-plugins")
+_TOOLS = (
+    "golang-1.19-go", "golang-1.19-src", "etcd-server", "containernetworking-plugins",
+    "busybox-static",
+)  # fmt: skip
 _GO = "usr/lib/go-1.19"
 _RECIPE = 1
 # Ten minutes on two quiet cores.
@@ -101,6 +104,8 @@ def _build(made: Path) -> None:
         shutil.copy2(built / name, half / name)
     for name in CNI:
         shutil.copy2(tools / "usr" / "lib" / "cni" / name, half / "cni" / name)
+    busybox = next(path for path in (tools / "bin", tools / "usr" / "bin") if path.is_dir())
+    shutil.copy2(busybox / "busybox", half / "busybox")
     _wrap(tools, half / "etcd")
     for old in _home().glob(f"{VERSION}-*"):
         shutil.rmtree(old)

@@ -13,6 +13,7 @@ from tests.testbed import paths
 
 LABEL = "kubegpu-testbed"
 DRIVERS = paths.FLEET == "drivers"
+CLUSTER = paths.FLEET == "cluster"
 # Several fleets can live side by side: each has its own containers, network and inventory.
 NAME = os.environ.get("KUBEGPU_TESTBED_NAME") or f"kubegpu-{paths.FLEET}"
 
@@ -116,6 +117,10 @@ class Node:
     kernel: str = ""
     # Further kernels that are installed.
     kernels: tuple[str, ...] = ()
+    # The name that its kubelet registers with; empty: it has none.
+    kubernetes: str = ""
+    # The driver that is stood in for with all that programs ask of it, nvidia-smi too.
+    driver_version: str = ""
 
     @property
     def container(self) -> str:
@@ -201,7 +206,39 @@ _FOR_DRIVERS = (
         kernels=("6.8.0-90-generic",),
     ),
 )
-FLEET = _FOR_DRIVERS if DRIVERS else _ORDINARY
+# Nodes of a real Kubernetes, whose names there are not those of the inventory, nor their own.
+_OF_CLUSTER = (
+    Node(
+        "kube-a10",
+        "rack1-u07",
+        "bookworm",
+        tuple(_nvidia(f"0000:{bus}:00.0", 0x2236, 0x1482) for bus in ("17", "65")),
+        "2 x A10",
+        driver=True,
+        files=("cluster",),
+        kubernetes="a10-0.pool.testbed.example",
+        driver_version="535.183.01",
+    ),
+    Node(
+        "kube-l4",
+        "rack2-u11",
+        "trixie",
+        tuple(_nvidia(f"0000:{bus}:00.0", 0x27B8, 0x16CA) for bus in ("31", "32", "b1", "b2")),
+        "4 x L4",
+        driver=True,
+        files=("cluster",),
+        kubernetes="l4-0.pool.testbed.example",
+        driver_version="580.95.05",
+    ),
+    Node(
+        "kube-cpu",
+        "rack3-u02",
+        "bookworm",
+        files=("cluster",),
+        kubernetes="cpu-0.pool.testbed.example",
+    ),
+)
+FLEET = _FOR_DRIVERS if DRIVERS else _OF_CLUSTER if CLUSTER else _ORDINARY
 
 
 def chosen() -> tuple[Node, ...]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -42,8 +42,10 @@ def _driver_variables(node: Node, served: repository.Served) -> dict[str, object
     return found
 
 
-def write(nodes: Sequence[Node], served: repository.Served) -> Path:
-    """Write it for nodes that run."""
+def write(
+    nodes: Sequence[Node], served: repository.Served, more: Mapping[str, object] | None = None
+) -> Path:
+    """Write it for nodes that run, with more variables for all of them."""
     found = network.look()
     data = {
         "all": {
@@ -72,6 +74,7 @@ def write(nodes: Sequence[Node], served: repository.Served) -> Path:
                 "testbed_wrong_key_repository_url": f"{served.wrong_key_url}/stable/deb",
                 "testbed_wrong_key_url": f"{served.wrong_key_url}/gpgkey",
                 "testbed_wrong_key_fingerprint": served.wrong_key_fingerprint,
+                **(more or {}),
             },
         }
     }

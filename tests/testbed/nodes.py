@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.testbed import images, network, repository, ssh
+from tests.testbed import cluster_binaries, images, network, repository, ssh
 from tests.testbed.engine import docker, docker_argv
 from tests.testbed.fleet import LABEL, NAME, Node
 from tests.testbed.payload import payload
@@ -66,13 +66,15 @@ def _up(node: Node) -> None:
     started = time.monotonic()
     down([node])
     docker(*_create_arguments(node))
-    _copy_in(node, payload(node))
+    copy_in(node, payload(node))
     docker("start", node.container)
     _wait_for_systemd(node)
     execute(node, "/opt/testbed/setup")
     execute(node, "/opt/testbed/load-image")
     if node.archive:
         _give_archive(node)
+    if node.kubernetes:
+        execute(node, "/opt/testbed/setup-cluster", cgroup_of(node))
     _wait_for_ssh(node)
     say(f"nodes: {node.name} (Debian {node.suite}) is up after {time.monotonic() - started:.0f} s")
 
@@ -103,17 +105,34 @@ def _create_arguments(node: Node) -> list[str]:
     arguments += ["--tmpfs", "/run", "--tmpfs", "/tmp"]
     for path in _VOLUMES:
         arguments += ["--volume", f"{node.container}-{path.rsplit('/', 1)[1]}:{path}"]
-    return [*arguments, images.tag(node.release), "/lib/systemd/systemd"]
+    init = ["/lib/systemd/systemd"]
+    if node.kubernetes:
+        programs = cluster_binaries.programs()
+        arguments += ["--volume", f"{programs}:/opt/kubernetes:ro"]
+        arguments += ["--volume", f"{programs}/cni:/opt/cni/bin:ro"]
+        if _hybrid() and node.release.unified_cgroup:
+            # A kubelet needs the controllers, and they are in the old hierarchy here.
+            init += ["systemd.unified_cgroup_hierarchy=0", "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"]
+    return [*arguments, images.tag(node.release), *init]
+
+
+def cgroup_of(node: Node) -> str:
+    """Where its kubelet keeps the pods: the nodes of a machine share its control groups."""
+    return f"/kubegpu.{node.container}"
 
 
 def _cgroup(node: Node) -> Path:
     """On a machine with both hierarchies a new systemd gets the unified one."""
-    unified = _CGROUP / "unified"
-    hybrid = not (_CGROUP / "cgroup.controllers").exists() and unified.is_dir()
-    return unified if hybrid and node.release.unified_cgroup else _CGROUP
+    unified = _hybrid() and node.release.unified_cgroup and not node.kubernetes
+    return _CGROUP / "unified" if unified else _CGROUP
 
 
-def _copy_in(node: Node, archive: bytes) -> None:
+def _hybrid() -> bool:
+    return not (_CGROUP / "cgroup.controllers").exists() and (_CGROUP / "unified").is_dir()
+
+
+def copy_in(node: Node, archive: bytes) -> None:
+    """Lay a tar stream over the node's file system."""
     argv = docker_argv("cp", "-", f"{node.container}:/")
     done = subprocess.run(argv, input=archive, capture_output=True, check=False)
     if done.returncode != 0:

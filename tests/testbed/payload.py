@@ -9,14 +9,16 @@ from __future__ import annotations
 import io
 import tarfile
 import uuid
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.testbed import pci, ssh
+from tests.testbed import elf, pci, ssh
 from tests.testbed.fleet import Node
 from tests.testbed.paths import HERE
 
 _MODES = {"etc/sudoers.d/ops": 0o440, "etc/sudoers.d/environment": 0o440}
 _UNIT = "kubegpu-standin-pci.service"
+_LIB = "usr/lib/x86_64-linux-gnu"
 
 
 def payload(node: Node) -> bytes:
@@ -30,6 +32,8 @@ def payload(node: Node) -> bytes:
                 files[name] = (path.read_bytes(), mode)
     for name, content in pci.tree(node.devices).items():
         files[f"opt/standin/pci/{name}"] = (content, 0o444)
+    if node.driver_version:
+        files.update(_driver(node.driver_version))
     if node.kernel:
         files["opt/standin/kernel"] = (f"{node.kernel}\n".encode(), 0o644)
     files["opt/testbed/authorized_keys"] = (ssh.public_key().read_bytes(), 0o644)
@@ -38,17 +42,31 @@ def payload(node: Node) -> bytes:
     if node.kernel:
         # A stand-in loads modules.
         links["etc/systemd/system/systemd-modules-load.service"] = "/dev/null"
+    if node.driver_version:
+        links[f"{_LIB}/libnvidia-ml.so.1"] = f"libnvidia-ml.so.{node.driver_version}"
     for gpu in node.gpus if node.driver else ():
         links[f"opt/standin/pci/{gpu.address}/driver"] = "../../../bus/pci/drivers/nvidia"
-    return _tar(files, links)
+    return tar(files, links)
 
 
-def _tar(files: dict[str, tuple[bytes, int]], links: dict[str, str]) -> bytes:
+def _driver(version: str) -> dict[str, tuple[bytes, int]]:
+    """What a loaded driver of this version shows, and its program."""
+    module = f"NVIDIA UNIX x86_64 Kernel Module  {version}  Tue Apr  8 12:41:17 UTC 2025"
+    return {
+        "opt/standin/proc-driver/nvidia/version": (f"NVRM version: {module}\n".encode(), 0o444),
+        f"{_LIB}/libnvidia-ml.so.{version}": (elf.library("libnvidia-ml", version), 0o644),
+        "usr/bin/nvidia-smi": ((HERE / "files" / "standins" / "nvidia-smi").read_bytes(), 0o755),
+    }
+
+
+def tar(
+    files: Mapping[str, tuple[bytes, int]], links: Mapping[str, str], empty: Sequence[str] = ()
+) -> bytes:
+    """Files with their modes, symbolic links and empty folders as a tar stream, all root's own."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
-        for folder in sorted(
-            {str(parent) for name in (*files, *links) for parent in Path(name).parents} - {"."}
-        ):
+        parents = {str(parent) for name in (*files, *links) for parent in Path(name).parents}
+        for folder in sorted({*parents, *empty} - {"."}):
             entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o755
             archive.addfile(entry)

@@ -21,7 +21,7 @@ func main() {
 		os.Exit(devicePlugin(os.Args[1:]))
 	case "config-manager":
 		os.Exit(configManager(os.Args[1:]))
-	case "vectorAdd":
+	case "vectorAdd", "sample":
 		os.Exit(vectorAdd())
 	default:
 		fmt.Fprintf(os.Stderr, "%s: not stood in for\n", name)
