@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._cluster import NodeState, Resource
-from ._cluster_parts import MANAGED_BY, OURS, taint_text, tolerates
+from ._cluster_parts import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
 from ._cluster_pods import PodView, shorten, why_not_running
 from ._driver_diagnosis import Finding
 from ._failure_texts import explain
@@ -26,6 +26,8 @@ OWNER = "kubegpu.nodes/owner"
 #: Seconds since 1970 after which nobody can be waiting for the pod any more.
 UNTIL = "kubegpu.nodes/until"
 SELECTOR = f"{MANAGED_BY}={OURS},{NAME_LABEL}={APPLICATION}"
+
+AUTO = "auto"
 
 _HOSTNAME = "kubernetes.io/hostname"
 _CONTAINER = "test"
@@ -42,6 +44,7 @@ class TestSpec:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     namespace: str = "kubegpu"
+    #: Empty is none; ``auto`` is the device plugin's.
     runtime_class: str = ""
     tolerations: tuple[Mapping[str, Any], ...] = ()
     pull_policy: str = "IfNotPresent"
@@ -146,6 +149,13 @@ def namespace_manifest(name: str) -> dict[str, Any]:
         "kind": "Namespace",
         "metadata": {"name": name, "labels": {MANAGED_BY: OURS}},
     }
+
+
+def plugin_class(parts: Sequence[Workload]) -> str:
+    """Return the RuntimeClass with which the cluster's device plugin runs; ours counts first."""
+    found = sorted((part for part in plugins(parts) if part.vendor == "nvidia"),
+                   key=lambda part: not part.ours)  # fmt: skip
+    return found[0].runtime_class if found else ""
 
 
 def choose_resource(state: NodeState, wanted: Mapping[str, int]) -> str:
@@ -347,11 +357,6 @@ def leftover(pod: Mapping[str, Any], now: float, alive: bool | None) -> bool:
         return not alive
     until = (pod["metadata"].get("annotations") or {}).get(UNTIL, "")
     return not until.isdigit() or int(until) < now
-
-
-def selected(targets: Sequence[Target], results: Mapping[str, Verdict]) -> list[Target]:
-    """Return the targets that have no verdict yet."""
-    return [target for target in targets if target.key not in results]
 
 
 def _line(pattern: str, log: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ._cluster import NodeState, node_states
@@ -19,6 +19,7 @@ from ._cluster_pods import PodView, pod_view
 from ._driver_diagnosis import Finding
 from ._kube_errors import KubeError
 from ._test_pod import (
+    AUTO,
     OWNER,
     RUN_LABEL,
     SELECTOR,
@@ -32,6 +33,7 @@ from ._test_pod import (
     leftover,
     manifest,
     namespace_manifest,
+    plugin_class,
     pod_name,
     refused,
 )
@@ -80,6 +82,8 @@ class Tester:
     def test(self, hosts: Sequence[Expected], count: int) -> dict[str, Any]:
         """Return the verdict of every host; nothing of the pods is left."""
         self._prepare()
+        if self.spec.runtime_class == AUTO:
+            self.spec = replace(self.spec, runtime_class=plugin_class(self.reader.parts()))
         extra = sorted({name for host in hosts for name in host.resources})
         states, nodes, _pods = self.reader.states(extra)
         found, notes = match_hosts(hosts, nodes, states)
@@ -110,7 +114,7 @@ class Tester:
             "layers": [_layer(host.key, verdicts[host.key]) for host in hosts],
         }
 
-    def absent(self) -> None:
+    def absent(self, with_namespace: bool) -> None:
         """Remove all pods of tests, and the namespace if we made it and nobody else uses it."""
         base = f"/api/v1/namespaces/{self.spec.namespace}"
         namespace = self.reader.cluster.get(base)
@@ -118,7 +122,8 @@ class Tester:
             return
         pods = list(self.reader.cluster.list(f"{base}/pods", labelSelector=SELECTOR))
         self._remove(pods, "test pod")
-        self._remove_namespace(namespace, {pod["metadata"]["name"] for pod in pods})
+        if with_namespace:
+            self._remove_namespace(namespace, {pod["metadata"]["name"] for pod in pods})
 
     def _remove_namespace(self, namespace: Mapping[str, Any], gone: set[str]) -> None:
         name = self.spec.namespace

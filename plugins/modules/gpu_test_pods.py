@@ -24,7 +24,7 @@ options:
   state:
     description: >-
       V(tested) runs the pods. V(absent) removes whatever pods of tests are there, and the
-      namespace if this collection made it and nobody else uses it.
+      namespace if this collection made it and nobody else uses it (O(remove_namespace)).
     type: str
     choices: [tested, absent]
     default: tested
@@ -64,9 +64,11 @@ options:
     type: int
     default: 1
   runtime_class:
-    description: RuntimeClass of the pods; empty is the runtime's default.
+    description: >-
+      RuntimeClass of the pods. V(auto) is that of the cluster's device plugin; empty is the
+      runtime's default.
     type: str
-    default: ""
+    default: auto
   tolerations:
     description: >-
       Tolerations of the pods, as in a pod's specification. By default they go to every node that
@@ -78,6 +80,10 @@ options:
     description: Where the pods are made. It is made if it is not there.
     type: str
     default: kubegpu
+  remove_namespace:
+    description: Whether the namespace goes too, with O(state=absent).
+    type: bool
+    default: true
   pull_policy:
     description: Whether the image is pulled.
     type: str
@@ -127,7 +133,6 @@ EXAMPLES = r"""
     nodes:
       gpu1: {resources: {nvidia.com/gpu: 4}}
       gpu2: {resources: {nvidia.com/gpu: 8}}
-    runtime_class: nvidia
   delegate_to: localhost
   become: false
   run_once: true
@@ -296,13 +301,14 @@ def main() -> None:
             "env": {"type": "dict", "default": {}},
             "expect": {"type": "str", "default": "Test PASSED"},
             "count": {"type": "int", "default": 1},
-            "runtime_class": {"type": "str", "default": ""},
+            "runtime_class": {"type": "str", "default": "auto"},
             "tolerations": {
                 "type": "list",
                 "elements": "dict",
                 "default": [{"operator": "Exists", "effect": "NoSchedule"}],
             },
             "namespace": {"type": "str", "default": "kubegpu"},
+            "remove_namespace": {"type": "bool", "default": True},
             "pull_policy": {
                 "type": "str",
                 "choices": ["IfNotPresent", "Always", "Never"],
@@ -332,7 +338,7 @@ def main() -> None:
         for number in _SIGNALS:
             signal.signal(number, _end)
         if module.params["state"] == "absent":
-            tester.absent()
+            tester.absent(module.params["remove_namespace"])
         elif nodes:
             result = tester.test(nodes, module.params["count"])
         else:
