@@ -13,7 +13,7 @@ author:
 description:
   - A pod keeps the runtime with which it was made, however often its containers start again. After
     a change of the runtime or the driver only a new pod helps.
-  - Returns the pods that are older than their node's runtime, or whose node was changed in this run.
+  - Returns the pods that are older than their node's runtime, or whose node this run changed.
 positional: _input, hosts
 options:
   _input:

@@ -112,6 +112,12 @@ class Wish:
 
 _FLAG_NAMES = tuple(one.name for one in fields(Flags))
 _WISH_NAMES = tuple(one.name for one in fields(Wish) if one.name not in ("flags", "configs"))
+_BOOLEANS = frozenset(
+    {
+        "resource_renaming",
+        *(one.name for one in (*fields(Flags), *fields(Wish)) if isinstance(one.default, bool)),
+    }
+)
 #: Every option that ``read_wish`` takes.
 OPTIONS = frozenset({*_FLAG_NAMES, *_WISH_NAMES, "configs", "resource_renaming"})
 
@@ -128,9 +134,9 @@ def read_wish(options: Mapping[str, Any]) -> Wish:
             f"the device plugin has no option {', '.join(unknown)}",
             next_step=f"It has {', '.join(sorted(OPTIONS))}.",
         )
-    flags = _read_flags({name: options[name] for name in _FLAG_NAMES if name in options})
-    plain = {name: plain(options[name]) for name in _WISH_NAMES if name in options}
-    wish = Wish(**{**plain, "flags": flags})
+    given = {name: _value(name, value) for name, value in options.items() if name != "configs"}
+    flags = _read_flags({name: given[name] for name in _FLAG_NAMES if name in given})
+    wish = Wish(**{name: given[name] for name in _WISH_NAMES if name in given}, flags=flags)
     for name in ("namespace", "image", "kubelet_directory", "mps_root"):
         if not getattr(wish, name):
             raise InputError(f"nvidia_device_plugin_{name} is empty")
@@ -154,13 +160,25 @@ def read_wish(options: Mapping[str, Any]) -> Wish:
             options.get("configs") or {},
             flags,
             default=wish.default_config,
-            renaming=bool(options.get("resource_renaming", False)),
+            renaming=bool(given.get("resource_renaming", False)),
         ),
     )
 
 
+def _value(name: str, value: Any) -> Any:
+    """Return an option's value; ``-e`` and INI inventories give words for truth."""
+    if name not in _BOOLEANS or isinstance(value, bool):
+        return plain(value)
+    word = str(value).strip().lower()
+    if word not in ("true", "yes", "on", "1", "false", "no", "off", "0"):
+        raise InputError(
+            f"nvidia_device_plugin_{name} is {value!r}, which is neither true nor false"
+        )
+    return word in ("true", "yes", "on", "1")
+
+
 def _read_flags(given: Mapping[str, Any]) -> Flags:
-    values = {name: plain(value) for name, value in given.items()}
+    values = dict(given)
     if "device_list_strategy" in values:
         values["device_list_strategy"] = read_strategies(
             "nvidia_device_plugin_device_list_strategy", values["device_list_strategy"]

@@ -1,0 +1,144 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The device plugin's filters, and all that they make against Kubernetes' own schemas."""
+
+from __future__ import annotations
+
+import itertools
+
+import kubernetes_validate
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_expected import (
+    nvidia_device_plugin_expected,
+)
+from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_manifests import (
+    nvidia_device_plugin_manifests,
+)
+from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_plan import (
+    nvidia_device_plugin_plan,
+)
+from tests.unit.fixtures.node_facts import P4, node
+
+#: The oldest and the newest Kubernetes that is supported.
+KUBERNETES = ("1.28", "1.37")
+SLICING = {"sharing": {"timeSlicing": {
+    "renameByDefault": True, "failRequestsGreaterThanOne": True,
+    "resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}  # fmt: skip
+MPS = {"sharing": {"mps": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}
+MIXED = {"flags": {"migStrategy": "mixed"}}
+WISHES = {
+    "plain": {},
+    "default runtime": {"runtime_class": ""},
+    "every flag": {
+        "fail_on_init_error": False,
+        "mig_strategy": "single",
+        "pass_device_specs": True,
+        "device_list_strategy": ["envvar", "volume-mounts", "cdi-annotations", "cdi-cri"],
+        "device_id_strategy": "index",
+        "driver_root": "/run/nvidia/driver",
+        "container_driver_root": "/driver",
+        "nvidia_ctk_path": "/usr/local/bin/nvidia-ctk",
+        "gds_enabled": True,
+        "mofed_enabled": True,
+        "environment": {"NVIDIA_CDI_HOOK_PATH": "/usr/bin/nvidia-cdi-hook", "NUMBER": 1},
+    },
+    "pods": {
+        "image": "mirror.example:5000/k8s-device-plugin",
+        "digest": "sha256:" + "a" * 64,
+        "image_pull_policy": "Always",
+        "pull_secret": "mirror",
+        "priority_class": "",
+        "tolerations": [{"operator": "Exists"}],
+        "node_selector": {"pool": "gpu"},
+        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "max_unavailable": "25%",
+        "annotations": {"example.com/owner": "team"},
+        "namespace": "gpus",
+        "kubelet_directory": "/var/lib/k0s/kubelet",
+    },
+    "no tolerations": {"tolerations": []},
+    "one config": {"configs": {"default": SLICING}},
+    "configs": {"configs": {"shared": SLICING, "mig": MIXED, "whole": {}}},
+    "mps for some": {"configs": {"mps": MPS, "shared": SLICING}, "mps_root": "/srv/mps"},
+    "mps for all": {"configs": {"mps": MPS}, "default_config": "mps"},
+    "feature discovery": {"feature_discovery": True},
+    "feature discovery by its api": {
+        "feature_discovery": True,
+        "feature_discovery_api": True,
+        "feature_discovery_privileged": True,
+        "configs": {"mig": MIXED, "mps": MPS},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("version", "wish"), list(itertools.product(KUBERNETES, WISHES)))
+def test_kubernetes_own_schema_takes_every_object(version, wish):
+    objects = nvidia_device_plugin_manifests(WISHES[wish])
+    assert len(objects) >= 4
+    for one in objects:
+        kubernetes_validate.validate(one, version, strict=True)
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_the_schema_refuses_what_is_wrong(version):
+    wrong = nvidia_device_plugin_manifests({})[-1]
+    wrong["spec"]["template"]["spec"]["containers"][0]["securityContext"]["privilegd"] = True
+    with pytest.raises(kubernetes_validate.ValidationError, match="privilegd"):
+        kubernetes_validate.validate(wrong, version, strict=True)
+
+
+@pytest.mark.parametrize("wish", WISHES)
+def test_what_the_api_server_refuses_beyond_its_schema(wish):
+    """Rules of the API server's own code that no schema has."""
+    for one in nvidia_device_plugin_manifests(WISHES[wish]):
+        if one["kind"] != "DaemonSet":
+            continue
+        spec = one["spec"]["template"]["spec"]
+        labels = one["spec"]["template"]["metadata"]["labels"]
+        assert one["spec"]["selector"]["matchLabels"].items() <= labels.items()
+        assert not (spec.get("hostPID") and spec.get("shareProcessNamespace"))
+        volumes = {volume["name"] for volume in spec["volumes"]}
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
+            paths = [mount["mountPath"] for mount in container["volumeMounts"]]
+            assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+            assert len(paths) == len(set(paths))
+            names = [pair["name"] for pair in container["env"]] if "env" in container else []
+            assert len(names) == len(set(names))
+            context = container["securityContext"]
+            if context.get("allowPrivilegeEscalation") is False:
+                assert "privileged" not in context
+                assert "add" not in context["capabilities"]
+
+
+def test_errors_of_the_filters_name_the_option():
+    with pytest.raises(AnsibleFilterError, match=r"nvidia_device_plugin_configs\[a\]"):
+        nvidia_device_plugin_manifests({"configs": {"a": {"x": 1}}})
+    with pytest.raises(AnsibleFilterError, match="needs the fact gpu_node"):
+        nvidia_device_plugin_expected({})
+    with pytest.raises(AnsibleFilterError, match="there is no config 'b'"):
+        nvidia_device_plugin_expected(node(), {"configs": {"a": {}}}, "b")
+    with pytest.raises(AnsibleFilterError, match="neither true nor false"):
+        nvidia_device_plugin_expected(node(), {"gds_enabled": "maybe"})
+
+
+def test_truth_in_words_is_taken():
+    (daemon_set,) = [
+        one
+        for one in nvidia_device_plugin_manifests({"gds_enabled": "yes"})
+        if one["kind"] == "DaemonSet"
+    ]
+    pairs = daemon_set["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "GDS_ENABLED", "value": "true"} in pairs
+
+
+def test_expected_and_plan_agree():
+    facts = node(gpus=[P4, P4])
+    wishes = {"configs": {"shared": SLICING}}
+    shown = nvidia_device_plugin_expected(facts, wishes, "shared")
+    assert shown == {"nvidia.com/gpu.shared": 8}
+    made = nvidia_device_plugin_plan(wishes, {"a": {"gpu_node": facts, "config": "shared"}})
+    assert made["expected"]["a"]["resources"] == shown

@@ -1,0 +1,202 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import identity
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import (
+    default_handler,
+    plan,
+    restarts,
+)
+from tests.unit.fixtures.node_facts import P4, node
+
+SLICING = {"sharing": {"timeSlicing": {"resources": [{"name": "gpu", "replicas": 4}]}}}
+MPS = {"sharing": {"mps": {"resources": [{"name": "gpu", "replicas": 20}]}}}
+OURS = {"app.kubernetes.io/managed-by": "kubegpu.nodes"}
+NVIDIA = {"runtimes__containerd__default_handler": "nvidia"}
+
+
+def host(config="", *, gpus=(P4,), **facts):
+    return {"gpu_node": node(gpus=list(gpus), **facts), "config": config}
+
+
+def existing(kind, name, labels=None, **more):
+    return {"kind": kind, "metadata": {"name": name, "labels": labels or {}}, **more}
+
+
+def kinds(made):
+    return [identity(one)[0] for one in made["objects"]]
+
+
+def test_the_plan_says_what_each_node_has_to_show():
+    made = plan({}, {"a": host(gpus=[P4, P4]), "b": host(), "web": host(gpus=[])})
+    assert made["action"] == "apply"
+    assert {name: one["resources"] for name, one in made["expected"].items()} == {
+        "a": {"nvidia.com/gpu": 2},
+        "b": {"nvidia.com/gpu": 1},
+    }
+    assert made["expected"]["a"]["machine_id"] == "0" * 32
+
+
+def test_s12_the_class_is_used_where_nvidia_is_not_the_default_on_one_node():
+    both = {"a": host(**NVIDIA), "b": host()}
+    made = plan({}, both)
+    assert made["runtime_class"] == "nvidia"
+    assert "is not the default runtime on b" in made["reasons"][0]
+    assert plan({}, {"a": host(**NVIDIA)})["runtime_class"] == ""
+    # A node without a GPU has no say.
+    assert plan({}, {"a": host(**NVIDIA), "web": host(gpus=[])})["runtime_class"] == ""
+    # What this run changed is newer than the facts.
+    newer = {"b": {**host(), "default_runtime": {"containerd": "nvidia", "docker": ""}}}
+    assert plan({}, newer)["runtime_class"] == ""
+    assert plan({"runtime_class": ""}, both)["runtime_class"] == ""
+    assert plan({"runtime_class": "gpu"}, both)["runtime_class"] == "gpu"
+
+
+def test_a_run_that_sees_some_nodes_only_keeps_the_class():
+    running = existing("DaemonSet", "kubegpu-nvidia-device-plugin")
+    running["metadata"]["namespace"] = "kubegpu"
+    running["spec"] = {"template": {"spec": {"runtimeClassName": "nvidia"}}}
+    made = plan({}, {"a": host(**NVIDIA)}, existing=[running])
+    assert made["runtime_class"] == "nvidia"
+    assert "runs with it already" in made["reasons"][0]
+
+
+@pytest.mark.parametrize(
+    ("facts", "handler"),
+    [
+        (node(), "runc"),
+        (node(**NVIDIA), "nvidia"),
+        # Only Docker uses this containerd.
+        (node(runtimes__containerd__cri_enabled=False,
+              runtimes__docker__default_runtime="nvidia"), "nvidia"),
+        (node(runtimes__containerd=None, runtimes__docker=None), None),
+        (node(runtimes__containerd=None, runtimes__crio={"version": "1"}), None),
+    ],
+)  # fmt: skip
+def test_the_default_handler_is_that_of_the_engine_that_serves_kubernetes(facts, handler):
+    assert default_handler(facts) == handler
+
+
+def test_s15_an_unknown_config_is_refused_and_names_the_host():
+    made = plan({"configs": {"shared": SLICING}}, {"a": host("shared"), "b": host("sharde")})
+    assert made["action"] == "refuse"
+    assert made["objects"] == made["absent"] == []
+    (refusal,) = made["refusals"]
+    assert refusal["host"] == "b"
+    assert refusal["evidence"] == "there are: default, shared"
+    assert made["text"].startswith("b: there is no config 'sharde'\nSeen: ")
+    none = plan({}, {"b": host("shared")})
+    assert "nvidia_device_plugin_configs is empty" in none["text"]
+
+
+def test_s15_what_is_impossible_on_a_node_is_refused_before_anything_is_applied():
+    made = plan({"configs": {"mps": MPS}}, {"a": host("mps"), "b": host()})
+    assert [(one["host"], one["evidence"]) for one in made["refusals"]] == [("a", "Tesla P4")]
+    assert made["objects"] == []
+
+
+def test_s15_nodes_share_as_they_chose():
+    made = plan({"configs": {"shared": SLICING}}, {"a": host("shared"), "b": host()})
+    assert made["expected"]["a"]["resources"] == {"nvidia.com/gpu": 4}
+    assert made["expected"]["b"]["resources"] == {"nvidia.com/gpu": 1}
+
+
+def test_wrong_options_are_refusals_not_errors():
+    made = plan({"version": "latest"}, {"a": host()})
+    assert made["action"] == "refuse"
+    assert "pins no version" in made["text"]
+    assert "has to be one of manifest, helm" in plan({}, {}, method="kustomize")["text"]
+    assert "has no option nonsense" in plan({"nonsense": 1}, {})["text"]
+
+
+def test_hosts_that_see_the_options_differently_are_refused_with_both_names():
+    hosts = {
+        "a": {**host(), "wishes": {"version": "v0.20.0", "image": "x"}},
+        "b": {**host(), "wishes": {"version": "v0.19.0", "image": "x"}},
+    }
+    (refusal,) = plan({}, hosts)["refusals"]
+    assert "nvidia_device_plugin_version differs between a and b" in refusal["cause"]
+    assert refusal["evidence"] == "a: 'v0.20.0'; b: 'v0.19.0'"
+
+
+def test_a_namespace_and_a_class_of_somebody_else_stay_theirs():
+    there = [
+        existing("Namespace", "kubegpu"),
+        existing("RuntimeClass", "nvidia", handler="nvidia"),
+    ]
+    made = plan({}, {"a": host()}, existing=there)
+    assert kinds(made) == ["ServiceAccount", "DaemonSet"]
+    assert "Namespace kubegpu was there before and is left as it is" in made["reasons"]
+    ours = [
+        existing("Namespace", "kubegpu", OURS),
+        existing("RuntimeClass", "nvidia", OURS, handler="nvidia"),
+    ]
+    assert kinds(plan({}, {"a": host()}, existing=ours))[:2] == ["Namespace", "RuntimeClass"]
+
+
+def test_a_class_of_that_name_for_another_handler_is_refused():
+    there = [existing("RuntimeClass", "nvidia", handler="nvidia-cdi")]
+    (refusal,) = plan({}, {"a": host()}, existing=there)["refusals"]
+    assert "for another handler" in refusal["cause"]
+    assert refusal["evidence"] == "handler: nvidia-cdi"
+
+
+def test_the_chart_brings_its_own_objects_and_ours_go():
+    made = plan({"configs": {"shared": SLICING}}, {"a": host()}, method="helm")
+    assert kinds(made) == ["Namespace", "RuntimeClass"]
+    assert ("DaemonSet", "kubegpu", "kubegpu-nvidia-device-plugin") in {
+        identity(one) for one in made["absent"]
+    }
+    assert made["values"]["config"]["default"] == "default"
+
+
+def test_a_node_of_which_nobody_can_tell_is_named():
+    wishes = {"mig_strategy": "mixed"}
+    made = plan(wishes, {"a": host(nvml=None)})
+    assert made["expected"] == {}
+    assert "cannot be told" in made["unknown"]["a"]
+
+
+def test_warnings_of_nodes():
+    made = plan({}, {"a": host()})
+    assert made["warnings"] == [
+        "a: containerd has no handler nvidia; the plugin cannot start there before the container "
+        "toolkit is set up (role nvidia_container_toolkit)"
+    ]
+    # The same run is about to.
+    assert plan({}, {"a": {**host(), "planned": True}})["warnings"] == []
+    guest = {**P4, "vgpu": {"guest": True}}
+    words = plan({"feature_discovery": True, "runtime_class": ""}, {"a": host(gpus=[guest])})
+    assert "where it is privileged" in words["warnings"][0]
+
+
+POD = {"name": "p", "namespace": "kubegpu", "node": "n1", "started": "2026-11-21T10:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ({"started": "2026-11-21T10:00:01Z"},
+         "the runtime was started at 2026-11-21T10:00:01Z, after the pod (2026-11-21T10:00:00Z)"),
+        ({"started": "2026-11-21T09:59:59Z"}, None),
+        ({"started": "2026-11-21T10:00:00Z"}, None),
+        ({"started": None}, None),
+        ({"changed": "containerd"}, "containerd changed in this run"),
+        ({"started": "2027-01-01T00:00:00Z", "node": "n2"}, None),
+        ({"started": "2027-01-01T00:00:00Z", "node": None}, None),
+    ],
+)  # fmt: skip
+def test_s20_pods_older_than_their_runtime_are_made_again(row, reason):
+    found = restarts([POD], {"gpu1": {"node": "n1", "changed": "", **row}})
+    assert [one["reason"] for one in found] == ([reason] if reason else [])
+    assert all(one["name"] == "p" and one["node"] == "n1" for one in found)
+
+
+def test_s20_a_pod_that_has_not_started_is_left_alone():
+    hosts = {"gpu1": {"node": "n1", "started": "2026-11-21T10:00:01Z"}}
+    assert restarts([{**POD, "started": None}], hosts) == []
