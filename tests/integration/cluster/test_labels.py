@@ -1,0 +1,787 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Labels and taints in a real API server: what is set, what stays, what is refused and how."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import datetime
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
+    Cluster,
+    Connection,
+    KubeError,
+)
+from ansible_collections.kubegpu.nodes.plugins.modules import node_gpu_label
+from tests.testbed import cluster_made
+from tests.testbed.cluster_pki import Authority
+from tests.tools.environments import REPOSITORY, collections
+from tests.unit.fixtures import node_facts
+from tests.unit.module_process import predicted, run_module
+
+RBAC = REPOSITORY / "roles" / "gpu_node_labels" / "files" / "rbac.yml"
+ACCOUNT = "/api/v1/namespaces/kubegpu/serviceaccounts/kubegpu-labels"
+NODES = "/api/v1/nodes"
+GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+
+
+@pytest.fixture
+def nodes(api, cluster):
+    """Three nodes like a kubelet's; gone after the test."""
+    names = ["label-a", "label-b", "label-c"]
+    cluster_made.create(api, [cluster_made.node(name) for name in names])
+    for name in names:
+        # The API server gives a new node the taint not-ready, which a controller would take away.
+        cluster.patch(f"{NODES}/{name}", {"spec": {"taints": None}}, field_manager="controller")
+    yield names
+    left = [item["metadata"]["name"] for item in api.get(NODES)["items"]]
+    cluster_made.delete(api, left)
+
+
+@pytest.fixture
+def cluster(api):
+    return Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
+
+
+@pytest.fixture
+def label(api):
+    """The module as an administrator; the check before each run has to say the same."""
+
+    def run(wishes, **options):
+        return predicted(
+            node_gpu_label.main, {"kubeconfig": str(api.kubeconfig), "nodes": wishes, **options}
+        )
+
+    return run
+
+
+def refused(api, nodes=None, **options):
+    """Return the answer of a run that has to fail, as in check mode."""
+    arguments = {"nodes": nodes or {"label-a": {"labels": {"a": "b"}}}, **options}
+    if not {"kubeconfig", "host"} & set(options):
+        arguments["kubeconfig"] = str(api.kubeconfig)
+    check = run_module(node_gpu_label.main, arguments, check=True)
+    answer = run_module(node_gpu_label.main, arguments)
+    assert check["failed"] and answer["failed"]
+    assert check["msg"] == answer["msg"]
+    return answer
+
+
+def look(api, name):
+    return api.get(f"{NODES}/{name}")
+
+
+def labels_of(api, name):
+    own = ("kubernetes.io/hostname", "kubernetes.io/os")
+    labels = look(api, name)["metadata"]["labels"]
+    return {key: value for key, value in labels.items() if key not in own}
+
+
+def taints_of(api, name):
+    found = look(api, name)["spec"].get("taints") or []
+    return [f"{item['key']}={item.get('value', '')}:{item['effect']}" for item in found]
+
+
+# What is set, and what stays
+
+
+def test_s16_labels_annotations_and_taints_in_one_call(api, nodes, label):
+    wishes = {
+        # By machine id, under the name of the inventory.
+        "gpu1.example.com": {
+            "machine_id": cluster_made.machine_id("label-a"),
+            "labels": {"kubegpu.nodes/gpu": "nvidia", "accelerator": "nvidia-tesla-k80"},
+            "annotations": {"example.com/why": "a text: with all that it may have"},
+            "taints": [GPU_TAINT],
+        },
+        "label-b": {"labels": {"accelerator": "nvidia-tesla-p100"}},
+        "web1.example.com": {"machine_id": "0" * 32},
+    }
+    before = look(api, "label-c")
+    first = label(wishes)
+    assert first["changed"]
+    assert first["requests"] == {"list": 1, "patch": 3}
+    assert {key: row["node"] for key, row in first["nodes"].items()} == {
+        "gpu1.example.com": "label-a",
+        "label-b": "label-b",
+        "web1.example.com": None,
+    }
+    assert first["nodes"]["gpu1.example.com"]["found_by"] == "machine_id"
+    # A machine of the inventory that is no node and shall have nothing is no news.
+    assert first["unknown"] == []
+    assert labels_of(api, "label-a") == wishes["gpu1.example.com"]["labels"]
+    assert labels_of(api, "label-b") == {"accelerator": "nvidia-tesla-p100"}
+    assert "nvidia.com/gpu=present:NoSchedule" in taints_of(api, "label-a")
+    annotations = look(api, "label-a")["metadata"]["annotations"]
+    assert annotations["example.com/why"] == "a text: with all that it may have"
+    assert look(api, "label-c") == before
+    second = label(wishes)
+    assert not second["changed"]
+    assert second["requests"] == {"list": 1, "patch": 0}
+    assert second["diff"] == {"before": {}, "after": {}}
+
+
+def test_a_stale_label_of_ours_goes_and_those_of_others_stay(api, nodes, label):
+    label({"label-a": {"labels": {"ours": "1", "stale": "1"}, "annotations": {"a": "b"}}})
+    api.kubectl("label", "node", "label-a", "theirs=2")
+    answer = label({"label-a": {"labels": {"ours": "1"}}})
+    assert answer["diff"]["before"]["label-a"]["labels"] == {"ours": "1", "stale": "1"}
+    assert answer["diff"]["after"]["label-a"]["labels"] == {"ours": "1"}
+    assert labels_of(api, "label-a") == {"ours": "1", "theirs": "2"}
+    label({"label-a": {}})
+    assert labels_of(api, "label-a") == {"theirs": "2"}
+    assert not label({"label-a": {}})["changed"]
+
+
+def test_a_label_that_somebody_else_sets_too_stays_when_we_go(api, nodes, label, cluster):
+    label({"label-a": {"labels": {"shared": "1"}}})
+    body = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "label-a", "labels": {"shared": "1"}},
+    }
+    cluster.apply(f"{NODES}/label-a", body, field_manager="argocd")
+    answer = label({"label-a": {}})
+    assert answer["changed"]
+    assert answer["diff"]["after"]["label-a"]["labels"] == {"shared": "1 (of argocd)"}
+    assert labels_of(api, "label-a") == {"shared": "1"}
+
+
+def test_a_conflict_names_the_owner_and_all_else_is_done(api, nodes, label):
+    label({"label-a": {"labels": {"first": "1"}}})
+    api.kubectl("label", "node", "label-a", "accelerator=nvidia-tesla-k80")
+    wish = {
+        "label-a": {"labels": {"accelerator": "nvidia-tesla-p100", "other": "2"}},
+        "label-b": {"labels": {"accelerator": "nvidia-tesla-p100"}},
+    }
+    answer = label(wish)
+    assert answer["failed"]
+    assert answer["conflicts"] == [
+        {
+            "node": "label-a",
+            "kind": "label",
+            "name": "accelerator",
+            "label": "accelerator",
+            "owner": "kubectl-label",
+            "value": "nvidia-tesla-k80",
+            "wanted": "nvidia-tesla-p100",
+        }
+    ]
+    assert (
+        "label-a: label accelerator is 'nvidia-tesla-k80' and belongs to kubectl-label"
+        in (answer["msg"])
+    )
+    assert "force_conflicts" in answer["next_step"]
+    assert labels_of(api, "label-a") == {"accelerator": "nvidia-tesla-k80", "other": "2"}
+    assert labels_of(api, "label-b") == {"accelerator": "nvidia-tesla-p100"}
+    # It stays a failure, and nothing is asked for in vain.
+    again = label(wish)
+    assert again["failed"] and not again["changed"]
+    assert again["requests"]["patch"] == 0
+    forced = label(wish, force_conflicts=True)
+    assert forced["diff"]["before"]["label-a"]["labels"]["accelerator"] == (
+        "nvidia-tesla-k80 (of kubectl-label)"
+    )
+    assert labels_of(api, "label-a")["accelerator"] == "nvidia-tesla-p100"
+    assert not label(wish)["changed"]
+
+
+def test_a_label_from_before_the_first_apply_is_somebody_elses_too(api, nodes, label, cluster):
+    cluster_made.create(api, [cluster_made.node("label-d", {"accelerator": "by-hand"})])
+    # Some clusters are kept free of them; the server then has a name of its own for the owner.
+    cluster.patch(f"{NODES}/label-d", {"metadata": {"managedFields": [{}]}})
+    assert "managedFields" not in look(api, "label-d")["metadata"]
+    answer = label({"label-d": {"labels": {"accelerator": "other", "more": "1"}}})
+    assert [item["owner"] for item in answer["conflicts"]] == ["before-first-apply"]
+    assert labels_of(api, "label-d") == {"accelerator": "by-hand", "more": "1"}
+
+
+def test_foreign_taints_are_kept_and_ours_go(api, nodes, label):
+    api.kubectl("taint", "node", "label-a", "example.com/theirs=x:NoExecute")
+    theirs = taints_of(api, "label-a")
+    soft = {"key": "nvidia.com/gpu", "effect": "PreferNoSchedule"}
+    label({"label-a": {"taints": [GPU_TAINT, soft]}})
+    assert taints_of(api, "label-a") == [
+        *theirs,
+        "nvidia.com/gpu=present:NoSchedule",
+        "nvidia.com/gpu=:PreferNoSchedule",
+    ]
+    assert not label({"label-a": {"taints": [GPU_TAINT, soft]}})["changed"]
+    # Another value is ours to set; what is no longer wished goes.
+    label({"label-a": {"taints": [{**GPU_TAINT, "value": "yes"}]}})
+    assert taints_of(api, "label-a") == [*theirs, "nvidia.com/gpu=yes:NoSchedule"]
+    # With labels in the same run, in check mode too.
+    answer = label({"label-a": {"labels": {"x": "1"}, "taints": [GPU_TAINT]}})
+    assert answer["diff"]["after"]["label-a"] == {
+        "labels": {"x": "1"},
+        "taints": ["example.com/theirs=x:NoExecute", "nvidia.com/gpu=present:NoSchedule"],
+    }
+    label({"label-a": {}})
+    assert taints_of(api, "label-a") == theirs
+    metadata = look(api, "label-a")["metadata"]
+    assert "kubegpu.nodes/taints" not in metadata.get("annotations", {})
+
+
+def test_a_taint_of_somebody_else_under_our_key_is_a_conflict(api, nodes, label):
+    api.kubectl("taint", "node", "label-a", "nvidia.com/gpu=other:NoSchedule")
+    answer = label({"label-a": {"taints": [GPU_TAINT], "labels": {"x": "1"}}})
+    assert answer["failed"]
+    assert [(item["kind"], item["name"], item["value"]) for item in answer["conflicts"]] == [
+        ("taint", "nvidia.com/gpu:NoSchedule", "other")
+    ]
+    assert taints_of(api, "label-a") == ["nvidia.com/gpu=other:NoSchedule"]
+    assert labels_of(api, "label-a") == {"x": "1"}
+    label({"label-a": {"taints": [GPU_TAINT], "labels": {"x": "1"}}}, force_conflicts=True)
+    assert taints_of(api, "label-a") == ["nvidia.com/gpu=present:NoSchedule"]
+
+
+def test_a_taint_that_is_there_already_stays_when_we_go(api, nodes, label):
+    api.kubectl("taint", "node", "label-a", "nvidia.com/gpu=present:NoSchedule")
+    assert not label({"label-a": {"taints": [GPU_TAINT]}})["changed"]
+    assert not label({"label-a": {}})["changed"]
+    assert taints_of(api, "label-a") == ["nvidia.com/gpu=present:NoSchedule"]
+
+
+def test_a_taint_that_comes_in_between_is_not_lost(api, nodes, cluster):
+    """The patch carries the version that was read; on 409 the list is read again."""
+    stop = threading.Event()
+    # One thread keeps changing the node's taints, as its controllers do.
+    busy = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
+    written = []
+
+    def disturb():
+        count = 0
+        while not stop.is_set() and count < 200:
+            now = busy.get(f"{NODES}/label-a")
+            foreign = {"key": f"example.com/t{count}", "effect": "PreferNoSchedule"}
+            others = [
+                item for item in now["spec"].get("taints") or [] if item["key"] == "nvidia.com/gpu"
+            ]
+            body = {
+                "metadata": {"resourceVersion": now["metadata"]["resourceVersion"]},
+                "spec": {"taints": [*others, foreign]},
+            }
+            try:
+                busy.patch(f"{NODES}/label-a", body, field_manager="controller")
+            except KubeError as error:
+                assert error.status == 409
+                continue
+            written.append(foreign["key"])
+            count += 1
+            time.sleep(0.02)
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    try:
+        for value in ("a", "b", "c", "d"):
+            wish = {"label-a": {"taints": [{**GPU_TAINT, "value": value}]}}
+            arguments = {"kubeconfig": str(api.kubeconfig), "nodes": wish}
+            answer = run_module(node_gpu_label.main, arguments)
+            assert not answer.get("failed"), answer
+    finally:
+        stop.set()
+        thread.join()
+    assert written
+    assert sorted(taints_of(api, "label-a")) == sorted(
+        ["nvidia.com/gpu=d:NoSchedule", f"{written[-1]}=:PreferNoSchedule"]
+    )
+
+
+def test_labels_of_feature_discovery_are_left_to_it(api, nodes, label, cluster):
+    wish = {"label-a": {"labels": {"nvidia.com/gpu.count": "2", "kubegpu.nodes/gpu": "nvidia"}}}
+    answer = label(wish)
+    assert not answer["feature_discovery"]
+    assert labels_of(api, "label-a")["nvidia.com/gpu.count"] == "2"
+    # It comes, and says what it finds, on another node first.
+    patch = {"metadata": {"labels": {"nvidia.com/gfd.timestamp": "1763710000"}}}
+    cluster.patch(f"{NODES}/label-b", patch, field_manager="nfd-master")
+    answer = label(wish)
+    assert answer["feature_discovery"]
+    assert answer["left_to_feature_discovery"] == ["nvidia.com/gpu.count"]
+    assert labels_of(api, "label-a") == {"kubegpu.nodes/gpu": "nvidia"}
+    answer = label(wish, feature_discovery="absent")
+    assert labels_of(api, "label-a")["nvidia.com/gpu.count"] == "2"
+    answer = label(wish, feature_discovery="present")
+    assert labels_of(api, "label-a") == {"kubegpu.nodes/gpu": "nvidia"}
+
+
+# Which nodes
+
+
+def test_unknown_and_not_ready_nodes_are_listed_and_the_rest_is_done(api, nodes, label):
+    cluster_made.create(api, [cluster_made.node("label-down", ready=False)])
+    wish = {"labels": {"x": "1"}}
+    answer = label({"gone.example.com": wish, "label-down": wish, "label-a": wish})
+    assert not answer.get("failed")
+    assert answer["unknown"] == ["gone.example.com"]
+    assert answer["not_ready"] == ["label-down"]
+    assert answer["nodes"]["label-down"]["ready"] is False
+    assert labels_of(api, "label-a") == labels_of(api, "label-down") == {"x": "1"}
+    said = json.dumps(answer["warnings"])
+    assert "gone.example.com" in said and "label-down" in said
+
+
+def test_a_duplicate_machine_id_names_both_and_writes_nothing(api, nodes, cluster):
+    same = {"status": {"nodeInfo": {"machineID": cluster_made.machine_id("label-a")}}}
+    cluster.patch(f"{NODES}/label-b/status", same, kind="strategic")
+    before = look(api, "label-a")
+    wishes = {
+        "gpu1": {"machine_id": cluster_made.machine_id("label-a"), "labels": {"x": "1"}},
+        "label-c": {"labels": {"x": "1"}},
+    }
+    answer = refused(api, wishes)
+    assert answer["cause"] == (
+        "The nodes label-a and label-b have the same machine id, that of gpu1"
+    )
+    assert "systemd-machine-id-setup" in answer["next_step"]
+    assert look(api, "label-a") == before
+    assert labels_of(api, "label-c") == {}
+    # Who does not ask for one of them is not bothered.
+    del wishes["gpu1"]
+    arguments = {"nodes": wishes, "kubeconfig": str(api.kubeconfig)}
+    assert not run_module(node_gpu_label.main, arguments).get("failed")
+
+
+def test_two_hosts_with_one_machine_id_or_one_node_are_named(api, nodes):
+    one = cluster_made.machine_id("label-a")
+    wish = {"labels": {"x": "1"}}
+    answer = refused(
+        api, {"gpu1": {"machine_id": one, **wish}, "gpu2": {"machine_id": one, **wish}}
+    )
+    assert answer["cause"] == "The hosts gpu1 and gpu2 have the same machine id"
+    answer = refused(api, {"gpu1": {"machine_id": one, **wish}, "label-a": wish})
+    assert answer["cause"] == "The hosts gpu1 and label-a are both the node label-a"
+    assert labels_of(api, "label-a") == {}
+
+
+def test_a_node_that_is_deleted_meanwhile_is_not_made_anew(api, nodes, cluster):
+    data = cluster.get(f"{NODES}/label-b")
+    cluster_made.delete(api, ["label-b"])
+    body = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "label-b", "uid": data["metadata"]["uid"], "labels": {"x": "1"}},
+    }
+    with pytest.raises(KubeError) as caught:
+        cluster.apply(f"{NODES}/label-b", body)
+    assert caught.value.status == 409
+    assert cluster.get(f"{NODES}/label-b") is None
+
+
+def test_lists_come_in_pages(api, nodes, cluster):
+    before = dict(cluster.requests)
+    found = [item["metadata"]["name"] for item in cluster.list(NODES, limit=1)]
+    assert sorted(found) == nodes
+    assert cluster.requests["list"] - before.get("list", 0) == 3
+
+
+def test_more_than_a_page_of_nodes(api, label):
+    names = cluster_made.create_many(api, 512, "page")
+    try:
+        wishes = {name: {"labels": {"x": "1"}} for name in names[-20:]}
+        answer = label(wishes)
+        # The last ones are on the second page.
+        assert answer["requests"] == {"list": 2, "patch": 20}
+        assert answer["unknown"] == []
+        assert not label(wishes)["changed"]
+    finally:
+        cluster_made.delete(api, names)
+
+
+# Values that the server would refuse are refused before
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"labels": {"a b": "1"}}, "'a b'"),
+        ({"labels": {"a": "Tesla P100"}}, "a is 'Tesla P100'"),
+        ({"labels": {"a": "x" * 64}}, "a is 'xxx"),
+        ({"taints": [{"key": "a", "effect": "Never"}]}, "taint"),
+        ({"lables": {}}, "lables"),
+        ({"annotations": {"kubegpu.nodes/taints": "x"}}, "kubegpu.nodes/taints"),
+    ],
+)
+def test_what_is_not_valid_is_told_before_anything_is_asked(api, wish, said):
+    answer = refused(api, {"label-a": wish})
+    assert said in answer["msg"]
+    assert "label-a" in answer["msg"]
+
+
+# Rights
+
+
+@pytest.fixture
+def account(api, cluster):
+    """The service account of the shipped manifest, and a token of it; gone after the test."""
+    api.kubectl("apply", "-f", str(RBAC))
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 600},
+    }
+    token = cluster.create(f"{ACCOUNT}/token", request)["status"]["token"]
+    yield {"host": api.server, "ca_cert": str(api.ca_file), "api_key": token}
+    api.kubectl("delete", "--wait=false", "-f", str(RBAC))
+    api.kubectl("wait", "--for=delete", "namespace/kubegpu", "--timeout=60s")
+
+
+WISH = {"label-a": {"labels": {"x": "1"}, "annotations": {"a": "b"}, "taints": [GPU_TAINT]}}
+
+
+def test_the_shipped_rights_are_enough(api, nodes, account):
+    answer = predicted(node_gpu_label.main, {"nodes": WISH, **account})
+    assert not answer.get("failed"), answer
+    assert labels_of(api, "label-a") == {"x": "1"}
+    answer = predicted(node_gpu_label.main, {"nodes": {"label-a": {}}, **account})
+    assert not answer.get("failed"), answer
+    assert labels_of(api, "label-a") == {}
+    # The token is in nothing that comes back.
+    assert account["api_key"] not in json.dumps(answer)
+
+
+def shipped_rules():
+    documents = yaml.safe_load_all(RBAC.read_text(encoding="utf-8"))
+    role = next(item for item in documents if item["kind"] == "ClusterRole")
+    return role["rules"]
+
+
+@pytest.mark.parametrize("number", range(len(shipped_rules())))
+def test_no_rule_can_be_left_out(api, nodes, account, number):
+    rules = copy.deepcopy(shipped_rules())
+    [verb] = rules[number]["verbs"]
+    [resource] = rules[number]["resources"]
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "kubegpu-labels"},
+        "rules": rules[:number] + rules[number + 1 :],
+    }
+    api.kubectl("apply", "-f", "-", stdin=json.dumps(role))
+    wait_until(lambda: may(api, verb, resource) == "no")
+    answer = refused(api, WISH, **account)
+    assert answer["cause"].startswith(
+        f"The right '{verb}' on '{resource}' in the whole cluster is missing: the user "
+        "system:serviceaccount:kubegpu:kubegpu-labels"
+    )
+    rule = f'{{apiGroups: [""], resources: ["{resource}"], verbs: ["{verb}"]}}'
+    assert rule in answer["next_step"]
+    assert labels_of(api, "label-a") == {}
+
+
+def may(api, verb, resource):
+    user = "system:serviceaccount:kubegpu:kubegpu-labels"
+    return api.kubectl("auth", "can-i", verb, resource, f"--as={user}", check=False).split()[0]
+
+
+def wait_until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_a_missing_right_is_asked_for_once(api, nodes, tmp_path):
+    path = api.authority.kubeconfig(tmp_path / "reader", api.server, "reader")
+    manifest = [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "reader"},
+            "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "reader"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "reader",
+            },
+            "subjects": [
+                {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "reader"}
+            ],
+        },
+    ]
+    for item in manifest:
+        api.kubectl("apply", "-f", "-", stdin=json.dumps(item))
+    wishes = {name: {"labels": {"x": "1"}} for name in nodes}
+    wait_until(lambda: "'patch'" in refused(api, wishes, kubeconfig=str(path))["msg"])
+    # Who may list needs no more where nothing differs.
+    arguments = {"kubeconfig": str(path), "nodes": {name: {} for name in nodes}}
+    assert not run_module(node_gpu_label.main, arguments).get("failed")
+
+
+# Connections that do not come about, each with its own words
+
+
+def test_another_authority(api, tmp_path):
+    other = Authority.make(tmp_path / "other")
+    answer = refused(api, host=api.server, ca_cert=str(other.certificate), api_key="x")
+    assert answer["cause"] == (
+        f"The certificate of {api.server} was not signed by the CA that was given: "
+        f"{other.certificate}"
+    )
+    assert "CERTIFICATE_VERIFY_FAILED" in answer["evidence"]
+
+
+def test_no_authority_at_all(api):
+    answer = refused(api, host=api.server, api_key="x")
+    assert "the system's certificates" in answer["cause"]
+
+
+def test_a_file_that_is_no_authority(api, tmp_path):
+    (tmp_path / "ca.crt").write_text("no certificate\n")
+    answer = refused(api, host=api.server, ca_cert=str(tmp_path / "ca.crt"), api_key="x")
+    assert "TLS" in answer["cause"] or "CA" in answer["cause"]
+    missing = refused(api, host=api.server, ca_cert=str(tmp_path / "none"), api_key="x")
+    assert missing["cause"] == f"The file {tmp_path}/none of the option ca_cert cannot be read"
+
+
+def test_a_name_that_the_certificate_does_not_have(api):
+    host = api.server.replace("127.0.0.1", "127.0.0.2")
+    # Somebody listens there who passes everything on to the API server.
+    port = int(api.server.rpartition(":")[2])
+    with Forwarder("127.0.0.2", port):
+        answer = refused(api, host=host, ca_cert=str(api.ca_file), api_key="x")
+    assert answer["cause"] == f"The certificate of {host} is valid, but not for this name"
+
+
+def test_a_wrong_token(api):
+    answer = refused(api, host=api.server, ca_cert=str(api.ca_file), api_key="s3cret-and-wrong")
+    assert answer["cause"].startswith(f"The API server {api.server} does not accept the credent")
+    assert "s3cret-and-wrong" not in json.dumps(answer)
+
+
+def test_an_expired_token(api, account):
+    """A token as the API server makes them, with its own key, but for an hour ago."""
+    claims = json.loads(decoded(account["api_key"].split(".")[1]))
+    header = json.loads(decoded(account["api_key"].split(".")[0]))
+    hour_ago = int(time.time()) - 3600
+    claims.update(exp=hour_ago, iat=hour_ago - 600, nbf=hour_ago - 600)
+    token = signed(header, claims, api.home / "pki" / "accounts.key")
+    answer = refused(api, host=api.server, ca_cert=str(api.ca_file), api_key=token)
+    moment = datetime.datetime.fromtimestamp(hour_ago, datetime.timezone.utc)
+    assert answer["cause"] == (
+        f"The token of the options expired at {moment:%Y-%m-%d %H:%M:%S} UTC: the API server "
+        f"{api.server} does not accept it"
+    )
+    # The same with a later end is taken: it is the time and nothing else.
+    claims.update(exp=int(time.time()) + 600)
+    token = signed(header, claims, api.home / "pki" / "accounts.key")
+    options = {"host": api.server, "ca_cert": str(api.ca_file), "api_key": token}
+    assert not run_module(node_gpu_label.main, {"nodes": {}, **options}).get("failed")
+
+
+def decoded(part):
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+
+
+def signed(header, claims, key_file):
+    key = serialization.load_pem_private_key(key_file.read_bytes(), None)
+    texts = [json.dumps(item).encode() for item in (header, claims)]
+    parts = [base64.urlsafe_b64encode(text).rstrip(b"=") for text in texts]
+    first, second = decode_dss_signature(key.sign(b".".join(parts), ec.ECDSA(hashes.SHA256())))
+    signature = first.to_bytes(32, "big") + second.to_bytes(32, "big")
+    parts.append(base64.urlsafe_b64encode(signature).rstrip(b"="))
+    return b".".join(parts).decode()
+
+
+def test_a_context_that_is_not_there(api):
+    answer = refused(api, kubeconfig=str(api.kubeconfig), context="production")
+    assert answer["cause"] == f"The kubeconfig {api.kubeconfig} has no context production"
+    assert answer["evidence"] == "contexts there: testbed"
+
+
+def test_a_kubeconfig_that_is_not_there_or_is_none(api, tmp_path):
+    answer = refused(api, kubeconfig=str(tmp_path / "none"))
+    assert answer["cause"] == f"The kubeconfig {tmp_path}/none does not exist"
+    (tmp_path / "bad").write_text("users: [{token: s3cret\n  x: [\n")
+    answer = refused(api, kubeconfig=str(tmp_path / "bad"))
+    assert str(tmp_path / "bad") in answer["cause"]
+    assert "s3cret" not in json.dumps(answer)
+
+
+def test_a_server_that_is_not_there(api):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host = f"https://127.0.0.1:{free.getsockname()[1]}"
+        answer = refused(api, host=host, ca_cert=str(api.ca_file), api_key="x")
+    assert answer["cause"] == f"The API server {host} of the options cannot be reached"
+    assert "Connection refused" in answer["evidence"]
+
+
+class Forwarder:
+    """Passes connections on, byte by byte."""
+
+    def __init__(self, address, port):
+        self.socket = socket.create_server((address, port))
+        self.port = port
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+
+    def serve(self):
+        while True:
+            try:
+                client, _address = self.socket.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self.port))
+            for one, other in ((client, server), (server, client)):
+                threading.Thread(target=self.pump, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def pump(one, other):
+        try:
+            while data := one.recv(65536):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_error):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+# The role
+
+
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.set_fact:
+        gpu_node: "{{ facts }}"
+        cacheable: true
+    - ansible.builtin.include_role:
+        name: kubegpu.nodes.gpu_node_labels
+        tasks_from: "{{ entry | default('main') }}"
+    - ansible.builtin.copy:
+        content: "{{ __gpu_node_labels_result | to_json }}"
+        dest: "{{ answer }}"
+      check_mode: false
+      delegate_to: localhost
+      run_once: true
+"""
+
+
+class Play:
+    """The role on hosts that are facts, with the inventory's names, not the nodes'."""
+
+    def __init__(self, folder, api, machines):
+        self.folder = folder
+        hosts = {
+            name: {"ansible_connection": "local", "facts": facts}
+            for name, facts in machines.items()
+        }
+        variables = {"kubegpu_kubeconfig": str(api.kubeconfig)}
+        inventory = {"all": {"hosts": hosts, "vars": variables}}
+        (folder / "inventory.yml").write_text(yaml.safe_dump(inventory))
+        (folder / "play.yml").write_text(PLAY)
+
+    def __call__(self, *arguments, warnings=0, **variables):
+        answer = self.folder / "answer.json"
+        variables["answer"] = str(answer)
+        programs = Path(sys.executable).parent
+        argv = [
+            str(programs / "ansible-playbook"), "-i", "inventory.yml", "play.yml", *arguments,
+            "--extra-vars", json.dumps(variables),
+        ]  # fmt: skip
+        done = subprocess.run(
+            argv,
+            cwd=self.folder,
+            env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections())},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr.count("[WARNING]") == warnings, done.stderr
+        return json.loads(answer.read_text()), done.stdout
+
+
+@pytest.fixture
+def play(api, nodes, tmp_path):
+    p100 = {**node_facts.P4, "product": "Tesla P100-PCIE-16GB", "device_id": "15f8"}
+    second = {**p100, "address": "0000:00:06.0"}
+    machines = {
+        "gpu1.example.com": node_facts.node(
+            os__machine_id=cluster_made.machine_id("label-a"), gpus=[p100, second]
+        ),
+        "gpu2.example.com": node_facts.node(gpus=[node_facts.P4], os__machine_id=""),
+        "web1.example.com": node_facts.node(
+            os__machine_id=cluster_made.machine_id("label-c"), gpus=[]
+        ),
+    }
+    play = Play(tmp_path, api, machines)
+    # A host whose node cannot be found by machine id.
+    inventory = yaml.safe_load((tmp_path / "inventory.yml").read_text())
+    inventory["all"]["hosts"]["gpu2.example.com"].update(
+        gpu_node_labels_node_name="label-b", nvidia_device_plugin_config="shared"
+    )
+    (tmp_path / "inventory.yml").write_text(yaml.safe_dump(inventory))
+    return play
+
+
+def test_s16_the_role_labels_from_what_is_in_the_nodes_in_one_call(api, play):
+    variables = {"gpu_node_labels_taints": [GPU_TAINT]}
+    checked, _screen = play("--check", **variables)
+    assert labels_of(api, "label-a") == {}
+    answer, _screen = play(**variables)
+    assert checked["changed"] and answer["changed"]
+    assert checked["requests"] == answer["requests"] == {"list": 1, "patch": 4}
+    assert {host: row["node"] for host, row in answer["nodes"].items()} == {
+        "gpu1.example.com": "label-a",
+        "gpu2.example.com": "label-b",
+        "web1.example.com": "label-c",
+    }
+    assert labels_of(api, "label-a") == {
+        "accelerator": "nvidia-tesla-p100",
+        "kubegpu.nodes/gpu": "nvidia",
+        "kubegpu.nodes/gpu.count": "2",
+        "kubegpu.nodes/gpu.generation": "pascal",
+        "kubegpu.nodes/gpu.product": "Tesla-P100-PCIE-16GB",
+    }
+    assert labels_of(api, "label-b")["accelerator"] == "nvidia-tesla-p4"
+    assert labels_of(api, "label-b")["nvidia.com/device-plugin.config"] == "shared"
+    assert labels_of(api, "label-c") == {}
+    assert taints_of(api, "label-a") == ["nvidia.com/gpu=present:NoSchedule"]
+    assert taints_of(api, "label-c") == []
+    again, _screen = play(**variables)
+    assert not again["changed"]
+    assert again["requests"] == {"list": 1, "patch": 0}
+    torn, _screen = play(entry="teardown")
+    assert torn["changed"]
+    assert all(labels_of(api, f"label-{name}") == {} for name in "abc")
+    assert taints_of(api, "label-a") == []
+
+
+def test_the_roles_plan_changes_nothing(api, play):
+    before = [look(api, f"label-{name}") for name in "abc"]
+    answer, screen = play("--diff", entry="plan")
+    assert answer["changed"]
+    assert "nvidia-tesla-p100" in screen
+    assert [look(api, f"label-{name}") for name in "abc"] == before
