@@ -34,6 +34,8 @@ class Scratch:
 
     def make(self) -> None:
         """Make an empty root file system whose folders are laid out as the node's."""
+        # A container may have left something in the one before.
+        self._remove(self.root)
         try:
             os.makedirs(self.base, mode=0o700, exist_ok=True)
             for name in _FOLDERS:
@@ -47,7 +49,7 @@ class Scratch:
             raise _unwritable(self.base, error) from error
 
     def copy(self, paths: Sequence[str]) -> None:
-        """Put files of the node at the same places. Links are followed; what is not there is not."""
+        """Put files of the node at the same places, links followed; what is not there is not."""
         for path in paths:
             target = os.path.join(self.root, path.lstrip("/"))
             try:
@@ -89,12 +91,16 @@ class Scratch:
         return os.path.isdir(self.base)
 
     def remove(self) -> None:
-        """Remove all of it; a mount that is left in it is not followed."""
-        if os.path.isdir(self.base) and not any(self._mounts()):
-            shutil.rmtree(self.base, ignore_errors=True)
+        """Remove all of it."""
+        self._remove(self.base)
+
+    def _remove(self, folder: str) -> None:
+        # What is mounted below belongs to somebody else.
+        if os.path.isdir(folder) and not any(self._mounts()):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _mounts(self) -> Iterator[str]:
-        """Return what is mounted below the folder: its files belong to somebody else."""
+        """Return what is mounted below the folder."""
         with contextlib.suppress(OSError), open("/proc/self/mounts", encoding="utf-8") as handle:
             for line in handle:
                 fields = line.split()

@@ -42,6 +42,7 @@ _CONFIG_PROBLEMS = {
     "docker": ("docker_config_invalid",),
 }
 _SMI_GPU = re.compile(r"^GPU \d+: ", re.MULTILINE)
+_NO_SMI = re.compile(r"nvidia-smi\W*: (?:executable file not found|no such file)")
 _CDI_DEVICE = re.compile(r"^nvidia\.com/gpu=(\S+)", re.MULTILINE)
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _MOST_OUTPUT = 400
@@ -56,6 +57,7 @@ class Trial:
     :param subject: what it was made of.
     :param devices: the GPUs that it was given: ``all``, or their numbers or UUIDs.
     :param counts: whether the lines of ``nvidia-smi -L`` in its output are its GPUs.
+    :param bare: whether it has a root file system of ours, and so only what the toolkit puts there.
     :param expect: a regular expression that its output has to have; empty is none.
     :param result: what it answered; None where it was not started.
     :param skipped: why it was not started, and whose fault that is.
@@ -66,6 +68,7 @@ class Trial:
     command: tuple[str, ...] = ()
     devices: str = "all"
     counts: bool = False
+    bare: bool = False
     expect: str = ""
     result: Result | None = None
     skipped: Finding | None = None
@@ -554,6 +557,15 @@ def _container_fault(node: Mapping[str, Any], trial: Trial, result: Result) -> F
                 "the journal of the runtime says.",
             ),
             **known,
+        )
+    if not result.ok and trial.counts and trial.bare and _NO_SMI.search(text):
+        return Finding(
+            "nothing_injected",
+            f"{trial.way} started a container, but the toolkit put nothing of the driver into it.",
+            _end(text),
+            "Look at nvidia-container-runtime.mode in /etc/nvidia-container-runtime/config.toml, "
+            "at what the handler's program is, and whether nvidia-container-cli list names "
+            "nvidia-smi.",
         )
     if not result.ok:
         return explain_one(

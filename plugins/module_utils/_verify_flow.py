@@ -469,7 +469,7 @@ class Verifier:
         options = self.options
         if options.command:
             return options.command, False
-        if options.image or options.archive:
+        if not self._bare:
             # An image that is to say something says it by its own command.
             return ((), False) if options.expect else (_SMI, True)
         if node["nvml"] and self.world.reader.exists("/usr/bin/nvidia-smi"):
@@ -501,15 +501,18 @@ class Verifier:
         return _Ready(subject, arguments(scratch.root))
 
     def _environment(self, devices: str, visible: bool = True) -> list[str]:
-        own_root = not (self.options.image or self.options.archive)
         found = [f"NVIDIA_VISIBLE_DEVICES={devices}"] if visible else []
-        if own_root:
+        if self._bare:
             found += [
                 "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
                 f"LD_LIBRARY_PATH={_LIBRARIES}",
             ]
         return found
+
+    @property
+    def _bare(self) -> bool:
+        return not (self.options.image or self.options.archive)
 
     def _name(self) -> str:
         self._count += 1
@@ -536,7 +539,9 @@ class Verifier:
         counts: bool,
         result: Result,
     ) -> Trial:
-        return Trial(way, subject, command, devices, counts, self.options.expect, result)
+        return Trial(
+            way, subject, command, devices, counts, self._bare, self.options.expect, result
+        )
 
 
 def _is_nvidia(path: str, wished: str) -> bool:

@@ -331,7 +331,7 @@ def _options(params: dict[str, typing.Any]) -> Options:
     )
 
 
-def _restarted_since(run: Runner) -> typing.Callable[[str, str], typing.Optional[bool]]:
+def _restarted_since(run: Runner) -> typing.Callable[[str, str], bool | None]:
     def answer(unit: str, path: str) -> bool | None:
         started = read_daemon(run, unit).started
         if started is None or not os.path.exists(path):

@@ -179,7 +179,8 @@ def test_what_has_no_pod_is_an_error(manifest):
 @pytest.mark.parametrize(
     ("text", "number"),
     [("1", 1), (2, 2), ("1k", 1000), ("1Ki", 1024), ("1e3", 1000), ("500m", "0.5"),
-     ("2E", 2 * 10**18), ("1.5", "1.5"), ("+3", 3), ("", None), ("1 GPU", None), (None, None), (True, None)],
+     ("2E", 2 * 10**18), ("1.5", "1.5"), ("+3", 3), ("", None), ("1 GPU", None), (None, None),
+     (True, None)],
 )  # fmt: skip
 def test_quantities_as_kubernetes_reads_them(text, number):
     assert quantity(text) == (None if number is None else Decimal(number))
