@@ -129,7 +129,8 @@ def _recognise(item: Object, kind: str) -> Workload | None:
             name=str(meta.get("name") or ""),
             image=str(container.get("image") or ""),
             container=str(container.get("name") or ""),
-            ours=ours or meta.get("name") == OUR_PLUGIN,
+            # With Helm its name goes on, and the label is the chart's.
+            ours=ours or str(meta.get("name")).startswith(OUR_PLUGIN),
             managed_by=_manager(meta, all_labels),
             selector=dict((spec.get("selector") or {}).get("matchLabels") or {}),
             node_selector=dict(pod.get("nodeSelector") or {}),
