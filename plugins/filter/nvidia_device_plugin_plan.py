@@ -24,10 +24,10 @@ options:
   hosts:
     description: >-
       By name of the host: C(gpu_node), the facts of M(kubegpu.nodes.gpu_node_facts); C(config), the
-      config that it chooses, or empty; C(wishes), how this host sees the options, which has to be
-      the same for all; C(default_runtime), where this run knows newer than the facts, the default
-      runtimes of C(containerd) and C(docker); C(planned), whether this run is about to set up the
-      runtime.
+      config that it chooses, or empty; C(node), its name in Kubernetes; C(wishes), how this host
+      sees the options, which has to be the same for all; C(default_runtime), where this run knows
+      newer than the facts, the default runtimes of C(containerd) and C(docker); C(planned), whether
+      this run is about to set up the runtime.
     type: dict
     required: true
   method:
@@ -35,12 +35,28 @@ options:
     type: str
     choices: [manifest, helm]
     default: manifest
+  facts:
+    description: The fact C(gpu_node) by name of the host, where it is not in O(hosts).
+    type: dict
+    default: {}
   existing:
     description: >-
-      Objects that the cluster has, of the kinds Namespace, RuntimeClass and DaemonSet.
+      Objects that the cluster has, of the kinds Namespace, RuntimeClass and DaemonSet. A namespace
+      and a RuntimeClass of somebody else are left as they are.
     type: list
     elements: dict
     default: []
+  others:
+    description: >-
+      Operators and device plugins of somebody else that the cluster has, in words. With one,
+      nothing is applied.
+    type: list
+    elements: str
+    default: []
+  teardown:
+    description: Whether all of it goes.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -55,15 +71,18 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    C(action) (apply or refuse), C(objects) and C(absent) (what is applied and removed), C(values)
-    (those of the chart), C(runtime_class), C(expected) (by host, C(machine_id) and C(resources)),
-    C(unknown) (hosts of which that cannot be told, and why), C(refusals) (C(host), C(cause),
-    C(evidence), C(next_step)), C(text) (the same as text), C(warnings) and C(reasons).
+    C(action) (apply, refuse, or leave to C(others)), C(objects) and C(absent) (what is applied and
+    removed), C(values) (those of the chart), C(runtime_class), C(expected) (by host, as
+    M(kubegpu.nodes.gpu_cluster_info) takes it), C(unknown) (hosts of which that cannot be told, and
+    why), C(refusals) (C(host), C(cause), C(evidence), C(next_step)), C(text) (the same as text),
+    C(warnings) and C(reasons).
   type: dict
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import plan
 
@@ -72,10 +91,24 @@ def nvidia_device_plugin_plan(
     wishes: Mapping[str, Any],
     hosts: Mapping[str, Mapping[str, Any]],
     method: str = "manifest",
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
     existing: Sequence[Mapping[str, Any]] = (),
+    others: Sequence[str] = (),
+    teardown: bool = False,
 ) -> dict[str, Any]:
     """Return the plan as JSON values."""
-    return plan(wishes, hosts, method=method, existing=existing)
+    known = facts or {}
+    rows = {
+        name: {"gpu_node": known.get(name), **row} if name in known else row
+        for name, row in hosts.items()
+    }
+    lost = [name for name, row in rows.items() if not row.get("gpu_node")]
+    if lost:
+        raise AnsibleFilterError(
+            f"nvidia_device_plugin_plan needs the fact gpu_node of {', '.join(lost)}. Next step: "
+            "run kubegpu.nodes.gpu_node_facts on the hosts first."
+        )
+    return plan(wishes, rows, method=method, existing=existing, others=others, teardown=teardown)
 
 
 class FilterModule:

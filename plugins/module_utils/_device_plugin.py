@@ -63,8 +63,8 @@ __all__ = [
 
 #: What the container toolkit's handler is called, and the RuntimeClass for it.
 HANDLER = "nvidia"
-# The chart's own name for its objects; with ours its DaemonSet would meet an immutable selector.
-CHART_NAME = "nvidia-device-plugin"
+# Not the name of our own DaemonSet: its selector is another one, and cannot be changed.
+CHART_NAME = f"{NAME}-chart"
 
 _KINDS = (
     ("apps/v1", "DaemonSet", NAME),

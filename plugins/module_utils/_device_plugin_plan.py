@@ -54,15 +54,20 @@ def plan(
     *,
     method: str = "manifest",
     existing: Sequence[Mapping[str, Any]] = (),
+    others: Sequence[str] = (),
+    teardown: bool = False,
 ) -> dict[str, Any]:
     """Return what is applied and removed, and what each host has to show then.
 
     :param wishes: the options of :func:`read_wish`, and ``runtime_class`` may be ``auto``.
     :param hosts: by name: ``gpu_node`` (the facts), ``config`` (the host's choice, may be empty),
-        ``wishes`` (its own view of the options, which has to be the same) and ``default_runtime``
-        (newer than the facts).
+        ``node`` (its name in Kubernetes where it is not found by machine id), ``wishes`` (its own
+        view of the options, which has to be the same) and ``default_runtime`` (newer than the
+        facts).
     :param existing: objects of these names that the cluster has: Namespace, RuntimeClass and
         DaemonSet.
+    :param others: in words, the operators and plugins of somebody else that the cluster has.
+    :param teardown: whether all of it goes.
     """
     refusals = _different(hosts)
     seen = {identity(item): item for item in existing}
@@ -74,6 +79,7 @@ def plan(
         "values": {},
         "expected": {},
         "unknown": {},
+        "others": [str(one) for one in others],
         "runtime_class": "",
     }
     try:
@@ -91,6 +97,15 @@ def plan(
         refusals.append(Refusal(error.cause, error.next_step, error.evidence))
         return _answer(result, refusals, warnings, reasons)
 
+    if teardown:
+        ours = [item for item in manifests(wish)[:2] if identity(item) in seen]
+        ours = [item for item in ours if not _somebody_elses(item, seen)]
+        # The namespace goes last, as it takes with it what is in it.
+        result["absent"] = [*absent(wish), *reversed(ours)]
+        return _answer(result, _different(hosts), warnings, [])
+    if others:
+        # Two plugins would take turns in registering the same resource.
+        return {**_answer(result, [], warnings, reasons), "action": "leave"}
     refusals += _foreign_class(seen)
     for name in sorted(hosts):
         _host(wish, name, hosts[name], result, refusals, warnings)
@@ -256,9 +271,14 @@ def _host(
             "before the driver runs, or without pynvml on the node"
         )
         return
+    # As gpu_cluster_info takes it; what is more than resources is for its explanations.
     result["expected"][name] = {
+        "name": str(host.get("node") or name),
         "machine_id": (node.get("os") or {}).get("machine_id"),
         "resources": resources,
+        "driver": (node.get("driver") or {}).get("loaded") or "",
+        "default_runtime": default_handler(node, host.get("default_runtime")),
+        "gpus": list(node.get("gpus") or ()),
     }
 
 
