@@ -45,11 +45,13 @@ class Expected:
     driver: str | None = None
     default_runtime: str | None = None
     gpus: tuple[Mapping[str, Any], ...] = ()
+    #: Whether it has GPUs, and nobody knows under which names they are offered.
+    some: bool = False
 
     @property
     def none(self) -> bool:
         """Whether the host should offer nothing: it has no GPU."""
-        return not any(self.resources.values())
+        return not self.some and not any(self.resources.values())
 
     @property
     def vendors(self) -> set[str]:
@@ -73,7 +75,9 @@ def _read_expected(key: str, given: Any) -> Expected:
             evidence=f"{given!r}",
             next_step=f"It is a mapping with some of {', '.join(sorted(_KEYS))}.",
         )
-    resources = given.get("resources") or {}
+    resources = given.get("resources", {})
+    some = resources is None
+    resources = resources or {}
     counts: dict[str, int] = {}
     for name, count in resources.items() if isinstance(resources, Mapping) else [("", "")]:
         try:
@@ -92,6 +96,7 @@ def _read_expected(key: str, given: Any) -> Expected:
         given.get("driver"),
         given.get("default_runtime"),
         tuple(given.get("gpus") or ()),
+        some,
     )
 
 
@@ -153,7 +158,7 @@ def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     """
     if expected.none:
         return not view.plugin_pods(state.name)
-    if is_foreign_only(expected, view):
+    if expected.some or is_foreign_only(expected, view):
         return any(
             resource.allocatable > 0
             for name, resource in state.resources.items()

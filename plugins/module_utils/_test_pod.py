@@ -52,6 +52,7 @@ class TestSpec:
     priority_class: str = ""
     run_as_user: int = 65532
     timeout: int = 120
+    busy_fails: bool = False
 
     __test__ = False  # no class of tests, whatever pytest thinks of its name
 

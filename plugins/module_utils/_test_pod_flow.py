@@ -106,6 +106,8 @@ class Tester:
             verdicts.update({target.key: Verdict(None, _CHECK_MODE) for target in targets})
         elif targets:
             verdicts.update(self._run(targets, extra, details))
+        if self.spec.busy_fails:
+            verdicts = {key: _strict(verdict) for key, verdict in verdicts.items()}
         return {
             "results": {
                 host.key: self._result(host, found[host.key], verdicts[host.key], details)
@@ -347,6 +349,11 @@ def _unknown(host: Expected) -> Finding:
         "",
         "Join it to the cluster, or give the name that kubectl get nodes shows.",
     )
+
+
+def _strict(verdict: Verdict) -> Verdict:
+    taken = verdict.finding is not None and verdict.finding.code == "all_taken"
+    return replace(verdict, ok=False) if taken else verdict
 
 
 def _layer(key: str, verdict: Verdict) -> dict[str, Any]:

@@ -46,6 +46,8 @@ _NO_SMI = re.compile(r"nvidia-smi\W*: (?:executable file not found|no such file)
 _CDI_DEVICE = re.compile(r"^nvidia\.com/gpu=(\S+)", re.MULTILINE)
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _MOST_OUTPUT = 400
+# Reasons for not trying that the other columns of the table tell.
+_OBVIOUS = frozenset({"waits", "needs_driver", "no_gpu", "not_asked"})
 _WORDS = {True: "ok", False: "failed", None: "not tried"}
 
 
@@ -661,9 +663,23 @@ def _row(
     row["not_tried"] = list(
         dict.fromkeys(f"{_place(entry)}: {entry['cause']}" for entry in open_ones)
     )
+    # What stands below the table: failures, and what was meant to be tried and was not.
+    row["notes"] = [
+        *row["causes"],
+        *dict.fromkeys(
+            f"{_place(entry)}: not tried. {_said(entry)}"
+            for entry in open_ones
+            if row.get(entry["layer"]) == _WORDS[None] and entry.get("code") not in _OBVIOUS
+        ),
+    ]
     row["proof"] = [f"{_place(entry)}: {entry['proof']}" for entry in entries if entry.get("proof")]
     row["layers"] = [dict(entry) for entry in entries]
     return row
+
+
+def _said(entry: Mapping[str, Any]) -> str:
+    step = f" Next step: {entry['next_step']}" if entry.get("next_step") else ""
+    return re.sub(r"\s+", " ", f"{entry['cause']}{step}").strip()
 
 
 def _proven(entries: Sequence[Mapping[str, Any]]) -> bool:

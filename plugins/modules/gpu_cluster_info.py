@@ -24,7 +24,10 @@ options:
   expected:
     description: >-
       What each node should offer, by any key; the key is the node's name, unless C(name) or
-      C(machine_id) say more.
+      C(machine_id) say more. C(resources) are names and counts; V({}) is a node without a GPU,
+      where no device plugin should be, and V(null) one of which any GPU will do. C(driver) (the
+      version that is loaded, or empty), C(default_runtime) and C(gpus), from its facts, make
+      explanations better.
     type: dict
     default: {}
   wait_timeout:

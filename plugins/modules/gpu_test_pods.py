@@ -104,6 +104,13 @@ options:
       V(0).
     type: int
     default: 65532
+  busy:
+    description: >-
+      What a node counts as whose GPUs are all held by other pods. V(skip), it could not be tried
+      (C(ok) is null); V(fail), it failed.
+    type: str
+    choices: [skip, fail]
+    default: skip
   timeout:
     description: How long a pod may take, with the pull of its image, in seconds.
     type: int
@@ -284,6 +291,7 @@ def _specification(params: dict[str, typing.Any]) -> TestSpec:
         priority_class=params["priority_class"],
         run_as_user=params["run_as_user"],
         timeout=params["timeout"],
+        busy_fails=params["busy"] == "fail",
     )
 
 
@@ -318,6 +326,7 @@ def main() -> None:
             "pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
             "priority_class": {"type": "str", "default": ""},
             "run_as_user": {"type": "int", "default": 65532},
+            "busy": {"type": "str", "choices": ["skip", "fail"], "default": "skip"},
             "timeout": {"type": "int", "default": 180},
             **KUBE_ARGUMENTS,
         },

@@ -1,0 +1,77 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: one_cluster
+short_description: See that hosts name the same Kubernetes cluster
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - One call serves a whole cluster, so that a run can serve one cluster only. This filter fails,
+    naming two of the hosts, where their variables C(kubegpu_kubeconfig), C(kubegpu_context),
+    C(kubegpu_kube_host), C(kubegpu_kube_delegate) or C(kubegpu_kube_namespace) differ.
+positional: _input, hostvars
+options:
+  _input:
+    description: The hosts' names.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: Ansible's C(hostvars).
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: See that all hosts are of one cluster
+  ansible.builtin.set_fact:
+    cluster: "{{ ansible_play_hosts | kubegpu.nodes.one_cluster(hostvars) }}"
+  run_once: true
+"""
+
+RETURN = r"""
+_value:
+  description: What they all say, by the variables' names. No secret is among it.
+  type: dict
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+_NAMES = (
+    "kubegpu_kubeconfig",
+    "kubegpu_context",
+    "kubegpu_kube_host",
+    "kubegpu_kube_delegate",
+    "kubegpu_kube_namespace",
+)
+
+
+def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return what all hosts say of their cluster."""
+    first: dict[str, str] = {}
+    for host in hosts:
+        said = {name: str(hostvars[host].get(name) or "") for name in _NAMES}
+        for name, value in said.items() if first else ():
+            if first[name] != value:
+                raise AnsibleFilterError(
+                    f"{hosts[0]} and {host} are not of one cluster: {name} is {first[name]!r} and "
+                    f"{value!r}. Next step: set it once for all of them, or run each cluster by "
+                    "itself with --limit."
+                )
+        first = first or said
+    return first
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"one_cluster": one_cluster}
