@@ -226,11 +226,15 @@ def _driver_words(
     predicted: bool,
 ) -> list[str]:
     changed = bool(result and result.get("changed"))
-    if predicted and changed and driver.get("branch"):
+    if predicted and changed and driver.get("action") == "remove":
+        words = ["none"]
+    elif predicted and changed and driver.get("branch"):
         version = driver["version"] or f"branch {driver['branch']}"
         words = [f"{version} {driver['kernel_module'] or ''}".rstrip()]
     else:
         words = [text.partition(" ")[2] for text in _present_driver(node)] if node else []
+        if node and changed and not words:
+            words = ["none"]
     if driver:
         words.append("changed" if changed else "unchanged")
     return words
@@ -269,11 +273,17 @@ def _part_steps(
         # The step that carries out the decision says all of it: branch, source, kernel modules.
         for step in steps:
             if step["step"] == "packages" and step["action"] == plan["action"]:
-                more = [text for text in plan["reasons"] if text not in step["reason"]]
+                told = [one["reason"] for one in steps if one["reason"]]
+                more = [text for text in plan["reasons"] if not _said(text, told)]
                 step["reason"] = "\n".join([step["reason"], *more])
     if part == "toolkit":
         steps = _with_answers(steps, results)
     return [{"part": part, **step} for step in steps]
+
+
+def _said(text: str, told: Sequence[str]) -> bool:
+    """Return whether a step says it already, in more words or in fewer."""
+    return any(text in reason or reason in text for reason in told)
 
 
 def _kept(parts: Mapping[str, Mapping[str, Any]], steps: Sequence[Mapping[str, str]]) -> list[str]:

@@ -248,7 +248,7 @@ def test_what_the_module_saw_of_the_reboot_counts_more_than_the_plan():
     answer = {"changed": True, "reboot_required": False}
     plans = {"driver": driver_plan(reboot="pending"), "toolkit": plan(facts)}
     row = node_result("a", plans, {"driver": answer}, facts)
-    assert row["driver"] == ["changed"]
+    assert row["driver"] == ["none", "changed"]
     assert not [text for text in row["open"] if text.startswith("reboot")]
     answer = {"changed": True, "reboot_required": True, "reboot_reason": "nouveau is in use"}
     row = node_result("a", {**plans, "driver": driver_plan()}, {"driver": answer}, facts)
@@ -315,3 +315,20 @@ def test_result_without_the_toolkit_part_tells_the_toolkit_that_is_there():
     plans = {"toolkit": plan(facts)}
     assert node_result("a", plans, {}, facts)["toolkit"] == "1.20.0-1"
     assert node_result("a", plans, {}, facts, toolkit_done=False)["toolkit"] is None
+
+
+def test_a_removal_says_each_reason_once_and_that_nothing_is_left():
+    facts = installed()
+    step = {"step": "packages", "action": "remove", "detail": "driver 535", "reason": "it is ours"}
+    files = {"step": "files", "action": "remove", "detail": "/etc/a", "reason": "they are ours"}
+    driver = driver_plan(
+        "remove", step, files, reasons=["packages: it is ours.", "files: they are ours."]
+    )
+    row = node_plan("a", facts, {"driver": driver})
+    assert row["why"] == ["it is ours", "they are ours"]
+    answer = {"driver": {"changed": True}}
+    for predicted in (True, False):
+        row = node_result(
+            "a", {"driver": driver, "toolkit": plan(facts)}, answer, facts, predicted=predicted
+        )
+        assert row["driver"] == ["none", "changed"]
