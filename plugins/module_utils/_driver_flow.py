@@ -306,6 +306,8 @@ def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
     if plan.action == "refuse":
         return []
     pins, others = parted(plan.obsolete)
+    # In check mode the repository that the role adds is not there yet.
+    expected = plan.repository is not None
     tasks: list[dict[str, Any]] = []
     if plan.pinning or pins:
         tasks.append(
@@ -314,6 +316,7 @@ def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
                 "packages": dict(plan.pinning),
                 "obsolete": [name for name in pins if name not in plan.pinning],
                 "hold": plan.hold,
+                "repository_expected": expected,
             }
         )
     if plan.packages or plan.optional_packages or others:
@@ -322,6 +325,7 @@ def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
             "packages": dict(plan.packages),
             "obsolete": others,
             "hold": plan.hold,
+            "repository_expected": expected,
             "background": True,
         }
         if plan.optional_packages:

@@ -91,6 +91,14 @@ options:
         version that is asked for.
     type: bool
     default: true
+  repository_expected:
+    description:
+      - Whether a repository may be missing that the same play adds before this module is run for
+        real. Check mode then takes it that packages which no list has will be there.
+      - With V(false), check mode fails where the run would. It reads the repositories into a folder
+        of its own for that, where the node's lists lack something and O(update_cache=true).
+    type: bool
+    default: true
   background:
     description:
       - Whether the package manager runs detached from the connection and is waited for, so that a
@@ -127,7 +135,7 @@ options:
     default: ""
 notes:
   - In check mode the answer comes from the versions that are installed and those that are asked
-    for, so that it is right even where the repository is not there yet.
+    for, so that it is right even where the repository is not there yet (O(repository_expected)).
   - M(ansible.builtin.apt) needs python3-apt on the node and installs it where it is missing. It
     then belongs to what came along with the set.
 extends_documentation_fragment:
@@ -231,9 +239,11 @@ diff:
       after_header: packages nvidia-container-toolkit
 """
 
+import contextlib
 import os
+import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -275,6 +285,11 @@ from ..module_utils._package_set import (
 from ..module_utils._repository import redact
 from ..module_utils._state import StateStore
 
+_LISTS_APART = """\
+Dir::State::Lists "{folder}/lists";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
+"""
 # What a killed dpkg has not written into its database yet.
 _JOURNAL = "/var/lib/dpkg/updates"
 
@@ -300,6 +315,25 @@ class Node:
                 return answer
             time.sleep(1)
 
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[Node]:
+        """Give a node whose package lists are read again, into a folder that goes afterwards."""
+        with tempfile.TemporaryDirectory(prefix="kubegpu-lists-") as folder:
+            # apt reads what it is sent as a user of its own.
+            os.chmod(folder, 0o755)
+            os.makedirs(f"{folder}/lists/partial")
+            settings = f"{folder}/apt.conf"
+            with open(settings, "w", encoding="utf-8") as file:
+                file.write(_LISTS_APART.format(folder=folder))
+            environment = {"APT_CONFIG": settings}
+
+            def run(
+                argv: Sequence[str], timeout: int = 60, environment: Mapping[str, str] = environment
+            ) -> Result:
+                return self.run(argv, timeout=timeout, environment=environment)
+
+            yield Node(run, self._lock_timeout)
+
     def interrupted(self) -> bool:
         try:
             return bool(os.listdir(_JOURNAL))
@@ -324,6 +358,7 @@ def main() -> None:
                     "version": {"type": "str"},
                 },
             },
+            "repository_expected": {"type": "bool", "default": True},
             # How the action plugin has the packages installed.
             "background": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 3600},
@@ -387,11 +422,11 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             # More of what may be there can be known now.
             plan = _plan_now(node, wish, present, record, database)
     change = Change()
-    if not (module.check_mode and broken):
-        change = _try(
-            node, wish, plan, module.params["name"], said or "", may_be_missing=module.check_mode
-        )
+    if not module.check_mode:
+        change = _try(node, wish, plan, module.params["name"], said or "", may_be_missing=False)
         plan = without(plan, change.removed, database.packages)
+    elif not broken:
+        plan = _ahead(module, node, wish, plan, record, database)
     if not module.check_mode:
         named = [name for name in change.named if _is_automatic(database, name)]
         run = module.params["_run"]
@@ -426,6 +461,29 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             "named": named,
         }
     return result
+
+
+def _ahead(
+    module: AnsibleModule,
+    node: Node,
+    wish: Wish,
+    plan: Plan,
+    record: Record | None,
+    database: _dpkg.Database,
+) -> Plan:
+    """Fail as the run would, as far as that can be known; return the plan with what has to go."""
+    params = module.params
+    said = ""
+    with contextlib.ExitStack() as stack:
+        unknown = missing(plan, _dpkg.available(node.run, [*plan.install])) if plan.install else ()
+        if unknown and params["update_cache"] and not params["repository_expected"]:
+            node = stack.enter_context(node.apart())
+            said = _update(node)
+            plan = _plan_now(node, wish, params["state"] == "present", record, database)
+        change = _try(
+            node, wish, plan, params["name"], said, may_be_missing=params["repository_expected"]
+        )
+    return without(plan, change.removed, database.packages)
 
 
 def _coming(node: Node, change: Change, database: _dpkg.Database) -> list[str]:
@@ -623,6 +681,11 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
     offered = _dpkg.available(node.run, [*plan.install, *needed])
     if not missing(plan, offered) and all(offered.get(name) for name in needed):
         return None
+    return _update(node)
+
+
+def _update(node: Node) -> str:
+    """Read the package lists again; return what apt complained about."""
     answer = node.patiently(["apt-get", "update"], timeout=900)
     complaints = [
         line for line in answer.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))

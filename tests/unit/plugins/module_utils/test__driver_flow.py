@@ -174,6 +174,7 @@ def test_package_tasks_pin_first_and_lock_the_set():
         "packages": {"cuda-drivers": "595*"},
         "obsolete": ["cuda-drivers-580"],
         "hold": True,
+        "repository_expected": False,
         "background": True,
         "optional": {"linux-headers-x": None},
         "lock": {"patterns": ["nvidia-*", "!nvidia-driver-pinning-*"], "version": "595."},

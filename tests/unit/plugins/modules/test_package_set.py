@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import types
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,7 @@ class StandinNode:
         self.edited = ()
         self.pins = ()
         self.late = []
+        self.settings = []
         self.locked = False
         self.calls = []
         self.fail = None
@@ -53,6 +55,19 @@ class StandinNode:
 
     # -- commands that the module runs
     def __call__(self, argv, timeout=60, environment=None):
+        if environment:
+            # Lists of its own, which are read first of all.
+            self.settings.append(Path(environment["APT_CONFIG"]).read_text(encoding="utf-8"))
+            if tuple(argv) == ("apt-get", "update"):
+                return Result(0, "", "")
+            known, self.lists_known = self.lists_known, True
+            try:
+                return self.answer(argv)
+            finally:
+                self.lists_known = known
+        return self.answer(argv)
+
+    def answer(self, argv):
         return {
             "sh": self.nothing,
             "dpkg-query": self.query,
@@ -378,6 +393,23 @@ def test_a_repository_that_cannot_be_reached_is_named(task, node):
     assert "cannot be reached" in answer["msg"]
     assert node.unreachable in answer["msg"]
     assert "proxy" in answer["msg"]
+
+
+def test_check_mode_fails_like_the_run_where_no_repository_is_to_come(task, node):
+    arguments = task.arguments(packages={"no-such": None})
+    assert task.once(True, arguments)["changed"]
+    arguments["repository_expected"] = False
+    run, check = task.once(False, arguments), task.once(True, arguments)
+    assert run["failed"] and "No package list of this node has no-such." in run["msg"]
+    assert check["msg"] == run["msg"]
+    # The lists that are too old for it are read again, apart.
+    node.lists_known = False
+    node.settings.clear()
+    arguments["packages"] = dict.fromkeys(TOOLKIT, "1.20.0-1")
+    check = task.once(True, arguments)
+    assert check["changed"] and not check.get("failed")
+    assert not node.lists_known
+    assert "Dir::State::Lists" in node.settings[0]
 
 
 def test_a_version_that_nobody_has_names_those_there_are(task, node):
