@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 # Read by the testbed's modules when they are first imported: `nox -s drivers` sets it too.
 os.environ.setdefault("KUBEGPU_FLEET", "drivers")
@@ -24,6 +25,36 @@ collect_ignore_glob = [] if DRIVERS else ["test_*.py"]
 
 # Images, and Debian's packages, are fetched on a machine that has none yet.
 _BRING_UP_TIMEOUT = 3600
+
+
+def node_of(nodeid: str) -> str:
+    """Return the name of the node that a test works on."""
+    if "debian" in nodeid:
+        return "drv-debian12" if "debian12" in nodeid else "drv-debian13"
+    return "drv-ubuntu24b" if "test_faults" in nodeid or "[nvidia]" in nodeid else "drv-ubuntu24"
+
+
+class _ByNode(LoadScopeScheduling):
+    """One worker for the tests of a node, in their order.
+
+    xdist's own loadgroup does not see its marks with pytest 9.2: every test went anywhere.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return node_of(nodeid)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    return _ByNode(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """The marks and the names say the same."""
+    here = os.path.dirname(__file__)
+    for item in items:
+        if str(item.path).startswith(here):
+            marked = [mark.args[0] for mark in item.iter_markers("xdist_group")]
+            assert marked == [node_of(item.nodeid)], item.nodeid
 
 
 @pytest.fixture(scope="session")
