@@ -79,14 +79,45 @@ _value:
     kubegpu.nodes/gpu.count: '4'
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible.errors import AnsibleFilterError
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_labels import node_labels
+
+
+def gpu_node_labels(
+    gpu_node: Mapping[str, Any],
+    accelerator_key: str = "accelerator",
+    details: bool = True,
+    discovery_names: bool = True,
+    device_plugin_config: str = "",
+    extra: Mapping[str, Any] | None = None,
+) -> dict[str, str]:
+    """Return the labels of :func:`node_labels`."""
+    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
+        raise AnsibleFilterError(
+            "gpu_node_labels needs the fact gpu_node. Next step: run "
+            "kubegpu.nodes.gpu_node_facts on the host first."
+        )
+    try:
+        # `-e gpu_node_labels_details=false` and INI inventories give words.
+        return node_labels(
+            gpu_node,
+            str(accelerator_key or ""),
+            boolean(details),
+            boolean(discovery_names),
+            str(device_plugin_config or ""),
+            extra,
+        )
+    except TypeError as error:
+        raise AnsibleFilterError(f"gpu_node_labels: {error}") from error
 
 
 class FilterModule:
     """The filter under its name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"gpu_node_labels": node_labels}
+        return {"gpu_node_labels": gpu_node_labels}

@@ -1,0 +1,326 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What it costs to label the nodes of a cluster: ``python -m tests.bench.labels``.
+
+Made nodes in a real API server (etcd and kube-apiserver on loopback). All ways do the same work on
+nodes of the same server: five labels a node. The requests are those that the API server counted
+itself (``apiserver_request_total``), for nodes only.
+
+``bare client`` is the Python client alone: one list, then server-side apply from eight threads, no
+comparison. It is what the module is held against. The loops over one node at a time are measured
+on a sample; the table says so, and what all nodes would take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.testbed import cluster_made
+from tests.testbed.cluster_control import ControlPlane, kubectl_argv
+from tests.tools.environments import collections
+
+BIN = Path(sys.executable).parent
+NODES = "/api/v1/nodes"
+_COUNTED = re.compile(
+    r'^apiserver_request_total\{(?P<labels>[^}]*resource="nodes"[^}]*)\} (?P<count>\d+)', re.M
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A way, what it did, and what that took. ``nodes`` is how many were measured."""
+
+    way: str
+    step: str
+    nodes: int
+    requests: dict[str, int]
+    seconds: float
+    #: For all nodes, where only a sample was measured.
+    extrapolated: float | None = None
+
+
+class Bench:
+    """One API server, and all ways on it."""
+
+    def __init__(self, plane: ControlPlane, count: int, sample: int, folder: Path) -> None:
+        self.plane = plane
+        self.sample = sample
+        self.folder = folder
+        self.names = cluster_made.create_many(plane, count, "bench")
+        self.results: list[Measured] = []
+
+    def labels(self, version: str = "580.126.09") -> dict[str, str]:
+        return {
+            "accelerator": "nvidia-tesla-p100",
+            "kubegpu.nodes/gpu": "nvidia",
+            "kubegpu.nodes/gpu.count": "4",
+            "kubegpu.nodes/gpu.memory": "16384",
+            "kubegpu.nodes/driver.version": version,
+        }
+
+    def measure(self, way: str, step: str, nodes: int, work: Callable[[], Any]) -> None:
+        before = self.counted()
+        start = time.monotonic()
+        work()
+        seconds = time.monotonic() - start
+        after = self.counted()
+        requests = {
+            verb: number - before.get(verb, 0)
+            for verb, number in sorted(after.items())
+            if number != before.get(verb, 0)
+        }
+        total = len(self.names)
+        extrapolated = None if nodes in (total, 0, 1) else seconds / nodes * total
+        self.results.append(Measured(way, step, nodes, requests, seconds, extrapolated))
+        print(f"{way}, {step}: {seconds:.2f} s {requests}", file=sys.stderr, flush=True)
+
+    def counted(self) -> dict[str, int]:
+        """Return the requests for nodes that the API server counted, by verb."""
+        text = self.plane.kubectl("get", "--raw", "/metrics")
+        found: dict[str, int] = {}
+        for line in _COUNTED.finditer(text):
+            verb = re.search(r'verb="([^"]*)"', line["labels"])
+            name = verb[1] if verb else "?"
+            if name not in ("WATCH", "CONNECT"):
+                found[name] = found.get(name, 0) + int(line["count"])
+        return found
+
+    # Ours
+
+    def play(self, tasks: list[dict[str, Any]], **variables: Any) -> Callable[[], str]:
+        """Return a run of a playbook with these tasks on localhost."""
+        play = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
+        path = self.folder / f"play-{len(list(self.folder.iterdir()))}.yml"
+        path.write_text(json.dumps(play))
+        values = path.with_suffix(".vars.json")
+        values.write_text(json.dumps({"kubeconfig": str(self.plane.kubeconfig), **variables}))
+        argv = [str(BIN / "ansible-playbook"), "-i", "localhost,", "-c", "local", str(path)]
+        argv += ["--extra-vars", f"@{values}"]
+
+        def run() -> str:
+            return _run(argv)
+
+        return run
+
+    def module(self, versions: dict[str, str] | None = None) -> Callable[[], str]:
+        wish = {
+            name: {"labels": self.labels((versions or {}).get(name, "580.126.09"))}
+            for name in self.names
+        }
+        task = {
+            "kubegpu.nodes.node_gpu_label": {
+                "kubeconfig": "{{ kubeconfig }}",
+                "nodes": "{{ wish }}",
+            },
+            "vars": {"ansible_python_interpreter": sys.executable},
+        }
+        return self.play([task], wish=wish)
+
+    def empty_play(self) -> Callable[[], str]:
+        return self.play([{"ansible.builtin.meta": "noop"}])
+
+    # The bare client
+
+    def bare(self) -> None:
+        """The Python client in a process of its own: as the module, it has to start and import."""
+        code = _BARE.format(
+            kubeconfig=str(self.plane.kubeconfig), names=self.names, labels=self.labels()
+        )
+        _run([sys.executable, "-c", code])
+
+    # Loops over nodes
+
+    def kubectl(self, names: Sequence[str], at_once: int = 1) -> None:
+        pairs = [f"{key}={value}" for key, value in self.labels().items()]
+
+        def one(name: str) -> None:
+            argv = [*kubectl_argv(self.plane.kubeconfig), "label", "--overwrite", "node", name]
+            _run([*argv, *pairs])
+
+        if at_once == 1:
+            for name in names:
+                one(name)
+            return
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+            list(pool.map(one, names))
+
+    def core(self, names: Sequence[str]) -> Callable[[], str]:
+        task = {
+            "kubernetes.core.k8s": {
+                "kubeconfig": "{{ kubeconfig }}",
+                "apply": True,
+                "server_side_apply": {"field_manager": "bench"},
+                "definition": {
+                    "apiVersion": "v1",
+                    "kind": "Node",
+                    "metadata": {"name": "{{ item }}", "labels": self.labels()},
+                },
+            },
+            "loop": list(names),
+            "vars": {"ansible_python_interpreter": sys.executable},
+        }
+        return self.play([task])
+
+    def strip(self) -> None:
+        """Take all labels away again, whoever set them."""
+        body = json.dumps(
+            {"metadata": {"labels": dict.fromkeys(self.labels()), "managedFields": [{}]}}
+        )
+        code = _STRIP.format(kubeconfig=str(self.plane.kubeconfig), names=self.names, body=body)
+        _run([sys.executable, "-c", code])
+
+    def all(self, rounds: int) -> None:
+        total = len(self.names)
+        part = self.names[: self.sample]
+        for _round in range(rounds):
+            self.measure("ansible-playbook without a task", "-", 0, self.empty_play())
+            self.strip()
+            self.measure("bare client, 8 threads", "first run", total, self.bare)
+            self.measure("bare client, 8 threads", "no change", total, self.bare)
+            self.strip()
+            self.measure("node_gpu_label", "first run", total, self.module())
+            self.measure("node_gpu_label", "no change", total, self.module())
+            changed = {self.names[0]: "580.130.01"}
+            self.measure("node_gpu_label", "one changed node", total, self.module(changed))
+        self.strip()
+        self.measure("kubectl label in a loop", "first run", len(part), lambda: self.kubectl(part))
+        self.measure("kubectl label in a loop", "no change", len(part), lambda: self.kubectl(part))
+        self.measure(
+            "kubectl label in a loop", "one changed node", 1, lambda: self.kubectl(part[:1])
+        )
+        self.strip()
+        self.measure(
+            "kubectl label, 8 at a time", "first run", len(part), lambda: self.kubectl(part, 8)
+        )
+        self.strip()
+        self.measure("kubernetes.core.k8s in a loop", "first run", len(part), self.core(part))
+        self.measure("kubernetes.core.k8s in a loop", "no change", len(part), self.core(part))
+
+
+_BARE = """
+import concurrent.futures, json
+import kubernetes
+kubernetes.config.load_kube_config({kubeconfig!r})
+client = kubernetes.client.ApiClient()
+core = kubernetes.client.CoreV1Api(client)
+found = core.list_node(limit=500, _preload_content=False)
+json.loads(found.data)
+def one(name):
+    metadata = {{"name": name, "labels": {labels!r}}}
+    body = {{"apiVersion": "v1", "kind": "Node", "metadata": metadata}}
+    return client.call_api(
+        "/api/v1/nodes/" + name, "PATCH", query_params=[("fieldManager", "bare")],
+        header_params={{"Content-Type": "application/apply-patch+yaml"}}, body=body,
+        auth_settings=["BearerToken"], _preload_content=False).data
+with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    list(pool.map(one, {names!r}))
+"""
+_STRIP = """
+import concurrent.futures, json
+import kubernetes
+kubernetes.config.load_kube_config({kubeconfig!r})
+client = kubernetes.client.ApiClient()
+body = json.loads({body!r})
+def one(name):
+    return client.call_api(
+        "/api/v1/nodes/" + name, "PATCH", query_params=[],
+        header_params={{"Content-Type": "application/merge-patch+json"}}, body=body,
+        auth_settings=["BearerToken"], _preload_content=False).data
+with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    list(pool.map(one, {names!r}))
+"""
+
+
+def _run(argv: Sequence[str]) -> str:
+    done = subprocess.run(
+        argv,
+        env={
+            **os.environ,
+            "ANSIBLE_COLLECTIONS_PATH": str(collections()),
+            "ANSIBLE_NOCOLOR": "true",
+            "ANSIBLE_LOCALHOST_WARNING": "false",
+        },
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{argv[0]}: {done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def medians(results: Sequence[Measured], total: int) -> list[Measured]:
+    """Return one line for each way and step: the median of its rounds."""
+    grouped: dict[tuple[str, str], list[Measured]] = {}
+    for one in results:
+        grouped.setdefault((one.way, one.step), []).append(one)
+    lines = []
+    for (way, step), rounds in grouped.items():
+        middle = statistics.median(one.seconds for one in rounds)
+        first = rounds[0]
+        guess = None if first.extrapolated is None else middle / first.nodes * total
+        lines.append(Measured(way, step, first.nodes, first.requests, middle, guess))
+    return lines
+
+
+def table(lines: Sequence[Measured], total: int) -> str:
+    """Return the table as people read it."""
+    rows = [("way", "step", "nodes", "requests for nodes", "seconds", f"for {total} nodes")]
+    for one in lines:
+        requests = ", ".join(f"{count} {verb}" for verb, count in one.requests.items()) or "none"
+        guess = "" if one.extrapolated is None else f"about {one.extrapolated:.0f} s, extrapolated"
+        rows.append((one.way, one.step, str(one.nodes), requests, f"{one.seconds:.2f}", guess))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in rows
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--sample", type=int, default=50, help="nodes for the loops")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="where the numbers are written")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        plane = ControlPlane(Path(folder) / "plane")
+        try:
+            plane.up(with_parent=True)
+            plays = Path(folder) / "plays"
+            plays.mkdir()
+            bench = Bench(plane, options.nodes, options.sample, plays)
+            bench.all(options.rounds)
+        finally:
+            plane.remove()
+    lines = medians(bench.results, options.nodes)
+    print(table(lines, options.nodes))
+    by_name = {(one.way, one.step): one.seconds for one in lines}
+    ratio = (
+        by_name[("node_gpu_label", "first run")] / by_name[("bare client, 8 threads", "first run")]
+    )
+    print(f"\nfirst run: {ratio:.2f} times the bare client with 8 threads (goal: at most 2)")
+    if options.json:
+        data = {"nodes": options.nodes, "rounds": options.rounds, "ratio": ratio}
+        data["results"] = [asdict(one) for one in lines]
+        options.json.write_text(json.dumps(data, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
