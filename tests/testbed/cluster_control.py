@@ -31,6 +31,7 @@ from tests.testbed.shell import TestbedError, run, say
 LOOPBACK = "127.0.0.1"
 SERVICES = "10.96.0.0/16"
 SERVICE_ADDRESS = "10.96.0.1"
+SERVICE_DNS = "10.96.0.10"
 DNS_NAME = "kube.testbed.example"
 _NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _PATIENCE = 180.0

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from tests.testbed import cluster_images, network, nodes
-from tests.testbed.cluster_control import SERVICE_ADDRESS, SERVICES, ControlPlane
+from tests.testbed.cluster_control import SERVICE_ADDRESS, SERVICE_DNS, SERVICES, ControlPlane
 from tests.testbed.fleet import FLEET, Node
 from tests.testbed.payload import tar
 from tests.testbed.shell import TestbedError, run, say
@@ -133,6 +133,9 @@ def _settings(node: Node) -> dict[str, Any]:
         # The machine's disk is full of other things: neither pods nor images go for it.
         "evictionHard": {"memory.available": "50Mi"},
         "imageGCHighThresholdPercent": 100,
+        # Nobody answers there: pods here need no names.
+        "clusterDNS": [SERVICE_DNS],
+        "clusterDomain": "cluster.local",
         "nodeStatusUpdateFrequency": "5s",
         "makeIPTablesUtilChains": False,
     }
