@@ -309,3 +309,22 @@ def test_a_refused_node_among_others(node, tmp_path):
     # Both stand in the table of the end, the refused one as such.
     assert "the run stopped at this node; its failed task says why" in run.output
     settled(node, **WISH)
+
+
+def test_a_version_that_no_list_has(node):
+    """Once the repository is there, check mode knows as much as the run."""
+    wish = {**WISH, "version": "580.99.99"}
+    run = apply(node, **wish)
+    check = apply(node, "--check", **wish)
+    for one in (run, check):
+        assert one.status != 0
+        assert "No package list of this node has" in words(one) and "580.99.99" in words(one)
+    # Lists that were never read are read for check mode alone.
+    shell(node, "find /var/lib/apt/lists -maxdepth 1 -type f -name '*_Packages*' -delete")
+    lists = shell(node, "find /var/lib/apt/lists | sort")
+    check = apply(node, "--check", **wish)
+    assert check.status != 0 and "available are: nvidia-open-580: 580.178" in words(check)
+    check = apply(node, "--check", **WISH)
+    assert check.status == 0, words(check)
+    assert shell(node, "find /var/lib/apt/lists | sort") == lists
+    assert installed(node) == {}
