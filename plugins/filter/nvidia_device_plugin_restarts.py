@@ -14,19 +14,21 @@ description:
   - A pod keeps the runtime with which it was made, however often its containers start again. After
     a change of the runtime or the driver only a new pod helps.
   - Returns the pods that are older than their node's runtime, or whose node this run changed.
-positional: _input, hosts
+positional: _input, hosts, node_of
 options:
   _input:
-    description: >-
-      The plugin's pods, each with C(name), C(namespace), C(node) and C(started), the time as the
-      API server writes it.
+    description: The plugin's pods, as M(kubernetes.core.k8s_info) returns them.
     type: list
     elements: dict
     required: true
   hosts:
     description: >-
-      By name of the host: C(node), its name in Kubernetes; C(started), when its container runtime
-      was started, in the same form; C(changed), what this run changed on it, or empty.
+      By name of the host: C(started), when its container runtime was started, as the API server
+      writes times; C(changed), what this run changed on it, or empty.
+    type: dict
+    required: true
+  node_of:
+    description: The Kubernetes node of each host.
     type: dict
     required: true
 """
@@ -34,15 +36,16 @@ options:
 EXAMPLES = r"""
 - name: Pods that have to be made again
   ansible.builtin.debug:
-    msg: "{{ pods | kubegpu.nodes.nvidia_device_plugin_restarts(hosts) }}"
+    msg: "{{ pods.resources | kubegpu.nodes.nvidia_device_plugin_restarts(hosts, node_of) }}"
   vars:
-    pods: [{name: p-1, namespace: kubegpu, node: n1, started: "2026-11-21T10:00:00Z"}]
-    hosts: {gpu1: {node: n1, started: "2026-11-21T11:00:00Z", changed: ""}}
+    hosts: {gpu1: {started: "2026-11-21T11:00:00Z", changed: ""}}
+    node_of: {gpu1: node-1}
 """
 
 RETURN = r"""
 _value:
-  description: C(name), C(namespace), C(node) and C(reason) of each pod that is to be deleted.
+  description: >-
+    C(name), C(node), C(reason) and C(definition) of each pod that is to be deleted.
   type: list
   elements: dict
 """

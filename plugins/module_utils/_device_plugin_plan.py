@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._device_plugin import (
-    CONFIG_LABEL,
     HANDLER,
     MANAGED_BY,
     MANAGED_LABEL,
@@ -30,6 +29,7 @@ from ._errors import KubegpuError
 
 METHODS = ("manifest", "helm")
 _SHARED_KINDS = ("Namespace", "RuntimeClass")
+_SECRETS_OF_THE_SYSTEM = ("kubernetes.io/service-account-token", "helm.sh/release.v1")
 
 
 def default_handler(node: Mapping[str, Any], seen: Mapping[str, Any] | None = None) -> str | None:
@@ -98,11 +98,8 @@ def plan(
         return _answer(result, refusals, warnings, reasons)
 
     if teardown:
-        ours = [item for item in manifests(wish)[:2] if identity(item) in seen]
-        ours = [item for item in ours if not _somebody_elses(item, seen)]
-        # The namespace goes last, as it takes with it what is in it.
-        result["absent"] = [*absent(wish), *reversed(ours)]
-        return _answer(result, _different(hosts), warnings, [])
+        result["absent"] = [*absent(wish), *_made_by_us(wish, existing)]
+        return _answer(result, [], warnings, [])
     if others:
         # Two plugins would take turns in registering the same resource.
         return {**_answer(result, [], warnings, reasons), "action": "leave"}
@@ -204,10 +201,50 @@ def _somebody_elses(
     item: Mapping[str, Any], seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
 ) -> bool:
     there = seen.get(identity(item))
-    if there is None or item["kind"] not in _SHARED_KINDS:
-        return False
-    labels = there["metadata"].get("labels") or {}
-    return labels.get(MANAGED_LABEL) != MANAGED_BY
+    return there is not None and item["kind"] in _SHARED_KINDS and not _is_ours(there)
+
+
+def _made_by_us(wish: Wish, existing: Sequence[Mapping[str, Any]]) -> list[Object]:
+    """Return what teardown removes besides: secrets, RuntimeClass and namespace that we made.
+
+    The namespace goes last, as it takes with it what is in it, and stays where that is not ours.
+    """
+    inside = [one for one in existing if one["metadata"].get("namespace") == wish.namespace]
+    others = [one for one in inside if not _is_ours(one) and not _comes_by_itself(one)]
+    found = [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": _place(one)}
+        for one in inside
+        if one["kind"] == "Secret" and _is_ours(one)
+    ]
+    seen = {identity(one): one for one in existing}
+    for item in reversed(manifests(wish)[:2]):
+        there = seen.get(identity(item))
+        if there is None or not _is_ours(there) or (item["kind"] == "Namespace" and others):
+            continue
+        metadata = {"name": item["metadata"]["name"]}
+        found.append({"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": metadata})
+    return found
+
+
+def _place(item: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "name": str(item["metadata"]["name"]),
+        "namespace": str(item["metadata"]["namespace"]),
+    }
+
+
+def _is_ours(item: Mapping[str, Any]) -> bool:
+    return (item["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGED_BY
+
+
+def _comes_by_itself(item: Mapping[str, Any]) -> bool:
+    """Return whether Kubernetes or Helm made this in every namespace of this use."""
+    kind, _namespace, name = identity(item)
+    return (
+        (kind == "ConfigMap" and name == "kube-root-ca.crt")
+        or (kind == "Secret" and str(item.get("type")) in _SECRETS_OF_THE_SYSTEM)
+        or name.startswith(NAME)
+    )
 
 
 def _foreign_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> list[Refusal]:
@@ -283,45 +320,48 @@ def _host(
 
 
 def restarts(
-    pods: Sequence[Mapping[str, Any]], hosts: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, str]]:
+    pods: Sequence[Mapping[str, Any]],
+    hosts: Mapping[str, Mapping[str, Any]],
+    node_of: Mapping[str, str | None],
+) -> list[dict[str, Any]]:
     """Return the pods whose runtime changed after they were made, each with the reason.
 
     A pod keeps the runtime with which its sandbox was made, however often its containers start
     again, so that only a new pod helps.
 
-    :param pods: the plugin's pods: ``name``, ``namespace``, ``node`` and ``started`` (the API
-        server's time text).
-    :param hosts: by name: ``node`` (the Kubernetes node), ``started`` (when the node's runtime was
-        started, in the same form, or null) and ``changed`` (what this run changed on it, or empty).
+    :param pods: the plugin's pods, as the API server has them.
+    :param hosts: by name: ``started`` (when the node's runtime was started, as the API server
+        writes times, or null) and ``changed`` (what this run changed on it, or empty).
+    :param node_of: the Kubernetes node of each host.
     """
-    by_node = {str(host["node"]): host for host in hosts.values() if host.get("node")}
-    found = []
+    by_node = {str(node_of[name]): host for name, host in hosts.items() if node_of.get(name)}
+    found: list[dict[str, Any]] = []
     for pod in pods:
-        host = by_node.get(str(pod.get("node")))
+        node = str((pod.get("spec") or {}).get("nodeName") or "")
+        host = by_node.get(node)
         if host is None:
             continue
-        reason = ""
-        started, since = str(host.get("started") or ""), str(pod.get("started") or "")
+        started = str(host.get("started") or "")
+        since = str((pod.get("status") or {}).get("startTime") or "")
         if host.get("changed"):
             reason = f"{host['changed']} changed in this run"
         elif started and since and since < started:
             reason = f"the runtime was started at {started}, after the pod ({since})"
-        if reason:
-            found.append(
-                {
-                    "name": str(pod["name"]),
-                    "namespace": str(pod["namespace"]),
-                    "node": str(pod["node"]),
-                    "reason": reason,
-                }
-            )
+        else:
+            continue
+        metadata = {
+            "name": str(pod["metadata"]["name"]),
+            "namespace": str(pod["metadata"]["namespace"]),
+        }
+        found.append(
+            {
+                "name": metadata["name"],
+                "node": node,
+                "reason": reason,
+                "definition": {"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
+            }
+        )
     return found
-
-
-def label(config: str) -> dict[str, str]:
-    """Return the node label by which a host chooses its config."""
-    return {CONFIG_LABEL: config} if config else {}
 
 
 def object_list(wishes: Mapping[str, Any]) -> list[Object]:

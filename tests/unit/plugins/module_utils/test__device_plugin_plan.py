@@ -175,28 +175,71 @@ def test_warnings_of_nodes():
     assert "where it is privileged" in words["warnings"][0]
 
 
-POD = {"name": "p", "namespace": "kubegpu", "node": "n1", "started": "2026-11-21T10:00:00Z"}
+POD = {
+    "metadata": {"name": "p", "namespace": "kubegpu"},
+    "spec": {"nodeName": "n1"},
+    "status": {"startTime": "2026-11-21T10:00:00Z"},
+}
 
 
 @pytest.mark.parametrize(
-    ("row", "reason"),
+    ("row", "node", "reason"),
     [
-        ({"started": "2026-11-21T10:00:01Z"},
+        ({"started": "2026-11-21T10:00:01Z"}, "n1",
          "the runtime was started at 2026-11-21T10:00:01Z, after the pod (2026-11-21T10:00:00Z)"),
-        ({"started": "2026-11-21T09:59:59Z"}, None),
-        ({"started": "2026-11-21T10:00:00Z"}, None),
-        ({"started": None}, None),
-        ({"changed": "containerd"}, "containerd changed in this run"),
-        ({"started": "2027-01-01T00:00:00Z", "node": "n2"}, None),
-        ({"started": "2027-01-01T00:00:00Z", "node": None}, None),
+        ({"started": "2026-11-21T09:59:59Z"}, "n1", None),
+        ({"started": "2026-11-21T10:00:00Z"}, "n1", None),
+        ({"started": None}, "n1", None),
+        ({"changed": "containerd"}, "n1", "containerd changed in this run"),
+        ({"started": "2027-01-01T00:00:00Z"}, "n2", None),
+        ({"started": "2027-01-01T00:00:00Z"}, None, None),
     ],
 )  # fmt: skip
-def test_s20_pods_older_than_their_runtime_are_made_again(row, reason):
-    found = restarts([POD], {"gpu1": {"node": "n1", "changed": "", **row}})
+def test_s20_pods_older_than_their_runtime_are_made_again(row, node, reason):
+    found = restarts([POD], {"gpu1": {"changed": "", **row}}, {"gpu1": node})
     assert [one["reason"] for one in found] == ([reason] if reason else [])
-    assert all(one["name"] == "p" and one["node"] == "n1" for one in found)
+    definition = {"apiVersion": "v1", "kind": "Pod", "metadata": POD["metadata"]}
+    assert all(one["definition"] == definition and one["node"] == "n1" for one in found)
 
 
 def test_s20_a_pod_that_has_not_started_is_left_alone():
-    hosts = {"gpu1": {"node": "n1", "started": "2026-11-21T10:00:01Z"}}
-    assert restarts([{**POD, "started": None}], hosts) == []
+    hosts = {"gpu1": {"started": "2026-11-21T10:00:01Z"}}
+    assert restarts([{**POD, "status": {}}], hosts, {"gpu1": "n1"}) == []
+
+
+def test_an_operator_of_somebody_else_is_said_and_not_fought():
+    made = plan({}, {"a": host()}, others=["NVIDIA GPU operator Deployment gpu/gpu-operator"])
+    assert made["action"] == "leave"
+    assert made["objects"] == made["absent"] == []
+    assert made["expected"] == {}
+
+
+def inside(kind, name, labels=None, **more):
+    made = existing(kind, name, labels, **more)
+    made["metadata"]["namespace"] = "kubegpu"
+    return made
+
+
+SYSTEM = [
+    inside("ConfigMap", "kube-root-ca.crt"),
+    inside("Secret", "default-token-x", type="kubernetes.io/service-account-token"),
+    inside("Pod", "kubegpu-nvidia-device-plugin-x", OURS),
+    inside("Secret", "mirror", OURS, type="kubernetes.io/dockerconfigjson"),
+]
+
+
+@pytest.mark.parametrize(
+    ("there", "gone"),
+    [
+        ([], []),
+        ([existing("Namespace", "kubegpu", OURS), existing("RuntimeClass", "nvidia", OURS),
+          *SYSTEM], ["Secret", "RuntimeClass", "Namespace"]),
+        ([existing("Namespace", "kubegpu", OURS), inside("Pod", "web")], []),
+        ([existing("Namespace", "kubegpu", OURS), inside("Secret", "web", type="Opaque")], []),
+        ([existing("Namespace", "kubegpu"), existing("RuntimeClass", "nvidia"), *SYSTEM[:3]], []),
+    ],
+)  # fmt: skip
+def test_teardown_removes_what_we_made_and_no_namespace_with_things_of_others(there, gone):
+    made = plan({}, {}, existing=there, teardown=True)
+    assert [identity(one)[0] for one in made["absent"]][9:] == gone
+    assert len(made["absent"]) == 9 + len(gone)
