@@ -165,9 +165,11 @@ FAILURES = (
     ),
     KnownText(
         "runtime_missing",
-        r"(?:exec(?:ute)?:? \W*|fork/exec |stat )(?P<path>[\w/.-]*nvidia-container-runtime(?!-hook)[\w.-]*)\W*: "
+        r"(?:exec(?:ute)?:? \W*|fork/exec |stat )"
+        r"(?P<path>[\w/.-]*nvidia-container-runtime(?!-hook)[\w.-]*)\W*: "
         r"(?:executable file not found|no such file or directory)"
-        r"|(?P<other>[\w/.-]*nvidia-container-runtime(?!-hook)[\w.-]*)\W*: (?:not found|no such program)",
+        r"|(?P<other>[\w/.-]*nvidia-container-runtime(?!-hook)[\w.-]*)\W*: "
+        r"(?:not found|no such program)",
         "containerd's shim or dockerd, when a container starts",
         "The nvidia runtime is configured, but its program {path}{other} is not on this node.",
         "Install the container toolkit. " + _RUNTIME_STEP,
