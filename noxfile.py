@@ -145,9 +145,8 @@ def drivers(session: nox.Session) -> None:
     session.env["KUBEGPU_FLEET"] = "drivers"
     try:
         _testbed(session, "up", "--drivers")
-        # A worker for each node, whose tests are a group and wait for it most of the time.
-        workers = ["-n", "4", "--dist", "loadgroup"]
-        _pytest(session, *workers, "tests/integration/drivers", *session.posargs)
+        # A worker for each node: its tests wait for it most of the time (conftest.py).
+        _pytest(session, "-n", "4", "tests/integration/drivers", *session.posargs)
     finally:
         del session.env["KUBEGPU_FLEET"]
 
