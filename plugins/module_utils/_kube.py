@@ -443,7 +443,7 @@ def _load(config: Any, configuration: Any, connection: Connection) -> str:
             pass
         else:
             return "this pod's service account"
-    path = _kubeconfig(connection.kubeconfig)
+    path = _kubeconfig(connection)
     try:
         contexts, active = config.list_kube_config_contexts(config_file=path)
         names = [context["name"] for context in contexts]
@@ -462,10 +462,12 @@ def _load(config: Any, configuration: Any, connection: Connection) -> str:
     return f"context {connection.context or active['name']} of {path}"
 
 
-def _kubeconfig(given: str | None) -> str:
+def _kubeconfig(connection: Connection) -> str:
     """Return the kubeconfig's path, or several joined by colons; an error where none is there."""
+    given = connection.kubeconfig
     path = given or os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
-    origin = "" if given else " (no kubeconfig, context or host was given)"
+    missing = "kubeconfig" if connection.context else "kubeconfig, context or host"
+    origin = "" if given else f" (no {missing} was given)"
     for part in filter(None, path.split(os.pathsep)):
         try:
             with open(os.path.expanduser(part), "rb"):

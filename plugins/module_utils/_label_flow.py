@@ -136,15 +136,18 @@ class Labeller:
         tried: set[str] = set()
 
         def work(job: _Job) -> _Done:
-            node, plan_now = job.node, job.plan
+            node, todo = job.node, job.plan
             if node.name in tried:
-                # Somebody changed it in between: look again, and decide again.
+                # Somebody changed it in between: look again, and decide again. What an attempt
+                # before this one did is shown too, so "before" is what was listed.
                 read = self._read(node.name)
                 if read is None:
-                    return _Done(plan_now, node, None)
-                node, plan_now = read, plan(job.match.wish, read, force=self._settings.force)
+                    return _Done(todo, node, None)
+                node, todo = read, plan(job.match.wish, read, force=self._settings.force)
             tried.add(node.name)
-            return _Done(plan_now, node, self._send(node, plan_now))
+            after = self._send(node, todo)
+            shown = dataclasses.replace(todo, shown=todo.shown | job.plan.shown)
+            return _Done(shown, job.node, after)
 
         return work
 
@@ -324,7 +327,7 @@ def failure(outcome: Outcome) -> dict[str, str] | None:
     if outcome.errors:
         first = next(iter(outcome.errors.values()))
         return {
-            "cause": f"{len(outcome.errors)} nodes could not be labelled: "
+            "cause": "These nodes could not be labelled: "
             f"{named(list(outcome.errors))}. The first of them: {first.cause}",
             "evidence": first.evidence,
             "next_step": first.next_step,
