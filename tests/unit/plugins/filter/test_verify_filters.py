@@ -1,0 +1,60 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The filters of the verification as a playbook calls them."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.filter import gpu_resources_check, verify_rows
+
+
+def call(module, *arguments, **options):
+    name = module.__name__.rpartition(".")[2]
+    return module.FilterModule().filters()[name](*arguments, **options)
+
+
+def entry(layer, ok, **more):
+    return {"node": "as-it-calls-itself", "layer": layer, "ok": ok, "cause": "", **more}
+
+
+def test_rows_of_hosts_and_of_the_cluster():
+    hostvars = {"gpu1": {"verified": [entry("pci", True)]}, "gpu2": {}, "gpu3": {"verified": []}}
+    more = [
+        entry("allocatable", False, node="gpu1", cause="Too few.", next_step="Look."),
+        entry("allocatable", True, node="worker-9"),
+    ]
+    rows = call(verify_rows, list(hostvars), hostvars, "verified", more=more, missing="not read")
+    assert [(row["node"], row["pci"], row["allocatable"], row["result"]) for row in rows] == [
+        ("gpu1", "ok", "failed", "failed"),
+        ("gpu2", None, None, "failed"),
+        ("gpu3", None, None, "failed"),
+        ("worker-9", None, "ok", "ok"),
+    ]
+    assert rows[0]["causes"] == ["allocatable: Too few. Next step: Look."]
+    assert rows[1]["causes"] == ["not read"]
+    # The inventory's name counts, not the one that the node calls itself.
+    assert rows[0]["layers"][0]["node"] == "gpu1"
+
+
+def test_only_some_layers_are_columns():
+    hostvars = {"gpu1": {"verified": [entry("pci", True), entry("nvml", None, cause="Waits.")]}}
+    (row,) = call(verify_rows, ["gpu1"], hostvars, "verified", layers=["nvml"])
+    assert row["nvml"] == "not tried" and "pci" not in row
+    assert row["not_tried"] == ["nvml: Waits."]
+    with pytest.raises(AnsibleFilterError, match="no layer driver"):
+        call(verify_rows, [], {}, "verified", layers=["driver"])
+
+
+def test_s18_a_pod_is_checked():
+    container = {"name": "main", "resources": {"requests": {"nvidia.com/gpu": 1}}}
+    (problem,) = call(gpu_resources_check, {"kind": "Pod", "spec": {"containers": [container]}})
+    assert (problem["severity"], problem["code"]) == ("error", "requests_alone")
+    spec = {"containers": [{"name": "main"}]}
+    assert call(gpu_resources_check, spec) == []
+    assert call(gpu_resources_check, spec, required=True)[0]["code"] == "no_gpu"
+    with pytest.raises(AnsibleFilterError, match="gpu_resources_check: There is no pod"):
+        call(gpu_resources_check, {"kind": "Service", "spec": {}})
