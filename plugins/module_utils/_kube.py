@@ -398,8 +398,11 @@ class _Client:
     ) -> Answer:
         """Send a request with the credentials and read the whole answer."""
         complete = {**headers, "User-Agent": FIELD_MANAGER}
-        # Refreshes a token that its kubeconfig lets expire and renew.
-        self._api.update_params_for_auth(complete, [], list(self._configuration.auth_settings()))
+        # This also renews a token that its kubeconfig lets expire. ApiClient would do the rest too,
+        # but its signatures are others in each few releases; these two attributes are not.
+        for setting in self._configuration.auth_settings().values():
+            if setting["in"] == "header" and setting["value"]:
+                complete[setting["key"]] = setting["value"]
         path = target.partition("?")[0]
         try:
             answer = self._pool.request(
