@@ -398,11 +398,10 @@ class _Client:
     ) -> Answer:
         """Send a request with the credentials and read the whole answer."""
         complete = {**headers, "User-Agent": FIELD_MANAGER}
-        # This also renews a token that its kubeconfig lets expire. ApiClient would do the rest too,
-        # but its signatures are others in each few releases; these two attributes are not.
-        for setting in self._configuration.auth_settings().values():
-            if setting["in"] == "header" and setting["value"]:
-                complete[setting["key"]] = setting["value"]
+        # This also renews a token that its kubeconfig lets expire.
+        authorization = _authorization(self._configuration)
+        if authorization:
+            complete["Authorization"] = authorization
         path = target.partition("?")[0]
         try:
             answer = self._pool.request(
@@ -561,9 +560,21 @@ def _readable(option: str, path: str) -> None:
         ) from error
 
 
+def _authorization(configuration: Any) -> str:
+    """Return the header with the credentials.
+
+    The client's own methods for it have other signatures every few releases, and the key in
+    ``api_key`` another name; this stays.
+    """
+    for setting in configuration.auth_settings().values():
+        if setting["in"] == "header" and setting["value"]:
+            return str(setting["value"])
+    return ""
+
+
 def _server(configuration: Any, connection: Connection, source: str) -> Server:
     host = str(configuration.host or "").rstrip("/")
-    authorization = str((configuration.api_key or {}).get("authorization") or "")
+    authorization = _authorization(configuration)
     if not host.startswith(("https://", "http://")):
         raise KubeError(
             f"The address {host} of the API server has no scheme",
