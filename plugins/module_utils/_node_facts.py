@@ -54,9 +54,12 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
     dkms = read_dkms(reader)
     modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
     packages = read_packages(reader, system["family"])
-    units = read_units(reader, (*UNITS, *SERVICES))
+    units, starts = read_units(reader, (*UNITS, *SERVICES))
     nvml, complaint = read_nvml(reader, gpus)
     runtimes, runtime_problems = read_runtimes(reader, units, paths, packages)
+    for runtime in runtimes.values():
+        if runtime is not None:
+            runtime["started"] = starts.get(runtime["unit"])
     node: dict[str, Any] = {
         "os": system,
         "python": read_python(reader),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from ._apt_sources import AptEntry
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ._node_reader import NodeReader
 
 _PCI = "/sys/bus/pci/devices"
+# Microseconds since the machine was started.
+_STARTED = "ExecMainStartTimestampMonotonic"
 _CONFIG_SPACE = 256
 _EFI = "/sys/firmware/efi"
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
@@ -271,27 +274,59 @@ def read_kernels(reader: NodeReader, running: str | None) -> list[dict[str, Any]
     ]
 
 
-def read_units(reader: NodeReader, names: tuple[str, ...]) -> dict[str, str | None] | None:
-    """Return the state of systemd's units, None for one that is not there; None without systemd."""
+def read_units(
+    reader: NodeReader, names: tuple[str, ...]
+) -> tuple[dict[str, str | None] | None, dict[str, str]]:
+    """Return the states of systemd's units and when they were started.
+
+    A unit that is not there has the state None; without systemd there are no states.
+    """
     if not reader.exists("/run/systemd/system"):
-        return None
+        return None, {}
     answer = reader.run(
         [
             "systemctl",
             "show",
-            "--property=Id,LoadState,ActiveState",
+            f"--property=Id,LoadState,ActiveState,{_STARTED}",
             *(f"{x}.service" for x in names),
         ]
     )
-    return read_unit_states(answer.stdout, names) if answer and answer.ok else None
+    if not answer or not answer.ok:
+        return None, {}
+    boot = re.search(r"^btime (\d+)$", reader.read_text("/proc/stat") or "", re.M)
+    return (
+        read_unit_states(answer.stdout, names),
+        read_unit_starts(answer.stdout, names, int(boot.group(1))) if boot else {},
+    )
+
+
+def read_unit_starts(text: str, names: tuple[str, ...], boot: int) -> dict[str, str]:
+    """Return when the main processes of units that run were started, as UTC to the second.
+
+    :param boot: when the machine was started; systemd counts from there, and writes dates in the
+        node's own time zone.
+    """
+    found = {}
+    for name, fields in _unit_fields(text, names):
+        after = fields.get(_STARTED, "0")
+        if fields.get("ActiveState") in ("active", "reloading") and int(after or 0) > 0:
+            # Rounded up: what was made in the same second counts as older.
+            seconds = boot + -(-int(after) // 1_000_000)
+            moment = datetime.fromtimestamp(seconds, timezone.utc)
+            found[name] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return found
+
+
+def _unit_fields(text: str, names: tuple[str, ...]) -> Iterator[tuple[str, dict[str, str]]]:
+    # systemd answers in the order of the question; a name may be an alias of another unit.
+    for name, paragraph in zip(names, text.strip().split("\n\n")):
+        yield name, dict(line.split("=", 1) for line in paragraph.splitlines() if "=" in line)
 
 
 def read_unit_states(text: str, names: tuple[str, ...]) -> dict[str, str | None]:
     """Return the states from what ``systemctl show`` printed: a paragraph for each unit."""
     states: dict[str, str | None] = dict.fromkeys(names)
-    # systemd answers in the order of the question; a name may be an alias of another unit.
-    for name, paragraph in zip(names, text.strip().split("\n\n")):
-        fields = dict(line.split("=", 1) for line in paragraph.splitlines() if "=" in line)
+    for name, fields in _unit_fields(text, names):
         if fields.get("LoadState", "not-found") != "not-found":
             states[name] = fields.get("ActiveState")
     return states

@@ -270,6 +270,7 @@ ansible_facts:
             - C(docker) has C(version), C(config_path), C(unit), C(active), C(runtimes) (C(path),
               C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running); of
               the running daemon where it answers, else of the file.
+            - Each has C(started) too, when its unit's main process was started, in UTC.
           returned: always
           type: dict
           sample:
@@ -280,6 +281,7 @@ ansible_facts:
               config_version: 2
               unit: containerd
               active: true
+              started: "2026-11-21T07:12:40Z"
               handlers:
                 runc: {type: io.containerd.runc.v2, path: null, options: {SystemdCgroup: true}}
               default_handler: runc

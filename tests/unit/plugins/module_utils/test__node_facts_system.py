@@ -19,6 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_system i
     read_nouveau,
     read_os,
     read_secure_boot,
+    read_unit_starts,
     read_unit_states,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
@@ -173,6 +174,21 @@ def test_unit_states() -> None:
         "xx": None,
         "docker": "inactive",
         "more": None,
+    }
+
+
+def test_when_units_were_started() -> None:
+    # Recorded: systemd 252, of a node container.
+    text = (
+        "Id=containerd.service\nLoadState=loaded\nActiveState=active\n"
+        "ExecMainStartTimestampMonotonic=27605000001\n\n"
+        "Id=xx.service\nLoadState=not-found\nActiveState=inactive\n"
+        "ExecMainStartTimestampMonotonic=0\n\n"
+        "Id=docker.service\nLoadState=loaded\nActiveState=failed\n"
+        "ExecMainStartTimestampMonotonic=27605000000\n"
+    )
+    assert read_unit_starts(text, ("containerd", "xx", "docker"), 1795233600) == {
+        "containerd": "2026-11-21T11:40:06Z"
     }
 
 
