@@ -84,9 +84,17 @@ def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
 
 def paragraph(text: str, width: int) -> str:
     """Return a text wrapped to the screen, the lines after the first one set in."""
-    return "\n".join(
-        textwrap.wrap(text, width, break_on_hyphens=False, subsequent_indent="    ") or [""]
-    )
+    wrapped: list[str] = []
+    for line in text.splitlines() or [""]:
+        indent = _INDENT if wrapped else ""
+        wrapped += textwrap.wrap(
+            line,
+            width,
+            break_on_hyphens=False,
+            initial_indent=indent,
+            subsequent_indent="    ",
+        )
+    return "\n".join(wrapped)
 
 
 def _pair(cells: Sequence[list[list[str]]]) -> None:

@@ -113,7 +113,13 @@ class Tester:
                 host.key: self._result(host, found[host.key], verdicts[host.key], details)
                 for host in hosts
             },
-            "layers": [_layer(host.key, verdicts[host.key]) for host in hosts],
+            "layers": [
+                {
+                    **_layer(host.key, verdicts[host.key]),
+                    "log": (details.get(host.key) or {}).get("log", []),
+                }
+                for host in hosts
+            ],
         }
 
     def absent(self, with_namespace: bool) -> None:

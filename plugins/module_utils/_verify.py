@@ -540,7 +540,14 @@ def _trial(
             subject=engine.name,
         )
     if toolkit.ok is False and fault.code in ("container_failed", "runtime_missing"):
-        fault = Finding(toolkit.code, toolkit.cause, fault.evidence, toolkit.next_step)
+        return Verdict(
+            RUNTIME,
+            None,
+            "needs_toolkit",
+            "The container waits for the container toolkit, whose own layer failed.",
+            fault.evidence,
+            subject=engine.name,
+        )
     return _of(RUNTIME, fault, subject=engine.name)
 
 
@@ -678,8 +685,8 @@ def _row(
 
 
 def _said(entry: Mapping[str, Any]) -> str:
-    step = f" Next step: {entry['next_step']}" if entry.get("next_step") else ""
-    return re.sub(r"\s+", " ", f"{entry['cause']}{step}").strip()
+    step = f"\nNext step: {entry['next_step']}" if entry.get("next_step") else ""
+    return f"{entry['cause']}{step}".strip()
 
 
 def _proven(entries: Sequence[Mapping[str, Any]]) -> bool:
@@ -697,7 +704,7 @@ def _sentence(entry: Mapping[str, Any]) -> str:
         parts.append(f"Seen: {entry['evidence']}")
     if entry.get("next_step"):
         parts.append(f"Next step: {entry['next_step']}")
-    return " ".join(re.sub(r"\s+", " ", part).strip() for part in parts)
+    return "\n".join(re.sub(r"\s+", " ", part).strip() for part in parts)
 
 
 # -- small things -----------------------------------------------------------------------------

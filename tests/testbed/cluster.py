@@ -80,8 +80,11 @@ def variables() -> dict[str, object]:
     """What the collection has to know here: the API server, and images that are on the nodes."""
     return {
         "kubegpu_kubeconfig": str(KUBECONFIG),
-        "nvidia_device_plugin_image": cluster_images.DEVICE_PLUGIN,
+        "nvidia_device_plugin_image": cluster_images.DEVICE_PLUGIN_NAME,
         "gpu_verify_image": cluster_images.SAMPLE,
+        # The stand-in for nvidia-smi is a script, and needs more than a bare container has.
+        "gpu_verify_container_image": cluster_images.SAMPLE,
+        "gpu_verify_container_expect": "Test PASSED",
         "testbed_sample_new_image": cluster_images.SAMPLE_NEW,
         "testbed_sample_too_new_image": cluster_images.SAMPLE_TOO_NEW,
         "testbed_busybox_image": cluster_images.BUSYBOX,

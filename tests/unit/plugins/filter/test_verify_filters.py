@@ -34,7 +34,7 @@ def test_rows_of_hosts_and_of_the_cluster():
         ("gpu3", None, None, "failed"),
         ("worker-9", None, "ok", "ok"),
     ]
-    assert rows[0]["causes"] == ["allocatable: Too few. Next step: Look."]
+    assert rows[0]["causes"] == ["allocatable: Too few.\nNext step: Look."]
     assert rows[1]["causes"] == ["not read"]
     # The inventory's name counts, not the one that the node calls itself.
     assert rows[0]["layers"][0]["node"] == "gpu1"

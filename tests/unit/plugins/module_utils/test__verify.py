@@ -342,6 +342,15 @@ def test_a_container_that_only_waits_for_the_driver_is_no_second_failure():
     assert judged(working(), what)["runtime"].code == "driver_not_loaded"
 
 
+def test_a_container_that_only_waits_for_the_toolkit_is_no_second_failure():
+    words = "fork/exec /usr/bin/nvidia-container-runtime: no such file or directory"
+    lost = engine(trial(Result(1, "", words)))
+    what = seen(runtime=Result(127, "", "no such program"), engines=(lost,))
+    assert fault("toolkit", what=what).code == "toolkit_missing"
+    assert judged(what=what)["runtime"].code == "needs_toolkit"
+    assert fault("runtime", what=seen(engines=(lost,))).code == "runtime_missing"
+
+
 def test_check_mode_and_missing_images():
     not_tried = trial(None, skipped=Finding("check_mode", "Would run it."))
     verdict = judged(what=seen(engines=(engine(not_tried),)))["runtime"]
@@ -382,7 +391,7 @@ def test_rows_of_the_table():
     assert first["not_tried"] == ["module: module is bad."]
     assert first["proof"] == ["pci: seen"]
     assert (second["pod"], second["result"], second["failed"]) == ("failed", "failed", True)
-    assert second["causes"] == ["pod: pod is bad. Seen: e Next step: Do it."]
+    assert second["causes"] == ["pod: pod is bad.\nSeen: e\nNext step: Do it."]
     assert [one["layer"] for one in second["layers"]] == ["pci", "module", "pod"]
     assert (lost["failed"], lost["causes"]) == (True, ["the node could not be read"])
 
