@@ -18,7 +18,9 @@ from tests.testbed import cluster_binaries
 from tests.testbed.payload import tar
 
 BUSYBOX = "localhost/testbed/busybox:1"
-DEVICE_PLUGIN = "localhost/testbed/k8s-device-plugin:v0.20.0-standin"
+# The tag is that of the real one.
+DEVICE_PLUGIN_NAME = "localhost/testbed/k8s-device-plugin-standin"
+DEVICE_PLUGIN = f"{DEVICE_PLUGIN_NAME}:v0.20.0"
 SAMPLE = "localhost/testbed/vectoradd:cuda11.7.1-standin"
 # More than the driver of the A10 node can do, and what that of the L4 node can.
 SAMPLE_NEW = "localhost/testbed/vectoradd:cuda12.5.0-standin"
@@ -28,7 +30,7 @@ _APPLETS = (
     "sh", "env", "sleep", "cat", "echo", "ls", "mv", "true", "false", "grep", "ps", "kill", "test",
     "id", "mkdir", "rm", "ln", "wget", "nc", "ip",
 )  # fmt: skip
-_PLUGIN_PROGRAMS = ("nvidia-device-plugin", "config-manager")
+_PLUGIN_PROGRAMS = ("nvidia-device-plugin", "config-manager", "mps-control-daemon")
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,21 @@ from tests.testbed.shell import TestbedError, run, say
 
 _PATIENCE = 240.0
 _KUBERNETES = "etc/kubernetes"
+# The machine's own switch: all nodes together are one user, and 128 do for one cluster only.
+_WATCHES = Path("/proc/sys/fs/inotify/max_user_instances")
+_ENOUGH_WATCHES = 1024
+# Without the last line it asks for a cloud's metadata, and waits.
+_ENVIRONMENT = """\
+NODE_NAME={name}
+NODE_ADDRESS={address}
+AWS_EC2_METADATA_DISABLED=true
+"""
 
 
 def join(plane: ControlPlane, fleet: Sequence[Node]) -> None:
     """Start the kubelets that do not run, and wait until the API server has all nodes Ready."""
     started = time.monotonic()
+    _allow_watches()
     images = cluster_images.files()
     with ThreadPoolExecutor(max_workers=3) as pool:
         list(pool.map(lambda node: _join(plane, node, images), fleet))
@@ -44,9 +54,9 @@ def wait_until_ready(plane: ControlPlane, fleet: Sequence[Node]) -> None:
             return
         if time.monotonic() > deadline:
             node = missing[0]
-            journal = nodes.execute(
-                node, "journalctl", "-u", "kubelet", "-n", "15", "--no-pager", check=False
-            )
+            # Errors and what ended it, without Go's traces.
+            lines = ("-g", "[EF][0-9]{4} ", "-n", "10", "--no-pager", "-o", "cat")
+            journal = nodes.execute(node, "journalctl", "-u", "kubelet", *lines, check=False)
             raise TestbedError(f"{node.name} is not Ready: {_state(plane, node)}\n{journal}")
         time.sleep(0.5)
 
@@ -60,6 +70,13 @@ def remove_cgroups(fleet: Sequence[Node]) -> None:
     )
     for node in fleet:
         run(["sh", "-c", script, "sh", nodes.cgroup_of(node)], root=True, check=False)
+
+
+def _allow_watches() -> None:
+    """A kubelet ends with 'inotify_init: too many open files' where other fleets have them all."""
+    if int(_WATCHES.read_text()) < _ENOUGH_WATCHES:
+        say(f"raising fs.inotify.max_user_instances of this machine to {_ENOUGH_WATCHES}")
+        run(["sysctl", "-q", f"fs.inotify.max_user_instances={_ENOUGH_WATCHES}"], root=True)
 
 
 def _state(plane: ControlPlane, node: Node) -> str:
@@ -79,7 +96,7 @@ def _join(plane: ControlPlane, node: Node, images: dict[str, bytes]) -> None:
         **_identity(plane, node, address),
         f"{_KUBERNETES}/kubelet.yaml": (yaml.safe_dump(_settings(node)).encode(), 0o644),
         f"{_KUBERNETES}/kubelet.env": (
-            f"NODE_NAME={node.kubernetes}\nNODE_ADDRESS={address}\n".encode(),
+            _ENVIRONMENT.format(name=node.kubernetes, address=address).encode(),
             0o644,
         ),
         "etc/cni/net.d/10-testbed.conflist": (json.dumps(_pod_network(node)).encode(), 0o644),

@@ -6,9 +6,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+from tests.testbed import paths
 from tests.testbed.cluster_control import ControlPlane
+
+# Kubernetes and the images are made on a machine that has none yet.
+_BRING_UP_TIMEOUT = 7200
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +26,13 @@ def api(tmp_path_factory):
         yield plane.up(with_parent=True)
     finally:
         plane.remove()
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """The running cluster's control plane, with three nodes; it stays for the next test run."""
+    if paths.FLEET != "cluster":
+        pytest.fail("the cluster is a fleet of its own: set KUBEGPU_FLEET=cluster")
+    argv = [sys.executable, "-m", "tests.testbed", "cluster-up"]
+    subprocess.run(argv, cwd=paths.REPOSITORY, check=True, timeout=_BRING_UP_TIMEOUT)
+    return ControlPlane(paths.BUILD / "control")

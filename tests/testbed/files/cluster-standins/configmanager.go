@@ -5,7 +5,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,10 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
-	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 )
@@ -35,8 +35,6 @@ var managerFlags = map[string][2]string{
 	"signal":              {"SIGNAL", "1"},
 	"process-to-signal":   {"PROCESS_TO_SIGNAL", "nvidia-device-plugin"},
 }
-
-const managerPause = 2 * time.Second
 
 // configManager links the configuration that the node's label names to where the plugin reads it.
 func configManager(arguments []string) int {
@@ -65,26 +63,36 @@ func manage(flags map[string]string) error {
 	if err != nil {
 		return fmt.Errorf("error building kubernetes clientset from config: %s", err)
 	}
-	label, first, last := flags["node-label"], true, ""
+	label := flags["node-label"]
+	labels := follow(client, flags["node-name"], label)
 	klog.Infof("Waiting for change to '%s' label", label)
-	for {
-		node, err := client.CoreV1().Nodes().Get(context.Background(), flags["node-name"], meta.GetOptions{})
-		if err != nil {
-			// The real one's informer tries for ever, and says it in these words.
-			klog.Errorf("Failed to watch *v1.Node: failed to list *v1.Node: %v", err)
-			time.Sleep(managerPause)
-			continue
+	for now := range labels {
+		klog.Infof("Label change detected: %s=%s", label, now)
+		if err := update(flags, now); err != nil || truth(flags["oneshot"]) {
+			return err
 		}
-		if now := node.Labels[label]; first || now != last {
-			klog.Infof("Label change detected: %s=%s", label, now)
-			first, last = false, now
-			if err := update(flags, now); err != nil || truth(flags["oneshot"]) {
-				return err
-			}
-			klog.Infof("Waiting for change to '%s' label", label)
-		}
-		time.Sleep(managerPause)
+		klog.Infof("Waiting for change to '%s' label", label)
 	}
+	return nil
+}
+
+// follow gives the label's value now and at each change; it needs the rights that the real one needs.
+func follow(client kubernetes.Interface, name string, label string) <-chan string {
+	values := make(chan string, 16)
+	value := func(object interface{}) string { return object.(*core.Node).Labels[label] }
+	nodes := cache.NewListWatchFromClient(client.CoreV1().RESTClient(), "nodes", core.NamespaceAll,
+		fields.OneTermEqualSelector("metadata.name", name))
+	_, informer := cache.NewInformer(nodes, &core.Node{}, 0, cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object interface{}) { values <- value(object) },
+		UpdateFunc: func(before, after interface{}) {
+			if value(before) != value(after) {
+				values <- value(after)
+			}
+		},
+		DeleteFunc: func(interface{}) { values <- "" },
+	})
+	go informer.Run(make(chan struct{}))
+	return values
 }
 
 func update(flags map[string]string, wished string) error {

@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // STAND-INS for programs of NVIDIA's container images, for nodes without a chip. One program, which
-// is what it is called as: the device plugin and its configuration manager, or the sample vectorAdd.
+// is what it is called as: the device plugin, its configuration manager and its MPS control daemon,
+// or the sample vectorAdd.
 //
 // Whether there are GPUs is told by the stand-in nvidia-container-runtime on the node: it puts the
 // node's stand-in devices into the environment of a container that asks for them.
@@ -23,6 +24,8 @@ func main() {
 		os.Exit(configManager(os.Args[1:]))
 	case "vectorAdd", "sample":
 		os.Exit(vectorAdd())
+	case "mps-control-daemon":
+		os.Exit(mpsControlDaemon(os.Args[1:]))
 	default:
 		fmt.Fprintf(os.Stderr, "%s: not stood in for\n", name)
 		os.Exit(2)
