@@ -8,11 +8,12 @@
 NOX := tests/tools/bootstrap.sh
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean test lint format build
+.PHONY: help demo demo-clean cluster cluster-clean test lint format build
 
 help:
 	@echo "make demo        a local fleet of nodes: plan, site, containers with GPUs, site again"
 	@echo "make demo-clean  remove that fleet"
+	@echo "make cluster     a local Kubernetes of real parts, with stand-in GPUs; make cluster-clean"
 	@echo "make test        all tests; STAGE=\"unit sanity\" for some of them (docs/development.md)"
 	@echo "make lint        all linters; make format repairs what a tool can repair"
 	@echo "make build       the collection as a tarball in build/"
@@ -22,6 +23,12 @@ demo:
 
 demo-clean:
 	@$(NOX) -s demo-clean
+
+cluster:
+	@$(NOX) -s cluster-up
+
+cluster-clean:
+	@$(NOX) -s cluster-clean
 
 test:
 	@$(NOX) -s test -- $(STAGE)
