@@ -386,8 +386,7 @@ def _misplaced(expected: Expected, state: NodeState, pod: PodView) -> Finding:
         f"The device plugin's pod {pod.full_name} runs on {state.name}, which has no GPU: it waits "
         "there forever, or ends again and again.",
         known.evidence if known else (last[0] if last else f"the pod is {pod.phase}"),
-        "Run kubegpu.nodes.site (tag labels): it takes the label kubegpu.nodes/gpu off nodes "
-        "without a GPU."
+        f"Take the label off that it goes by: kubectl label node {state.name} kubegpu.nodes/gpu-"
         if ours
         else "Give the DaemonSet a nodeSelector, such as kubegpu.nodes/gpu: nvidia, which "
         "kubegpu.nodes.site sets on the nodes with GPUs.",
