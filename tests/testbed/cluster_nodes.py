@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -23,9 +22,6 @@ from tests.testbed.shell import TestbedError, run, say
 
 _PATIENCE = 240.0
 _KUBERNETES = "etc/kubernetes"
-# The machine's own switch: all nodes together are one user, and 128 do for one cluster only.
-_WATCHES = Path("/proc/sys/fs/inotify/max_user_instances")
-_ENOUGH_WATCHES = 1024
 # Without the last line it asks for a cloud's metadata, and waits.
 _ENVIRONMENT = """\
 NODE_NAME={name}
@@ -37,7 +33,6 @@ AWS_EC2_METADATA_DISABLED=true
 def join(plane: ControlPlane, fleet: Sequence[Node]) -> None:
     """Start the kubelets that do not run, and wait until the API server has all nodes Ready."""
     started = time.monotonic()
-    _allow_watches()
     images = cluster_images.files()
     with ThreadPoolExecutor(max_workers=3) as pool:
         list(pool.map(lambda node: _join(plane, node, images), fleet))
@@ -70,13 +65,6 @@ def remove_cgroups(fleet: Sequence[Node]) -> None:
     )
     for node in fleet:
         run(["sh", "-c", script, "sh", nodes.cgroup_of(node)], root=True, check=False)
-
-
-def _allow_watches() -> None:
-    """A kubelet ends with 'inotify_init: too many open files' where other fleets have them all."""
-    if int(_WATCHES.read_text()) < _ENOUGH_WATCHES:
-        say(f"raising fs.inotify.max_user_instances of this machine to {_ENOUGH_WATCHES}")
-        run(["sysctl", "-q", f"fs.inotify.max_user_instances={_ENOUGH_WATCHES}"], root=True)
 
 
 def _state(plane: ControlPlane, node: Node) -> str:

@@ -16,20 +16,31 @@ from tests.testbed import cluster_binaries, images, network, repository, ssh
 from tests.testbed.engine import docker, docker_argv
 from tests.testbed.fleet import LABEL, NAME, Node
 from tests.testbed.payload import payload
-from tests.testbed.shell import TestbedError, say
+from tests.testbed.shell import TestbedError, run, say
 
 # Data folders that must not lie on the image's own layered file system.
 _VOLUMES = ("/var/lib/containerd", "/var/lib/docker", "/var/lib/kubelet")
 _CGROUP = Path("/sys/fs/cgroup")
+# The machine's own switch: all nodes together are one user, and 128 do for one fleet or cluster.
+_WATCHES = Path("/proc/sys/fs/inotify/max_user_instances")
+_ENOUGH_WATCHES = 1024
 _PATIENCE = 120.0
 
 
 def up(nodes: Sequence[Node]) -> None:
     """Start what does not run, all at once, and wait until each can be used."""
+    _allow_watches()
     network.up()
     images.images(node.release for node in nodes)
     with ThreadPoolExecutor(max_workers=4) as pool:
         list(pool.map(_up, nodes))
+
+
+def _allow_watches() -> None:
+    """Without: 'inotify_init: too many open files', from systemd of a node or from a kubelet."""
+    if int(_WATCHES.read_text(encoding="ascii")) < _ENOUGH_WATCHES:
+        say(f"raising fs.inotify.max_user_instances of this machine to {_ENOUGH_WATCHES}")
+        run(["sysctl", "-q", f"fs.inotify.max_user_instances={_ENOUGH_WATCHES}"], root=True)
 
 
 def is_running(node: Node) -> bool:
