@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._command import Result, Runner
+from ._command import TIMED_OUT, Result, Runner
 from ._cri import ask
 from ._driver_diagnosis import UNKNOWN, Finding, diagnose
 from ._driver_evidence import collect
@@ -40,6 +41,8 @@ _LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/u
 _LOADER_FILES = ("/etc/debian_version", "/etc/ld.so.conf")
 _LDD = re.compile(r"(?:=>\s*)?(/\S+) \(0x[0-9a-f]+\)")
 _QUICK = 20
+# As timeout tells that it had to use SIGKILL.
+_KILLED = (137, -9)
 
 
 @dataclass(frozen=True)
@@ -142,7 +145,9 @@ class Verifier:
         if containerd and "containerd" in wished:
             yield self._containerd(node, containerd, docker)
         if docker and "docker" in wished:
-            yield self._docker(node, docker, bool(containerd and containerd["cri_enabled"]))
+            yield self._docker(
+                node, docker, bool(containerd and containerd["cri_enabled"] is not False)
+            )
         if runtimes["crio"]:
             yield Engine(
                 "crio", self.options.handler, idle="CRI-O is not verified by this release."
@@ -280,7 +285,7 @@ class Verifier:
             for variable in self._environment(devices):
                 argv += ["--env", variable]
             argv += [*ready.arguments, name, *command]
-            result = self._ctr(ready.where, *argv, timeout=self.options.timeout)
+            result = self._bounded([*self._ctr_start(ready.where), *argv])
             self._remove_container(ready.where, name)
             yield self._done(way, ready.subject, command, devices, counts, result)
 
@@ -318,8 +323,10 @@ class Verifier:
         return self._own_root(command, lambda root: ("--rootfs", root))
 
     def _ctr(self, namespace: str, *argv: str, timeout: int = _QUICK) -> Result:
-        start = ["ctr", "--address", self.options.containerd_socket, "--namespace", namespace]
-        return self.world.run([*start, *argv], timeout=timeout)
+        return self.world.run([*self._ctr_start(namespace), *argv], timeout=timeout)
+
+    def _ctr_start(self, namespace: str) -> list[str]:
+        return ["ctr", "--address", self.options.containerd_socket, "--namespace", namespace]
 
     def _lines(self, namespace: str, *argv: str) -> list[str]:
         answer = self._ctr(namespace, *argv)
@@ -376,7 +383,7 @@ class Verifier:
                 for variable in self._environment(devices, flags[0] == "--runtime"):
                     argv += ["--env", variable]
                 argv += [*ready.arguments, *command]
-                result = self._docker_cli(*argv, timeout=options.timeout)
+                result = self._bounded(["docker", *argv])
                 if not result.ok:
                     self._docker_cli("rm", "--force", "--volumes", name)
                 yield self._done(way, ready.subject, command, devices, counts, result)
@@ -509,6 +516,14 @@ class Verifier:
                 f"LD_LIBRARY_PATH={_LIBRARIES}",
             ]
         return found
+
+    def _bounded(self, argv: Sequence[str]) -> Result:
+        """Run a container; one that has to be killed at its time's end has timed out."""
+        begun = time.monotonic()
+        result = self.world.run(argv, timeout=self.options.timeout)
+        if result.rc in _KILLED and time.monotonic() - begun >= self.options.timeout:
+            return Result(TIMED_OUT, result.stdout, result.stderr)
+        return result
 
     @property
     def _bare(self) -> bool:

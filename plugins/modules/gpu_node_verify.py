@@ -226,6 +226,7 @@ ansible_facts:
       type: dict
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -281,8 +282,25 @@ def _listen() -> None:
 
 
 def _deaf() -> None:
+    """Let no second signal end the cleaning, and end what a first one left running."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
+    with contextlib.suppress(OSError, ValueError):
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as handle:
+            children = [int(word) for word in handle.read().split()]
+        for child in children:
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _alone() -> typing.Iterator[None]:
+    with locked(_LOCK, timeout=300):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(_LOCK)
 
 
 def _check(params: dict[str, typing.Any]) -> None:
@@ -359,7 +377,7 @@ def judge(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dict[
     verifier = Verifier(world, _options(params), check_mode)
     seen = None
     if own_gpus(node):
-        with cleaned(verifier, lambda: locked(_LOCK, timeout=300), _deaf):
+        with cleaned(verifier, _alone, _deaf):
             seen = verifier.seen(node)
     wish = Wish(
         gpus=params["gpus"],
