@@ -1,0 +1,252 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role nvidia_device_plugin on the real cluster. The plugin in the image is a stand-in."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+
+import pytest
+
+from tests.integration.fleet.playbooks import BIN, environment
+from tests.testbed import nodes
+from tests.testbed.fleet import chosen
+from tests.testbed.paths import INVENTORY
+
+PLAYBOOK = """
+- ansible.builtin.import_playbook: kubegpu.nodes.groups
+- hosts: kubegpu_nvidia
+  gather_facts: false
+  become: true
+  tags: [nodes]
+  roles: [kubegpu.nodes.nvidia_container_toolkit]
+- hosts: all
+  gather_facts: false
+  roles: [kubegpu.nodes.gpu_node_labels, kubegpu.nodes.nvidia_device_plugin]
+"""
+TEARDOWN = """
+- ansible.builtin.import_playbook: kubegpu.nodes.groups
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.import_role:
+        name: kubegpu.nodes.nvidia_device_plugin
+        tasks_from: teardown
+    - ansible.builtin.import_role:
+        name: kubegpu.nodes.gpu_node_labels
+        tasks_from: teardown
+"""
+CONFIGS = {
+    "shared4": {"sharing": {"timeSlicing": {"resources": [
+        {"name": "nvidia.com/gpu", "replicas": 4}]}}},
+    "renamed3": {"sharing": {"timeSlicing": {"renameByDefault": True, "resources": [
+        {"name": "nvidia.com/gpu", "replicas": 3}]}}},
+}  # fmt: skip
+GPU = "nvidia.com/gpu"
+#: Restarting containerd, or not: the nodes' own part is done once.
+CLUSTER_ONLY = ("--skip-tags", "nodes")
+
+
+class Play:
+    """A run: what it printed, and how many tasks changed something on all hosts together."""
+
+    def __init__(self, done):
+        self.status = done.returncode
+        self.output = done.stdout + done.stderr
+        self.changed = sum(int(count) for count in re.findall(r"changed=(\d+)", done.stdout))
+
+
+@pytest.fixture
+def play(tmp_path):
+    def run(*arguments, text=PLAYBOOK, **variables):
+        path = tmp_path / "play.yml"
+        path.write_text(text, encoding="utf-8")
+        argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), str(path), *arguments]
+        argv += ["--extra-vars", json.dumps(variables)]
+        return Play(
+            subprocess.run(
+                argv, env=environment(), capture_output=True, text=True, check=False, timeout=900
+            )
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def gpus():
+    """How many GPUs the machines have, by the node's name in Kubernetes."""
+    return {node.kubernetes: len(node.gpus) for node in chosen() if node.gpus}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def clean_afterwards(cluster, tmp_path_factory):
+    yield
+    path = tmp_path_factory.mktemp("teardown") / "play.yml"
+    path.write_text(TEARDOWN, encoding="utf-8")
+    argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), str(path)]
+    subprocess.run(argv, env=environment(), check=True, capture_output=True, timeout=600)
+
+
+def offered(cluster, resource=GPU):
+    items = json.loads(cluster.kubectl("get", "nodes", "-o", "json"))["items"]
+    return {
+        item["metadata"]["name"]: int(item["status"]["allocatable"][resource])
+        for item in items
+        if int(item["status"]["allocatable"].get(resource, 0))
+    }
+
+
+def pods(cluster):
+    """Return name, node and restarts of the plugin's pods."""
+    text = cluster.kubectl(
+        "-n", "kubegpu", "get", "pods", "-l", "app.kubernetes.io/name=nvidia-device-plugin",
+        "-o", "json",
+    )  # fmt: skip
+    return {item["spec"]["nodeName"]: item for item in json.loads(text)["items"]}
+
+
+def test_s12_the_plugin_comes_to_gpu_nodes_only_and_each_offers_its_gpus(cluster, play, gpus):
+    checked = play("--check", "--diff")
+    assert checked.status == 0, checked.output
+    done = play()
+    assert done.status == 0, done.output
+    assert checked.changed == done.changed > 0
+    assert offered(cluster) == gpus
+    assert set(pods(cluster)) == set(gpus)
+    # The default runtime is runc there.
+    assert {one["spec"]["runtimeClassName"] for one in pods(cluster).values()} == {"nvidia"}
+    again = play()
+    assert again.status == 0, again.output
+    assert again.changed == 0, again.output
+
+
+def test_s15_each_node_shares_as_its_host_chose(cluster, play, gpus):
+    wishes = {
+        "nvidia_device_plugin_configs": CONFIGS,
+        "nvidia_device_plugin_config": "{{ 'shared4' if 'a10' in inventory_hostname else '' }}",
+    }
+    checked = play("--check", "--diff", *CLUSTER_ONLY, **wishes)
+    done = play(*CLUSTER_ONLY, **wishes)
+    assert done.status == 0, done.output
+    assert checked.changed == done.changed > 0, checked.output
+    shared = {name: count * 4 if "a10" in name else count for name, count in gpus.items()}
+    assert offered(cluster) == shared
+    assert play(*CLUSTER_ONLY, **wishes).changed == 0
+    # Another config is only a label: the pods stay and follow it.
+    before = {node: one["metadata"]["name"] for node, one in pods(cluster).items()}
+    wishes["nvidia_device_plugin_config"] = "renamed3"
+    done = play(*CLUSTER_ONLY, **wishes)
+    assert done.status == 0, done.output
+    assert offered(cluster, f"{GPU}.shared") == {name: 3 * count for name, count in gpus.items()}
+    assert {node: one["metadata"]["name"] for node, one in pods(cluster).items()} == before
+    # Back again, and what the configs needed is gone.
+    assert play(*CLUSTER_ONLY).status == 0
+    assert offered(cluster) == gpus
+    left = cluster.kubectl("-n", "kubegpu", "get", "configmap,clusterrole", "-o", "name")
+    assert "kubegpu-nvidia-device-plugin" not in left
+
+
+def test_s15_what_is_impossible_is_refused_and_changes_nothing(cluster, play):
+    before = cluster.kubectl("-n", "kubegpu", "get", "daemonset", "-o", "jsonpath={..generation}")
+    wrong = {"a": {"sharing": {"timeSlicing": {"resources": [
+        {"name": GPU, "replicas": 2, "devices": [0]}]}}}}  # fmt: skip
+    done = play(*CLUSTER_ONLY, nvidia_device_plugin_configs=wrong)
+    assert done.status != 0
+    assert "sharing cannot differ between the GPUs of a node" in done.output
+    wishes = {"nvidia_device_plugin_configs": CONFIGS, "gpu_node_labels_device_plugin_config": ""}
+    done = play(*CLUSTER_ONLY, nvidia_device_plugin_config="shared5", **wishes)
+    assert done.status != 0
+    assert "there is no config 'shared5'" in done.output
+    after = cluster.kubectl("-n", "kubegpu", "get", "daemonset", "-o", "jsonpath={..generation}")
+    assert after == before
+
+
+def test_s20_a_pod_whose_runtime_is_newer_is_made_again_and_no_other(cluster, play, gpus):
+    assert play(*CLUSTER_ONLY).status == 0
+    before = {node: one["metadata"]["name"] for node, one in pods(cluster).items()}
+    node = next(one for one in chosen() if one.gpus)
+    # The second of the pod's start is past.
+    time.sleep(2)
+    # What a run that died after the restart left behind.
+    nodes.execute(node, "systemctl", "restart", "containerd")
+    checked = play("--check", *CLUSTER_ONLY)
+    assert checked.changed == 1, checked.output
+    done = play(*CLUSTER_ONLY)
+    assert done.status == 0, done.output
+    assert done.changed == 1
+    after = {name: one["metadata"]["name"] for name, one in pods(cluster).items()}
+    assert {name for name in gpus if after[name] != before[name]} == {node.kubernetes}
+    assert play(*CLUSTER_ONLY).changed == 0
+    assert offered(cluster) == gpus
+
+
+def test_a_plugin_that_finds_no_nvml_fails_its_node_with_cause_and_log(cluster, play):
+    done = play(
+        *CLUSTER_ONLY, nvidia_device_plugin_runtime_class="", nvidia_device_plugin_wait_timeout=20
+    )
+    assert done.status != 0
+    assert "RuntimeClass" in done.output
+    assert "could not load NVML library" in done.output
+    assert play(*CLUSTER_ONLY).status == 0
+
+
+FOREIGN = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "nvidia-device-plugin-daemonset", "namespace": "kube-system"},
+    "spec": {
+        "selector": {"matchLabels": {"name": "nvidia-device-plugin-ds"}},
+        "template": {
+            "metadata": {"labels": {"name": "nvidia-device-plugin-ds"}},
+            "spec": {
+                "nodeSelector": {"nobody": "has-this"},
+                "containers": [
+                    {
+                        "name": "nvidia-device-plugin-ctr",
+                        "image": "nvcr.io/nvidia/k8s-device-plugin:v0.14.3",
+                    }
+                ],
+            },
+        },
+    },
+}
+
+
+def test_a_plugin_of_somebody_else_is_said_and_not_fought(cluster, play):
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(FOREIGN))
+    try:
+        done = play(*CLUSTER_ONLY, nvidia_device_plugin_version="v9.9.9")
+        assert done.status == 0, done.output
+        assert "kube-system nvidia-device-plugin-daemonset. It is left alone" in done.output
+        assert done.changed == 0
+    finally:
+        cluster.kubectl("-n", "kube-system", "delete", "daemonset", FOREIGN["metadata"]["name"])
+
+
+def test_teardown_removes_all_that_the_role_made(cluster, play):
+    wishes = {
+        "nvidia_device_plugin_configs": CONFIGS,
+        "nvidia_device_plugin_pull_secret": "mirror",
+        "nvidia_device_plugin_pull_secret_login": {
+            "registry": "mirror.example", "username": "robot", "password": "hunter2secret",
+        },
+    }  # fmt: skip
+    done = play("--diff", *CLUSTER_ONLY, **wishes)
+    assert done.status == 0, done.output
+    assert "hunter2secret" not in done.output
+    secret = cluster.kubectl("-n", "kubegpu", "get", "secret", "mirror", "-o", "jsonpath={.type}")
+    assert secret == "kubernetes.io/dockerconfigjson"
+    done = play(text=TEARDOWN)
+    assert done.status == 0, done.output
+    kinds = "namespace,runtimeclass,clusterrole,clusterrolebinding"
+    left = cluster.kubectl("get", kinds, "-o", "name")
+    assert "kubegpu" not in left
+    assert "runtimeclass" not in left
+    again = play(text=TEARDOWN)
+    assert again.status == 0, again.output
+    assert again.changed == 0
