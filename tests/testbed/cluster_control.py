@@ -133,7 +133,7 @@ class ControlPlane:
             data = json.loads(answer.read())
         return data if isinstance(data, dict) else {}
 
-    def _open(self, path: str):  # type: ignore[no-untyped-def]
+    def _open(self, path: str):
         context = ssl.create_default_context(cafile=str(self.ca_file))
         context.load_cert_chain(*self.admin_certificate)
         opener = urllib.request.build_opener(
