@@ -1,0 +1,74 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What would change in a cluster, as rows of a table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def cluster_plan(
+    labels: Mapping[str, Any], plugin: Mapping[str, Any], plugin_changed: bool
+) -> list[dict[str, Any]]:
+    """Return one row a host, and one for the device plugin.
+
+    :param labels: the answer of node_gpu_label in check mode.
+    :param plugin: the plan of the device plugin; empty where it takes no part.
+    :param plugin_changed: whether the API server's dry run would change something of it.
+    """
+    unknown, conflicts = set(labels.get("unknown") or ()), labels.get("conflicts") or []
+    rows = []
+    for key, node in (labels.get("nodes") or {}).items():
+        if node.get("node") is None and key not in unknown:
+            # A host without a GPU that is not of the cluster has nothing to do with it.
+            continue
+        steps = _steps(key, node, unknown)
+        steps += [
+            (
+                f"{one['kind']} {one['name']}: left alone",
+                f"it is {one['value']!r} and belongs to {one['owner']}",
+            )
+            for one in conflicts
+            if one["node"] == node.get("node")
+        ]
+        rows.append(_row(key, node.get("node"), steps))
+    if plugin:
+        rows.append(_row("device plugin", None, _plugin(plugin, plugin_changed)))
+    return rows
+
+
+def _steps(key: str, node: Mapping[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
+    if key in unknown:
+        return [("none: not in the cluster", "no node has its machine id or its name")]
+    if not node.get("changed"):
+        return []
+    wanted = {**(node.get("labels") or {}), **(node.get("annotations") or {})}
+    taints = [f"{taint['key']}:{taint['effect']}" for taint in node.get("taints") or ()]
+    if not wanted and not taints:
+        return [("labels: take ours away", "no GPU is in the machine")]
+    said = ", ".join(f"{name}={wanted[name]}" for name in sorted(wanted))
+    steps = [("labels: set", f"by what is in the machine: {said}")] if wanted else []
+    return steps + ([("taints: set", ", ".join(taints))] if taints else [])
+
+
+def _plugin(plan: Mapping[str, Any], changed: bool) -> list[tuple[str, str]]:
+    if plan.get("action") == "refuse":
+        return [("refused", str(plan.get("text") or ""))]
+    if plan.get("action") == "leave":
+        return [("none", f"the cluster has {', '.join(plan.get('others') or ())}")]
+    if not changed:
+        return []
+    kinds = sorted({str(item["kind"]) for item in plan.get("objects") or ()})
+    return [(f"apply {', '.join(kinds)}", "; ".join(plan.get("reasons") or ()))]
+
+
+def _row(key: str, name: str | None, steps: list[tuple[str, str]]) -> dict[str, Any]:
+    return {
+        "node": key,
+        "kubernetes": name,
+        "changes": [step for step, _reason in steps] or ["none"],
+        "why": [reason for _step, reason in steps] or ["all is as wished"],
+    }
