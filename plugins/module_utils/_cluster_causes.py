@@ -383,8 +383,8 @@ def _misplaced(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     last = pod.last_lines(1)
     return Finding(
         "plugin_without_gpu",
-        f"The device plugin's pod {pod.full_name} runs on {state.name}, which has no GPU: it waits "
-        "there forever, or ends again and again.",
+        f"The device plugin's pod {pod.full_name} is on {state.name}, which has no GPU: it has "
+        "nothing to offer there.",
         known.evidence if known else (last[0] if last else f"the pod is {pod.phase}"),
         f"Take the label off that it goes by: kubectl label node {state.name} kubegpu.nodes/gpu-"
         if ours

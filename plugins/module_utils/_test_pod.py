@@ -228,7 +228,7 @@ def taken(target: Target, resource: Resource) -> Verdict:
         f"{some} {resource.allocatable} {target.resource} of {target.node} are taken, by "
         f"{'the pod' if len(resource.pods) == 1 else 'the pods'} {pods}.",
         f"{target.resource}: allocatable {resource.allocatable}, allocated {resource.allocated}",
-        "Nothing is broken by that. Test the node when one of them has ended.",
+        "Nothing is wrong with that; test the node when one of its GPUs is free.",
     )
 
 

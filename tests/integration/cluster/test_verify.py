@@ -184,7 +184,7 @@ def test_a_plugin_on_a_node_without_a_gpu(kube, back):
     assert run.status != 0
     entry = layer(rows, "kube-cpu", "allocatable")
     assert entry["code"] == "plugin_without_gpu"
-    assert f"runs on {CPU}, which has no GPU" in entry["cause"]
+    assert f"is on {CPU}, which has no GPU" in entry["cause"]
     assert rows["kube-a10"]["failed"] is False and rows["kube-l4"]["failed"] is False
 
 
