@@ -100,6 +100,8 @@ class Snapshot:
     matches: Mapping[str, NodeState | None]
     shortfalls: tuple[Shortfall, ...]
     notes: tuple[str, ...] = ()
+    #: The container of each plugin's pod that its log is read of.
+    containers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def open(self) -> list[Shortfall]:
@@ -123,24 +125,31 @@ def match_hosts(
     )
 
 
-def look(reader: Reader, expected: Sequence[Expected], *, details: bool) -> Snapshot:
-    """Read the cluster once.
-
-    :param details: whether logs and events are read where something is not as expected.
-    """
+def look(reader: Reader, expected: Sequence[Expected]) -> Snapshot:
+    """Read the cluster once, without logs and events."""
     extra = [name for item in expected for name in item.resources]
     states, nodes, pods = reader.states(extra)
     parts = reader.parts()
     matches, notes = match_hosts(expected, nodes, states)
     by_node, containers = _plugin_pods(parts, pods)
     view = View(parts, by_node)
-    if details:
-        wanted = _unclear(expected, matches, states, view)
-        view = _with_details(reader, view, wanted, containers)
-    shortfalls = (why(item, matches[item.key], view) for item in expected)
     return Snapshot(
-        states, view, matches, tuple(short for short in shortfalls if short), tuple(notes)
+        states, view, matches, _shortfalls(expected, matches, view), tuple(notes), containers
     )
+
+
+def look_closer(reader: Reader, expected: Sequence[Expected], snapshot: Snapshot) -> Snapshot:
+    """Read logs and events where something is not as expected, and say why it is not."""
+    wanted = _unclear(expected, snapshot.matches, snapshot.states, snapshot.view)
+    view = _with_details(reader, snapshot.view, wanted, snapshot.containers)
+    return replace(snapshot, view=view, shortfalls=_shortfalls(expected, snapshot.matches, view))
+
+
+def _shortfalls(
+    expected: Sequence[Expected], matches: Mapping[str, NodeState | None], view: View
+) -> tuple[Shortfall, ...]:
+    found = (why(item, matches[item.key], view) for item in expected)
+    return tuple(short for short in found if short)
 
 
 def _plugin_pods(
@@ -238,13 +247,13 @@ def wait(
     """Read until all nodes offer what is expected, or time is up; then say why they do not."""
     start = clock()
     while True:
-        snapshot = look(reader, expected, details=False)
+        snapshot = look(reader, expected)
         waited = clock() - start
         if not snapshot.shortfalls or not snapshot.open or waited >= timeout:
             break
         sleep(min(_INTERVAL, max(0.1, timeout - waited)))
     if snapshot.shortfalls or _odd(snapshot):
-        snapshot = look(reader, expected, details=True)
+        snapshot = look_closer(reader, expected, snapshot)
     return snapshot, waited
 
 

@@ -1,0 +1,160 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""gpu_cluster_info and gpu_test_pods against a real API server; its nodes are made objects."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from ansible_collections.kubegpu.nodes.plugins.modules import gpu_cluster_info, gpu_test_pods
+from tests.testbed import cluster_made
+from tests.testbed.paths import REPOSITORY
+from tests.unit.fixtures.cluster_objects import daemonset
+from tests.unit.module_process import run_module
+
+EMPTY, FULL, FREE = "verify-empty", "verify-full", "verify-free"
+GPU = "nvidia.com/gpu"
+MANIFEST = REPOSITORY / "roles" / "gpu_verify" / "files" / "rbac.yml"
+DOCUMENTS = list(yaml.safe_load_all(MANIFEST.read_text()))
+RULES = [
+    (number, rule)
+    for number, document in enumerate(DOCUMENTS)
+    for rule in range(len(document.get("rules", ())))
+]
+
+
+def node(name, gpus):
+    made_node = cluster_made.node(name)
+    counts = {GPU: str(gpus), "cpu": "4"}
+    made_node["status"].update(capacity=counts, allocatable=counts)
+    return made_node
+
+
+def pod(name, where, **limits):
+    container = {"name": "c", "image": "x", "resources": {"limits": limits}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name, "namespace": "kubegpu", "labels": {"app.kubernetes.io/name": "plugin"},
+        },
+        "spec": {"nodeName": where, "containers": [container]},
+    }  # fmt: skip
+
+
+def apply(plane, *objects):
+    plane.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+
+@pytest.fixture(scope="module")
+def made(api):
+    """Nodes without GPUs that should have some, with none free, and with two free."""
+    cluster_made.create(api, [node(EMPTY, 0), node(FULL, 2), node(FREE, 2)])
+    apply(api, *DOCUMENTS)
+    plugin = {"apiVersion": "apps/v1", "kind": "DaemonSet", **daemonset()}
+    del plugin["status"]
+    plugin["spec"]["template"]["metadata"]["labels"] = {"app.kubernetes.io/name": "plugin"}
+    plugin["spec"]["template"]["spec"]["nodeSelector"] = {"nowhere": "yes"}
+    apply(api, plugin, pod("plugin-1", EMPTY), pod("train", FULL, **{GPU: "2"}))
+    yield api
+    cluster_made.delete(api, [EMPTY, FULL, FREE])
+    api.kubectl("delete", "namespace", "kubegpu", "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(made, tmp_path_factory):
+    """A kubeconfig of one who has the rights of the manifest, and no others."""
+    path = tmp_path_factory.mktemp("user") / "verify-user"
+    user = "system:serviceaccount:kubegpu:kubegpu-verify"
+    made.authority.kubeconfig(path, made.server, user, groups=("system:serviceaccounts",))
+    return str(path)
+
+
+def look(kubeconfig, **options):
+    expected = {EMPTY: {"resources": {GPU: 4}}}
+    return run_module(
+        gpu_cluster_info.main, {"kubeconfig": kubeconfig, "expected": expected, **options}
+    )
+
+
+def run_pods(kubeconfig, *names, **options):
+    nodes = {name: {"resources": {GPU: 2}} for name in names}
+    given = {"kubeconfig": kubeconfig, "nodes": nodes, "timeout": 1, **options}
+    return run_module(gpu_test_pods.main, given)
+
+
+def left(plane):
+    return plane.kubectl("get", "pods", "-n", "kubegpu", "-l",
+                         "app.kubernetes.io/name=gpu-verify", "-o", "name").split()  # fmt: skip
+
+
+def test_who_has_the_gpus(made, kubeconfig):
+    answer = look(kubeconfig, expected={})
+    resource = answer["nodes"][FULL]["resources"][GPU]
+    assert (resource["allocatable"], resource["allocated"], resource["free"]) == (2, 2, 0)
+    assert [held["name"] for held in resource["pods"]] == ["train"]
+    assert answer["changed"] is False and answer["requests"]["list"] <= 6
+    assert [(part["name"], part["ours"]) for part in answer["parts"]] == [
+        ("kubegpu-nvidia-device-plugin", True)
+    ]
+
+
+def test_a_node_that_offers_none_is_told_with_its_plugins_pod(made, kubeconfig):
+    (missing,) = look(kubeconfig, wait_timeout=4)["missing"]
+    assert (missing["node"], missing["pod"]) == (EMPTY, "kubegpu/plugin-1")
+    assert missing["expected"] == {GPU: 4} and missing["allocatable"] == {GPU: 0}
+    assert missing["cause"] and missing["next_step"]
+
+
+def test_s14_taken_is_told_from_missing(made, kubeconfig):
+    results = run_pods(kubeconfig, FULL, EMPTY, "nowhere")["results"]
+    assert (results[FULL]["ok"], results[FULL]["code"]) == (None, "all_taken")
+    assert "kubegpu/train (2)" in results[FULL]["cause"]
+    assert (results[EMPTY]["ok"], results[EMPTY]["code"]) == (False, "plugin_missing")
+    assert (results["nowhere"]["ok"], results["nowhere"]["code"]) == (False, "node_unknown")
+
+
+def test_a_pod_that_nobody_places_is_told_and_removed(made, kubeconfig):
+    answer = run_pods(kubeconfig, FREE)
+    assert answer["results"][FREE]["code"] == "not_scheduled"
+    assert "kube-scheduler" in answer["results"][FREE]["evidence"]
+    assert answer["changed"] is False and left(made) == []
+
+
+def test_check_mode_makes_nothing(made, kubeconfig):
+    given = {"kubeconfig": kubeconfig, "nodes": {FREE: {"resources": {GPU: 2}}}}
+    answer = run_module(gpu_test_pods.main, given, check=True)
+    assert (answer["results"][FREE]["ok"], answer["results"][FREE]["code"]) == (None, "check_mode")
+    assert "create" not in answer["requests"] and left(made) == []
+
+
+def test_a_namespace_is_made_and_goes_only_if_nobody_uses_it(made):
+    admin, name = str(made.kubeconfig), "verify-of-its-own"
+    given = {"kubeconfig": admin, "namespace": name}
+    assert run_pods(admin, FREE, namespace=name)["changes"] == [f"namespace {name} made"]
+    made.kubectl("-n", name, "create", "configmap", "somebodys")
+    kept = run_module(gpu_test_pods.main, {**given, "state": "absent"})
+    assert kept["changed"] is False and "configmap somebodys" in json.dumps(kept["warnings"])
+    made.kubectl("-n", name, "delete", "configmap", "somebodys")
+    gone = run_module(gpu_test_pods.main, {**given, "state": "absent"})
+    assert gone["changes"] == [f"namespace {name} removed"]
+
+
+@pytest.mark.parametrize(("number", "index"), RULES)
+def test_no_rule_can_be_left_out(made, kubeconfig, number, index):
+    less = json.loads(json.dumps(DOCUMENTS[number]))
+    rule = less["rules"].pop(index)
+    (resource,), (verb,) = rule["resources"], rule["verbs"]
+    apply(made, less)
+    try:
+        found = json.dumps([look(kubeconfig), run_pods(kubeconfig, FREE)])
+    finally:
+        apply(made, DOCUMENTS[number])
+        for name in left(made):
+            made.kubectl("-n", "kubegpu", "delete", name, "--wait=false")
+    assert f"The right '{verb}' on '{resource}'" in found
