@@ -244,10 +244,10 @@ def test_docker_default_runtime_that_is_gone_and_a_dockerd_that_knows_no_gpus(cl
 def test_handler_that_runs_another_program(clean):
     """The trap of two spellings: the handler is there, by name, and runs runc."""
     edit = (
-        f"cp -p {CONTAINERD} {CONTAINERD}.kept; grep -rl {RUNTIME} /etc/containerd | "
+        f"cp -a /etc/containerd /root/kept; grep -rl {RUNTIME} /etc/containerd | "
         f"xargs sed -i 's|{RUNTIME}|/usr/sbin/runc|'; systemctl restart containerd"
     )
-    mend = f"mv {CONTAINERD}.kept {CONTAINERD}; systemctl restart containerd"
+    mend = "rm -rf /etc/containerd; mv /root/kept /etc/containerd; systemctl restart containerd"
     with broken(edit, mend):
         answers = verify(engines=["containerd"])
     for answer in answers.values():
@@ -258,7 +258,9 @@ def test_handler_that_runs_another_program(clean):
 
 def test_containerd_configuration_broken_by_hand(clean):
     edit = f"cp -p {CONTAINERD} {CONTAINERD}.kept; echo '[plugins' >> {CONTAINERD}"
-    with broken(edit, f"mv {CONTAINERD}.kept {CONTAINERD}; systemctl restart containerd"):
+    # systemd counts the starts that failed.
+    again = "systemctl reset-failed containerd; systemctl restart containerd"
+    with broken(edit, f"mv {CONTAINERD}.kept {CONTAINERD}; {again}"):
         answers = verify(engines=["containerd"])
         for answer in answers.values():
             layer = answer["by_name"]["containerd"]
