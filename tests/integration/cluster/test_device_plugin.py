@@ -16,7 +16,7 @@ import pytest
 from tests.integration.fleet.playbooks import BIN, environment
 from tests.testbed import nodes
 from tests.testbed.fleet import chosen
-from tests.testbed.paths import INVENTORY
+from tests.testbed.paths import INVENTORY, REPOSITORY
 
 PLAYBOOK = """
 - ansible.builtin.import_playbook: kubegpu.nodes.groups
@@ -250,3 +250,33 @@ def test_teardown_removes_all_that_the_role_made(cluster, play):
     again = play(text=TEARDOWN)
     assert again.status == 0, again.output
     assert again.changed == 0
+
+
+RBAC = REPOSITORY / "roles" / "nvidia_device_plugin" / "files" / "rbac.yml"
+
+
+def test_the_shipped_rights_are_enough_and_the_namespace_stays_the_admins(cluster, play, tmp_path):
+    cluster.kubectl("apply", "-f", str(RBAC))
+    account = "kubegpu-device-plugin"
+    try:
+        user = f"system:serviceaccount:kubegpu:{account}"
+        path = cluster.authority.kubeconfig(tmp_path / "limited", cluster.server, user)
+        limited = {"nvidia_device_plugin_kubeconfig": str(path)}
+        wishes = {
+            **limited,
+            "nvidia_device_plugin_configs": CONFIGS,
+            "nvidia_device_plugin_pull_secret": "mirror",
+            "nvidia_device_plugin_pull_secret_login": {
+                "registry": "mirror.example", "username": "robot", "password": "x",
+            },
+        }  # fmt: skip
+        done = play(*CLUSTER_ONLY, **wishes)
+        assert done.status == 0, done.output
+        assert play(*CLUSTER_ONLY, **wishes).changed == 0
+        done = play(text=TEARDOWN, **limited)
+        assert done.status == 0, done.output
+        left = cluster.kubectl("get", "namespace,runtimeclass", "-o", "name").split()
+        assert "namespace/kubegpu" in left
+        assert "runtimeclass.node.k8s.io/nvidia" not in left
+    finally:
+        cluster.kubectl("delete", "--wait=true", "-f", str(RBAC))
