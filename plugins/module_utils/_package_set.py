@@ -465,9 +465,9 @@ def ours(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
 
 
 def resumed(record: Record | None, packages: Mapping[str, Package]) -> Record | None:
-    """Return the record of a change that an earlier run began, before another run goes on with it.
+    """Return the record of a change that was begun, with what somebody else installed since.
 
-    What came since and was not announced is somebody else's: it counts as there before.
+    What came and was not announced is not ours: it counts as there before.
     """
     if record is None or record.pending is None or record.coming is None:
         return record
@@ -611,6 +611,10 @@ def without(plan: Plan, names: Collection[str], packages: Mapping[str, Package])
         before={**plan.before, **{name: packages.get(name, Package()) for name in going}},
         after={**plan.after, **dict.fromkeys(going, Package())},
         remove=(*plan.remove, *going),
+        reasons=(
+            *plan.reasons,
+            *(f"{name} stands in the way, and is not asked for." for name in going),
+        ),
     )
 
 

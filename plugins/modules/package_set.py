@@ -407,9 +407,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     record = resumed(record, database.packages)
     if record is not None and not present and not module.check_mode:
         _refresh_for_earlier(module, node, record, database)
-    plan = _plan_now(node, wish, present, record, database)
+    plan = promised = _plan_now(node, wish, present, record, database)
     broken = _broken(database.packages)
-    result = _result(module, plan, broken)
     said: str | None = ""
     if not module.check_mode:
         if (plan.install or plan.going) and (broken or node.interrupted()):
@@ -426,13 +425,14 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         change = _try(node, wish, plan, module.params["name"], said or "", may_be_missing=False)
         plan = without(plan, change.removed, database.packages)
     elif not broken:
-        plan = _ahead(module, node, wish, plan, record, database)
+        change = _ahead(module, node, wish, plan, record, database)
+    result = _result(module, without(promised, change.removed, database.packages), broken)
     if not module.check_mode:
         named = [name for name in change.named if _is_automatic(database, name)]
         run = module.params["_run"]
         if present and plan.changed:
             everything = _installed(database.packages)
-            coming = _coming(node, change, database) if plan.install else ()
+            coming = _coming(node, change, database) if plan.install or plan.going else ()
             begin = begun(record, plan, everything, wish, coming, named, run)
             store.put(key, begin.to_json())
         elif present and record is not None:
@@ -470,8 +470,8 @@ def _ahead(
     plan: Plan,
     record: Record | None,
     database: _dpkg.Database,
-) -> Plan:
-    """Fail as the run would, as far as that can be known; return the plan with what has to go."""
+) -> Change:
+    """Fail as the run would, as far as that can be known; return what it would do."""
     params = module.params
     said = ""
     with contextlib.ExitStack() as stack:
@@ -480,10 +480,9 @@ def _ahead(
             node = stack.enter_context(node.apart())
             said = _update(node)
             plan = _plan_now(node, wish, params["state"] == "present", record, database)
-        change = _try(
+        return _try(
             node, wish, plan, params["name"], said, may_be_missing=params["repository_expected"]
         )
-    return without(plan, change.removed, database.packages)
 
 
 def _coming(node: Node, change: Change, database: _dpkg.Database) -> list[str]:
@@ -550,7 +549,9 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
             next_step="Run again; if it stays so, look at /var/log/apt/term.log.",
         )
     if present:
-        store.put(key, finished(record, packages).to_json())
+        # Somebody else can have installed something while this run waited for the lock.
+        settled = resumed(record, packages) or record
+        store.put(key, finished(settled, packages).to_json())
     else:
         _forget(store, key, record, packages)
     return {
@@ -735,9 +736,11 @@ def _try(
     extra = sorted(set(simulation.removed) - set(going))
     removed = in_the_way(wish, extra) if plan.install else ()
     extra = [other for other in extra if other not in removed]
+    incoming = dict(simulation.incoming)
     if not extra and plan.install and (going or removed):
-        # Removing comes first, in a call of its own.
+        # Removing comes first, in a call of its own. It can bring something in place of what goes.
         alone = _dpkg.simulate(node.run, {}, (*going, *removed))
+        incoming.update(alone.incoming)
         extra = sorted(set(alone.removed) - {*going, *removed, *install, *named})
     if extra:
         raise KubegpuError(
@@ -754,7 +757,7 @@ def _try(
             return Change()
         raise explain(words, f"The package set {name} (dry run)")
     along = tuple(other for other in named if other not in install)
-    return Change({**install, **named}, along, removed, tuple(simulation.incoming))
+    return Change({**install, **named}, along, removed, tuple(incoming))
 
 
 def _simulate(

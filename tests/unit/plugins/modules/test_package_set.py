@@ -46,6 +46,9 @@ class StandinNode:
         self.unreachable = ""
         self.edited = ()
         self.pins = ()
+        self.conflicts = ()
+        # What apt takes in place of what goes.
+        self.instead = {}
         self.late = []
         self.settings = []
         self.locked = False
@@ -150,7 +153,7 @@ class StandinNode:
         return Result(100, "", self.unreachable) if self.unreachable else Result(0, "", "")
 
     def simulate(self, words):
-        going = {word[:-1] for word in words if word.endswith("-")}
+        going = {word[:-1] for word in words if word.endswith("-")} | set(self.conflicts)
         installed = {n for n, p in self.packages.items() if p[2] == "installed"}
         for name in sorted(installed - going):
             if going & {part.split()[0] for part in self.needs.get(name, "").split(", ") if part}:
@@ -164,6 +167,8 @@ class StandinNode:
             coming[name] = version or self.repository.get(name, ["1"])[0]
             if "libhelper" in self.needs.get(name, "") and "libhelper" not in self.packages:
                 coming["libhelper"] = "1"
+        if not coming:
+            coming = {self.instead[name]: "1" for name in going & installed & set(self.instead)}
         lines = "".join(
             f"Inst {name} ({version} mirror [amd64])\n" for name, version in coming.items()
         )
@@ -183,6 +188,8 @@ class StandinNode:
                     del self.packages[name]
                 else:
                     self.packages[name][2] = "config-files"
+                if name in self.instead:
+                    self.packages[self.instead[name]] = ["1", "install", "installed", True]
                 continue
             # apt forgets the hold and says that somebody asked for it.
             self.packages[name] = [
@@ -336,6 +343,26 @@ def test_an_obsolete_package_that_somebody_installs_later_is_his(task, node):
     assert node.packages["nvidia-docker2"][2] == "installed"
 
 
+def test_what_comes_in_place_of_what_goes_is_ours(task, node):
+    node.packages["nvidia-docker2"] = ["2.13.0-1", "install", "installed", False]
+    start = snapshot(node)
+    node.instead = {"nvidia-docker2": "docker-other"}
+    task.present(obsolete=["nvidia-docker2"])
+    assert node.packages["docker-other"][2] == "installed"
+    task.absent()
+    assert snapshot(node) == start
+
+
+def test_what_is_in_the_way_is_shown_as_gone(task, node):
+    node.packages["nvidia-container-old"] = ["1.0-1", "install", "installed", True]
+    node.conflicts = ("nvidia-container-old",)
+    answer = task.present(lock={"patterns": ["nvidia-container*"]})
+    assert answer["diff"][0]["before"] == "nvidia-container-old 1.0-1\n"
+    assert "nvidia-container-old" not in answer["diff"][0]["after"]
+    assert "nvidia-container-old stands in the way, and is not asked for." in answer["reasons"]
+    assert node.packages["nvidia-container-old"][2] == "config-files"
+
+
 def test_what_cannot_be_put_back_is_said(task, node):
     node.packages["nvidia-docker2"] = ["2.13.0-1", "install", "installed", False]
     task.present(obsolete=["nvidia-docker2"])
@@ -461,6 +488,23 @@ def test_a_run_that_dies_anywhere_loses_no_package(task, node, place, then):
     assert node.packages.pop("his-own")
     assert snapshot(node) == start
     assert not task.state.exists()
+
+
+def test_what_somebody_installs_beside_a_run_is_his(task, node):
+    """An unattended upgrade has the lock, and the run waits for it."""
+    start = snapshot(node)
+    change = node.apt
+
+    def beside(arguments):
+        node.packages["his-own"] = ["1", "install", "installed", True]
+        return change(arguments)
+
+    node.apt = beside
+    task.present()
+    node.apt = change
+    assert not task.absent().get("failed")
+    assert node.packages.pop("his-own")
+    assert snapshot(node) == start
 
 
 def test_what_a_killed_run_has_left_at_work_is_waited_for(task, node):
