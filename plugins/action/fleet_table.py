@@ -73,14 +73,20 @@ class ActionModule(ActionBase):
 
 
 def _write_json(dest: str, rows: list[dict[str, Any]]) -> None:
-    folder = os.path.dirname(os.path.abspath(dest))
+    # A link is followed, and only a plain file is replaced: /dev/null has to stay what it is.
+    target = os.path.realpath(dest)
+    text = json.dumps(rows, indent=2, sort_keys=True) + "\n"
     try:
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "w", encoding="utf-8") as handle:
+                handle.write(text)
+            return
+        folder = os.path.dirname(target)
         os.makedirs(folder, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=folder)
         with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(rows, handle, indent=2, sort_keys=True)
-            handle.write("\n")
-        os.replace(temporary, dest)
+            handle.write(text)
+        os.replace(temporary, target)
     except OSError as error:
         raise AnsibleActionFail(
             f"{dest} cannot be written on the controller: {error}. Next step: give a path that "

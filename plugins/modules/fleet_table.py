@@ -55,7 +55,7 @@ options:
     required: true
   dest:
     description: A file on the controller to which the rows are written as JSON. Its directory is
-      made.
+      made. A device or pipe is written to, never replaced.
     type: path
 attributes:
   check_mode:

@@ -16,6 +16,7 @@ import pytest
 from tests.integration.fleet.playbooks import play
 from tests.testbed import calls
 from tests.testbed.fleet import chosen
+from tests.testbed.paths import BUILD
 
 A10, L4, CPU = (
     "a10-0.pool.testbed.example",
@@ -67,7 +68,7 @@ def test_nothing_of_us_is_there(bare):
 
 
 def test_the_plan_says_what_would_be_done_in_the_cluster(bare):
-    run = play("plan", "-e", "kubegpu_plan_file=/dev/null")
+    run = play("plan", "-e", f"kubegpu_plan_file={BUILD}/plan.json")
     assert run.status == 0, run.output
     table = run.output.partition("What site would do in Kubernetes, and why")[2]
     assert "labels: set" in table and "apply" in table and "DaemonSet" in table
