@@ -14,6 +14,7 @@ from ._cuda import minor
 from ._cuda_data import CudaData
 from ._driver_data import DriverData
 from ._driver_types import Step
+from ._runfile import shown_runfile
 
 AUTO = "auto"
 PACKAGE = "package"
@@ -89,9 +90,10 @@ class CudaPlan:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values."""
+        """Return the plan as JSON values, as it may be shown."""
         data = asdict(self)
-        for name in ("versions", "obsolete", "runfiles", "steps", "reasons", "warnings"):
+        data["runfiles"] = [shown_runfile(runfile) for runfile in self.runfiles]
+        for name in ("versions", "obsolete", "steps", "reasons", "warnings"):
             data[name] = list(data[name])
         return data
 

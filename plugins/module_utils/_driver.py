@@ -382,13 +382,14 @@ def _configured(
     node, wish = case.node, case.wish
     files = _files(case, target, plan)
     differing = differing_files(node, files)
-    stale = stale_files(node, files) if node["driver"]["managed"] else ()
+    token, token_step = licence_token(case)
+    wished = (*files, *([texts.TOKEN] if token else []))
+    stale = stale_files(node, wished) if node["driver"]["managed"] else ()
     if differing:
         reason = "nouveau stays away, the modules come at boot, and the set is left alone"
         steps.append(Step("files", "write", ", ".join(differing), reason))
     if stale:
         steps.append(Step("files", "remove", ", ".join(stale), "they are no longer wished"))
-    token, token_step = licence_token(case)
     if token_step:
         steps.append(token_step)
     initramfs = any(path in texts.IN_INITRAMFS for path in (*differing, *stale))

@@ -61,7 +61,7 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
             whose,
         )
     ]
-    stale = stale_files(node, {})
+    stale = stale_files(node, ())
     if stale:
         steps.append(Step("files", "remove", ", ".join(stale), "they are ours"))
     initramfs = any(path in texts.IN_INITRAMFS for path in stale)

@@ -22,6 +22,7 @@ from ._errors import KubegpuError
 from ._runfile import LOG, UNINSTALL_LOG, uninstall_arguments
 
 if TYPE_CHECKING:
+    from ._driver_types import DriverPlan
     from ._node_reader import NodeReader
 
 # The module's own name, and Debian's, where an alternative that was never set leaves no alias.
@@ -277,10 +278,10 @@ def ask_driver(run: Runner) -> Result | None:
     return None if answer.ok or answer.rc == _ABSENT else answer
 
 
-def differences(plan: Mapping[str, Any]) -> str:
+def differences(plan: DriverPlan) -> str:
     """Return what a plan that should have nothing to do still wants."""
-    return "; ".join(f"{step['step']}: {step['detail']}" for step in plan["steps"]) or "; ".join(
-        plan["reasons"]
+    return "; ".join(f"{step.step}: {step.detail}" for step in plan.steps) or "; ".join(
+        plan.reasons
     )
 
 

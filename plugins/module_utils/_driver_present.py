@@ -6,18 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._driver_files import MODULES, NOUVEAU, OPTIONS, UDEV, UNATTENDED, sha256
+from ._driver_files import PATHS, sha256
 from ._driver_packages import relevant_kernels
 from ._driver_types import branch_of
 from ._package_set import covers
 from ._packages import flavour as flavour_of_packages
-
-# Files that nobody but us writes, by their names.
-_OURS = (NOUVEAU, OPTIONS, MODULES, UDEV, UNATTENDED)
 
 
 @dataclass(frozen=True)
@@ -118,8 +115,15 @@ def differing_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[
     )
 
 
-def stale_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the files of ours that are there and no longer wished."""
+def stale_files(node: Mapping[str, Any], wished: Collection[str]) -> tuple[str, ...]:
+    """Return the files that we have written, that are there and no longer wished.
+
+    By the node's record: some of the names are an admin's or a package's just as well.
+    """
+    driver = node["driver"]
+    ours = driver["recorded_files"] or ()
     return tuple(
-        path for path in _OURS if path in node["driver"]["configuration"] and path not in files
+        path
+        for path in PATHS
+        if path in ours and path in driver["configuration"] and path not in wished
     )

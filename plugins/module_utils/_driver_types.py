@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ._runfile import shown_runfile
+
 
 @dataclass(frozen=True)
 class DriverWish:
@@ -85,8 +87,9 @@ class DriverPlan:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values."""
+        """Return the plan as JSON values, as it may be shown."""
         data = asdict(self)
+        data["runfile"] = shown_runfile(self.runfile)
         for name in ("obsolete", "steps", "reasons", "warnings"):
             data[name] = list(data[name])
         return data

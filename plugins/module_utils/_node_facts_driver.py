@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _packages
 from ._driver_files import PATHS
+from ._driver_flow import FILES, RECORD
 from ._packages import Package
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ _PACKAGE_VERSION = re.compile(rf"(?:^|:)({_VERSION})")
 _MAKE_LOG = re.compile(r"for kernel (\S+)")
 # A module is there, but its version cannot be read: it is compressed.
 UNKNOWN = "unknown"
-# The value in the node's record that the module nvidia_driver keeps.
-RECORD = "nvidia_driver"
 _PREVIOUS = ("version", "branch", "source", "kernel_module")
 _UNINSTALLERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
 
@@ -90,22 +89,27 @@ def read_driver(
 
 
 def read_record(reader: NodeReader, path: str) -> dict[str, Any]:
-    """Return what the node's record says: ``managed``, ``pending`` and ``previous``."""
+    """Return what the node's record says of the driver and of the files that came with it."""
+    unknown = {"managed": None, "pending": None, "previous": None, "recorded_files": None}
     text = reader.read_text(path)
     if text is None:
-        known = False if reader.absent(path) else None
-        return {"managed": known, "pending": known, "previous": None}
+        if not reader.absent(path):
+            return unknown
+        return {"managed": False, "pending": False, "previous": None, "recorded_files": []}
     try:
-        value = json.loads(text)["values"].get(RECORD) or {}
+        record = json.loads(text)
+        value = record["values"].get(RECORD) or {}
         managed, previous = bool(value.get("managed")), value.get("previous")
+        files = [key[len(FILES) :] for key in record.get("files", {}) if key.startswith(FILES)]
         return {
             "managed": managed,
             "pending": value.get("pending") is not None,
             "previous": {name: previous.get(name) for name in _PREVIOUS} if previous else None,
+            "recorded_files": sorted(files),
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         # A record that cannot be read is an error of the modules that write there.
-        return {"managed": None, "pending": None, "previous": None}
+        return unknown
 
 
 def read_checksums(reader: NodeReader, paths: Iterable[str]) -> dict[str, str | None]:

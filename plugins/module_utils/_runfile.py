@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -93,6 +94,18 @@ def shown(place: str) -> str:
     parts = urlsplit(place)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}" + ("?..." if parts.query else "")
+
+
+def shown_runfile(runfile: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a plan's runfile as it may be shown: the checksum can be at a signed link too."""
+    if runfile is None:
+        return None
+    return {
+        name: re.sub(r"[a-z]+://.*", lambda link: shown(link[0]), value)
+        if name in ("url", "checksum") and value
+        else value
+        for name, value in runfile.items()
+    }
 
 
 def parse_name(place: str) -> Runfile:

@@ -159,6 +159,8 @@ ansible_facts:
               driver, V(null) where it may not be read. C(pending) is whether a
               change of it was begun and not finished. C(previous) is the driver that this one
               replaced (C(version), C(branch), C(source), C(kernel_module)), from the same record.
+              C(recorded_files) are the configuration files that it has written, V(null) where the
+              record may not be read.
             - C(uninstaller) is the path of the runfile's own uninstaller.
           returned: always
           type: dict
@@ -178,6 +180,7 @@ ansible_facts:
             managed: true
             pending: false
             previous: {version: 535.309.01, branch: "535", source: distro, kernel_module: open}
+            recorded_files: []
             uninstaller: null
         secure_boot:
           description: Whether Secure Boot is on.

@@ -337,7 +337,7 @@ from ..module_utils._package_set import ABSENT, CONFIGURATION
 from ..module_utils._packages import is_driver
 from ..module_utils._record import Undo
 from ..module_utils._repository import redact
-from ..module_utils._runfile import beside_nouveau, shown, uninstall_arguments
+from ..module_utils._runfile import beside_nouveau, uninstall_arguments
 from ..module_utils._runtime_facts import RuntimePaths
 from ..module_utils._state import StateStore
 
@@ -793,7 +793,7 @@ def _verify(work: Work) -> list[str]:
     """Return in what the node differs from the wish, after the change."""
     wrong = []
     if work.plan.action in flow.INSTALLS or work.plan.action == "refuse":
-        wrong.append(machine.differences(work.plan.to_json()))
+        wrong.append(machine.differences(work.plan))
     driver = work.facts["driver"]
     if work.plan.hold and driver["packages"] and driver["held"] is False:
         wrong.append("not all of the driver's packages are held")
@@ -821,24 +821,12 @@ def _diagnosis(
 
 def _answer(work: Work, memory: flow.Memory, loaded: str | None, reboot: str) -> dict[str, Any]:
     return {
-        "plan": _shown(work.plan),
+        "plan": work.plan.to_json(),
         "loaded": loaded,
         "reboot_required": bool(reboot),
         "reboot_reason": reboot,
         "previous": _public(memory.previous),
     }
-
-
-def _shown(plan: DriverPlan) -> dict[str, Any]:
-    """Return the plan as it may be shown: a signed link or a password stays out of it."""
-    found = plan.to_json()
-    if found["runfile"]:
-        secret = ("url", "checksum")
-        found["runfile"] = {
-            name: shown(value) if name in secret and value else value
-            for name, value in found["runfile"].items()
-        }
-    return found
 
 
 def _public(driver: Mapping[str, Any] | None) -> dict[str, Any] | None:

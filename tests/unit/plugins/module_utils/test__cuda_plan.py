@@ -346,6 +346,11 @@ def test_a_runfile_installs_the_toolkit_only():
     assert not any("driver" in argument for argument in entry_["arguments"])
     assert result["packages"] == {} and result["repository"] is None
     assert ("runfile", "install") in actions(result)
+    link = f"https://me:secret@x.example/{RUN}?signature=secret"
+    given = {"12.2": {"url": link, "checksum": link}}
+    result = plan(versions=["12.2"], runfiles=given)
+    assert result["runfiles"][0]["url"] == f"https://x.example/{RUN}?..."
+    assert "secret" not in json.dumps(result)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def made_so(given, plan):
         driver.update(
             loaded=None, installed=None, userland=None, kernel_module=None, source=None,
             packages={}, dkms=[], held=None, unheld=[], configuration={}, managed=False,
-            uninstaller=None,
+            uninstaller=None, recorded_files=[],
         )  # fmt: skip
         for kernel in node["kernels"]:
             kernel["driver"] = None
@@ -173,6 +173,7 @@ def made_so(given, plan):
         configuration={
             path: hashlib.sha256(text.encode()).hexdigest() for path, text in plan.files.items()
         },
+        recorded_files=list(plan.files),
     )
     for kernel in node["kernels"]:
         kernel.update(driver=version, headers=True)
@@ -181,6 +182,7 @@ def made_so(given, plan):
         driver["services"] = dict.fromkeys(driver["services"], "active")
     if plan.licence_token:
         driver["configuration"][texts.TOKEN] = "0" * 64
+        driver["recorded_files"].append(texts.TOKEN)
     return node
 
 
@@ -552,6 +554,37 @@ def test_licence_of_a_guest():
     given["driver"]["configuration"] = {texts.TOKEN: "ab"}
     again = plan_driver(given, *read_options({"licence": licence}))
     assert "licence" not in [step.step for step in again.steps]
+
+
+def test_licence_files_of_ours_go_with_their_options():
+    given = facts("T4v", "d12", "runfile 535.129.03 proprietary ours dkms")
+    there = {texts.GRIDD: "ab", texts.TOKEN: "cd"}
+    given["driver"]["configuration"] = there
+
+    def removed(licence):
+        plan = plan_driver(given, *read_options({"licence": licence}))
+        found = [step.detail for step in plan.steps if (step.step, step.action) == REMOVED]
+        return found[0].split(", ") if found else []
+
+    # Without a record they are the admin's.
+    assert removed({}) == []
+    given["driver"]["recorded_files"] = list(there)
+    assert removed({}) == list(there)
+    assert removed({"token_path": "/srv/token.tok"}) == [texts.GRIDD]
+    assert removed({"server": "dls.example.com", "token_path": "/srv/token.tok"}) == []
+
+
+REMOVED = ("files", "remove")
+
+
+def test_a_plan_that_is_shown_has_no_secret():
+    link = "https://me:secret@x.example/NVIDIA-Linux-x86_64-580.126.09.run?signature=secret"
+    plan = plan_of("T4", "d12", runfile={"url": link, "checksum": f"sha256: {link}"})
+    # The work is done by the plan itself.
+    assert plan.runfile["url"] == link
+    found = plan.to_json()
+    assert found["runfile"]["url"] == "https://x.example/NVIDIA-Linux-x86_64-580.126.09.run?..."
+    assert "secret" not in json.dumps(found)
 
 
 def test_files_are_compared_by_checksum():

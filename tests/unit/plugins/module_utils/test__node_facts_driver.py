@@ -85,6 +85,7 @@ def test_nothing_is_there(reader: NodeReader) -> None:
         "managed": False,
         "pending": False,
         "previous": None,
+        "recorded_files": [],
         "uninstaller": None,
     }
 
@@ -289,13 +290,22 @@ def test_record(
         "managed": managed,
         "pending": None if managed is None else False,
         "previous": previous,
+        "recorded_files": None if managed is None else [],
     }
 
 
 def test_a_change_that_was_begun(tmp_path: Path, reader: NodeReader) -> None:
-    record = {"values": {"nvidia_driver": {"managed": True, "pending": {"action": "install"}}}}
+    record = {
+        "files": {"nvidia_driver::/etc/nvidia/gridd.conf": {}, "docker:/etc/x": {}},
+        "values": {"nvidia_driver": {"managed": True, "pending": {"action": "install"}}},
+    }
     write(tmp_path, STATE, json.dumps(record))
-    assert read_record(reader, STATE) == {"managed": True, "pending": True, "previous": None}
+    assert read_record(reader, STATE) == {
+        "managed": True,
+        "pending": True,
+        "previous": None,
+        "recorded_files": ["/etc/nvidia/gridd.conf"],
+    }
 
 
 def test_checksums(tmp_path: Path, reader: NodeReader) -> None:
