@@ -41,6 +41,18 @@ options:
   docker:
     description: The same of M(kubegpu.nodes.docker_runtime).
     type: dict
+  run_tags:
+    description: The tags that the run is told, as in C(ansible_run_tags). Steps that a run of
+      the playbook C(site) with these tags does not do are left out, and named in
+      C(warnings).
+    type: list
+    elements: str
+    default: [all]
+  skip_tags:
+    description: The tags that it is told to skip, as in C(ansible_skip_tags).
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -58,7 +70,7 @@ _value:
   type: dict
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
@@ -74,6 +86,8 @@ def node_plan(
     toolkit: Mapping[str, Any] | None = None,
     containerd: Mapping[str, Any] | None = None,
     docker: Mapping[str, Any] | None = None,
+    run_tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the row of one node."""
     results = {
@@ -82,7 +96,7 @@ def node_plan(
         if answer and not answer.get("skipped")
     }
     plans = {"driver": driver or {}, "cuda": cuda or {}, "toolkit": toolkit or {}}
-    return _node_plan(name, gpu_node or None, plans, results)
+    return _node_plan(name, gpu_node or None, plans, results, run_tags, skip_tags)
 
 
 class FilterModule:

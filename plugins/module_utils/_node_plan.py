@@ -20,8 +20,9 @@ _DECIDED_BY_DRIVER = (
     "unknown_gpu",
     "vgpu_guest_without_grid_driver",
 )
+_ENGINES = ("containerd", "docker")
 # Steps of the toolkit's plan whose names say enough.
-_SPEAK_FOR_THEMSELVES = ("cdi", "containerd", "docker")
+_SPEAK_FOR_THEMSELVES = ("cdi", *_ENGINES)
 _NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 _NOT_READ = "the node could not be read"
 
@@ -52,6 +53,8 @@ def node_plan(
     node: Mapping[str, Any] | None,
     plans: Mapping[str, Mapping[str, Any]] | None = None,
     results: Mapping[str, Mapping[str, Any]] | None = None,
+    run_tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the row of one node, with lists where a person reads one item a line.
 
@@ -61,6 +64,8 @@ def node_plan(
         is not there. They are in the row as they are, each under its part's name.
     :param results: answers of ``containerd_runtime`` and ``docker_runtime`` in check mode, by
         engine; they know more than the facts and replace the plan's own step for that engine.
+    :param run_tags: the tags that the run is told; steps of other tags are named and left out.
+    :param skip_tags: the tags that it is told to skip.
     """
     if not node:
         return _row(name, action="unknown", why=[_NOT_READ])
@@ -71,19 +76,23 @@ def node_plan(
     parts = {part: (plans or {})[part] for part in PARTS if (plans or {}).get(part)}
     if not parts:
         return {**row, "why": ["no NVIDIA GPU: this release prepares NVIDIA nodes"]}
-    steps = [
+    planned = [
         step for part, plan in parts.items() for step in _part_steps(part, plan, results or {})
     ]
-    refused = [part for part, plan in parts.items() if plan["action"] == "refuse"]
+    steps = [step for step in planned if _comes(_tag(step), run_tags, skip_tags)]
+    left_out = list(dict.fromkeys(_tag(step) for step in planned if step not in steps))
+    refused = [part for part in parts if (part, "refused") in _actions(steps)]
     return {
         **row,
         **parts,
         "action": "refuse" if refused else "change" if steps else "none",
         "steps": steps,
         "changes": [_change_words(step) for step in steps],
-        "why": [*(step["reason"] for step in steps), *_kept(parts, steps)] or ["all is as wished"],
+        "why": [*(step["reason"] for step in steps), *_kept(parts, planned)]
+        or ["nothing that this run does" if left_out else "all is as wished"],
         "warnings": [
             *_after_refusal(refused, steps),
+            *([f"left out by the tags of this run: {', '.join(left_out)}"] if left_out else []),
             *(text for plan in parts.values() for text in plan["warnings"]),
             *_problems(node, parts),
         ],
@@ -279,6 +288,22 @@ def _part_steps(
     if part == "toolkit":
         steps = _with_answers(steps, results)
     return [{"part": part, **step} for step in steps]
+
+
+def _tag(step: Mapping[str, str]) -> str:
+    """Return the tag of site that does a step."""
+    engine = step["part"] == "toolkit" and step["step"] in _ENGINES
+    return "runtime" if engine else step["part"]
+
+
+def _comes(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
+    """Return whether a run does what has the tag, by Ansible's rules."""
+    asked, skipped = {*run_tags}, {*skip_tags}
+    return bool(asked & {"all", "tagged", tag}) and not skipped & {"all", "tagged", tag}
+
+
+def _actions(steps: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:
+    return {(step["part"], step["action"]) for step in steps}
 
 
 def _said(text: str, told: Sequence[str]) -> bool:

@@ -332,3 +332,31 @@ def test_a_removal_says_each_reason_once_and_that_nothing_is_left():
             "a", {"driver": driver, "toolkit": plan(facts)}, answer, facts, predicted=predicted
         )
         assert row["driver"] == ["none", "changed"]
+
+
+def test_what_the_tags_leave_out_is_named_and_not_shown():
+    driver = driver_plan("install", step("packages", "install", "580", "no driver is there"))
+    cuda = driver_plan("refuse", reasons=["CUDA 13 has no Volta."])
+    toolkit = driver_plan(
+        "install",
+        step("packages", "install", "toolkit 1.20.0-1", "not there"),
+        step("containerd", "add", "runtime nvidia", "no such handler is there"),
+    )
+    plans = {"driver": driver, "cuda": cuda, "toolkit": toolkit}
+
+    def row(*run_tags, skip_tags=()):
+        return node_plan("gpu1", node(gpus=[P4]), plans, {}, run_tags, skip_tags)
+
+    only = row("driver")
+    assert [one["part"] for one in only["steps"]] == ["driver"]
+    assert (only["action"], only["why"]) == ("change", ["no driver is there"])
+    assert "left out by the tags of this run: cuda, toolkit, runtime" in only["warnings"]
+    assert only["cuda"] == cuda
+    assert row("all")["action"] == "refuse"
+    assert not any("left out" in text for text in row("all")["warnings"])
+    runtimes = row("runtime", "labels")
+    assert runtimes["changes"] == ["containerd: add runtime nvidia"]
+    assert row("all", skip_tags=["cuda"])["action"] == "change"
+    nothing = row("labels")
+    assert (nothing["action"], nothing["changes"]) == ("none", [])
+    assert nothing["why"] == ["nothing that this run does"]
