@@ -47,7 +47,7 @@ class Wish:
     tolerations: Sequence[Mapping[str, Any]] = _TOLERATIONS
     node_selector: Mapping[str, str] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
-    max_unavailable: str = "1"
+    max_unavailable: str = "10%"
     annotations: Mapping[str, str] = field(default_factory=dict)
     kubelet_directory: str = "/var/lib/kubelet"
     mps_root: str = "/run/nvidia/mps"
