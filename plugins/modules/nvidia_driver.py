@@ -313,51 +313,35 @@ diff:
       after_header: /etc/modprobe.d/kubegpu-nouveau.conf
 """
 
-import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import _dpkg
+from ..module_utils import _driver_configuration as configuration
 from ..module_utils import _driver_flow as flow
+from ..module_utils import _driver_installer as installer
 from ..module_utils import _driver_node as machine
-from ..module_utils._apply import FileChange, applied
-from ..module_utils._command import Runner, module_runner
-from ..module_utils._driver import DriverPlan, DriverWish, plan_driver, read_options
-from ..module_utils._driver_diagnosis import NOUVEAU, UNKNOWN, Finding, diagnose
-from ..module_utils._driver_evidence import collect, uptime
+from ..module_utils._apply import applied
+from ..module_utils._command import module_runner
+from ..module_utils._driver import plan_driver, read_options
+from ..module_utils._driver_diagnosis import UNKNOWN
+from ..module_utils._driver_evidence import uptime
 from ..module_utils._driver_files import GRIDD, PERSISTENCED, TOKEN
+from ..module_utils._driver_work import Diagnosed, Work, diagnosis
 from ..module_utils._errors import InputError, KubegpuError
-from ..module_utils._files import FileState, read_file, remove_empty_directories, write_file
 from ..module_utils._node_facts import gather
 from ..module_utils._node_reader import NodeReader
-from ..module_utils._package_set import ABSENT, CONFIGURATION
-from ..module_utils._packages import is_driver
-from ..module_utils._record import Undo
 from ..module_utils._repository import redact
-from ..module_utils._runfile import beside_nouveau, uninstall_arguments
 from ..module_utils._runtime_facts import RuntimePaths
 from ..module_utils._state import StateStore
 
 # Below this everything is; tests have a folder of their own.
 _ROOT = "/"
-# What NVIDIA's guide for clients of its licence system says of the token.
-_TOKEN_MODE = 0o744
-_FILE_MODE = 0o644
 # Causes that a failure of packages can have; others of the node's troubles do not explain it.
 _BY_PACKAGES = ("dkms_build_failed", "kernel_headers_missing")
 # Causes that an installer names itself; others are found beside its words.
 _IN_WORDS = (*_BY_PACKAGES, "disk_full", "nouveau_loaded")
-
-
-class _Diagnosed(KubegpuError):
-    """A failure whose cause has a name."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.cause, evidence=finding.evidence, next_step=finding.next_step)
-        self.code = finding.code
 
 
 def main() -> None:
@@ -433,48 +417,8 @@ def main() -> None:
                 result = _PHASES[phase](work)
         module.exit_json(**result)
     except KubegpuError as error:
-        code = {"code": error.code} if isinstance(error, _Diagnosed) else {}
+        code = {"code": error.code} if isinstance(error, Diagnosed) else {}
         module.fail_json(msg=redact(str(error)), **code)
-
-
-@dataclass(frozen=True)
-class Work:
-    """The node as it stands, what is wished, and what follows from both."""
-
-    module: AnsibleModule
-    run: Runner
-    reader: NodeReader
-    store: StateStore
-    wish: DriverWish
-    facts: Mapping[str, Any]
-    plan: DriverPlan
-    memory: flow.Memory
-
-    @property
-    def present(self) -> bool:
-        return self.wish.state == "present"
-
-    @property
-    def pending(self) -> Mapping[str, Any]:
-        return self.memory.pending or {}
-
-    def look(self) -> flow.Look:
-        return machine.look_around(self.reader)
-
-    def loading(self, look: flow.Look) -> flow.Loading:
-        """Return whether the module is to be loaded (or, for absent, unloaded) now."""
-        if self.present:
-            # Once the driver has come, another one that is loaded is a reason to reboot by facts
-            # alone; what this change began by loading is tried all the same.
-            begun = bool(self.pending.get("load"))
-            other = look.loaded is None or bool(self.plan.reboot["required"])
-            wanted = self.plan.load or (begun and other)
-            return flow.decide_loading(wanted, look, self.plan.reboot)
-        wanted = bool(look.loaded) and self.memory.installed
-        return flow.decide_loading(wanted, look, {"required": False, "reason": ""})
-
-    def keep(self, memory: flow.Memory) -> None:
-        self.store.put(flow.RECORD, memory.to_json())
 
 
 def _look(module: AnsibleModule, store: StateStore) -> Work:
@@ -485,7 +429,11 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     wish, data = read_options(options)
     facts = gather(reader, RuntimePaths(), _seen(params["state_path"]))
     return Work(
-        module,
+        module.params,
+        module._diff,
+        module.warn,
+        lambda: _look(module, store),
+        _ROOT,
         run,
         reader,
         store,
@@ -500,7 +448,7 @@ def _see_run(work: Work, phase: str) -> None:
     """Stop a run whose change another one has gone on with: the node is that one's now."""
     # What failed before anything was recorded is explained, and nothing is to be put back.
     nothing = work.memory.pending is None and phase in ("explain", "rollback")
-    if nothing or not flow.taken_over(work.memory, work.module.params["_run"]):
+    if nothing or not flow.taken_over(work.memory, work.params["_run"]):
         return
     raise KubegpuError(
         "Another run has gone on with the driver of this node since this one began; this one "
@@ -524,8 +472,8 @@ def _plan(work: Work) -> dict[str, Any]:
     loading = work.loading(look)
     for text in (*plan.warnings, loading.warning):
         if text:
-            work.module.warn(text)
-    changes = _file_changes(work)
+            work.warn(text)
+    changes = configuration.file_changes(work)
     before, after = _states(work, look, loading)
     diff = [
         {
@@ -546,7 +494,7 @@ def _plan(work: Work) -> dict[str, Any]:
     changed = bool(diff) or interrupted
     result = _answer(work, memory, look.loaded, "" if loading.now else loading.reboot)
     result["changed"] = changed
-    if work.module._diff:
+    if work.diff:
         result["diff"] = diff
     if work.present:
         needed = changed or plan.change
@@ -568,12 +516,16 @@ def _plan(work: Work) -> dict[str, Any]:
 
 def _begin(work: Work) -> dict[str, Any]:
     """Record what is going to be done, remove another source's driver, write the files."""
-    changes = _file_changes(work)
+    changes = configuration.file_changes(work)
     plan = work.plan
-    files = {path: _kept(change.before) for path, change in changes.items() if change.changed}
+    files = {
+        path: configuration.for_record(change.before)
+        for path, change in changes.items()
+        if change.changed
+    }
     runfile = flow.runfile_to_do(plan, work.memory) if work.present else None
     if runfile is not None:
-        runfile = {**runfile, **(work.module.params["_runfile"] or {})}
+        runfile = {**runfile, **(work.params["_runfile"] or {})}
     memory = flow.begun(
         work.memory,
         plan,
@@ -582,56 +534,22 @@ def _begin(work: Work) -> dict[str, Any]:
         machine.read_services(work.run, plan.services),
         plan.initramfs or flow.needs_initramfs(list(files)),
         runfile,
-        work.module.params["_run"],
+        work.params["_run"],
     )
     uninstall = plan.uninstall == "runfile"
     if work.present:
         if uninstall:
-            _see_packages(work)
+            installer.see_packages(work)
     else:
         uninstall = flow.uninstalls(plan, work.memory, work.facts)
     work.keep(memory)
-    _drop_cached(work, memory)
+    installer.drop_cached(work, memory)
     if uninstall:
         machine.uninstall_runfile(work.run, work.facts["driver"]["uninstaller"])
     if work.present:
         with applied(work.store, list(changes.values())):
             pass
-        _read_again(work, files)
-    return {"changed": True}
-
-
-def _run_runfile(work: Work) -> dict[str, Any]:
-    """Install by the runfile that lies on the node."""
-    look = work.look()
-    modules = machine.Modules(work.run, work.reader)
-    if work.wish.load and flow.decide_loading(True, look, work.plan.reboot).now:
-        # The installer does not like a module that is loaded; in use, it has an option for that.
-        if look.loaded:
-            modules.unload()
-        modules.unload_nouveau()
-    runfile = dict(work.pending["runfile"])
-    if work.look().nouveau is not None:
-        more = beside_nouveau(runfile["version"])
-        if not more:
-            # The files that keep it away are written; they have to count at the next boot.
-            machine.rebuild_initramfs(work.run, work.reader)
-            work.keep(flow.with_pending(work.memory, boot_first=True))
-            raise _Diagnosed(
-                Finding(
-                    NOUVEAU,
-                    f"nouveau is loaded and in use, and the installer of {runfile['version']} "
-                    "does not install beside it.",
-                    evidence="/sys/module/nouveau",
-                    next_step="Reboot: nouveau stays away from then on. Then run again.",
-                )
-            )
-        runfile["arguments"] = [*runfile["arguments"], *more]
-    timeout = work.module.params["build_timeout"]
-    memory = flow.with_pending(work.memory, runfile_begun=True)
-    work.keep(memory)
-    machine.execute_runfile(work.run, work.reader, runfile, timeout)
-    work.keep(flow.with_pending(memory, runfile_done=True))
+        configuration.read_again(work, files)
     return {"changed": True}
 
 
@@ -642,7 +560,7 @@ def _finish(work: Work) -> dict[str, Any]:
 
 def _explain(work: Work) -> dict[str, Any]:
     """Say why the packages or the runfile failed, and what has to be put back."""
-    words = work.module.params["_failure"]
+    words = work.params["_failure"]
     if not work.pending:
         # It failed before anything was recorded, and nothing is changed before that.
         return {
@@ -658,10 +576,10 @@ def _explain(work: Work) -> dict[str, Any]:
     # Its files can be there, of this run or of one that died.
     ran = bool(work.pending.get("runfile_begun"))
     by_installer = flow.from_installer(words)
-    there, broken = _driver_packages(work)
+    there, broken = installer.driver_packages(work)
     old = dict(before["packages"]) if before else {}
     unchanged = not broken and there == old
-    finding = _diagnosis(work, words=words)
+    finding = diagnosis(work, words=words)
     passing = flow.passing(words)
     telling = finding.code != UNKNOWN if by_installer else finding.code in _BY_PACKAGES
     told = telling and not passing and (broken or by_installer or flow.about_build(words))
@@ -670,7 +588,7 @@ def _explain(work: Work) -> dict[str, Any]:
         message += f"\nWhat failed: {words}"
     keep = bool(work.pending.get("boot_first")) or (passing and not (unchanged and not ran))
     if ran and not keep:
-        _clear_runfile(work, before)
+        installer.clear_runfile(work, before)
     return {
         "changed": False,
         "message": message,
@@ -693,15 +611,15 @@ def _rollback(work: Work) -> dict[str, Any]:
         return {"changed": False, "files": []}
     done = []
     for path, kept in pending["files"].items():
-        if _put_back(work, path, kept):
+        if configuration.put_back(work, path, kept):
             done.append(path)
-    _read_again(work, done)
-    notes = [_runfile_again(work, pending.get("before"))]
+    configuration.read_again(work, done)
+    notes = [installer.runfile_again(work, pending.get("before"))]
     if flow.needs_initramfs(done):
         machine.rebuild_initramfs(work.run, work.reader)
     notes.append(machine.load_again(work.run, work.reader, pending.get("loaded")))
     memory = flow.given_back(work.memory)
-    _drop_cached(work, memory)
+    installer.drop_cached(work, memory)
     if memory is None:
         work.store.drop(flow.RECORD)
     else:
@@ -710,9 +628,9 @@ def _rollback(work: Work) -> dict[str, Any]:
 
 
 def _finish_present(work: Work) -> dict[str, Any]:
-    module, run, reader = work.module, work.run, work.reader
+    run, reader = work.run, work.reader
     if machine.build_missing(run, work.facts):
-        work = _look(module, work.store)
+        work = work.again()
     wrong = _verify(work)
     if wrong:
         raise KubegpuError(
@@ -723,14 +641,14 @@ def _finish_present(work: Work) -> dict[str, Any]:
     if work.pending.get("initramfs"):
         skipped = machine.rebuild_initramfs(run, reader)
         if skipped:
-            module.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+            work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
     for text in machine.enable_services(run, work.plan.services, start=False):
-        module.warn(text)
+        work.warn(text)
     if {GRIDD, TOKEN} & set(work.pending.get("files", ())):
         # It reads them when it starts. Before the record: a run that dies here does it again.
         run(["systemctl", "try-restart", f"{flow.GRIDD_UNIT}.service"], timeout=120)
     memory = flow.finished(work.memory, work.facts, back=work.wish.version == "previous")
-    _drop_cached(work, memory)
+    installer.drop_cached(work, memory)
     work.keep(memory)
     # From here on nothing is half done: whatever the kernel says, the driver is installed.
     reboot = _load(work)
@@ -746,7 +664,7 @@ def _load(work: Work) -> str:
     look = work.look()
     loading = work.loading(look)
     if loading.warning:
-        work.module.warn(loading.warning)
+        work.warn(loading.warning)
     if other_kernel and not loading.warning:
         return other_kernel
     if not loading.now:
@@ -760,13 +678,13 @@ def _load(work: Work) -> str:
     answer = modules.load()
     complaint = None if not answer.ok else machine.ask_driver(work.run)
     if not answer.ok or complaint is not None:
-        raise _Diagnosed(_diagnosis(_look(work.module, work.store), answer.words(), since=begin))
+        raise Diagnosed(diagnosis(work.again(), answer.words(), since=begin))
     return ""
 
 
 def _finish_absent(work: Work) -> dict[str, Any]:
     run, reader = work.run, work.reader
-    changes = _file_changes(work)
+    changes = configuration.file_changes(work)
     look = work.look()
     loading = work.loading(look)
     # Before the files: a unit can be one of them.
@@ -778,12 +696,12 @@ def _finish_absent(work: Work) -> dict[str, Any]:
             reboot = f"The driver's module cannot be unloaded: {stays.words()}"
     with applied(work.store, list(changes.values())):
         pass
-    _read_again(work, changes)
+    configuration.read_again(work, changes)
     if work.pending.get("initramfs"):
         skipped = machine.rebuild_initramfs(run, reader)
         if skipped:
-            work.module.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
-    _drop_cached(work, None)
+            work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+    installer.drop_cached(work, None)
     work.store.drop(flow.RECORD)
     answer = _answer(work, flow.Memory(), machine.loaded_version(reader), reboot)
     return {**answer, "changed": True}
@@ -798,25 +716,11 @@ def _verify(work: Work) -> list[str]:
     if work.plan.hold and driver["packages"] and driver["held"] is False:
         wrong.append("not all of the driver's packages are held")
     wrong.extend(
-        f"{path} differs" for path, change in _file_changes(work).items() if change.changed
+        f"{path} differs"
+        for path, change in configuration.file_changes(work).items()
+        if change.changed
     )
     return wrong
-
-
-def _diagnosis(
-    work: Work, modprobe: str = "", words: str = "", since: float | None = None
-) -> Finding:
-    return diagnose(
-        collect(
-            work.reader,
-            work.facts,
-            wanted=work.plan.version,
-            kernel_module=work.plan.kernel_module,
-            modprobe=modprobe,
-            words=words,
-            since=since,
-        )
-    )
 
 
 def _answer(work: Work, memory: flow.Memory, loaded: str | None, reboot: str) -> dict[str, Any]:
@@ -888,172 +792,15 @@ def _units(work: Work, units: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _file_changes(work: Work) -> dict[str, FileChange]:
-    """Return by path what has to be done to the configuration files, undoing included."""
-    wanted: dict[str, bytes] = {}
-    busy = not work.present or work.plan.change or work.memory.pending is not None
-    if work.present:
-        wanted = {path: text.encode() for path, text in work.plan.files.items()}
-        # A node that is no guest has no use for the secret.
-        if work.module.params["_token"] and work.plan.licence_token is not None:
-            wanted[TOKEN] = base64.b64decode(work.module.params["_token"])
-    changes = {}
-    for path, content in sorted(wanted.items()):
-        before = read_file(_place(path))
-        mode = _TOKEN_MODE if path == TOKEN else _FILE_MODE
-        after = FileState(
-            before.path,
-            content,
-            before.mode if before.exists else mode,
-            before.uid,
-            before.gid,
-            before.selinux,
-        )
-        change = FileChange(f"{flow.FILES}{path}", before, after, details=_details(path, content))
-        if change.changed:
-            changes[path] = change
-    for key, record in work.store.records(flow.FILES).items():
-        path = key[len(flow.FILES) :]
-        if path in wanted or not busy:
-            continue
-        before = read_file(_place(path))
-        way, after = work.store.undo_target(key, before)
-        if way is Undo.REMOVE_LINES and path not in flow.BY_LINES:
-            after = before
-        elif way is Undo.REMOVE_LINES and before.content is not None:
-            rest = flow.without_lines(before.content.decode(), record.details.get("text", ""))
-            after = FileState(
-                before.path,
-                None if rest is None else rest.encode(),
-                before.mode,
-                before.uid,
-                before.gid,
-                before.selinux,
-            )
-        changes[path] = FileChange(key, before, after, undo=True)
-    return changes
-
-
-def _details(path: str, content: bytes) -> dict[str, Any]:
-    # The token is a secret, and it is no text that somebody would edit.
-    return {} if path == TOKEN else {"text": content.decode()}
-
-
-def _place(path: str) -> str:
-    return _ROOT.rstrip("/") + path
-
-
 def _seen(path: str) -> str:
     """Return a place as it is seen from the root."""
     return path[len(_ROOT.rstrip("/")) :] if path.startswith(_ROOT) else path
 
 
-def _kept(state: FileState) -> dict[str, Any] | None:
-    if state.content is None:
-        return None
-    return {"content": base64.b64encode(state.content).decode(), "mode": state.mode}
-
-
-def _put_back(work: Work, path: str, kept: Mapping[str, Any] | None) -> bool:
-    """Make a file be what it was before this change; return whether it was anything else."""
-    now = read_file(_place(path))
-    old = FileState(
-        now.path,
-        None if kept is None else base64.b64decode(kept["content"]),
-        now.mode if kept is None else kept["mode"],
-        now.uid,
-        now.gid,
-        now.selinux,
-    )
-    key = f"{flow.FILES}{path}"
-    record = work.store.record(key)
-    if now.content == old.content and record is None:
-        return False
-    if record is not None and record.before_sha256 == old.sha256:
-        work.store.write_undone(key, old)
-    else:
-        work.store.write_recorded(key, now, old, _details(path, old.content or b""))
-    return now.content != old.content
-
-
-def _read_again(work: Work, paths: Mapping[str, Any] | Sequence[str]) -> None:
-    machine.read_again(
-        work.run,
-        units=any(path.startswith("/etc/systemd/") for path in paths),
-        rules=any(path.startswith("/etc/udev/") for path in paths),
-    )
-
-
-def _see_packages(work: Work) -> None:
-    """Refuse to remove a driver for packages that no list of the node has."""
-    names = sorted(work.plan.packages)
-    if not names:
-        return
-    offered = _dpkg.available(work.run, names)
-    if any(name not in offered for name in names):
-        work.run(["apt-get", "update"], timeout=900)
-        offered = _dpkg.available(work.run, names)
-    unknown = [name for name in names if name not in offered]
-    if unknown:
-        raise KubegpuError(
-            "The driver of the runfile stays, since no package list of this node has "
-            f"{', '.join(unknown)}; nothing was changed.",
-            next_step="Add the repository, or check that it can be reached, then run again.",
-        )
-
-
-def _driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
-    """Return the driver's packages that are installed, and those that are half there."""
-    try:
-        packages = _dpkg.read(work.run).packages
-    except InputError:
-        return dict((flow.standing(work.facts) or {"packages": {}})["packages"]), []
-    ours = {name: package for name, package in packages.items() if is_driver(name)}
-    broken = [
-        name
-        for name, package in sorted(ours.items())
-        if not package.installed and package.status not in (ABSENT, CONFIGURATION)
-    ]
-    return {name: p.version for name, p in ours.items() if p.installed}, broken
-
-
-def _drop_cached(work: Work, kept: flow.Memory | None) -> None:
-    """Remove the runfiles of ours that the new record has no use for."""
-    for path in flow.cached_files(work.memory):
-        if path not in flow.cached_files(kept):
-            write_file(FileState(_place(path)))
-            remove_empty_directories((_place(path).rpartition("/")[0],))
-
-
-def _clear_runfile(work: Work, before: Mapping[str, Any] | None) -> None:
-    """Take away what an installer left half way, before packages are put back."""
-    driver = work.facts["driver"]
-    if driver["uninstaller"] and not (
-        before and before["source"] == "runfile" and before["version"] == driver["installed"]
-    ):
-        work.run(uninstall_arguments(driver["uninstaller"]), timeout=900)
-
-
-def _runfile_again(work: Work, before: Mapping[str, Any] | None) -> str:
-    """Put a runfile's driver back that stood there before; return what has to be said."""
-    if before is None or before["source"] != "runfile":
-        return ""
-    if flow.same_driver(before, flow.standing(work.facts)):
-        return ""
-    runfile = before.get("runfile")
-    if not runfile or not work.reader.exists(runfile["file"]):
-        return (
-            f"The driver {before['version']} came from a runfile that is not on this node: it "
-            "cannot be put back. Give it as runfile, with its version."
-        )
-    machine.execute_runfile(work.run, work.reader, runfile, work.module.params["build_timeout"])
-    return ""
-
-
 _PHASES = {
     "plan": _plan,
     "begin": _begin,
-    "runfile": _run_runfile,
+    "runfile": installer.run_runfile,
     "finish": _finish,
     "explain": _explain,
     "rollback": _rollback,
