@@ -1,0 +1,100 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One run of the module nvidia_driver: what its phases know of the node and of the wish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _driver_flow as flow
+from ._command import Runner
+from ._driver_diagnosis import Finding, diagnose
+from ._driver_evidence import collect
+from ._driver_node import look_around
+from ._driver_types import DriverPlan, DriverWish
+from ._errors import KubegpuError
+
+if TYPE_CHECKING:
+    from ._node_reader import NodeReader
+    from ._state import StateStore
+
+
+class Diagnosed(KubegpuError):
+    """A failure whose cause has a name."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.cause, evidence=finding.evidence, next_step=finding.next_step)
+        self.code = finding.code
+
+
+@dataclass(frozen=True)
+class Work:
+    """The node as it stands, what is wished, and what follows from both.
+
+    ``params``: the module's options. ``diff``: whether one is asked for. ``warn``: tells the user
+    something. ``again``: looks at the node once more. ``root``: below this everything is.
+    """
+
+    params: Mapping[str, Any]
+    diff: bool
+    warn: Callable[[str], None]
+    again: Callable[[], Work]
+    root: str
+    run: Runner
+    reader: NodeReader
+    store: StateStore
+    wish: DriverWish
+    facts: Mapping[str, Any]
+    plan: DriverPlan
+    memory: flow.Memory
+
+    @property
+    def present(self) -> bool:
+        return self.wish.state == "present"
+
+    @property
+    def pending(self) -> Mapping[str, Any]:
+        return self.memory.pending or {}
+
+    def look(self) -> flow.Look:
+        return look_around(self.reader)
+
+    def loading(self, look: flow.Look) -> flow.Loading:
+        """Return whether the module is to be loaded (or, for absent, unloaded) now."""
+        if self.present:
+            # Once the driver has come, another one that is loaded is a reason to reboot by facts
+            # alone; what this change began by loading is tried all the same.
+            begun = bool(self.pending.get("load"))
+            other = look.loaded is None or bool(self.plan.reboot["required"])
+            wanted = self.plan.load or (begun and other)
+            return flow.decide_loading(wanted, look, self.plan.reboot)
+        wanted = bool(look.loaded) and self.memory.installed
+        return flow.decide_loading(wanted, look, {"required": False, "reason": ""})
+
+    def place(self, path: str) -> str:
+        """Return where a path of the node is."""
+        return self.root.rstrip("/") + path
+
+    def keep(self, memory: flow.Memory) -> None:
+        self.store.put(flow.RECORD, memory.to_json())
+
+
+def diagnosis(
+    work: Work, modprobe: str = "", words: str = "", since: float | None = None
+) -> Finding:
+    """Return why the driver does not come or does not load, by looking at the node."""
+    return diagnose(
+        collect(
+            work.reader,
+            work.facts,
+            wanted=work.plan.version,
+            kernel_module=work.plan.kernel_module,
+            modprobe=modprobe,
+            words=words,
+            since=since,
+        )
+    )
