@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_facts
 from tests.unit.fixtures.machines import MACHINES
 from tests.unit.fixtures.make_tree import make_machine, write
@@ -100,7 +101,8 @@ def test_documentation_names_every_key(tmp_path: Path) -> None:
 
 
 def test_options_are_documented_as_they_are() -> None:
-    options = yaml.safe_load(gpu_node_facts.DOCUMENTATION)["options"]
+    texts = (gpu_node_facts.DOCUMENTATION, ModuleDocFragment.DOCUMENTATION)
+    options = {name: one for text in texts for name, one in yaml.safe_load(text)["options"].items()}
     assert {name: (option["type"], option["default"]) for name, option in options.items()} == {
         "root": ("path", "/"),
         "containerd_config_path": ("path", "/etc/containerd/config.toml"),
