@@ -541,7 +541,7 @@ def _no_headers(evidence: Evidence) -> Finding | None:
         return Finding(
             NO_HEADERS,
             f"The headers of kernel {kernel} are not there, so the module cannot be built for it: "
-            f"{names} installed, but the files are gone.",
+            f"dpkg has {names} installed, but the files are gone.",
             line or f"/lib/modules/{kernel}/build leads to nothing",
             f"Bring the files back (apt-get install --reinstall {names}), then run again.",
             {"kernel": kernel, "package": package},
