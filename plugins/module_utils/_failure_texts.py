@@ -39,7 +39,7 @@ _RULES = tuple((row, re.compile(row.pattern, re.IGNORECASE | re.DOTALL)) for row
 _GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
 
 
-class _Groups(dict):  # type: ignore[type-arg]
+class _Groups(dict[str, str]):
     """Named groups for a sentence; one that took no part says nothing."""
 
     def __missing__(self, key: str) -> str:

@@ -118,9 +118,10 @@ options:
 attributes:
   check_mode:
     description: >-
-      Makes no pod; C(ok) is null for each node where one would be made. A namespace that would be
-      made, and left-overs that would be removed, are predicted.
+      Whether anything would change is predicted. No pod is made, so that C(ok) is null for each node
+      where one would be.
     support: partial
+    details: What only a pod can show is unknown before there is one.
   diff_mode:
     description: Pods that come and go are no difference.
     support: none

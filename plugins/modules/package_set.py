@@ -325,12 +325,14 @@ class Node:
             settings = f"{folder}/apt.conf"
             with open(settings, "w", encoding="utf-8") as file:
                 file.write(_LISTS_APART.format(folder=folder))
-            environment = {"APT_CONFIG": settings}
+            apart: dict[str, str] = {"APT_CONFIG": settings}
 
             def run(
-                argv: Sequence[str], timeout: int = 60, environment: Mapping[str, str] = environment
+                argv: Sequence[str],
+                timeout: int = 60,
+                environment: Mapping[str, str] | None = None,
             ) -> Result:
-                return self.run(argv, timeout=timeout, environment=environment)
+                return self.run(argv, timeout=timeout, environment={**apart, **(environment or {})})
 
             yield Node(run, self._lock_timeout)
 

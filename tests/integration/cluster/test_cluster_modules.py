@@ -20,7 +20,7 @@ from tests.unit.module_process import run_module
 EMPTY, FULL, FREE = "verify-empty", "verify-full", "verify-free"
 GPU = "nvidia.com/gpu"
 MANIFEST = REPOSITORY / "roles" / "gpu_verify" / "files" / "rbac.yml"
-DOCUMENTS = list(yaml.safe_load_all(MANIFEST.read_text()))
+DOCUMENTS = yaml.safe_load(MANIFEST.read_text())["items"]
 RULES = [
     (number, rule)
     for number, document in enumerate(DOCUMENTS)

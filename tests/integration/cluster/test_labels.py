@@ -458,7 +458,7 @@ def test_the_shipped_rights_are_enough(api, nodes, account):
 
 
 def shipped_rules():
-    documents = yaml.safe_load_all(RBAC.read_text(encoding="utf-8"))
+    documents = yaml.safe_load(RBAC.read_text(encoding="utf-8"))["items"]
     role = next(item for item in documents if item["kind"] == "ClusterRole")
     return role["rules"]
 
