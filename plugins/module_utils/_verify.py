@@ -127,14 +127,14 @@ class Wish:
     :param gpus: how many GPUs it should have; None is as many as are on the bus.
     :param driver: the driver's exact version; empty is any.
     :param cdi: whether a CDI specification has to be there.
-    :param default: whether the handler has to be the runtimes' default.
+    :param default: the runtimes whose default the handler has to be.
     :param layers: those that are judged.
     """
 
     gpus: int | None = None
     driver: str = ""
     cdi: bool = False
-    default: bool = False
+    default: tuple[str, ...] = ()
     layers: tuple[str, ...] = NODE_LAYERS
 
 
@@ -486,18 +486,8 @@ def _engine(
             "restarts what has to be.",
             subject=name,
         )
-    if wish.default and engine.default != handler:
-        return Verdict(
-            RUNTIME,
-            False,
-            "not_default",
-            f"{name}'s default is {engine.default or 'runc'}, not {handler}: pods and containers "
-            "that do not name a handler get no GPU, the device plugin among them.",
-            f"{engine.how}: default {engine.default or 'not set, which is runc'}",
-            f"Make {handler} the default (nvidia_container_toolkit_set_default: true), or give the "
-            f"device plugin runtimeClassName: {handler}.",
-            subject=name,
-        )
+    if name in wish.default and engine.default != handler:
+        return _not_default(engine)
     tried = [_trial(node, engine, trial, driver_works, toolkit) for trial in engine.trials]
     worst = next((one for one in tried if one.ok is False), None) or next(
         (one for one in tried if one.ok is None), None
@@ -509,6 +499,26 @@ def _engine(
     if not proofs:
         listed += "; no container was started"
     return Verdict(RUNTIME, True, proof="; ".join(filter(None, (listed, *proofs))), subject=name)
+
+
+def _not_default(engine: Engine) -> Verdict:
+    name, handler = engine.name, engine.handler
+    step = f"Make {handler} the default (nvidia_container_toolkit_{name}_set_default: true)"
+    if name == "docker":
+        who = "containers that are started without --gpus or --runtime get no GPU."
+        step += f", or start containers with --gpus or --runtime={handler}."
+    else:
+        who = "pods that name no RuntimeClass get no GPU, the device plugin among them."
+        step += f", or give the device plugin runtimeClassName: {handler}."
+    return Verdict(
+        RUNTIME,
+        False,
+        "not_default",
+        f"{name}'s default is {engine.default or 'runc'}, not {handler}: {who}",
+        f"{engine.how}: default {engine.default or 'not set, which is runc'}",
+        step,
+        subject=name,
+    )
 
 
 def _trial(

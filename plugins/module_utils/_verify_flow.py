@@ -140,18 +140,22 @@ class Verifier:
     # -- which runtimes ------------------------------------------------------------------------
 
     def _engines(self, node: Mapping[str, Any]) -> Iterator[Engine]:
-        runtimes, wished = node["runtimes"], self.options.engines
+        runtimes = node["runtimes"]
         containerd, docker = runtimes["containerd"], runtimes["docker"]
-        if containerd and "containerd" in wished:
-            yield self._containerd(node, containerd, docker)
-        if docker and "docker" in wished:
-            yield self._docker(
-                node, docker, bool(containerd and containerd["cri_enabled"] is not False)
-            )
+        if containerd:
+            yield self._left_out("containerd") or self._containerd(node, containerd, docker)
+        if docker:
+            pods = bool(containerd and containerd["cri_enabled"] is not False)
+            yield self._left_out("docker") or self._docker(node, docker, pods)
         if runtimes["crio"]:
             yield Engine(
                 "crio", self.options.handler, idle="CRI-O is not verified by this release."
             )
+
+    def _left_out(self, name: str) -> Engine | None:
+        if name in self.options.engines:
+            return None
+        return Engine(name, self.options.handler, idle=f"{name} is left out, as was asked for.")
 
     def _containerd(
         self, node: Mapping[str, Any], facts: Mapping[str, Any], docker: Mapping[str, Any] | None

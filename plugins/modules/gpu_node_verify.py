@@ -63,9 +63,11 @@ options:
     type: str
     default: nvidia
   require_default:
-    description: Whether the handler has to be the default of containerd and Docker.
-    type: bool
-    default: false
+    description: The runtimes whose default the handler has to be.
+    type: list
+    elements: str
+    choices: [containerd, docker]
+    default: []
   runtime_path:
     description: NVIDIA's container runtime, where the handler does not name another one.
     type: path
@@ -383,7 +385,7 @@ def judge(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dict[
         gpus=params["gpus"],
         driver=params["driver_version"],
         cdi=params["cdi"],
-        default=params["require_default"],
+        default=tuple(params["require_default"]),
         layers=tuple(params["layers"]),
     )
     verdicts = verify(node, seen, wish)
@@ -410,7 +412,12 @@ def main() -> None:
             "driver_version": {"type": "str", "default": ""},
             "cdi": {"type": "bool", "default": False},
             "name": {"type": "str", "default": "nvidia"},
-            "require_default": {"type": "bool", "default": False},
+            "require_default": {
+                "type": "list",
+                "elements": "str",
+                "choices": ["containerd", "docker"],
+                "default": [],
+            },
             "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
             "engines": {
                 "type": "list",

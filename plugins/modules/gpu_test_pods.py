@@ -118,8 +118,8 @@ options:
 attributes:
   check_mode:
     description: >-
-      Whether anything would change is predicted. No pod is made, so that C(ok) is null for each node
-      where one would be.
+      Whether anything would change is predicted. No pod is made, so that C(ok) is null for each
+      node where one would be.
     support: partial
     details: What only a pod can show is unknown before there is one.
   diff_mode:

@@ -281,10 +281,24 @@ def test_a_handler_that_is_not_there():
     assert verdict.evidence == "crictl info names runc"
 
 
-def test_the_default_counts_only_where_it_is_asked_for():
+def test_s11_the_default_counts_only_where_it_is_asked_for():
     assert judged()["runtime"].ok
-    assert fault("runtime", wish=Wish(default=True)).code == "not_default"
-    assert judged(what=seen(engines=(engine(default="nvidia"),)), wish=Wish(default=True))
+    verdict = fault("runtime", wish=Wish(default=("containerd",)))
+    assert verdict.code == "not_default"
+    assert "nvidia_container_toolkit_containerd_set_default: true" in verdict.next_step
+    good = seen(engines=(engine(default="nvidia"),))
+    assert judged(what=good, wish=Wish(default=("containerd",)))["runtime"].ok
+
+
+def test_s11_each_runtimes_default_is_its_own():
+    docker = engine(name="docker", how="docker info")
+    both = seen(engines=(engine(default="nvidia"), docker))
+    runtimes = verify(working(), both, Wish(default=("containerd",)))[-2:]
+    assert [(one.subject, one.ok) for one in runtimes] == [("containerd", True), ("docker", True)]
+    verdict = verify(working(), both, Wish(default=("containerd", "docker")))[-1]
+    assert (verdict.subject, verdict.code) == ("docker", "not_default")
+    assert "nvidia_container_toolkit_docker_set_default: true" in verdict.next_step
+    assert "device plugin" not in verdict.cause + verdict.next_step
 
 
 def test_a_configuration_that_containerd_cannot_load_is_told_though_it_runs():

@@ -1,0 +1,49 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role gpu_verify takes from the wishes of the roles before it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+ROLE = Path(__file__).parents[3] / "roles" / "gpu_verify"
+
+
+def value(name, **variables):
+    """Return a variable of the role, where these are set."""
+    loader = DataLoader()
+    known = {}
+    for folder in ("defaults", "vars"):
+        path = str(ROLE / folder / "main.yml")
+        known.update(loader.load_from_file(path, trusted_as_template=True))
+    known.update(variables)
+    return Templar(loader, variables=known).template(trust_as_template("{{ " + name + " }}"))
+
+
+@pytest.mark.parametrize(
+    ("wishes", "engines"),
+    [
+        ({}, []),
+        ({"containerd": True}, ["containerd"]),
+        ({"docker": "yes"}, ["docker"]),
+        ({"containerd": True, "docker": True}, ["containerd", "docker"]),
+    ],
+)
+def test_s11_a_default_is_looked_for_where_it_was_wished(wishes, engines):
+    variables = {
+        f"nvidia_container_toolkit_{engine}_set_default": wish for engine, wish in wishes.items()
+    }
+    assert value("__gpu_verify_require_default", **variables) == engines
+
+
+@pytest.mark.parametrize("off", [False, "false"])
+def test_a_runtime_that_is_left_alone_is_not_judged(off):
+    assert value("__gpu_verify_engines") == ["containerd", "docker"]
+    assert value("__gpu_verify_engines", nvidia_container_toolkit_docker=off) == ["containerd"]
+    assert value("__gpu_verify_engines", nvidia_container_toolkit_containerd=off) == ["docker"]
