@@ -2,36 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Speak to a Kubernetes API server. Nothing else in this collection's Python does.
-
-The ``kubernetes`` client reads kubeconfigs and keeps the connections. It is imported late, so that
-nothing but a module that needs it, needs it.
-"""
+"""Speak to a Kubernetes API server. Nothing else in this collection's Python does."""
 
 from __future__ import annotations
 
-import base64
 import concurrent.futures
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
-from ansible.module_utils.basic import env_fallback
-
-from ._kube_errors import (
-    FieldConflict,
-    KubeError,
-    Server,
-    bad_certificate,
-    from_answer,
-    timed_out,
-    token_expiry,
-    unreachable,
-)
+from ._kube_client import KUBE_ARGUMENTS, Answer, Client, Connection, read_connection
+from ._kube_errors import FieldConflict, KubeError, Server, from_answer
 
 __all__ = ["KUBE_ARGUMENTS", "Answer", "Cluster", "Connection", "FieldConflict", "KubeError",
            "Server", "read_connection"]  # fmt: skip
@@ -39,7 +22,6 @@ __all__ = ["KUBE_ARGUMENTS", "Answer", "Cluster", "Connection", "FieldConflict",
 FIELD_MANAGER = "kubegpu.nodes"
 PAGE = 500
 AT_ONCE = 8
-_TIMEOUT = (10.0, 60.0)
 _ATTEMPTS = 6
 _LONGEST_PAUSE = 30.0
 _LIST_RESTARTS = 3
@@ -54,72 +36,6 @@ _PATCHES = {
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 Objects = list[dict[str, Any]]
-
-
-def _argument(kind: str, *variables: str, secret: bool = False) -> dict[str, Any]:
-    argument: dict[str, Any] = {
-        "type": kind,
-        "fallback": (env_fallback, [f"K8S_AUTH_{name}" for name in variables]),
-    }
-    if secret:
-        argument["no_log"] = True
-    return argument
-
-
-#: The connection options, with the names and environment variables of kubernetes.core.
-KUBE_ARGUMENTS: dict[str, dict[str, Any]] = {
-    "kubeconfig": _argument("path", "KUBECONFIG"),
-    "context": _argument("str", "CONTEXT"),
-    "host": _argument("str", "HOST"),
-    "api_key": _argument("str", "API_KEY", secret=True),
-    "username": _argument("str", "USERNAME"),
-    "password": _argument("str", "PASSWORD", secret=True),
-    "ca_cert": {**_argument("path", "CA_CERT", "SSL_CA_CERT"), "aliases": ["ssl_ca_cert"]},
-    "client_cert": {**_argument("path", "CLIENT_CERT", "CERT_FILE"), "aliases": ["cert_file"]},
-    # A path, no secret; sanity would take the name for one.
-    "client_key": {
-        **_argument("path", "CLIENT_KEY", "KEY_FILE"),
-        "aliases": ["key_file"],
-        "no_log": False,
-    },
-    "proxy": _argument("str", "PROXY"),
-    "no_proxy": _argument("str", "NO_PROXY"),
-}
-
-
-@dataclass(frozen=True)
-class Connection:
-    """How to reach a cluster. Without anything, as kubectl would: in-cluster, or ~/.kube/config."""
-
-    kubeconfig: str | None = None
-    context: str | None = None
-    host: str | None = None
-    api_key: str | None = None
-    username: str | None = None
-    password: str | None = None
-    ca_cert: str | None = None
-    client_cert: str | None = None
-    client_key: str | None = None
-    proxy: str | None = None
-    no_proxy: str | None = None
-
-    def __repr__(self) -> str:
-        """Leave the secrets out: a repr ends up in tracebacks."""
-        return f"Connection(kubeconfig={self.kubeconfig!r}, host={self.host!r})"
-
-
-def read_connection(params: Mapping[str, Any]) -> Connection:
-    """Return the connection of a module's parameters; an empty text is an option not given."""
-    return Connection(**{item.name: params.get(item.name) or None for item in fields(Connection)})
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came back, read to its end."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str]
 
 
 #: method, path with query, headers, body -> Answer. Raises KubeError where no answer came.
@@ -142,7 +58,7 @@ class Cluster:
     @classmethod
     def connect(cls, connection: Connection) -> Cluster:
         """Read the configuration. The first request is the first that reaches the server."""
-        client = _Client(connection)
+        client = Client(connection)
         return cls(client.send, client.server)
 
     def version(self) -> dict[str, Any]:
@@ -361,236 +277,3 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
-
-
-class _Client:
-    """The ``kubernetes`` client: it knows kubeconfigs, and has urllib3 with our TLS settings."""
-
-    def __init__(self, connection: Connection) -> None:
-        try:
-            import kubernetes.client  # noqa: PLC0415
-            import kubernetes.config  # noqa: PLC0415
-            import urllib3  # noqa: PLC0415
-        except ImportError as error:
-            raise KubeError(
-                "The Python library 'kubernetes' cannot be imported by the interpreter that speaks "
-                "to the API server",
-                evidence=str(error),
-                next_step="Install it there (pip install kubernetes, or python3-kubernetes of the "
-                "distribution), or set ansible_python_interpreter of the delegated task to the "
-                "interpreter that has it, as '{{ ansible_playbook_python }}'.",
-                reason="Configuration",
-            ) from error
-        self._errors: Any = urllib3.exceptions
-        self._configuration: Any = kubernetes.client.Configuration()
-        source = _load(kubernetes.config, self._configuration, connection)
-        _override(self._configuration, connection)
-        self.server = _server(self._configuration, connection, source)
-        try:
-            self._api: Any = kubernetes.client.ApiClient(self._configuration)
-        except (OSError, ValueError) as error:
-            # urllib3 reads the CA when it is first used; some versions at once.
-            raise bad_certificate(self.server, str(error)) from error
-        self._pool: Any = self._api.rest_client.pool_manager
-
-    def send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Answer:
-        """Send a request with the credentials and read the whole answer."""
-        complete = {**headers, "User-Agent": FIELD_MANAGER}
-        # This also renews a token that its kubeconfig lets expire.
-        authorization = _authorization(self._configuration)
-        if authorization:
-            complete["Authorization"] = authorization
-        path = target.partition("?")[0]
-        try:
-            answer = self._pool.request(
-                method,
-                f"{self.server.host}{target}",
-                body=body,
-                headers=complete,
-                timeout=self._timeout(),
-                # A redirect would take the token along; retries are ours to count.
-                retries=False,
-                redirect=False,
-            )
-        except self._errors.SSLError as error:
-            raise bad_certificate(self.server, str(error)) from error
-        except (self._errors.NewConnectionError, self._errors.ConnectTimeoutError) as error:
-            raise unreachable(self.server, error) from error
-        except self._errors.ProxyError as error:
-            raise unreachable(self.server, error) from error
-        except self._errors.HTTPError as error:
-            raise timed_out(self.server, method, path, error) from error
-        except OSError as error:
-            # A CA, certificate or key that is no such thing: ssl's words name no file.
-            raise bad_certificate(self.server, f"{type(error).__name__}: {error}") from error
-        return Answer(answer.status, answer.data, dict(answer.headers))
-
-    @staticmethod
-    def _timeout() -> Any:
-        import urllib3  # noqa: PLC0415
-
-        return urllib3.Timeout(connect=_TIMEOUT[0], read=_TIMEOUT[1])
-
-
-def _load(config: Any, configuration: Any, connection: Connection) -> str:
-    """Fill the client's configuration from where the options say; return what that was."""
-    if connection.host and not connection.kubeconfig and not connection.context:
-        return "the options"
-    if not connection.kubeconfig and not connection.context:
-        try:
-            config.load_incluster_config(client_configuration=configuration)
-        except config.ConfigException:
-            pass
-        else:
-            return "this pod's service account"
-    path = _kubeconfig(connection)
-    try:
-        contexts, active = config.list_kube_config_contexts(config_file=path)
-        names = [context["name"] for context in contexts]
-        if connection.context and connection.context not in names:
-            raise _wrong_context(path, connection.context, names)
-        config.load_kube_config(
-            config_file=path,
-            context=connection.context,
-            client_configuration=configuration,
-            persist_config=False,
-        )
-    except KubeError:
-        raise
-    except Exception as error:  # the client's loader lets through what yaml and base64 raise
-        raise _bad_kubeconfig(path, connection.context, error) from None
-    return f"context {connection.context or active['name']} of {path}"
-
-
-def _kubeconfig(connection: Connection) -> str:
-    """Return the kubeconfig's path, or several joined by colons; an error where none is there."""
-    given = connection.kubeconfig
-    path = given or os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
-    missing = "kubeconfig" if connection.context else "kubeconfig, context or host"
-    origin = "" if given else f" (no {missing} was given)"
-    for part in filter(None, path.split(os.pathsep)):
-        try:
-            with open(os.path.expanduser(part), "rb"):
-                continue
-        except FileNotFoundError as error:
-            raise KubeError(
-                f"The kubeconfig {part} does not exist{origin}",
-                evidence=str(error),
-                next_step="Set kubeconfig (kubegpu_kubeconfig in the roles) to a file on the host "
-                "that speaks to the API server, or give host, token and CA.",
-                reason="Configuration",
-            ) from error
-        except OSError as error:
-            raise KubeError(
-                f"The kubeconfig {part} cannot be read{origin}",
-                evidence=str(error),
-                next_step="Give the user who runs Ansible the right to read it.",
-                reason="Configuration",
-            ) from error
-    return path
-
-
-def _wrong_context(path: str, wanted: str, names: Sequence[str]) -> KubeError:
-    return KubeError(
-        f"The kubeconfig {path} has no context {wanted}",
-        evidence=f"contexts there: {', '.join(sorted(names)) or 'none'}",
-        next_step="Set context (kubegpu_context in the roles) to one of them.",
-        reason="Configuration",
-    )
-
-
-def _bad_kubeconfig(path: str, context: str | None, error: Exception) -> KubeError:
-    mark = getattr(error, "problem_mark", None)
-    if mark is not None:
-        # A YAML error quotes the line, and the line may hold a token.
-        evidence = f"{type(error).__name__}: line {mark.line + 1}, column {mark.column + 1}"
-    elif type(error).__name__ == "ConfigException":
-        evidence = str(error)
-    else:
-        evidence = type(error).__name__
-    which = f"The context {context}" if context else "The current context"
-    return KubeError(
-        f"{which} of the kubeconfig {path} cannot be used",
-        evidence=evidence,
-        next_step=f"See what is wrong with: kubectl --kubeconfig {path} config view",
-        reason="Configuration",
-    )
-
-
-def _override(configuration: Any, connection: Connection) -> None:
-    """Put the options over what the kubeconfig says."""
-    if connection.host:
-        configuration.host = connection.host.rstrip("/")
-    if connection.api_key:
-        configuration.api_key = {"authorization": f"Bearer {connection.api_key}"}
-        configuration.refresh_api_key_hook = None
-    elif connection.username and connection.password:
-        pair = f"{connection.username}:{connection.password}".encode()
-        encoded = base64.b64encode(pair).decode()
-        configuration.api_key = {"authorization": f"Basic {encoded}"}
-        configuration.refresh_api_key_hook = None
-    for option, attribute in (
-        ("ca_cert", "ssl_ca_cert"),
-        ("client_cert", "cert_file"),
-        ("client_key", "key_file"),
-    ):
-        path = getattr(connection, option)
-        if path:
-            _readable(option, path)
-            setattr(configuration, attribute, path)
-    if connection.proxy:
-        configuration.proxy = connection.proxy
-    if connection.no_proxy:
-        configuration.no_proxy = connection.no_proxy
-    configuration.connection_pool_maxsize = max(16, AT_ONCE)
-
-
-def _readable(option: str, path: str) -> None:
-    try:
-        with open(path, "rb"):
-            return
-    except OSError as error:
-        raise KubeError(
-            f"The file {path} of the option {option} cannot be read",
-            evidence=str(error),
-            next_step="Name a file on the host that speaks to the API server.",
-            reason="Configuration",
-        ) from error
-
-
-def _authorization(configuration: Any) -> str:
-    """Return the header with the credentials.
-
-    The client's own methods for it have other signatures every few releases, and the key in
-    ``api_key`` another name; this stays.
-    """
-    for setting in configuration.auth_settings().values():
-        if setting["in"] == "header" and setting["value"]:
-            return str(setting["value"])
-    return ""
-
-
-def _server(configuration: Any, connection: Connection, source: str) -> Server:
-    host = str(configuration.host or "").rstrip("/")
-    authorization = _authorization(configuration)
-    if not host.startswith(("https://", "http://")):
-        raise KubeError(
-            f"The address {host} of the API server has no scheme",
-            next_step=f"Write it with one: https://{host}",
-            reason="Configuration",
-        )
-    if host.startswith("http://") and authorization:
-        raise KubeError(
-            f"A token or password would go to {host} in clear text",
-            next_step="Use the https address of the API server.",
-            reason="Configuration",
-        )
-    server = Server(host, source)
-    if connection.ca_cert:
-        server = replace(server, ca=connection.ca_cert)
-    elif configuration.ssl_ca_cert:
-        server = replace(server, ca=f"the CA of {source}")
-    token = authorization.partition(" ")[2] if authorization.startswith("Bearer ") else ""
-    return replace(server, token_expired=token_expiry(token, time.time()))
