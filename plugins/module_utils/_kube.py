@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -23,7 +24,8 @@ FIELD_MANAGER = "kubegpu.nodes"
 PAGE = 500
 AT_ONCE = 8
 _ATTEMPTS = 6
-_LONGEST_PAUSE = 30.0
+#: A server that wants to be left alone for longer is given up: sooner would not be what it asked.
+_LONGEST_PAUSE = 120.0
 _LIST_RESTARTS = 3
 _PATCHES = {
     "merge": "application/merge-patch+json",
@@ -51,8 +53,9 @@ class Cluster:
         self._send = send
         self._sleep = sleep
         self._answered = False
+        self._lock = threading.Lock()
         self.server = server
-        #: Requests sent so far, by verb as in RBAC. For budgets; not exact to the last thread.
+        #: Requests sent so far, by verb as in RBAC.
         self.requests: dict[str, int] = {}
 
     @classmethod
@@ -158,22 +161,37 @@ class Cluster:
 
         An item that somebody else changed in between (409) is tried again: ``function`` has to
         read it anew then. A conflict of field managers would stay one, and is not.
+
+        A server that has gone in between is not waited for by every item: when as many of them as
+        are under way in one go were lost with none answered, those that are left get that error.
         """
+        workers = max(1, min(at_once, len(items)))
+        lost: list[KubeError] = []
 
         def guarded(item: Item) -> Value | KubeError:
+            gone = list(lost)
+            if len(gone) >= max(2, workers):
+                return gone[0]
             for attempt in range(_ATTEMPTS):
                 try:
-                    return function(item)
+                    value = function(item)
                 except KubeError as error:
                     last = error
                     if error.status != 409 or error.field_conflicts or attempt == _ATTEMPTS - 1:
                         break
                     self._sleep(_pause(error, attempt))
+                else:
+                    lost.clear()
+                    return value
+            if last.reason in ("Unreachable", "Timeout"):
+                lost.append(last)
+            else:
+                lost.clear()
             return last
 
         if not items:
             return []
-        pool = concurrent.futures.ThreadPoolExecutor(max(1, min(at_once, len(items))))
+        pool = concurrent.futures.ThreadPoolExecutor(workers)
         try:
             return list(pool.map(guarded, items))
         finally:
@@ -234,7 +252,8 @@ class Cluster:
             content = json.dumps(body, separators=(",", ":")).encode()
             headers["Content-Type"] = content_type
         for attempt in range(_ATTEMPTS):
-            self.requests[verb] = self.requests.get(verb, 0) + 1
+            with self._lock:
+                self.requests[verb] = self.requests.get(verb, 0) + 1
             try:
                 answer = self._send(method, target, headers, content)
             except KubeError as error:
@@ -250,11 +269,12 @@ class Cluster:
                 # A pod that may not be evicted yet is 429 too, and is the caller's to wait for.
                 again = not path.endswith("/eviction") and (
                     answer.status == 429
-                    or (answer.status == 503 and failure.retry_after is not None)
+                    or (answer.status >= 500 and failure.retry_after is not None)
                 )
-            if not again or attempt == _ATTEMPTS - 1:
+            pause = _pause(failure, attempt)
+            if not again or attempt == _ATTEMPTS - 1 or pause > _LONGEST_PAUSE:
                 break
-            self._sleep(_pause(failure, attempt))
+            self._sleep(pause)
         raise failure
 
     def _worth_another(self, method: str, error: KubeError, attempt: int) -> bool:
@@ -268,9 +288,7 @@ class Cluster:
 
 
 def _pause(error: KubeError, attempt: int) -> float:
-    if error.retry_after is not None:
-        return min(error.retry_after, _LONGEST_PAUSE)
-    return min(0.1 * 3.0**attempt, _LONGEST_PAUSE)
+    return 0.1 * 3.0**attempt if error.retry_after is None else error.retry_after
 
 
 def _text(value: object) -> str:

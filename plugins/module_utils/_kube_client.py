@@ -11,11 +11,14 @@ nothing but a module that needs it, needs it.
 from __future__ import annotations
 
 import base64
+import contextlib
+import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
+from urllib.parse import unquote
 
 from ansible.module_utils.basic import env_fallback
 
@@ -23,6 +26,7 @@ from ._kube_errors import (
     KubeError,
     Server,
     bad_certificate,
+    shorten,
     timed_out,
     token_expiry,
     unreachable,
@@ -122,9 +126,18 @@ class Client:
         self._configuration: Any = kubernetes.client.Configuration()
         source = _load(kubernetes.config, self._configuration, connection)
         _override(self._configuration, connection)
+        _log_in_to_proxy(self._configuration, urllib3)
         self.server = _server(self._configuration, connection, source)
         try:
             self._api: Any = kubernetes.client.ApiClient(self._configuration)
+        except urllib3.exceptions.URLSchemeUnknown as error:
+            raise KubeError(
+                "The address of the proxy on the way to the API server cannot be used",
+                evidence=_without_password(str(error), self._configuration.proxy),
+                next_step="Give http://HOST:PORT or https://HOST:PORT: by the option proxy, by "
+                "proxy-url in the kubeconfig or by the variable HTTPS_PROXY.",
+                reason="Configuration",
+            ) from None
         except (OSError, ValueError) as error:
             # urllib3 reads the CA when it is first used; some versions at once.
             raise bad_certificate(self.server, str(error)) from error
@@ -184,21 +197,74 @@ def _load(config: Any, configuration: Any, connection: Connection) -> str:
             return "this pod's service account"
     path = _kubeconfig(connection)
     try:
-        contexts, active = config.list_kube_config_contexts(config_file=path)
-        names = [context["name"] for context in contexts]
-        if connection.context and connection.context not in names:
-            raise _wrong_context(path, connection.context, names)
-        config.load_kube_config(
-            config_file=path,
-            context=connection.context,
-            client_configuration=configuration,
-            persist_config=False,
-        )
+        context, cluster, user = _context(config, path, connection.context)
+        with _logged_errors() as words:
+            config.load_kube_config(
+                config_file=path,
+                context=context,
+                client_configuration=configuration,
+                persist_config=False,
+            )
     except KubeError:
         raise
     except Exception as error:  # the client's loader lets through what yaml and base64 raise
         raise _bad_kubeconfig(path, connection.context, error) from None
-    return f"context {connection.context or active['name']} of {path}"
+    source = f"context {context} of {path}"
+    if words and not (_authorization(configuration) or configuration.cert_file):
+        # The loader goes on without credentials, and the server would speak of rights.
+        raise _no_credentials(source, user, words)
+    if cluster.get("proxy-url"):
+        # As kubectl does; the loader does not read it.
+        configuration.proxy, configuration.no_proxy = str(cluster["proxy-url"]), None
+    return source
+
+
+def _context(
+    config: Any, path: str, wanted: str | None
+) -> tuple[str, Mapping[str, Any], Mapping[str, Any]]:
+    """Return the name of the context, its cluster and its user."""
+    merged = config.kube_config.KubeConfigMerger(path).config.value
+    found = {str(one["name"]): one["context"] for one in merged["contexts"]}
+    name = wanted or merged.get("current-context")
+    if not name or name not in found:
+        raise _wrong_context(path, wanted, name, list(found))
+    context = found[name]
+    parts = []
+    for kind, key in (("clusters", "cluster"), ("users", "user")):
+        named = {one["name"]: one.value.get(key) for one in merged[kind]}
+        parts.append(named.get(context.value.get(key)) or {})
+    return str(name), parts[0], parts[1]
+
+
+@contextlib.contextmanager
+def _logged_errors() -> Iterator[list[str]]:
+    """Keep what the client logs: why a plugin for credentials gave none is said nowhere else."""
+    words: list[str] = []
+
+    class Keep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            words.append(record.getMessage())
+
+    handler = Keep(logging.ERROR)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield words
+    finally:
+        root.removeHandler(handler)
+
+
+def _no_credentials(source: str, user: Mapping[str, Any], words: Sequence[str]) -> KubeError:
+    command = str((user.get("exec") or {}).get("command") or "")
+    return KubeError(
+        f"The user of {source} has no credentials: its plugin {command} gave none"
+        if command
+        else f"The user of {source} has no credentials that can be used",
+        evidence=shorten(" ".join(words)),
+        next_step=f"Run {command or 'kubectl'} by hand as the user who runs the task, on the host "
+        "that speaks to the API server: it has to be there, in the PATH, and logged in.",
+        reason="Configuration",
+    )
 
 
 def _kubeconfig(connection: Connection) -> str:
@@ -207,13 +273,19 @@ def _kubeconfig(connection: Connection) -> str:
     path = given or os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
     missing = "kubeconfig" if connection.context else "kubeconfig, context or host"
     origin = "" if given else f" (no {missing} was given)"
-    for part in filter(None, path.split(os.pathsep)):
+    missing_files = []
+    parts = [part for part in path.split(os.pathsep) if part]
+    for part in parts:
         try:
             with open(os.path.expanduser(part), "rb"):
                 continue
         except FileNotFoundError as error:
+            missing_files.append(part)
+            if len(missing_files) < len(parts):
+                # Of several files kubectl too takes those that are there.
+                continue
             raise KubeError(
-                f"The kubeconfig {part} does not exist{origin}",
+                f"The kubeconfig {', '.join(missing_files)} does not exist{origin}",
                 evidence=str(error),
                 next_step="Set kubeconfig (kubegpu_kubeconfig in the roles) to a file on the host "
                 "that speaks to the API server, or give host, token and CA.",
@@ -229,9 +301,15 @@ def _kubeconfig(connection: Connection) -> str:
     return path
 
 
-def _wrong_context(path: str, wanted: str, names: Sequence[str]) -> KubeError:
+def _wrong_context(path: str, wanted: str | None, name: object, names: Sequence[str]) -> KubeError:
+    if wanted:
+        cause = f"The kubeconfig {path} has no context {wanted}"
+    elif name:
+        cause = f"The current context {name} of the kubeconfig {path} is not in it"
+    else:
+        cause = f"The kubeconfig {path} has no current context, and none was given"
     return KubeError(
-        f"The kubeconfig {path} has no context {wanted}",
+        cause,
         evidence=f"contexts there: {', '.join(sorted(names)) or 'none'}",
         next_step="Set context (kubegpu_context in the roles) to one of them.",
         reason="Configuration",
@@ -243,7 +321,7 @@ def _bad_kubeconfig(path: str, context: str | None, error: Exception) -> KubeErr
     if mark is not None:
         # A YAML error quotes the line, and the line may hold a token.
         evidence = f"{type(error).__name__}: line {mark.line + 1}, column {mark.column + 1}"
-    elif type(error).__name__ == "ConfigException":
+    elif isinstance(error, OSError) or type(error).__name__ == "ConfigException":
         evidence = str(error)
     else:
         evidence = type(error).__name__
@@ -282,6 +360,19 @@ def _override(configuration: Any, connection: Connection) -> None:
     if connection.no_proxy:
         configuration.no_proxy = connection.no_proxy
     configuration.connection_pool_maxsize = _CONNECTIONS
+
+
+def _log_in_to_proxy(configuration: Any, urllib3: Any) -> None:
+    """Put the user of a proxy's address into the header; urllib3 would leave it out."""
+    if configuration.proxy and not configuration.proxy_headers:
+        login = urllib3.util.parse_url(configuration.proxy).auth
+        if login:
+            configuration.proxy_headers = urllib3.util.make_headers(proxy_basic_auth=unquote(login))
+
+
+def _without_password(text: str, proxy: str) -> str:
+    login, at, _host = proxy.rpartition("@")
+    return text.replace(login.rpartition("//")[2], "***") if at else text
 
 
 def _readable(option: str, path: str) -> None:

@@ -41,7 +41,8 @@ class KubeError(KubegpuError):
 
     :param status: the HTTP status; None where no answer came.
     :param reason: Kubernetes' word for it (``Forbidden``), or ours (``Unreachable``,
-        ``Certificate``, ``Timeout``, ``Configuration``).
+        ``Certificate``, ``Timeout``, ``Configuration``, and ``Denied`` for what not a missing
+        right but an admission rule forbids, which may let other objects through).
     :param retry_after: seconds that the server wants to be left alone.
     :param field_conflicts: whose fields stood in the way of a server-side apply.
     """
@@ -81,9 +82,10 @@ def from_answer(
     """Return the error for an answer that is none of 200 to 299."""
     data = _status_object(body)
     message = str(data.get("message") or body.decode("utf-8", "replace")).strip()
-    evidence = _shorten(message) or f"HTTP status {status}"
+    evidence = shorten(message) or f"HTTP status {status}"
     reason = str(data.get("reason") or "")
     request = f"{method} {path}"
+    pause = retry_after(headers)
     if status == 401:
         return _unauthorized(server, evidence)
     if status == 403:
@@ -97,7 +99,10 @@ def from_answer(
         ),
         410: ("no longer has the version that was asked for", "Run it again."),
         422: ("finds the object not valid", "Correct what it names."),
-        429: ("is overloaded and asked for a pause", "Run it again when it is less busy."),
+        429: (
+            "is overloaded and asked for a pause" + (f" of {pause:.0f} s" if pause else ""),
+            "Run it again when it is less busy.",
+        ),
     }
     words, next_step = causes.get(
         status, ("failed", "Look at the API server's log, and run it again.")
@@ -108,7 +113,7 @@ def from_answer(
         next_step=next_step,
         status=status,
         reason=reason,
-        retry_after=retry_after(headers),
+        retry_after=pause,
     )
 
 
@@ -135,8 +140,19 @@ def _unauthorized(server: Server, evidence: str) -> KubeError:
 
 def _forbidden(server: Server, request: str, message: str, evidence: str) -> KubeError:
     found = _FORBIDDEN.search(message)
+    path = _FORBIDDEN_PATH.search(message)
+    known = found or path
+    if known is not None and known["user"] == "system:anonymous":
+        # Nobody should be told to give rights to everybody.
+        return KubeError(
+            f"The API server {server.host} was asked without credentials: {server.source} gave "
+            "neither a token nor a client certificate that it knows",
+            evidence=evidence,
+            next_step="Give a token, a client certificate, or a kubeconfig whose user has one.",
+            status=403,
+            reason="Unauthorized",
+        )
     if found is None:
-        path = _FORBIDDEN_PATH.search(message)
         if path is not None:
             rule = f'{{nonResourceURLs: ["{path["path"]}"], verbs: ["{path["verb"]}"]}}'
             return KubeError(
@@ -153,7 +169,7 @@ def _forbidden(server: Server, request: str, message: str, evidence: str) -> Kub
             evidence=evidence,
             next_step="Change what the message names, or the policy that it names.",
             status=403,
-            reason="Forbidden",
+            reason="Denied",
         )
     namespace = found["namespace"]
     where = f"in the namespace {namespace}" if namespace else "in the whole cluster"
@@ -210,7 +226,7 @@ def unreachable(server: Server, error: BaseException) -> KubeError:
     """Return the error for a connection that did not come about."""
     return KubeError(
         f"The API server {server.host} of {server.source} cannot be reached",
-        evidence=_shorten(_without_object(error)),
+        evidence=shorten(_without_object(error)),
         next_step="Check address and port, the network and firewall between here and there, the "
         "proxy settings, and that the API server runs. It is asked from the host that the task "
         "is delegated to.",
@@ -222,7 +238,7 @@ def timed_out(server: Server, method: str, path: str, error: BaseException) -> K
     """Return the error for a request that was sent and not answered."""
     return KubeError(
         f"The API server {server.host} did not answer {method} {path} in time, or broke off",
-        evidence=_shorten(_without_object(error)),
+        evidence=shorten(_without_object(error)),
         next_step="Look at the API server's load and log, and run it again.",
         reason="Timeout",
     )
@@ -251,7 +267,7 @@ def bad_certificate(server: Server, text: str) -> KubeError:
     else:
         cause = f"The TLS connection to {host} failed"
         step = "Check CA, client certificate and key."
-    return KubeError(cause, evidence=_shorten(text), next_step=step, reason="Certificate")
+    return KubeError(cause, evidence=shorten(text), next_step=step, reason="Certificate")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -289,7 +305,8 @@ def _status_object(body: bytes) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return a text in one line, cut where it is too long for a message."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST_EVIDENCE else f"{text[:_LONGEST_EVIDENCE]} ..."
 

@@ -127,7 +127,7 @@ class Labeller:
             return []
         # What is wrong for the first is wrong for all: a missing right is not asked for 500 times.
         first = self._cluster.each(self._worker(), jobs[:1], at_once=1)[0]
-        if isinstance(first, KubeError) and (first.status is None or first.status in (401, 403)):
+        if isinstance(first, KubeError) and _concerns_all(first):
             raise first
         rest = self._cluster.each(self._worker(), jobs[1:], at_once=self._settings.at_once)
         return [first, *rest]
@@ -251,6 +251,11 @@ class Labeller:
         )
 
 
+def _concerns_all(error: KubeError) -> bool:
+    """Return whether what went wrong for a node would for every other; a policy may be of one."""
+    return error.status in (None, 401) or (error.status == 403 and error.reason != "Denied")
+
+
 def _row(found: Match, node: Node | None, after: Mapping[str, Any]) -> dict[str, Any]:
     if node is None:
         return {
@@ -324,18 +329,18 @@ def named(names: Sequence[str]) -> str:
 
 def failure(outcome: Outcome) -> dict[str, str] | None:
     """Return cause, evidence and next step of what went wrong; None where nothing did."""
+    theirs = f"These belong to somebody else: {named([str(item) for item in outcome.conflicts])}"
     if outcome.errors:
         first = next(iter(outcome.errors.values()))
         return {
-            "cause": "These nodes could not be labelled: "
-            f"{named(list(outcome.errors))}. The first of them: {first.cause}",
+            "cause": f"These nodes could not be labelled: {named(list(outcome.errors))}. The first "
+            f"of them: {first.cause}" + (f". {theirs}" if outcome.conflicts else ""),
             "evidence": first.evidence,
             "next_step": first.next_step,
         }
     if outcome.conflicts:
         return {
-            "cause": "Something that is wanted belongs to somebody else. All else was done. "
-            + named([str(item) for item in outcome.conflicts]),
+            "cause": f"Not all that is wanted could be set, all else was done. {theirs}",
             "evidence": "",
             "next_step": "Ask the owner to give it up, leave it out, or take it over with "
             "force_conflicts: true (gpu_node_labels_force_conflicts in the role).",

@@ -91,12 +91,19 @@ def test_retry_after_is_kept():
 
 
 def test_a_server_that_stays_busy_is_given_up():
-    standin = StandinServer(*[refusal(429, "TooManyRequests", {"retry-after": "900"})] * 6)
+    standin = StandinServer(*[refusal(429, "TooManyRequests", {"retry-after": "20"})] * 6)
     with pytest.raises(KubeError) as caught:
         standin.cluster.get("/x")
     assert caught.value.status == 429
-    # Whatever a server asks for, half a minute at a time.
-    assert standin.slept == [30.0] * 5
+    assert standin.slept == [20.0] * 5
+
+
+def test_a_server_is_never_asked_again_sooner_than_it_wants():
+    standin = StandinServer(refusal(429, "TooManyRequests", {"Retry-After": "900"}), ok())
+    with pytest.raises(KubeError, match="asked for a pause of 900 s"):
+        standin.cluster.get("/x")
+    assert standin.slept == []
+    assert len(standin.asked) == 1
 
 
 def test_a_pod_that_may_not_be_evicted_yet_is_the_callers():
@@ -109,6 +116,10 @@ def test_a_pod_that_may_not_be_evicted_yet_is_the_callers():
 def test_a_server_in_maintenance_says_when():
     standin = StandinServer(refusal(503, "", {"Retry-After": "1"}), ok())
     assert standin.cluster.get("/x") == {}
+    # 'ServerTimeout' is 500, with the same header.
+    standin = StandinServer(refusal(500, "ServerTimeout", {"Retry-After": "1"}), ok())
+    assert standin.cluster.get("/x") == {}
+    assert standin.slept == [1.0]
     without = StandinServer(refusal(503))
     with pytest.raises(KubeError):
         without.cluster.get("/x")
@@ -234,6 +245,36 @@ def test_a_node_that_changed_in_between_is_tried_again_and_a_conflict_is_not():
     assert found[0] == "a"
     assert seen == {"a": 3, "b": 1, "c": 6}
     assert [str(one) for one in found[1:]] == ["owned", "always"]
+
+
+@pytest.mark.parametrize("reason", ["Unreachable", "Timeout"])
+def test_a_server_that_has_gone_is_not_waited_for_by_every_item(reason):
+    asked = []
+
+    def work(number):
+        asked.append(number)
+        raise KubeError("gone", reason=reason)
+
+    found = StandinServer().cluster.each(work, range(500), at_once=4)
+    # Those that were under way when the fourth was lost.
+    assert 4 <= len(asked) <= 8
+    assert [str(one) for one in found] == ["gone"] * 500
+
+
+def test_one_that_is_lost_now_and_then_stops_nothing():
+    def work(number):
+        if number % 2:
+            raise KubeError("slow", reason="Timeout")
+        return number
+
+    found = StandinServer().cluster.each(work, range(40), at_once=1)
+    assert [one for one in found if not isinstance(one, KubeError)] == list(range(0, 40, 2))
+
+
+def test_requests_of_all_threads_are_counted():
+    standin = StandinServer(*[ok()] * 400)
+    standin.cluster.each(lambda _number: standin.cluster.patch("/x", {}), range(400))
+    assert standin.cluster.requests == {"patch": 400}
 
 
 def test_a_mistake_of_ours_is_no_result():

@@ -57,13 +57,32 @@ def test_a_missing_right_in_a_namespace():
 
 
 def test_a_path_that_may_not_be_read():
-    error = refused(403, 'forbidden: User "system:anonymous" cannot get path "/version"')
+    error = refused(403, 'forbidden: User "u" cannot get path "/version"')
     assert '{nonResourceURLs: ["/version"], verbs: ["get"]}' in error.next_step
 
 
 def test_admission_speaks_for_itself():
     error = refused(403, 'pods "x" is forbidden: violates PodSecurity "restricted:latest"')
     assert "PodSecurity" in error.evidence and "right" not in error.cause
+    # Another object may be let through, which a missing right would not.
+    assert error.reason == "Denied"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'nodes is forbidden: User "system:anonymous" cannot list resource "nodes" in API group "" '
+        "at the cluster scope",
+        'forbidden: User "system:anonymous" cannot get path "/version"',
+    ],
+)
+def test_nobody_is_told_to_give_rights_to_everybody(message):
+    error = refused(403, message)
+    assert error.cause == (
+        "The API server https://kube:6443 was asked without credentials: context a of /kubeconfig "
+        "gave neither a token nor a client certificate that it knows"
+    )
+    assert "rule" not in error.next_step and error.reason == "Unauthorized"
 
 
 def test_tokens():

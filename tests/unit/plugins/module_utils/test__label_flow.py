@@ -121,6 +121,24 @@ def test_a_node_that_is_gone_is_unknown():
     assert failure(outcome) is None
 
 
+def test_a_policy_that_refuses_one_node_does_not_stop_the_others():
+    cluster = StandinCluster("n1", "n2")
+    denied = KubeError("not on Fridays", status=403, reason="Denied")
+    cluster.failures["apply", "n1"] = [denied]
+    outcome = run(cluster, {name: {"labels": {"a": "1"}} for name in ("n1", "n2")})
+    assert list(outcome.after) == ["n2"]
+    assert outcome.errors == {"n1": denied}
+
+
+def test_conflicts_are_told_beside_what_failed():
+    cluster = StandinCluster("n1", "n2")
+    owned = FieldConflict("metadata.labels.a", "argocd")
+    cluster.failures["apply", "n1"] = [KubeError("owned", status=409, field_conflicts=(owned,))]
+    cluster.failures["apply", "n2"] = [KubeError("not valid", status=422)]
+    cause = failure(run(cluster, {name: {"labels": {"a": "1"}} for name in cluster.nodes}))["cause"]
+    assert "could not be labelled: n2" in cause and "belongs to argocd" in cause
+
+
 @pytest.mark.parametrize("status", [401, 403, None])
 def test_what_is_wrong_for_all_is_asked_for_once(status):
     cluster = StandinCluster("n1", "n2", "n3")
