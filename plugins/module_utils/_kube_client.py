@@ -396,7 +396,17 @@ def _authorization(configuration: Any) -> str:
     """
     for setting in configuration.auth_settings().values():
         if setting["in"] == "header" and setting["value"]:
-            return str(setting["value"])
+            # A token file ends with a line break where it was written by an editor or by echo.
+            value = str(setting["value"]).strip()
+            if not (value.isascii() and value.isprintable()):
+                # The HTTP library would quote it.
+                raise KubeError(
+                    "The token or password for the API server has a line break or another "
+                    "character that cannot be sent",
+                    next_step="See that it is one line of the token and nothing else.",
+                    reason="Configuration",
+                )
+            return value
     return ""
 
 

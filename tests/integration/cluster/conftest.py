@@ -11,6 +11,8 @@ import sys
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import Cluster, Connection
+from tests.integration.cluster.labelling import ACCOUNT, RBAC
 from tests.testbed import paths
 from tests.testbed.cluster_control import ControlPlane
 
@@ -36,3 +38,19 @@ def cluster():
     argv = [sys.executable, "-m", "tests.testbed", "cluster-up"]
     subprocess.run(argv, cwd=paths.REPOSITORY, check=True, timeout=_BRING_UP_TIMEOUT)
     return ControlPlane(paths.BUILD / "control")
+
+
+@pytest.fixture
+def account(api):
+    """The service account of gpu_node_labels' manifest, and a token; gone after the test."""
+    api.kubectl("apply", "-f", str(RBAC))
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 600},
+    }
+    admin = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
+    token = admin.create(f"{ACCOUNT}/token", request)["status"]["token"]
+    yield {"host": api.server, "ca_cert": str(api.ca_file), "api_key": token}
+    api.kubectl("delete", "--wait=false", "-f", str(RBAC))
+    api.kubectl("wait", "--for=delete", "namespace/kubegpu", "--timeout=60s")

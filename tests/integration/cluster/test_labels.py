@@ -6,12 +6,9 @@
 
 from __future__ import annotations
 
-import base64
 import copy
-import datetime
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -20,9 +17,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
     Cluster,
@@ -30,14 +24,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
     KubeError,
 )
 from ansible_collections.kubegpu.nodes.plugins.modules import node_gpu_label
+from tests.integration.cluster.labelling import RBAC, refused
 from tests.testbed import cluster_made
-from tests.testbed.cluster_pki import Authority
-from tests.tools.environments import REPOSITORY, collections
+from tests.tools.environments import collections
 from tests.unit.fixtures import node_facts
 from tests.unit.module_process import predicted, run_module
 
-RBAC = REPOSITORY / "roles" / "gpu_node_labels" / "files" / "rbac.yml"
-ACCOUNT = "/api/v1/namespaces/kubegpu/serviceaccounts/kubegpu-labels"
 NODES = "/api/v1/nodes"
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
@@ -70,18 +62,6 @@ def label(api):
         )
 
     return run
-
-
-def refused(api, nodes=None, **options):
-    """Return the answer of a run that has to fail, as in check mode."""
-    arguments = {"nodes": nodes or {"label-a": {"labels": {"a": "b"}}}, **options}
-    if not {"kubeconfig", "host"} & set(options):
-        arguments["kubeconfig"] = str(api.kubeconfig)
-    check = run_module(node_gpu_label.main, arguments, check=True)
-    answer = run_module(node_gpu_label.main, arguments)
-    assert check["failed"] and answer["failed"]
-    assert check["msg"] == answer["msg"]
-    return answer
 
 
 def look(api, name):
@@ -428,21 +408,6 @@ def test_what_is_not_valid_is_told_before_anything_is_asked(api, wish, said):
 # Rights
 
 
-@pytest.fixture
-def account(api, cluster):
-    """The service account of the shipped manifest, and a token of it; gone after the test."""
-    api.kubectl("apply", "-f", str(RBAC))
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 600},
-    }
-    token = cluster.create(f"{ACCOUNT}/token", request)["status"]["token"]
-    yield {"host": api.server, "ca_cert": str(api.ca_file), "api_key": token}
-    api.kubectl("delete", "--wait=false", "-f", str(RBAC))
-    api.kubectl("wait", "--for=delete", "namespace/kubegpu", "--timeout=60s")
-
-
 WISH = {"label-a": {"labels": {"x": "1"}, "annotations": {"a": "b"}, "taints": [GPU_TAINT]}}
 
 
@@ -528,141 +493,6 @@ def test_a_missing_right_is_asked_for_once(api, nodes, tmp_path):
     # Who may list needs no more where nothing differs.
     arguments = {"kubeconfig": str(path), "nodes": {name: {} for name in nodes}}
     assert not run_module(node_gpu_label.main, arguments).get("failed")
-
-
-# Connections that do not come about, each with its own words
-
-
-def test_another_authority(api, tmp_path):
-    other = Authority.make(tmp_path / "other")
-    answer = refused(api, host=api.server, ca_cert=str(other.certificate), api_key="x")
-    assert answer["cause"] == (
-        f"The certificate of {api.server} was not signed by the CA that was given: "
-        f"{other.certificate}"
-    )
-    assert "CERTIFICATE_VERIFY_FAILED" in answer["evidence"]
-
-
-def test_no_authority_at_all(api):
-    answer = refused(api, host=api.server, api_key="x")
-    assert "the system's certificates" in answer["cause"]
-
-
-def test_a_file_that_is_no_authority(api, tmp_path):
-    (tmp_path / "ca.crt").write_text("no certificate\n")
-    answer = refused(api, host=api.server, ca_cert=str(tmp_path / "ca.crt"), api_key="x")
-    assert "TLS" in answer["cause"] or "CA" in answer["cause"]
-    missing = refused(api, host=api.server, ca_cert=str(tmp_path / "none"), api_key="x")
-    assert missing["cause"] == f"The file {tmp_path}/none of the option ca_cert cannot be read"
-
-
-def test_a_name_that_the_certificate_does_not_have(api):
-    host = api.server.replace("127.0.0.1", "127.0.0.2")
-    # Somebody listens there who passes everything on to the API server.
-    port = int(api.server.rpartition(":")[2])
-    with Forwarder("127.0.0.2", port):
-        answer = refused(api, host=host, ca_cert=str(api.ca_file), api_key="x")
-    assert answer["cause"] == f"The certificate of {host} is valid, but not for this name"
-
-
-def test_a_wrong_token(api):
-    answer = refused(api, host=api.server, ca_cert=str(api.ca_file), api_key="s3cret-and-wrong")
-    assert answer["cause"].startswith(f"The API server {api.server} does not accept the credent")
-    assert "s3cret-and-wrong" not in json.dumps(answer)
-
-
-def test_an_expired_token(api, account):
-    """A token as the API server makes them, with its own key, but for an hour ago."""
-    claims = json.loads(decoded(account["api_key"].split(".")[1]))
-    header = json.loads(decoded(account["api_key"].split(".")[0]))
-    hour_ago = int(time.time()) - 3600
-    claims.update(exp=hour_ago, iat=hour_ago - 600, nbf=hour_ago - 600)
-    token = signed(header, claims, api.home / "pki" / "accounts.key")
-    answer = refused(api, host=api.server, ca_cert=str(api.ca_file), api_key=token)
-    moment = datetime.datetime.fromtimestamp(hour_ago, datetime.timezone.utc)
-    assert answer["cause"] == (
-        f"The token of the options expired at {moment:%Y-%m-%d %H:%M:%S} UTC: the API server "
-        f"{api.server} does not accept it"
-    )
-    # The same with a later end is taken: it is the time and nothing else.
-    claims.update(exp=int(time.time()) + 600)
-    token = signed(header, claims, api.home / "pki" / "accounts.key")
-    options = {"host": api.server, "ca_cert": str(api.ca_file), "api_key": token}
-    assert not run_module(node_gpu_label.main, {"nodes": {}, **options}).get("failed")
-
-
-def decoded(part):
-    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-
-
-def signed(header, claims, key_file):
-    key = serialization.load_pem_private_key(key_file.read_bytes(), None)
-    texts = [json.dumps(item).encode() for item in (header, claims)]
-    parts = [base64.urlsafe_b64encode(text).rstrip(b"=") for text in texts]
-    first, second = decode_dss_signature(key.sign(b".".join(parts), ec.ECDSA(hashes.SHA256())))
-    signature = first.to_bytes(32, "big") + second.to_bytes(32, "big")
-    parts.append(base64.urlsafe_b64encode(signature).rstrip(b"="))
-    return b".".join(parts).decode()
-
-
-def test_a_context_that_is_not_there(api):
-    answer = refused(api, kubeconfig=str(api.kubeconfig), context="production")
-    assert answer["cause"] == f"The kubeconfig {api.kubeconfig} has no context production"
-    assert answer["evidence"] == "contexts there: testbed"
-
-
-def test_a_kubeconfig_that_is_not_there_or_is_none(api, tmp_path):
-    answer = refused(api, kubeconfig=str(tmp_path / "none"))
-    assert answer["cause"] == f"The kubeconfig {tmp_path}/none does not exist"
-    (tmp_path / "bad").write_text("users: [{token: s3cret\n  x: [\n")
-    answer = refused(api, kubeconfig=str(tmp_path / "bad"))
-    assert str(tmp_path / "bad") in answer["cause"]
-    assert "s3cret" not in json.dumps(answer)
-
-
-def test_a_server_that_is_not_there(api):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        host = f"https://127.0.0.1:{free.getsockname()[1]}"
-        answer = refused(api, host=host, ca_cert=str(api.ca_file), api_key="x")
-    assert answer["cause"] == f"The API server {host} of the options cannot be reached"
-    assert "Connection refused" in answer["evidence"]
-
-
-class Forwarder:
-    """Passes connections on, byte by byte."""
-
-    def __init__(self, address, port):
-        self.socket = socket.create_server((address, port))
-        self.port = port
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-
-    def serve(self):
-        while True:
-            try:
-                client, _address = self.socket.accept()
-            except OSError:
-                return
-            server = socket.create_connection(("127.0.0.1", self.port))
-            for one, other in ((client, server), (server, client)):
-                threading.Thread(target=self.pump, args=(one, other), daemon=True).start()
-
-    @staticmethod
-    def pump(one, other):
-        try:
-            while data := one.recv(65536):
-                other.sendall(data)
-            other.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_error):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
 
 
 # The role
