@@ -141,6 +141,9 @@ class Record:
     Of a change that is pending: ``coming`` are the packages that the package manager said it would
     install (None: nobody wrote it down), ``named`` those of them that it was told for their version
     alone and that are marked as automatic in the end, ``run`` the run that works on it.
+
+    ``remains``: of what came along, the packages of which an earlier removal had left the
+    configuration files. Those stay when the package goes.
     """
 
     before: Mapping[str, Package] = field(default_factory=dict)
@@ -150,6 +153,7 @@ class Record:
     coming: tuple[str, ...] | None = None
     named: tuple[str, ...] = ()
     run: str = ""
+    remains: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -160,6 +164,7 @@ class Record:
             **({} if self.coming is None else {"coming": list(self.coming)}),
             **({"named": list(self.named)} if self.named else {}),
             **({"run": self.run} if self.run else {}),
+            **({"remains": list(self.remains)} if self.remains else {}),
         }
 
     @classmethod
@@ -175,6 +180,7 @@ class Record:
             None if coming is None else tuple(coming),
             tuple(data.get("named", ())),
             str(data.get("run", "")),
+            tuple(data.get("remains", ())),
         )
 
 
@@ -423,18 +429,33 @@ def plan_absent(
             automatic.append(name)
         if after[name].installed and package.installed and after[name].held != package.held:
             reasons.append(f"{name} was {'held' if old.held else 'not held'} before.")
-    along = tuple(name for name in sorted(removable) if name not in edited)
-    for name in along:
+    along: list[str] = []
+    for name in sorted(removable):
+        if name in edited:
+            continue
         before[name] = packages[name]
         after[name] = Package()
+        (remove if name in record.remains else along).append(name)
         reasons.append(f"{name} came along with the set and serves nothing else.")
+    for name in sorted(record.brought):
+        package = packages.get(name, Package())
+        # Of what came along and became obsolete meanwhile, too.
+        if (
+            package.status == CONFIGURATION
+            and name not in record.before
+            and name not in record.remains
+            and name not in edited
+        ):
+            before[name], after[name] = package, Package()
+            purge.append(name)
+            reasons.append(f"{name} came along with the set; its configuration was left.")
     return Plan(
         before,
         after,
         install,
         tuple(remove),
         tuple(purge),
-        along,
+        tuple(along),
         tuple(automatic),
         tuple(reasons),
         tuple(warnings),
@@ -483,7 +504,7 @@ def resumed(record: Record | None, packages: Mapping[str, Package]) -> Record | 
 def begun(
     record: Record | None,
     plan: Plan,
-    everything: Collection[str],
+    packages: Mapping[str, Package],
     wish: Wish,
     coming: Collection[str] = (),
     named: Collection[str] = (),
@@ -491,6 +512,7 @@ def begun(
 ) -> Record:
     """Return the record to be kept before the change: a run that dies is known by it.
 
+    :param packages: all packages of the node, as they stand.
     :param coming: what the package manager says it would install.
     :param named: what of it is told to it for its version alone.
     """
@@ -499,8 +521,12 @@ def begun(
     record = record or Record()
     # Packages that are in the record keep what was first seen; what came along was not there.
     mine = set(record.brought)
+    # Of a package that was removed once, files are left: it is not there, and can come along.
+    everything = [name for name, one in packages.items() if one.status in (INSTALLED, BROKEN)]
+    rests = {name for name, one in packages.items() if one.status == CONFIGURATION}
     if record.pending is not None:
-        mine.update(name for name in plan.before if name not in record.pending)
+        others = {*record.pending, *(rests - set(record.coming or ()))}
+        mine.update(name for name in plan.before if name not in others)
     touched = {
         name: Package() if name in mine else package
         for name, package in plan.before.items()
@@ -508,6 +534,8 @@ def begun(
         and (name in asked or name not in mine)
     }
     before = {**touched, **record.before}
+    earlier = {*mine, *before, *(record.coming or ())}
+    remains = {*record.remains, *(name for name in coming if name in rests and name not in earlier)}
     pending = record.pending if record.pending is not None else tuple(sorted(everything))
     known = dict.fromkeys((*record.patterns, *patterns))
     announced = {*(record.coming or ()), *coming}
@@ -522,6 +550,7 @@ def begun(
         tuple(sorted(announced)),
         tuple(dict.fromkeys((*record.named, *named))),
         run,
+        tuple(sorted(remains)),
     )
 
 
@@ -535,7 +564,13 @@ def finished(record: Record, packages: Mapping[str, Package]) -> Record:
         for name, package in packages.items()
         if package.status in (INSTALLED, BROKEN) and name not in known
     }
-    return Record(record.before, {**brought, **record.brought}, None, record.patterns)
+    return Record(
+        record.before,
+        {**brought, **record.brought},
+        None,
+        record.patterns,
+        remains=record.remains,
+    )
 
 
 def removable(

@@ -254,6 +254,7 @@ from ..module_utils._command import Result, Runner, module_runner
 from ..module_utils._errors import KubegpuError
 from ..module_utils._package_set import (
     BROKEN,
+    CONFIGURATION,
     INSTALLED,
     Lock,
     Package,
@@ -290,6 +291,8 @@ Dir::State::Lists "{folder}/lists";
 Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 """
+# Packages in these states have configuration files.
+_LEAVES = (INSTALLED, CONFIGURATION)
 # What a killed dpkg has not written into its database yet.
 _JOURNAL = "/var/lib/dpkg/updates"
 
@@ -433,9 +436,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         named = [name for name in change.named if _is_automatic(database, name)]
         run = module.params["_run"]
         if present and plan.changed:
-            everything = _installed(database.packages)
             coming = _coming(node, change, database) if plan.install or plan.going else ()
-            begin = begun(record, plan, everything, wish, coming, named, run)
+            begin = begun(record, plan, database.packages, wish, coming, named, run)
             store.put(key, begin.to_json())
         elif present and record is not None:
             # All is as wished, but the run that did it died before it could write that down.
@@ -451,10 +453,12 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         going = set(plan.going)
         # apt takes nothing away below a package that is held and not named.
         held = [name for name in plan.along if database.packages[name].held]
+        purge = [*plan.purge, *held]
         result["_tasks"] = {
             "broken": [name for name in _broken(database.packages) if name in going],
-            "remove": list(plan.remove),
-            "purge": [*plan.purge, *held],
+            # That is so too for what is below one of those that are removed alone.
+            "remove": [*plan.remove, *(_there(purge, database.packages) if plan.remove else ())],
+            "purge": purge,
             "along": [name for name in plan.along if name not in held],
             "install": [
                 f"{name}={version}" if version else name
@@ -634,16 +638,17 @@ def _plan_now(
     assumed = finished(record, database.packages) if record else None
     along = removable(assumed, database.packages, database.needs)
     before = record.before if record else {}
+    brought = assumed.brought if assumed else {}
     going = [
         name
-        for name in (*before, *along)
+        for name in dict.fromkeys((*before, *along, *brought))
         if name in database.packages and not before.get(name, Package()).installed
     ]
     return plan_absent(
         assumed,
         database.packages,
         _dpkg.available(node.run, [name for name, old in before.items() if old.installed]),
-        _dpkg.edited(node.run, [n for n in going if database.packages[n].installed]),
+        _dpkg.edited(node.run, [n for n in going if database.packages[n].status in _LEAVES]),
         along,
     )
 
@@ -876,10 +881,6 @@ def _broken(packages: Mapping[str, Package]) -> dict[str, str]:
         for name, package in sorted(packages.items())
         if package.status == BROKEN
     }
-
-
-def _installed(packages: Mapping[str, Package]) -> list[str]:
-    return [name for name, package in packages.items() if package.status != "absent"]
 
 
 def _public(packages: Mapping[str, Package]) -> dict[str, dict[str, Any]]:

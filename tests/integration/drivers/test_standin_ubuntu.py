@@ -48,9 +48,26 @@ def node(fleet, source):
 
 
 @pytest.fixture(scope="module")
-def before(node):
+def rests(node, source):
+    """What an earlier driver, removed by hand, has left in dpkg's database."""
+    name = "nvidia-kernel-common-580-server"
+    if source == "distro":
+        shell(node, f"apt-get update -q; apt-get install -q -y {name}; apt-get remove -q -y {name}")
+    found = configuration(node)
+    assert (name in found) == (source == "distro")
+    return found
+
+
+@pytest.fixture(scope="module")
+def before(node, rests):
     """/etc of the bare node."""
     return etc(node)
+
+
+def configuration(node):
+    """The packages of which only configuration is left."""
+    lines = shell(node, "dpkg-query -W -f '${db:Status-Abbrev} ${Package}\\n'").splitlines()
+    return sorted(line.split()[1] for line in lines if line.startswith("rc"))
 
 
 def there(node, version, branch):
@@ -171,9 +188,10 @@ def test_reboot_where_it_is_allowed_and_no_second_one(node, source, before):
     assert shell(node, "cat /proc/sys/kernel/random/boot_id") == boot
 
 
-def test_removal_gives_the_node_back(node, source, before):
+def test_removal_gives_the_node_back(node, source, before, rests):
     converge(node, state="absent")
     assert installed(node) == {}
+    assert configuration(node) == rests
     assert facts(node)["driver"]["loaded"] is None
     assert etc(node) == before
     assert dpkg_is_consistent(node)

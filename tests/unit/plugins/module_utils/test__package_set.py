@@ -288,11 +288,11 @@ def test_members_that_came_along_go_though_we_hold_them():
     assert removable(record, held, {}) == ("libnvidia-a",)
     # A drift of its hold makes it no package that was there before us.
     wish = Wish({"nvidia-open": None}, True, (), {}, LOCK)
-    again = begun(record, plan_present(wish, held), list(held), wish)
+    again = begun(record, plan_present(wish, held), held, wish)
     assert set(again.before) == {"nvidia-open"}
     # Asked for by name since, it is one of the set.
     wish = Wish({"libnvidia-a": "1"}, True, (), {}, LOCK)
-    again = begun(record, plan_present(wish, {}), list(held), wish)
+    again = begun(record, plan_present(wish, {}), held, wish)
     assert again.before["libnvidia-a"] == Package()
 
 
@@ -333,3 +333,47 @@ def test_absent_takes_the_configuration_of_what_became_obsolete():
     now = {"pinning": Package(CONFIGURATION), "another": Package(CONFIGURATION)}
     assert plan_absent(record, now, {}).purge == ("pinning",)
     assert plan_absent(record, now, {}, edited={"pinning"}).purge == ()
+
+
+def test_what_comes_along_where_files_of_an_earlier_one_are_left_is_ours_without_them():
+    wish = Wish({"nvidia-headless": "1"})
+    packages = {"nvidia-kernel-common": Package(CONFIGURATION), "other": Package(INSTALLED, "1")}
+    coming = ("nvidia-headless", "nvidia-kernel-common", "nvidia-firmware")
+    record = begun(None, plan_present(wish, packages), packages, wish, coming)
+    # The run dies, and the next one goes on: what has come meanwhile is taken for no remains.
+    now = {**packages, "nvidia-kernel-common": Package(INSTALLED, "1", automatic=True)}
+    record = begun(record, plan_present(wish, now), now, wish, coming)
+    along = Package(INSTALLED, "1", automatic=True)
+    now.update({"nvidia-headless": Package(INSTALLED, "1", True), "nvidia-firmware": along})
+    record = finished(record, now)
+    record = Record.from_json(json.loads(json.dumps(record.to_json())))
+    assert set(record.brought) == {"nvidia-kernel-common", "nvidia-firmware"}
+    going = removable(record, now, {"nvidia-headless": ("nvidia-kernel-common",)})
+    plan = plan_absent(record, now, {}, removable=going)
+    assert plan.remove == ("nvidia-kernel-common",)
+    assert (plan.purge, plan.along) == (("nvidia-headless",), ("nvidia-firmware",))
+    end = carried_out(plan, now)
+    assert end["nvidia-kernel-common"].status == CONFIGURATION
+    assert not plan_absent(record, end, {}).changed
+
+
+def test_absent_takes_the_configuration_of_what_came_along_and_became_obsolete():
+    record = Record({"nvidia-open": Package()}, {"common-595": True, "common-580": True})
+    now = {
+        "nvidia-open": Package(INSTALLED, "1"),
+        "common-595": Package(CONFIGURATION),
+        "common-580": Package(INSTALLED, "1", automatic=True),
+    }
+    plan = plan_absent(record, now, {}, removable=("common-580",))
+    assert (plan.purge, plan.along) == (("nvidia-open", "common-595"), ("common-580",))
+    assert not plan_absent(record, carried_out(plan, now), {}).changed
+    plan = plan_absent(record, now, {}, edited={"common-595"}, removable=("common-580",))
+    assert plan.purge == ("nvidia-open",)
+
+
+def test_files_that_were_left_before_a_change_that_died_are_no_packages_of_ours():
+    first, second = Wish({"a": "1"}), Wish({"a": "1", "b": "1"})
+    packages = {"b": Package(CONFIGURATION)}
+    record = begun(None, plan_present(first, packages), packages, first, ("a",))
+    record = begun(record, plan_present(second, packages), packages, second, ("a", "b"))
+    assert record.before["b"].status == CONFIGURATION
