@@ -13,11 +13,9 @@ from ._device_plugin_config import (
     GPU,
     Config,
     Flags,
-    Refusal,
     as_file,
-    check_sharing,
-    expected,
 )
+from ._device_plugin_node import Refusal, check_sharing, expected
 from ._device_plugin_pods import (
     CONFIG_LABEL,
     CONFIG_NAME,

@@ -24,7 +24,7 @@ from ._device_plugin import (
     manifests,
     read_wish,
 )
-from ._device_plugin_config import Refusal, gpus
+from ._device_plugin_node import Refusal, gpus
 from ._errors import KubegpuError
 
 METHODS = ("manifest", "helm")
