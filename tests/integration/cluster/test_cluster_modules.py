@@ -63,7 +63,9 @@ def made(api):
     apply(api, plugin, pod("plugin-1", EMPTY), pod("train", FULL, **{GPU: "2"}))
     yield api
     cluster_made.delete(api, [EMPTY, FULL, FREE])
-    api.kubectl("delete", "namespace", "kubegpu", "--wait=false")
+    # No kubelet ends them, and the namespace would wait for ever for that.
+    api.kubectl("-n", "kubegpu", "delete", "pods", "--all", "--force", "--grace-period=0")
+    api.kubectl("delete", "namespace", "kubegpu", "--timeout=60s")
 
 
 @pytest.fixture(scope="module")
