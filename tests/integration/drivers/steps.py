@@ -56,6 +56,15 @@ def converge(node: Node, **wish: Any) -> tuple[Run, float]:
     return run, seconds
 
 
+def reached(node: Node, **wish: Any) -> Run:
+    """The run, and a second one that finds nothing to do: where check mode was shown before."""
+    run = apply(node, **wish)
+    assert run.status == 0, words(run)
+    assert run.stats[node.name]["changed"] >= 1, words(run)
+    settled(node, **wish)
+    return run
+
+
 def settled(node: Node, **wish: Any) -> None:
     """Nothing is left to do, and no module but the facts is started to find that out."""
     calls.reset([node])

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import yaml
@@ -25,6 +26,7 @@ from tests.integration.drivers.steps import (
     facts,
     held,
     installed,
+    reached,
     settled,
     shell,
     words,
@@ -53,10 +55,12 @@ def as_new(node):
 def bare(node, as_new):
     """Every fault meets a bare node, and whatever it left, absent gives that back."""
     yield
-    shell(node, "rm -f /opt/standin/slow /opt/standin/dkms-fails /opt/standin/modprobe-fails")
+    shell(node, "cd /opt/standin && rm -f slow slow-begun dkms-fails modprobe-fails")
     shell(node, "systemctl stop 'standin-lock-*'")
-    run = apply(node, state="absent")
-    assert run.status == 0, words(run)
+    bare = shell(node, "test -e /var/lib/kubegpu || echo bare").strip()
+    if not bare or installed(node) or etc(node) != as_new:
+        run = apply(node, state="absent")
+        assert run.status == 0, words(run)
     assert installed(node) == {}
     assert etc(node) == as_new
     assert not shell(node, "ls -A /var/lib/kubegpu 2>/dev/null || true").strip()
@@ -67,45 +71,39 @@ def variables(node):
     return data["all"]["hosts"][node.name]
 
 
-def test_repository_unreachable(node):
-    before = etc(node)
+def test_repository_that_cannot_be_used(node, as_new):
+    """One after the other, each told by its address or key; then the right one."""
+    run = apply(node, **WISH, key_fingerprints=["0" * 40])
+    assert run.status != 0
+    assert "0" * 40 in words(run)
+    assert variables(node)["nvidia_driver_key_fingerprints"][0] in words(run)
+    assert etc(node) == as_new
     address = "http://127.0.0.1:9/cuda"
     run = apply(node, **WISH, repository_url=address, key_url=f"{address}/key.pub")
     assert run.status != 0
     assert f"{address}/key.pub" in words(run)
     assert "Next step" in words(run)
-    assert etc(node) == before
+    assert etc(node) == as_new
     # The key is there, the packages are not.
     run = apply(node, **WISH, repository_url=address)
     assert run.status != 0
     assert address in words(run)
     assert "Next step" in words(run)
-    # The entry stays: it is what was asked for.
-    assert [line for line in etc(node) if line not in before and "kubegpu" not in line] == []
-    converge(node, **WISH)
-
-
-def test_wrong_key(node):
-    before = etc(node)
-    run = apply(node, **WISH, key_fingerprints=["0" * 40])
-    assert run.status != 0
-    assert "0" * 40 in words(run)
-    assert variables(node)["nvidia_driver_key_fingerprints"][0] in words(run)
-    assert etc(node) == before
-    converge(node, **WISH)
-
-
-def test_packages_signed_by_somebody_else(node):
-    before = etc(node)
+    only_the_entry_stays(node, as_new)
+    # Signed by somebody else.
     other = variables(node)["testbed_wrong_key_driver_repository_url"]
     run = apply(node, **WISH, repository_url=other)
     assert run.status != 0
     assert other in words(run)
     assert "sign" in words(run)
-    # The repository's entry stays, with the key that was asked for.
-    assert [line for line in etc(node) if line not in before and "kubegpu" not in line] == []
-    assert installed(node) == {}
+    only_the_entry_stays(node, as_new)
     converge(node, **WISH)
+
+
+def only_the_entry_stays(node, as_new):
+    """The repository's, with its key: it is what was asked for."""
+    assert [line for line in etc(node) if line not in as_new and "kubegpu" not in line] == []
+    assert installed(node) == {}
 
 
 @pytest.fixture
@@ -127,7 +125,7 @@ def test_disk_full(node, full):
     assert "Next step" in words(run)
     # Space is made; what was unpacked stays.
     shell(node, "mount -o remount,size=200M /usr/src")
-    converge(node, **WISH)
+    reached(node, **WISH)
     assert dpkg_is_consistent(node)
     assert facts(node)["driver"]["loaded"] == VERSION
 
@@ -161,30 +159,43 @@ def test_package_manager_locked(node):
     settled(node, **WISH)
 
 
+def slow_build(node):
+    """Let the next build of a module wait until it is told to go on."""
+    shell(node, "rm -f /opt/standin/slow-begun; touch /opt/standin/slow")
+
+
+def begun(node, doing):
+    """Wait until the build has begun, as long as what leads to it is at work."""
+    deadline = time.monotonic() + 900
+    while not shell(node, "ls /opt/standin/slow-begun 2>/dev/null || true").strip():
+        assert doing.poll() is None, "the run has ended"
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+
+
+def background(node):
+    """A controller of its own, with the wish."""
+    wish = "import sys; from tests.integration.drivers.steps import *; "
+    wish += "from tests.testbed.fleet import chosen; "
+    wish += f"node = next(n for n in chosen() if n.name == {node.name!r}); "
+    wish += f"run = apply(node, **{WISH!r}); print(words(run)); sys.exit(run.status)"
+    return subprocess.Popen(
+        [sys.executable, "-c", wish], start_new_session=True, stdout=subprocess.PIPE, text=True
+    )
+
+
 def test_killed_half_way(node):
     """dpkg dies in the middle of the build: half configured packages, mended by the next run."""
-    shell(node, "echo 60 > /opt/standin/slow")
-    killed = []
-
-    def kill():
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            found = shell(node, "pgrep -fx 'sleep 60' || true").split()
-            if found:
-                shell(node, "pkill -9 -x apt-get; pkill -9 -x dpkg; pkill -9 -x sleep; true")
-                killed.append(found)
-                return
-            time.sleep(0.5)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    run = apply(node, **WISH)
-    thread.join()
-    assert killed
-    assert run.status != 0
-    assert "Next step" in words(run)
+    slow_build(node)
+    controller = background(node)
+    begun(node, controller)
+    # In brackets, so that this shell is not one of them.
+    shell(node, "pkill -9 -x apt-get; pkill -9 -x dpkg; pkill -9 -f '[i]nfo/nvidia-.*postinst'")
+    said, _none = controller.communicate(timeout=900)
+    assert controller.returncode != 0
+    assert "Next step" in said
     shell(node, "rm /opt/standin/slow")
-    converge(node, **WISH)
+    reached(node, **WISH)
     assert dpkg_is_consistent(node)
     assert facts(node)["driver"]["loaded"] == VERSION
     assert set(installed(node)) - held(node) <= {"nvidia-modprobe"}
@@ -200,8 +211,41 @@ def family(pid):
     return found
 
 
+def session(pid):
+    """The session of a process; None where it has ended meanwhile, as a worker's ssh does."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return None
+
+
+def kill(controller, *, workers):
+    """End a controller at once, with or without its workers; return the workers that live on."""
+    stopped = set()
+    while True:
+        # What is stopped starts nothing new while the rest is looked for.
+        found = family(controller.pid)
+        chosen = {pid for pid in found if workers or session(pid) == controller.pid}
+        if chosen <= stopped:
+            break
+        for pid in chosen - stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        stopped |= chosen
+    for pid in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    controller.wait()
+    return [pid for pid in found if pid not in stopped]
+
+
 def ended(pids):
-    return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    """Whether none is at work; one that nobody has waited for has no command line any more."""
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if Path(f"/proc/{pid}/cmdline").read_bytes():
+                return False
+    return True
 
 
 # Of a controller that is killed, the worker that waits for the package manager can live on.
@@ -209,37 +253,31 @@ def ended(pids):
 @pytest.mark.parametrize("then", ["present", "absent"])
 def test_controller_killed_half_way(node, workers, then):
     """apt goes on without the controller; the next run finishes the work, or takes it back."""
-    shell(node, "echo 15 > /opt/standin/slow")
-    wish = "import sys; from tests.integration.drivers.steps import *; "
-    wish += "from tests.testbed.fleet import chosen; "
-    wish += f"node = next(n for n in chosen() if n.name == {node.name!r}); apply(node, **{WISH!r})"
-    controller = subprocess.Popen([sys.executable, "-c", wish], start_new_session=True)
+    slow_build(node)
+    controller = background(node)
+    living = []
     try:
-        deadline = time.monotonic() + 120
-        while not shell(node, "pgrep -fx 'sleep 15' || true").strip():
-            assert time.monotonic() < deadline
-            time.sleep(0.5)
+        begun(node, controller)
     finally:
-        pids = family(controller.pid)
-        sessions = {pid: os.getsid(pid) for pid in pids}
-        living = [pid for pid in pids if sessions[pid] != controller.pid and workers == "live on"]
-        for pid in set(pids) - set(living):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        controller.wait()
+        living = kill(controller, workers=workers == "die too")
     assert facts(node)["driver"]["pending"]
-    shell(node, "rm /opt/standin/slow")
-    if then == "absent":
-        # The rest is what every test here ends with.
-        return
-    run = apply(node, **WISH)
+    # The next run meets a package manager at work.
+    timer = threading.Timer(10, shell, (node, "rm /opt/standin/slow"))
+    timer.start()
+    try:
+        run = apply(node, **(WISH if then == "present" else {"state": "absent"}))
+    finally:
+        timer.join()
     assert run.status == 0, words(run)
     assert dpkg_is_consistent(node)
-    assert facts(node)["driver"]["loaded"] == VERSION
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not ended(living):
         assert time.monotonic() < deadline
         time.sleep(0.5)
+    if then == "absent":
+        # What else has to be as before, every test here ends with.
+        return
+    assert facts(node)["driver"]["loaded"] == VERSION
     settled(node, **WISH)
     assert set(installed(node)) - held(node) <= {"nvidia-modprobe"}
 
@@ -259,7 +297,7 @@ def test_module_that_does_not_build(node):
     # The repository stays: nothing is wrong with it.
     assert [line for line in etc(node) if line not in before and "kubegpu" not in line] == []
     shell(node, "rm /opt/standin/dkms-fails")
-    converge(node, **WISH)
+    reached(node, **WISH)
 
 
 def test_module_that_the_kernel_refuses(node):

@@ -169,8 +169,9 @@ def test_an_installer_that_is_killed(node, folder, before):
     code += f"apply(node, **{wish(folder / 'slow', NEXT)!r})"
     controller = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
     try:
-        deadline = time.monotonic() + 180
+        deadline = time.monotonic() + 900
         while not shell(node, "pgrep -fx 'sleep 40' || true").strip():
+            assert controller.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.5)
     finally:
