@@ -53,6 +53,13 @@ options:
     type: list
     elements: str
     default: []
+  login:
+    description: >-
+      What the login for the image has, by name (C(registry), C(username), C(password)) and without
+      the values; empty where there is none.
+    type: list
+    elements: str
+    default: []
   teardown:
     description: Whether all of it goes.
     type: bool
@@ -94,6 +101,7 @@ def nvidia_device_plugin_plan(
     facts: Mapping[str, Mapping[str, Any]] | None = None,
     existing: Sequence[Mapping[str, Any]] = (),
     others: Sequence[str] = (),
+    login: Sequence[str] = (),
     teardown: bool = False,
 ) -> dict[str, Any]:
     """Return the plan as JSON values."""
@@ -108,7 +116,15 @@ def nvidia_device_plugin_plan(
             f"nvidia_device_plugin_plan needs the fact gpu_node of {', '.join(lost)}. Next step: "
             "run kubegpu.nodes.gpu_node_facts on the hosts first."
         )
-    return plan(wishes, rows, method=method, existing=existing, others=others, teardown=teardown)
+    return plan(
+        wishes,
+        rows,
+        method=method,
+        existing=existing,
+        others=others,
+        login=login,
+        teardown=teardown,
+    )
 
 
 class FilterModule:

@@ -55,6 +55,7 @@ def plan(
     method: str = "manifest",
     existing: Sequence[Mapping[str, Any]] = (),
     others: Sequence[str] = (),
+    login: Sequence[str] = (),
     teardown: bool = False,
 ) -> dict[str, Any]:
     """Return what is applied and removed, and what each host has to show then.
@@ -67,6 +68,7 @@ def plan(
     :param existing: objects of these names that the cluster has: Namespace, RuntimeClass and
         DaemonSet.
     :param others: in words, the operators and plugins of somebody else that the cluster has.
+    :param login: what the login for the image has, by name; not the values.
     :param teardown: whether all of it goes.
     """
     refusals = _different(hosts)
@@ -92,6 +94,7 @@ def plan(
         reasons.append(reason)
         wish = read_wish({**wishes, "runtime_class": runtime_class})
         result["runtime_class"] = runtime_class
+        _check_login(wish, login)
         values = helm_values(wish) if method == "helm" else {}
     except KubegpuError as error:
         refusals.append(Refusal(error.cause, error.next_step, error.evidence))
@@ -195,6 +198,29 @@ def _runtime_class(
         # A run with --limit does not see all nodes; with the class it works on each of them.
         return HANDLER, f"RuntimeClass {HANDLER}: the plugin runs with it already"
     return "", f"no RuntimeClass: {HANDLER} is the default runtime of these nodes"
+
+
+def _check_login(wish: Wish, given: Sequence[str]) -> None:
+    """See that the login is whole: the task that makes the secret of it says nothing of what fails.
+
+    :raises KubegpuError: where it is not.
+    """
+    known = ("registry", "username", "password")
+    option = "nvidia_device_plugin_pull_secret_login"
+    if given and not wish.pull_secret:
+        raise KubegpuError(
+            f"{option} is set and nvidia_device_plugin_pull_secret is not",
+            next_step="Give the secret a name: nvidia_device_plugin_pull_secret: registry",
+        )
+    missing = [name for name in known if name not in given]
+    unknown = sorted(set(given) - set(known))
+    if given and (missing or unknown):
+        lacks = f"lacks {', '.join(missing)}" if missing else ""
+        has = f"does not know {', '.join(unknown)}" if unknown else ""
+        raise KubegpuError(
+            f"{option} {' and '.join(filter(None, (lacks, has)))}",
+            next_step=f"Give {', '.join(known)}, and nothing else.",
+        )
 
 
 def _somebody_elses(

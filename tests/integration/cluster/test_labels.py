@@ -532,14 +532,19 @@ class Play:
         (folder / "play.yml").write_text(PLAY)
 
     def __call__(self, *arguments, warnings=0, **variables):
-        answer = self.folder / "answer.json"
-        variables["answer"] = str(answer)
+        done = self.run(*arguments, **variables)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.stderr.count("[WARNING]") == warnings, done.stderr
+        return json.loads((self.folder / "answer.json").read_text()), done.stdout
+
+    def run(self, *arguments, **variables):
+        variables["answer"] = str(self.folder / "answer.json")
         programs = Path(sys.executable).parent
         argv = [
             str(programs / "ansible-playbook"), "-i", "inventory.yml", "play.yml", *arguments,
             "--extra-vars", json.dumps(variables),
         ]  # fmt: skip
-        done = subprocess.run(
+        return subprocess.run(
             argv,
             cwd=self.folder,
             env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections())},
@@ -548,9 +553,6 @@ class Play:
             timeout=300,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stderr.count("[WARNING]") == warnings, done.stderr
-        return json.loads(answer.read_text()), done.stdout
 
 
 @pytest.fixture
@@ -607,6 +609,17 @@ def test_s16_the_role_labels_from_what_is_in_the_nodes_in_one_call(api, play):
     assert torn["changed"]
     assert all(labels_of(api, f"label-{name}") == {} for name in "abc")
     assert taints_of(api, "label-a") == []
+
+
+def test_hosts_of_two_clusters_are_named_and_nothing_is_asked(api, play):
+    path = play.folder / "inventory.yml"
+    inventory = yaml.safe_load(path.read_text())
+    inventory["all"]["hosts"]["web1.example.com"]["kubegpu_kubeconfig"] = "/elsewhere"
+    path.write_text(yaml.safe_dump(inventory))
+    done = play.run()
+    assert done.returncode != 0
+    assert "gpu1.example.com and web1.example.com are not of one cluster" in done.stdout
+    assert labels_of(api, "label-a") == {}
 
 
 def test_the_roles_plan_changes_nothing(api, play):

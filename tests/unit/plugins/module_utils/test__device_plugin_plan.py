@@ -106,6 +106,24 @@ def test_s15_nodes_share_as_they_chose():
     assert made["expected"]["b"]["resources"] == {"nvidia.com/gpu": 1}
 
 
+@pytest.mark.parametrize(
+    ("wishes", "login", "words"),
+    [
+        ({}, ["registry", "username", "password"], "nvidia_device_plugin_pull_secret is not"),
+        ({"pull_secret": "x"}, ["registry", "username"], "pull_secret_login lacks password"),
+        ({"pull_secret": "x"}, ["password", "registry", "user"],
+         "lacks username and does not know user"),
+    ],
+)  # fmt: skip
+def test_a_login_that_is_not_whole_is_refused_before_its_silent_task(wishes, login, words):
+    made = plan(wishes, {"a": host()}, login=login)
+    assert made["action"] == "refuse" and words in made["text"]
+    assert made["objects"] == []
+    whole = ["registry", "username", "password"]
+    assert plan({"pull_secret": "x"}, {"a": host()}, login=whole)["action"] == "apply"
+    assert plan({"pull_secret": "x"}, {"a": host()})["action"] == "apply"
+
+
 def test_wrong_options_are_refusals_not_errors():
     made = plan({"version": "latest"}, {"a": host()})
     assert made["action"] == "refuse"
