@@ -15,6 +15,7 @@ from ._cluster import NodeState, node_states
 from ._cluster_causes import Expected, Shortfall, View, is_foreign_only, why
 from ._cluster_parts import Workload, foreign, plugins, recognise
 from ._cluster_pods import PodView, pod_view, why_not_running, with_events
+from ._errors import KubegpuError
 from ._kube import Cluster
 from ._kube_errors import KubeError
 from ._labels import match, read_node, read_wishes
@@ -52,10 +53,10 @@ class Reader:
             found += recognise(items, kind)
         return found
 
-    def log(self, view: PodView, container: str) -> str:
+    def log(self, view: PodView, container: str, tail: int = _TAIL) -> str:
         """Return the end of a container's log; of the one before, where it has just ended."""
         path = f"/api/v1/namespaces/{view.namespace}/pods/{view.name}/log"
-        wanted: dict[str, object] = {"tailLines": _TAIL}
+        wanted: dict[str, object] = {"tailLines": tail}
         if container:
             wanted["container"] = container
         try:
@@ -80,10 +81,10 @@ class Reader:
             self._note(f"The events of {namespace} cannot be read: {error.cause}", error)
             return []
 
-    def detailed(self, view: PodView, container: str = "") -> PodView:
+    def detailed(self, view: PodView, container: str = "", tail: int = _TAIL) -> PodView:
         """Return a pod's view with its log and events."""
         complete = with_events(view, self.events(view.namespace, "Pod", view.name))
-        return replace(complete, log=self.log(view, container))
+        return replace(complete, log=self.log(view, container, tail))
 
     def _note(self, text: str, error: KubeError) -> None:
         note = f"{text} {error.next_step}".strip()
@@ -303,6 +304,23 @@ def answer(
             if not item.none or item.key in by_key
         ],
     }  # fmt: skip
+
+
+def unasked(expected: Sequence[Expected], layer: str, error: KubegpuError) -> list[dict[str, Any]]:
+    """Return the entries of hosts whose cluster could not be asked: told once, at the first one.
+
+    With them the table shows the nodes' own layers all the same.
+    """
+    told = {"cause": error.cause, "evidence": error.evidence, "next_step": error.next_step}
+    waits = {"cause": "The cluster could not be asked.", "evidence": "", "next_step": ""}
+    return [
+        {
+            "node": item.key, "layer": layer, "ok": None if number else False,
+            "code": "waits" if number else "cluster_not_asked",
+            **(waits if number else told), "proof": "", "subject": "",
+        }
+        for number, item in enumerate(expected)
+    ]  # fmt: skip
 
 
 def _findings(pod: PodView) -> list[dict[str, str]]:

@@ -32,6 +32,17 @@ AUTO = "auto"
 _HOSTNAME = "kubernetes.io/hostname"
 _CONTAINER = "test"
 _LONGEST_NAME = 63
+_ELSEWHERE = "another namespace for the test pods: gpu_verify_kube_namespace (option namespace)."
+#: What admission says of a pod, and what helps.
+_NOT_ADMITTED = (
+    ("exceeded quota", f"Raise the quota that the message names, or take {_ELSEWHERE}"),
+    ("failed quota", f"Give the namespace a LimitRange with defaults, or take {_ELSEWHERE}"),
+    (
+        "violates PodSecurity",
+        "Run the pods as another user than root (gpu_verify_run_as_user, option run_as_user), or "
+        f"take {_ELSEWHERE}",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -346,6 +357,9 @@ def refused(target: Target, error_cause: str, evidence: str, next_step: str) -> 
     known = explain(evidence)
     if known:
         return Verdict(False, known[0])
+    for words, step in _NOT_ADMITTED:
+        if words in evidence:
+            return _failed("pod_refused", error_cause, evidence, step)
     return _failed("pod_refused", error_cause, evidence, next_step)
 
 

@@ -44,6 +44,8 @@ _PATIENCE = 20.0
 #: How long kubelet may take to see the deadline that the pod has itself.
 _GRACE = 10.0
 _GONE = 30.0
+#: What is expected need not be said last.
+_LINES = 1000
 #: A namespace that has just been made gets its service account a moment later.
 _ACCOUNT = 20.0
 #: What is no sign that somebody uses a namespace.
@@ -78,6 +80,8 @@ class Tester:
     now: Clock = time.time
     #: What the run changed in the cluster that stays: the namespace, leftovers that are gone.
     changes: list[str] = field(default_factory=list)
+
+    __test__ = False  # no class of tests, whatever pytest thinks of its name
 
     def test(self, hosts: Sequence[Expected], count: int) -> dict[str, Any]:
         """Return the verdict of every host; nothing of the pods is left."""
@@ -306,7 +310,7 @@ class Tester:
         if not ready:
             return {}
         views = self.reader.cluster.each(
-            lambda pair: self.reader.detailed(pair[1]) if pair[1] else None, ready
+            lambda pair: self.reader.detailed(pair[1], tail=_LINES) if pair[1] else None, ready
         )
         states: Mapping[str, NodeState] = {}
         if any(view is not None and not view.node for _target, view in ready):

@@ -145,8 +145,10 @@ missing:
       evidence: could not load NVML library
       next_step: Give the DaemonSet runtimeClassName nvidia.
 layers:
-  description: The same as entries of P(kubegpu.nodes.verify_rows#filter), layer C(allocatable).
-  returned: always
+  description: >-
+    The same as entries of P(kubegpu.nodes.verify_rows#filter), layer C(allocatable). Where the
+    cluster could not be asked the task fails, and the first entry says why.
+  returned: always, but where an option is not as it should be
   type: list
   elements: dict
 waited:
@@ -167,6 +169,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_causes impo
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
     Reader,
     answer,
+    unasked,
     wait,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
@@ -189,12 +192,15 @@ def main() -> None:
     )
     try:
         expected = read_expected(module.params["expected"])
+    except KubegpuError as error:
+        module.fail_json(msg=str(error))
+    try:
         cluster = Cluster.connect(read_connection(module.params))
         reader = Reader(cluster)
         snapshot, waited = wait(reader, expected, module.params["wait_timeout"])
         result = answer(snapshot, expected, only_gpu=not module.params["all_nodes"])
     except KubegpuError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=str(error), layers=unasked(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:
         module.warn(note)
     module.exit_json(

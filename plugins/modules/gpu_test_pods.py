@@ -56,7 +56,7 @@ options:
     type: dict
     default: {}
   expect:
-    description: Regular expression that a line of the log has to match.
+    description: Regular expression that one of the last 1000 lines of the log has to match.
     type: str
     default: Test PASSED
   count:
@@ -180,8 +180,10 @@ results:
       seconds: 3.1
       log: ["[Vector addition of 50000 elements]", "Test PASSED", "Done"]
 layers:
-  description: The same as entries of P(kubegpu.nodes.verify_rows#filter), layer C(pod).
-  returned: when O(state=tested)
+  description: >-
+    The same as entries of P(kubegpu.nodes.verify_rows#filter), layer C(pod). Where the cluster
+    could not be asked the task fails, and the first entry says why.
+  returned: when O(state=tested), but where an option is not as it should be
   type: list
   elements: dict
 changes:
@@ -207,7 +209,10 @@ import uuid
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
+    Reader,
+    unasked,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError, KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
     KUBE_ARGUMENTS,
@@ -335,26 +340,31 @@ def main() -> None:
     )
     result: dict[str, typing.Any] = {}
     try:
+        spec, nodes = _specification(module.params), read_expected(module.params["nodes"])
+    except KubegpuError as error:
+        module.fail_json(msg=str(error))
+    tested = module.params["state"] == "tested"
+    try:
         tester = Tester(
             reader=Reader(Cluster.connect(read_connection(module.params))),
-            spec=_specification(module.params),
+            spec=spec,
             run_id=uuid.uuid4().hex[:12],
             owner=_myself(),
             alive=_alive,
             shield=_shield,
             check_mode=module.check_mode,
         )
-        nodes = read_expected(module.params["nodes"])
         for number in _SIGNALS:
             signal.signal(number, _end)
-        if module.params["state"] == "absent":
+        if not tested:
             tester.absent(module.params["remove_namespace"])
         elif nodes:
             result = tester.test(nodes, module.params["count"])
         else:
             result = {"results": {}, "layers": []}
     except KubegpuError as error:
-        module.fail_json(msg=str(error))
+        more = {"layers": unasked(nodes, "pod", error)} if tested else {}
+        module.fail_json(msg=str(error), **more)
     except Interrupted as error:
         module.fail_json(msg=f"Interrupted by {error}. The test pods were removed.")
     for note in tester.reader.notes:

@@ -1,0 +1,90 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a cluster is waited for. Its API server is a stand-in here.
+
+The real one is in tests/integration/cluster.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_causes import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
+    Reader,
+    answer,
+    unasked,
+    wait,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError, KubegpuError
+from tests.unit.fixtures.cluster_objects import GPU, NO_NVML, PLUGIN_LABELS, daemonset, node, pod
+from tests.unit.fixtures.standin_cluster import StandinCluster, Time
+
+PLUGIN = daemonset(selector={"app.kubernetes.io/name": "nvidia-device-plugin"})
+EXPECTED = {"gpu1": {"name": "n1", "resources": {GPU: 2}}}
+
+
+def plugin_pod(where="n1"):
+    return pod(f"plugin-{where}", where, namespace="kubegpu", labels=PLUGIN_LABELS)
+
+
+def waited(cluster, expected=None, timeout=30):
+    time = Time()
+    wishes = read_expected(expected or EXPECTED)
+    snapshot, seconds = wait(
+        Reader(cluster), wishes, timeout, sleep=time.sleep, clock=time.monotonic
+    )
+    return answer(snapshot, wishes), seconds
+
+
+def test_what_is_as_expected_is_not_waited_for():
+    cluster = StandinCluster(nodes=[node("n1", gpus=2)], daemonsets=[PLUGIN], pods=[plugin_pod()])
+    told, seconds = waited(cluster)
+    assert seconds == 0 and not told["missing"]
+    (layer,) = told["layers"]
+    assert layer["ok"] and layer["proof"] == f"the node n1 offers 2 {GPU}"
+    # Logs and events are for what is not as expected.
+    assert cluster.texts == []
+
+
+def test_waiting_ends_in_time_and_then_the_log_is_read():
+    cluster = StandinCluster(
+        nodes=[node("n1")], daemonsets=[PLUGIN], pods=[plugin_pod()], log=NO_NVML
+    )
+    told, seconds = waited(cluster, timeout=30)
+    assert 30 <= seconds < 34
+    assert told["missing"][0]["code"] == "default_runtime"
+    assert cluster.texts == ["/api/v1/namespaces/kubegpu/pods/plugin-n1/log"]
+
+
+def test_what_no_waiting_mends_is_told_at_once():
+    told, seconds = waited(StandinCluster(nodes=[node("n1")]))
+    assert (told["missing"][0]["code"], seconds) == ("no_plugin", 0)
+    told, seconds = waited(StandinCluster(nodes=[node("n2")], daemonsets=[PLUGIN]))
+    assert (told["missing"][0]["code"], seconds) == ("node_unknown", 0)
+
+
+def test_a_node_that_comes_late_is_good():
+    cluster = StandinCluster(nodes=[node("n1")], daemonsets=[PLUGIN], pods=[plugin_pod()])
+    cluster.later = (3, lambda: cluster.objects.update({"nodes": [node("n1", gpus=2)]}))
+    told, seconds = waited(cluster)
+    assert not told["missing"] and 0 < seconds < 30
+
+
+def test_two_hosts_that_are_one_node_are_an_error():
+    cluster = StandinCluster(nodes=[node("n1", gpus=2)])
+    twice = {name: {"name": "n1", "resources": {GPU: 2}} for name in ("gpu1", "gpu2")}
+    with pytest.raises(InputError, match="gpu1 and gpu2 are both the node n1"):
+        waited(cluster, twice)
+
+
+def test_a_cluster_that_cannot_be_asked_is_told_once():
+    wishes = read_expected({"gpu1": {}, "gpu2": {}})
+    error = KubegpuError("It is down.", evidence="refused", next_step="Start it.")
+    first, second = unasked(wishes, "pod", error)
+    assert (first["node"], first["ok"], first["cause"]) == ("gpu1", False, "It is down.")
+    assert (first["evidence"], first["next_step"]) == ("refused", "Start it.")
+    assert (second["node"], second["ok"], second["code"]) == ("gpu2", None, "waits")
+    assert first["layer"] == second["layer"] == "pod"

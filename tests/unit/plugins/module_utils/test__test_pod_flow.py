@@ -1,0 +1,165 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Test pods come and go whatever happens. The API server is a stand-in here.
+
+The real one, with kubelets, is in tests/integration/cluster.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_causes import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube_errors import KubeError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pod import SELECTOR, TestSpec
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pod_flow import Tester
+from tests.unit.fixtures.cluster_objects import GPU, node, pod
+from tests.unit.fixtures.standin_cluster import StandinCluster, Time
+
+OURS = dict(one.split("=") for one in SELECTOR.split(","))
+PASSED = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
+
+
+class Interrupted(BaseException):
+    """As the module's own, when a signal came."""
+
+
+def two_nodes(**more):
+    return StandinCluster(nodes=[node("n1", gpus=1), node("n2", gpus=1)], log=PASSED, **more)
+
+
+def ends(phase, **more):
+    def end(made):
+        where = made["spec"]["nodeSelector"]["kubernetes.io/hostname"]
+        made["spec"]["nodeName"] = where
+        made["status"] = {"phase": phase, **more}
+
+    return end
+
+
+def begun(cluster, time=None, **more):
+    time = time or Time()
+    spec = more.pop("spec", {})
+    return Tester(
+        **{
+            "reader": Reader(cluster),
+            "spec": TestSpec("image", "Test PASSED", **spec),
+            "run_id": "run1",
+            "owner": "here 1 1",
+            "alive": lambda owner: None,
+            "sleep": time.sleep,
+            "clock": time.monotonic,
+            "now": lambda: 1000.0,
+            **more,
+        }
+    )
+
+
+def run(one, *names):
+    given = {name: {"resources": {GPU: 1}} for name in names or ("n1", "n2")}
+    return one.test(read_expected(given), 1)
+
+
+def left(cluster):
+    return [item["metadata"]["name"] for item in cluster.objects["pods"]]
+
+
+def test_a_pod_on_each_node_and_none_afterwards():
+    cluster = two_nodes()
+    cluster.made = ends("Succeeded")
+    one = begun(cluster)
+    results = run(one)["results"]
+    assert [results[name]["ok"] for name in ("n1", "n2")] == [True, True]
+    assert results["n1"]["proof"] == f"a pod with 1 {GPU} said 'Test PASSED'"
+    assert results["n1"]["log"][-2] == "Test PASSED"
+    # What is expected may stand far from the end.
+    assert cluster.tails == {1000}
+    assert left(cluster) == [] and one.changes == []
+
+
+def test_an_interrupt_leaves_no_pod():
+    cluster, order = two_nodes(), []
+
+    def stop(_now):
+        order.append(len(left(cluster)))
+        raise Interrupted
+
+    one = begun(cluster, Time(stop), shield=lambda: order.append("shield"))
+    with pytest.raises(Interrupted):
+        run(one)
+    # Nothing may interrupt the removal, so that is said first.
+    assert order == [2, "shield"] and left(cluster) == []
+
+
+def test_an_api_server_that_goes_away_leaves_no_pod():
+    cluster = two_nodes()
+
+    def goes(_now):
+        cluster.fails["list", "pods"] = KubeError("It is down.")
+
+    with pytest.raises(KubeError, match="It is down"):
+        run(begun(cluster, Time(goes)))
+    assert left(cluster) == []
+
+
+def test_a_pod_that_does_not_end_is_given_up_in_time():
+    cluster, time = two_nodes(), Time()
+    cluster.made = ends("Running")
+    cluster.log = "counting"
+    results = run(begun(cluster, time, spec={"timeout": 60}))["results"]
+    assert {one["code"] for one in results.values()} == {"timed_out"}
+    assert 60 <= time.now < 90 and left(cluster) == []
+
+
+def test_a_pod_that_cannot_be_removed_is_named():
+    cluster = two_nodes()
+    cluster.made = ends("Succeeded")
+    cluster.fails["delete", "pods"] = KubeError("It is not allowed.")
+    one = begun(cluster)
+    assert run(one, "n1")["results"]["n1"]["ok"]
+    (note,) = one.reader.notes
+    assert left(cluster)[0] in note and "It is not allowed. The next run removes it." in note
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        ("exceeded quota: q, requested: pods=1", "namespace"),
+        ("failed quota: q: must specify limits.cpu for: test", "namespace"),
+        ('violates PodSecurity "restricted:latest": runAsNonRoot != true', "run_as_user"),
+    ],
+)
+def test_a_pod_that_is_not_admitted_says_which_option_helps(words, option):
+    cluster = two_nodes()
+    cluster.fails["create", "pods"] = KubeError(
+        "The API server does not allow POST", evidence=f'pods "x" is forbidden: {words}', status=403
+    )
+    result = run(begun(cluster), "n1")["results"]["n1"]
+    assert (result["ok"], result["code"]) == (False, "pod_refused")
+    assert words in result["evidence"] and option in result["next_step"]
+
+
+def test_what_a_run_that_is_over_left_goes_and_that_of_one_that_goes_on_stays():
+    def made(name, owner):
+        one = pod(name, "n1", namespace="kubegpu", labels=OURS)
+        one["metadata"].update(uid=name, annotations={"kubegpu.nodes/owner": owner})
+        return one
+
+    cluster = two_nodes(pods=[made("dead", "here 1 1"), made("alive", "here 2 2")])
+    cluster.made = ends("Succeeded")
+    one = begun(cluster, alive=lambda owner: owner == "here 2 2")
+    run(one, "n2")
+    assert left(cluster) == ["alive"]
+    assert one.changes == ["left-over test pod kubegpu/dead removed"]
+
+
+def test_check_mode_predicts_and_makes_nothing():
+    cluster = two_nodes(namespaces=())
+    cluster.create = lambda path, body, *, dry_run, **more: body if dry_run else pytest.fail(path)
+    one = begun(cluster, check_mode=True)
+    results = run(one)["results"]
+    assert {result["code"] for result in results.values()} == {"check_mode"}
+    assert one.changes == ["namespace kubegpu made"] and left(cluster) == []
