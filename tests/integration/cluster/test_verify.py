@@ -31,6 +31,7 @@ A10, L4, CPU = (
 SEEN = BUILD / "seen"
 PLUGIN = "kubegpu-nvidia-device-plugin"
 MARKER = "kubegpu.nodes/gpu"
+TESTS = "app.kubernetes.io/name=gpu-verify"
 SHORT = ("-e", "gpu_verify_wait_timeout=15")
 
 
@@ -98,8 +99,7 @@ def layer(rows, host, name):
 
 
 def leftovers(kube):
-    chosen_pods = "app.kubernetes.io/name=gpu-verify"
-    return kube.kubectl("get", "pods", "-A", "-l", chosen_pods, "-o", "name").split()
+    return kube.kubectl("get", "pods", "-A", "-l", TESTS, "-o", "name").split()
 
 
 def plugin_pods(kube, *arguments):
@@ -258,17 +258,40 @@ def test_containerds_configuration_was_broken_by_hand(kube, back):
     assert rows["kube-l4"]["failed"] is False
 
 
+def test_an_api_server_that_does_not_answer_is_a_row_of_the_table(kube, tmp_path):
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(kube.kubeconfig.read_text().replace(kube.server, "https://127.0.0.1:9"))
+    run, rows = verify("no-api-server", "-e", f"kubegpu_kubeconfig={nowhere}")
+    assert run.status != 0
+    assert {rows[host]["runtime"] for host in ("kube-a10", "kube-l4")} == {"ok"}
+    told = [row["allocatable"] for row in rows.values()]
+    assert told.count("failed") == 1 and "127.0.0.1:9" in json.dumps(rows)
+    table = run.output.partition("What was verified")[2]
+    assert "Next step:" in table
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_run_leaves_no_pod(kube, number):
+    assert leftovers(kube) == []
     process = start_slow()
     try:
         wait_for(lambda: len(leftovers(kube)) == 2, seconds=120)
         process.send_signal(number)
-        process.wait(timeout=120)
+        process.wait(timeout=60)
+        assert process.returncode != 0
+        # Asked to go at once; how long kubelet takes to end them is its own affair.
+        wait_for(lambda: not staying(kube), seconds=30)
+        wait_for(lambda: leftovers(kube) == [], seconds=120)
     finally:
         process.kill()
-    assert process.returncode != 0
-    wait_for(lambda: leftovers(kube) == [], seconds=60)
+        # A module that goes on although its playbook is dead sees that its pods have gone, and ends.
+        kube.kubectl("-n", "kubegpu", "delete", "pods", "-l", TESTS, "--timeout=90s")
+
+
+def staying(kube):
+    """Test pods that nobody has asked to go."""
+    pods = json.loads(kube.kubectl("get", "pods", "-A", "-l", TESTS, "-o", "json"))["items"]
+    return [one["metadata"]["name"] for one in pods if "deletionTimestamp" not in one["metadata"]]
 
 
 def start_slow():
@@ -283,8 +306,10 @@ def start_slow():
     argv = [sys.executable, "-m", "ansible", "playbook", "-i", str(INVENTORY),
             "kubegpu.nodes.verify", "-e", json.dumps(more)]  # fmt: skip
     return subprocess.Popen(
-        argv, env=environment(), cwd=BUILD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+        argv, env=environment(), cwd=BUILD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        # What a shell starts in the background ignores it, and so would all of its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(kube, tmp_path):
