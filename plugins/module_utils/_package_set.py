@@ -767,17 +767,24 @@ _EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def explain(words: str, doing: str) -> KubegpuError:
-    """Turn a package manager's words into a failure with cause, evidence and next step."""
+def _telling(words: str, pattern: str = r"\Z.") -> str:
+    """Return the lines that are errors or match the pattern, each once; else the last ones."""
     telling = [
         line.strip()
         for line in words.splitlines()
         if re.match(r"\s*(?:E:|Err:|W:|dpkg: error|error)", line)
+        or re.search(pattern, line, re.IGNORECASE)
     ]
-    evidence = "\n".join(dict.fromkeys(telling or words.strip().splitlines()[-8:]))
+    return "\n".join(dict.fromkeys(telling or words.strip().splitlines()[-8:]))
+
+
+def explain(words: str, doing: str) -> KubegpuError:
+    """Turn a package manager's words into a failure with cause, evidence and next step."""
     for pattern, cause, next_step in _EXPLANATIONS:
         if re.search(pattern, words, re.IGNORECASE):
+            evidence = _telling(words, pattern)
             return KubegpuError(f"{doing}: {cause}", evidence=evidence, next_step=next_step)
+    evidence = _telling(words)
     return KubegpuError(
         f"{doing}: the package manager failed.",
         evidence=evidence,

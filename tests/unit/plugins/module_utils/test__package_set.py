@@ -71,6 +71,15 @@ def test_failures_are_explained(words, cause):
     assert error.next_step
 
 
+def test_the_file_for_which_there_is_no_space_is_named():
+    """dpkg says it in a line below its error."""
+    line = "cannot copy extracted data for './usr/src/a': failed to write (No space left on device)"
+    words = f"dpkg: error processing archive /tmp/a.deb (--unpack):\n {line}\nSelecting b.\n"
+    error = explain(words, "The set")
+    assert "disk of this node is full" in error.cause
+    assert error.evidence.splitlines()[1] == line and "Selecting" not in error.evidence
+
+
 NAMES = st.sampled_from(["a", "b", "c", "old"])
 PACKAGES = st.dictionaries(
     st.sampled_from(["a", "b", "c", "old", "other"]),
