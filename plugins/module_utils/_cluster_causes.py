@@ -326,6 +326,14 @@ def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
                 else ", and nvidia-smi -L on the node with its PCI devices."
             ),
         )
+    if pod.phase == "Pending":
+        return Finding(
+            "plugin_starting",
+            f"The device plugin's pod {pod.full_name} has not started yet on {state.name}.",
+            shorten(pod.events[-1]) if pod.events else pod.reason or seen,
+            "Give it more time (nvidia_device_plugin_wait_timeout) or run it again; what it waits "
+            f"for says: kubectl -n {pod.namespace} describe pod {pod.name}",
+        )
     last = pod.last_lines(3)
     return Finding(
         "not_registered",

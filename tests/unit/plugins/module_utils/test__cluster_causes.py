@@ -165,6 +165,14 @@ def test_another_number_than_expected():
     assert short.finding.evidence == f"{GPU}: expected 4, capacity 2, allocatable 2"
 
 
+def test_a_plugin_that_has_not_started_yet_is_no_reason_to_delete_its_pod():
+    short = cause(node(labels=MARKER), plugin_pod(status=waiting("ContainerCreating")))
+    assert short.finding.code == "plugin_starting"
+    assert "kubegpu/plugin-1 has not started yet" in short.finding.cause
+    assert short.finding.evidence == "ContainerCreating"
+    assert "Delete" not in short.finding.next_step
+
+
 def test_a_plugin_that_runs_and_offers_nothing():
     short = cause(node(labels=MARKER), plugin_pod("starting\nregistered\n"))
     assert short.finding.code == "not_registered"
