@@ -284,7 +284,7 @@ def test_an_interrupted_run_leaves_no_pod(kube, number):
         wait_for(lambda: leftovers(kube) == [], seconds=120)
     finally:
         process.kill()
-        # A module that goes on although its playbook is dead sees that its pods have gone, and ends.
+        # A module that goes on although its playbook is dead sees that its pods went, and ends.
         kube.kubectl("-n", "kubegpu", "delete", "pods", "-l", TESTS, "--timeout=90s")
 
 
@@ -303,13 +303,12 @@ def start_slow():
         "gpu_verify_container": False,
         "kubegpu_verify_file": str(BUILD / "verify-interrupted.json"),
     }
-    argv = [sys.executable, "-m", "ansible", "playbook", "-i", str(INVENTORY),
-            "kubegpu.nodes.verify", "-e", json.dumps(more)]  # fmt: skip
+    # What a shell starts in the background ignores SIGINT, and so would all of its children.
+    argv = ["env", "--default-signal=INT", sys.executable, "-m", "ansible", "playbook",
+            "-i", str(INVENTORY), "kubegpu.nodes.verify", "-e", json.dumps(more)]  # fmt: skip
     return subprocess.Popen(
-        argv, env=environment(), cwd=BUILD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        # What a shell starts in the background ignores it, and so would all of its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )  # fmt: skip
+        argv, env=environment(), cwd=BUILD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
 
 
 def test_what_a_killed_run_left_is_removed_by_the_next(kube, tmp_path):
