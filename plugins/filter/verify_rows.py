@@ -88,7 +88,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import LAYERS, rows
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import LAYERS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_rows import rows
 
 
 def verify_rows(
