@@ -330,7 +330,7 @@ def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
         return Finding(
             "plugin_starting",
             f"The device plugin's pod {pod.full_name} has not started yet on {state.name}.",
-            shorten(pod.events[-1]) if pod.events else pod.reason or seen,
+            seen,
             "Give it more time (nvidia_device_plugin_wait_timeout) or run it again; what it waits "
             f"for says: kubectl -n {pod.namespace} describe pod {pod.name}",
         )
