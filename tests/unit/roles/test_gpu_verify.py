@@ -47,3 +47,13 @@ def test_a_runtime_that_is_left_alone_is_not_judged(off):
     assert value("__gpu_verify_engines") == ["containerd", "docker"]
     assert value("__gpu_verify_engines", nvidia_container_toolkit_docker=off) == ["containerd"]
     assert value("__gpu_verify_engines", nvidia_container_toolkit_containerd=off) == ["docker"]
+
+
+def test_the_pods_take_the_device_plugins_pull_secret_where_they_have_none():
+    assert value("__gpu_verify_pull_secrets") == []
+    plugin = {"nvidia_device_plugin_pull_secret": "registry"}
+    assert value("__gpu_verify_pull_secrets", **plugin) == ["registry"]
+    assert value("__gpu_verify_pull_secrets", gpu_verify_pull_secrets=["own"], **plugin) == ["own"]
+    # A secret is its namespace's.
+    elsewhere = {**plugin, "nvidia_device_plugin_namespace": "gpus"}
+    assert value("__gpu_verify_pull_secrets", **elsewhere) == []
