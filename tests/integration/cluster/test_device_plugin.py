@@ -202,6 +202,8 @@ def test_a_plugin_that_finds_no_nvml_fails_its_node_with_cause_and_log(cluster, 
     assert done.status != 0
     assert "RuntimeClass" in done.output
     assert "could not load NVML library" in done.output
+    # The log's lines are lines.
+    assert re.search(r"^E\d.*Incompatible platform detected$", done.output, re.MULTILINE)
     assert play(*CLUSTER_ONLY).status == 0
 
 
