@@ -353,8 +353,12 @@ def _toolkit(node: Mapping[str, Any], seen: Seen, wish: Wish, nvml: Verdict) -> 
             if package
             else "NVIDIA's container toolkit is not installed.",
             runtime.words() if runtime else f"there is no {seen.runtime_path}",
-            "Run kubegpu.nodes.site for this node: role nvidia_container_toolkit installs it and "
-            "configures the runtimes.",
+            # To the package manager all is there, so that site would change nothing.
+            "Install the packages of the container toolkit again (apt-get install --reinstall, dnf "
+            "reinstall): nvidia-container-toolkit and nvidia-container-toolkit-base."
+            if package
+            else "Run kubegpu.nodes.site for this node: role nvidia_container_toolkit installs it "
+            "and configures the runtimes.",
         )
     if not runtime.ok:
         return Verdict(

@@ -224,9 +224,12 @@ def test_a_gpu_that_the_driver_does_not_count_is_named():
 def test_no_toolkit():
     facts = working(container_toolkit__version=None, container_toolkit__cdi_spec=None)
     what = seen(runtime=Result(127, "", "nvidia-container-runtime: no such program"))
-    assert fault("toolkit", facts, what).code == "toolkit_missing"
+    verdict = fault("toolkit", facts, what)
+    assert verdict.code == "toolkit_missing" and "kubegpu.nodes.site" in verdict.next_step
     verdict = fault("toolkit", what=what)
     assert "1.20.0-1 is installed, but" in verdict.cause
+    # To the package manager all is there.
+    assert "again" in verdict.next_step and "site" not in verdict.next_step
 
 
 def test_a_toolkit_that_does_not_answer():
