@@ -133,7 +133,7 @@ class Client:
         except urllib3.exceptions.URLSchemeUnknown as error:
             raise KubeError(
                 "The address of the proxy on the way to the API server cannot be used",
-                evidence=_without_password(str(error), self._configuration.proxy),
+                evidence=_without_password(str(error), self._configuration.proxy or ""),
                 next_step="Give http://HOST:PORT or https://HOST:PORT: by the option proxy, by "
                 "proxy-url in the kubeconfig or by the variable HTTPS_PROXY.",
                 reason="Configuration",

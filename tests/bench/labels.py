@@ -139,7 +139,8 @@ class Bench:
 
     def check(self, names: Sequence[str]) -> None:
         """See that the work was done, on these nodes."""
-        items = {item["metadata"]["name"]: item for item in self.plane.get(NODES)["items"]}
+        found: Any = self.plane.get(NODES)["items"]
+        items = {item["metadata"]["name"]: item for item in found}
         wanted = self.labels().items()
         bare = [name for name in names if not wanted <= items[name]["metadata"]["labels"].items()]
         if bare:

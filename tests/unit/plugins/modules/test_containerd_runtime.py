@@ -16,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow imp
     redact_words,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
 from tests.unit.module_process import predicted, run_module
 
@@ -100,7 +101,10 @@ def test_file_that_is_no_toml_is_refused(arguments, tmp_path):
 
 
 def test_documented_options_are_the_real_ones():
-    documented = yaml.safe_load(containerd_runtime.DOCUMENTATION)["options"]
+    texts = (containerd_runtime.DOCUMENTATION, ModuleDocFragment.DOCUMENTATION)
+    documented = {
+        name: option for text in texts for name, option in yaml.safe_load(text)["options"].items()
+    }
     assert set(documented) == set(containerd_runtime.ARGUMENTS)
     for name, option in containerd_runtime.ARGUMENTS.items():
         assert documented[name].get("default") == option.get("default"), name
