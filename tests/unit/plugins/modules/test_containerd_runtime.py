@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow import (
     Settings,
     check_flavour,
@@ -16,7 +17,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow imp
     redact_words,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
 from tests.unit.module_process import predicted, run_module
 
