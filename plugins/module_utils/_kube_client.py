@@ -198,6 +198,8 @@ def _load(config: Any, configuration: Any, connection: Connection) -> str:
     path = _kubeconfig(connection)
     try:
         context, cluster, user = _context(config, path, connection.context)
+        if cluster.get("insecure-skip-tls-verify") and not connection.ca_cert:
+            raise _not_verified(path, context)
         with _logged_errors() as words:
             config.load_kube_config(
                 config_file=path,
@@ -252,6 +254,17 @@ def _logged_errors() -> Iterator[list[str]]:
         yield words
     finally:
         root.removeHandler(handler)
+
+
+def _not_verified(path: str, context: str) -> KubeError:
+    return KubeError(
+        f"The context {context} of the kubeconfig {path} switches off the verification of the API "
+        "server's certificate: whoever stands in between would get the credentials",
+        evidence="insecure-skip-tls-verify: true",
+        next_step="Take that line out of the kubeconfig and give the cluster's CA there "
+        "(certificate-authority-data), or as ca_cert (kubegpu_kube_ca_file in the roles).",
+        reason="Configuration",
+    )
 
 
 def _no_credentials(source: str, user: Mapping[str, Any], words: Sequence[str]) -> KubeError:
@@ -355,6 +368,8 @@ def _override(configuration: Any, connection: Connection) -> None:
         if path:
             _readable(option, path)
             setattr(configuration, attribute, path)
+    # A kubeconfig may switch it off; one that does comes here only with a CA beside it.
+    configuration.verify_ssl = True
     if connection.proxy:
         configuration.proxy = connection.proxy
     if connection.no_proxy:

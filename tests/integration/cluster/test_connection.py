@@ -38,7 +38,8 @@ def kubeconfig(api, tmp_path):
         data = yaml.safe_load(original.read_text())
         if user is not None:
             data["users"][0]["user"] = user
-        data["clusters"][0]["cluster"].update(cluster or {})
+        entry = {**data["clusters"][0]["cluster"], **(cluster or {})}
+        data["clusters"][0]["cluster"] = {k: v for k, v in entry.items() if v is not None}
         for key, value in changes.items():
             data[key.replace("_", "-")] = value
         path = tmp_path / f"kubeconfig{len(list(tmp_path.iterdir()))}"
@@ -227,6 +228,20 @@ def test_another_authority(api, tmp_path):
 def test_no_authority_at_all(api):
     answer = refused(api, host=api.server, api_key="x")
     assert "the system's certificates" in answer["cause"]
+
+
+def test_a_kubeconfig_that_switches_verification_off(api, kubeconfig):
+    path = kubeconfig(
+        cluster={"insecure-skip-tls-verify": True, "certificate-authority-data": None}
+    )
+    answer = refused(api, kubeconfig=str(path))
+    assert f"of the kubeconfig {path} switches off the verification" in answer["cause"]
+    assert "kubegpu_kube_ca_file" in answer["next_step"]
+    # With a CA beside it the certificate is verified.
+    assert works(path, ca_cert=str(api.ca_file))
+    other = Authority.make(path.parent / "other")
+    answer = refused(api, kubeconfig=str(path), ca_cert=str(other.certificate))
+    assert "was not signed by the CA that was given" in answer["cause"]
 
 
 def test_a_file_that_is_no_authority(api, tmp_path):
