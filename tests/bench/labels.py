@@ -266,8 +266,7 @@ _BARE = """
 import concurrent.futures, json
 import kubernetes
 kubernetes.config.load_kube_config({kubeconfig!r})
-client = kubernetes.client.ApiClient()
-core = kubernetes.client.CoreV1Api(client)
+core = kubernetes.client.CoreV1Api()
 more = {{}}
 while more is not None:
     page = json.loads(core.list_node(limit=500, _preload_content=False, **more).data)
@@ -276,10 +275,9 @@ while more is not None:
 def one(name):
     metadata = {{"name": name, "labels": {labels!r}}}
     body = {{"apiVersion": "v1", "kind": "Node", "metadata": metadata}}
-    return client.call_api(
-        "/api/v1/nodes/" + name, "PATCH", query_params=[("fieldManager", "bare")],
-        header_params={{"Content-Type": "application/apply-patch+yaml"}}, body=body,
-        auth_settings=["BearerToken"], _preload_content=False).data
+    return core.patch_node(
+        name, body, field_manager="bare", _content_type="application/apply-patch+yaml",
+        _preload_content=False).data
 with concurrent.futures.ThreadPoolExecutor(8) as pool:
     list(pool.map(one, {names!r}))
 """
@@ -287,13 +285,11 @@ _STRIP = """
 import concurrent.futures, json
 import kubernetes
 kubernetes.config.load_kube_config({kubeconfig!r})
-client = kubernetes.client.ApiClient()
+core = kubernetes.client.CoreV1Api()
 body = json.loads({body!r})
 def one(name):
-    return client.call_api(
-        "/api/v1/nodes/" + name, "PATCH", query_params=[],
-        header_params={{"Content-Type": "application/merge-patch+json"}}, body=body,
-        auth_settings=["BearerToken"], _preload_content=False).data
+    return core.patch_node(
+        name, body, _content_type="application/merge-patch+json", _preload_content=False).data
 with concurrent.futures.ThreadPoolExecutor(8) as pool:
     list(pool.map(one, {names!r}))
 """
