@@ -109,6 +109,8 @@ class Client:
 
     def __init__(self, connection: Connection) -> None:
         try:
+            # Not above: modules that import this for its options run without the library, and
+            # one that needs it says so in words of its own.
             import kubernetes.client  # noqa: PLC0415
             import kubernetes.config  # noqa: PLC0415
             import urllib3  # noqa: PLC0415
@@ -123,6 +125,7 @@ class Client:
                 reason="Configuration",
             ) from error
         self._errors: Any = urllib3.exceptions
+        self._timeout: Any = urllib3.Timeout(connect=_TIMEOUT[0], read=_TIMEOUT[1])
         self._configuration: Any = kubernetes.client.Configuration()
         source = _load(kubernetes.config, self._configuration, connection)
         _override(self._configuration, connection)
@@ -161,7 +164,7 @@ class Client:
                 f"{self.server.host}{target}",
                 body=body,
                 headers=complete,
-                timeout=self._timeout(),
+                timeout=self._timeout,
                 # A redirect would take the token along; retries are ours to count.
                 retries=False,
                 redirect=False,
@@ -178,12 +181,6 @@ class Client:
             # A CA, certificate or key that is no such thing: ssl's words name no file.
             raise bad_certificate(self.server, f"{type(error).__name__}: {error}") from error
         return Answer(answer.status, answer.data, dict(answer.headers))
-
-    @staticmethod
-    def _timeout() -> Any:
-        import urllib3  # noqa: PLC0415
-
-        return urllib3.Timeout(connect=_TIMEOUT[0], read=_TIMEOUT[1])
 
 
 def _load(config: Any, configuration: Any, connection: Connection) -> str:
