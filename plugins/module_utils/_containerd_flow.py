@@ -28,6 +28,7 @@ from ._containerd_config import (
     shadow,
     table,
 )
+from ._containerd_flavours import PLAIN, find_flavour
 from ._containerd_undo import History, continued, plan_absent
 from ._cri import Answer, ask, wait_until_ready
 from ._errors import InputError, KubegpuError, RolledBackError
@@ -45,20 +46,6 @@ from ._service import Daemon, journal, read_daemon, restart
 from ._state import StateStore
 from ._toml import redact
 
-_BINARIES = (
-    "containerd",
-    "/usr/bin/containerd",
-    "/usr/local/bin/containerd",
-    "/opt/bin/containerd",
-)
-# What shows that a node's Kubernetes runs a containerd of its own, by flavour.
-FLAVOUR_SIGNS: Mapping[str, tuple[str, ...]] = {
-    "k3s": ("/var/lib/rancher/k3s/agent/etc/containerd", "/etc/rancher/k3s/k3s.yaml"),
-    "rke2": ("/var/lib/rancher/rke2/agent/etc/containerd", "/etc/rancher/rke2/rke2.yaml"),
-    "k0s": ("/var/lib/k0s/bin/containerd", "/etc/k0s/containerd.toml"),
-    "microk8s": ("/var/snap/microk8s/current/args",),
-}
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -67,13 +54,12 @@ class Settings:
     flavour: str = "auto"
     containerd_version: str | None = None
     containerd_path: str | None = None
-    unit: str = "containerd"
-    socket: str = "/run/containerd/containerd.sock"
+    unit: str = PLAIN.units[0]
+    socket: str = PLAIN.socket
     validate: bool = True
     restart: bool = False
     restart_timeout: int = 60
     lock_timeout: float = 180.0
-    signs: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: FLAVOUR_SIGNS)
 
 
 @dataclass(frozen=True)
@@ -170,7 +156,7 @@ class ContainerdRuntime:
         candidates = (
             (self.settings.containerd_path,)
             if self.settings.containerd_path
-            else (*command_line[:1], *_BINARIES)
+            else (*command_line[:1], *PLAIN.binaries)
         )
         for candidate in candidates:
             answer = self.world.run([candidate, "--version"])
@@ -633,16 +619,12 @@ def check_flavour(settings: Settings, exists: Callable[[str], bool]) -> None:
     """Refuse a node whose Kubernetes brings a containerd that is configured elsewhere."""
     if settings.flavour == "containerd":
         return
-    found = settings.flavour
-    sign = "the option flavour"
+    found, sign = settings.flavour, "the option flavour"
     if found == "auto":
-        for name, paths in settings.signs.items():
-            present = [path for path in paths if exists(path)]
-            if present:
-                found, sign = name, present[0]
-                break
-        else:
+        flavour, sign = find_flavour(exists)
+        if flavour is PLAIN:
             return
+        found = flavour.name
     raise KubegpuError(
         f"The containerd of {found} is configured in another way, which this release cannot do.",
         evidence=sign,

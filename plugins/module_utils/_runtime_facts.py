@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ._containerd_flavours import FLAVOURS, PLAIN, find_flavour
 from ._packages import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
 from ._toml_reader import read_toml
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
 
-CONTAINERD_CONFIG = "/etc/containerd/config.toml"
+CONTAINERD_CONFIG = PLAIN.config_path
 DOCKER_CONFIG = "/etc/docker/daemon.json"
 CRIO_CONFIG = "/etc/crio/crio.conf"
 
@@ -32,51 +33,6 @@ _UNPACK_SECONDS = 60
 _DOCKER_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock")
 
 
-@dataclass(frozen=True)
-class Flavour:
-    """A distribution of containerd: where it keeps its things."""
-
-    name: str
-    # One of these says that the node has it.
-    markers: tuple[str, ...]
-    binaries: tuple[str, ...]
-    config_path: str
-    units: tuple[str, ...]
-
-
-_RANCHER = "/var/lib/rancher/{0}/agent/etc/containerd/config.toml"
-# The order is the precedence: these bring a containerd of their own, beside which a plain one
-# serves Docker at most.
-FLAVOURS = (
-    Flavour(
-        "rke2",
-        ("/var/lib/rancher/rke2/agent",),
-        ("/var/lib/rancher/rke2/bin/containerd",),
-        _RANCHER.format("rke2"),
-        ("rke2-server", "rke2-agent"),
-    ),
-    Flavour(
-        "k3s",
-        ("/var/lib/rancher/k3s/agent",),
-        ("/var/lib/rancher/k3s/data/current/bin/containerd",),
-        _RANCHER.format("k3s"),
-        ("k3s", "k3s-agent"),
-    ),
-    Flavour(
-        "k0s",
-        ("/var/lib/k0s/bin/containerd", "/etc/k0s/containerd.toml"),
-        ("/var/lib/k0s/bin/containerd",),
-        "/etc/k0s/containerd.toml",
-        ("k0sworker", "k0scontroller"),
-    ),
-    Flavour(
-        "microk8s",
-        ("/var/snap/microk8s/current/args",),
-        ("/snap/microk8s/current/bin/containerd",),
-        "/var/snap/microk8s/current/args/containerd-template.toml",
-        ("snap.microk8s.daemon-containerd",),
-    ),
-)
 UNITS = (
     "containerd",
     "docker",
@@ -150,8 +106,8 @@ def _containerd(
     plain_config: str,
     packages: Sequence[Package],
 ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
-    flavour = next((item for item in FLAVOURS if reader.first(item.markers)), None)
-    if flavour is None:
+    flavour, _sign = find_flavour(lambda path: reader.first((path,)) is not None)
+    if flavour is PLAIN:
         binary = _binary(reader, "containerd")
         config_path, unit, name = plain_config, "containerd", "containerd"
         if binary is None:

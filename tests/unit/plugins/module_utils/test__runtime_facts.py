@@ -225,8 +225,8 @@ def test_import_that_only_root_may_read_is_no_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("marker", "flavour", "unit"),
     [
-        ("/var/lib/rancher/k3s/agent/x", "k3s", "k3s-agent"),
-        ("/var/lib/rancher/rke2/agent/x", "rke2", "rke2-server"),
+        ("/var/lib/rancher/k3s/agent/etc/containerd/x", "k3s", "k3s-agent"),
+        ("/var/lib/rancher/rke2/agent/etc/containerd/x", "rke2", "rke2-server"),
         ("/etc/k0s/containerd.toml", "k0s", "k0sworker"),
         ("/var/snap/microk8s/current/args/x", "microk8s", "snap.microk8s.daemon-containerd"),
     ],
