@@ -25,8 +25,11 @@ CRI_RUNTIME = "io.containerd.cri.v1.runtime"
 CRI_IMAGES = "io.containerd.cri.v1.images"
 CRI_NAMES = frozenset({"cri", CRI_GRPC, CRI_RUNTIME, CRI_IMAGES})
 # Where each config version that this release knows keeps the runtimes of CRI.
-CRI_TABLE: Mapping[int, str] = {1: "cri", 2: CRI_GRPC, 3: CRI_RUNTIME}
+# (4 moved the settings of the daemon's own sockets into plugins; CRI's are where 3 has them.)
+CRI_TABLE: Mapping[int, str] = {1: "cri", 2: CRI_GRPC, 3: CRI_RUNTIME, 4: CRI_RUNTIME}
 NEWEST_CONFIG = max(CRI_TABLE)
+# The newest config version that a containerd loads, from this release of it on.
+_LOADS: tuple[tuple[Version, int], ...] = (((2, 3), 4), ((2, 0), 3), ((0, 0), 2))
 # From here on an imported file is merged key by key; before, it replaces a plugin's whole table.
 # (1.6, 1.7 and 2.1 were measured; 2.0 was not, so that it is treated like 1.7.)
 DEEP_MERGE = (2, 1)
@@ -288,11 +291,12 @@ def check_config_version(file: ConfigFile, version: Version) -> None:
             evidence=f"version = {file.version}; known are 1 to {NEWEST_CONFIG}",
             next_step="Use a newer release of kubegpu.nodes, or configure the handler by hand.",
         )
-    if version < (2, 0) and file.version > 2:
+    newest = next(newest for since, newest in _LOADS if version >= since)
+    if file.version > newest:
         raise KubegpuError(
             f"{file.path} is of config version {file.version}, which containerd "
             f"{version[0]}.{version[1]} cannot load.",
-            evidence=f"version = {file.version}; containerd 1.x reads 1 and 2",
-            next_step="Write the file in version 2 (containerd config default prints one), or "
-            "install containerd 2.",
+            evidence=f"version = {file.version}; this containerd reads 1 to {newest}",
+            next_step=f"Write the file in version {newest} (containerd config default prints "
+            "one), or install a newer containerd.",
         )

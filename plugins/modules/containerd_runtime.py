@@ -14,7 +14,7 @@ description:
   - Gives the containerd of a node a runtime handler for GPU containers that inherits everything
     but its binary from the node's own runc runtime.
   - Comments, order, number formats and unknown keys of the configuration survive to the byte;
-    only the lines that must change, change. Config versions 1, 2 and 3 are written.
+    only the lines that must change, change. Config versions 1 to 4 are written.
   - Before anything is written the installed containerd is asked what the configuration means
     before and after (C(containerd config dump)); anything else than the wanted difference is
     refused. The file is written beside the old one and renamed; symbolic links are followed.
