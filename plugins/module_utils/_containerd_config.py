@@ -9,8 +9,8 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from ._errors import InputError, KubegpuError
@@ -41,11 +41,17 @@ _VERSION = re.compile(r"\bv?(\d+)\.(\d+)(?:\.\d+|\b)")
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """One file that containerd loads; ``path`` has links resolved, ``text`` is None if absent."""
+    """One file that containerd loads; ``path`` has links resolved, ``text`` is None if absent.
+
+    ``generated`` is one that a distribution writes, so that nobody else may. ``part`` is the marked
+    place of a template: it goes into the generated file, and has no version of its own.
+    """
 
     path: str
     text: str | None
     data: Mapping[str, Any]
+    generated: bool = False
+    part: bool = False
 
     @property
     def version(self) -> int:
@@ -216,6 +222,40 @@ def shadow(files: Iterable[ConfigFile], folder: str) -> dict[str, str]:
             document = document.set(("imports",), names[1:])
         copies[name] = enable_cri(document, file.data).text
     return copies
+
+
+def absorbed(files: Iterable[ConfigFile], path: str, parse: Parser) -> tuple[ConfigFile, ...]:
+    """Return the files with the one of ``path`` merged into the last generated one that has CRI.
+
+    That is what a distribution makes of a template, or of a drop-in that it merges itself.
+    """
+    known = tuple(files)
+    own = next((file for file in known if file.path == path), None)
+    rest = [file for file in known if file.path != path]
+    if own is None:
+        return known
+    holders = [
+        index
+        for index, file in enumerate(rest)
+        if file.generated and (index == 0 or CRI_NAMES & table(file.data, ("plugins",)).keys())
+    ]
+    index = holders[-1]
+    document = Document(rest[index].text or "")
+    for leaf, value in leaves(own.data):
+        if leaf != ("version",):
+            document = document.set(leaf, value)
+    rest[index] = replace(rest[index], text=document.text, data=parse_text(document.text, parse))
+    return tuple(rest)
+
+
+def leaves(data: Mapping[str, Any], base: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Give plain values before tables, as a TOML text has to."""
+    for key, value in data.items():
+        if not isinstance(value, Mapping):
+            yield (*base, key), value
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, (*base, key))
 
 
 def disabled_cri(data: Mapping[str, Any]) -> list[int]:

@@ -677,6 +677,21 @@ def redact(text: str) -> str:
     return _COMMENTED.sub(rf"\g<1>{REDACTED}\g<3>", text)
 
 
+_LINE = re.compile(r"(?m)^(\s*([\w.\"'-]+)\s*=\s*)(\S.*?)(\r?)$")
+
+
+def redact_lines(text: str) -> str:
+    """Do the same to a text that is no TOML (a template of it), line by line."""
+
+    def blot(found: re.Match[str]) -> str:
+        if not _is_secret((found[2].strip("\"'"),)):
+            return found[0]
+        return f'{found[1]}"{REDACTED}"{found[4]}'
+
+    text = _URL_PASSWORD.sub(REDACTED, _LINE.sub(blot, text))
+    return _COMMENTED.sub(rf"\g<1>{REDACTED}\g<3>", text)
+
+
 def _is_secret(path: Path) -> bool:
     last = path[-1].lower()
     if last in _SECRET_KEYS or any(word in last for word in _SECRET_WORDS):
