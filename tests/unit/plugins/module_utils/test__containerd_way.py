@@ -32,7 +32,9 @@ on_new_k3s = pytest.mark.parametrize("kind", [("k3s", 3, "2.1")])
 
 @pytest.fixture
 def node(kind, tmp_path):
-    return FlavourNode(tmp_path, *kind)
+    made = FlavourNode(tmp_path, *kind)
+    yield made
+    made.stop_unit()
 
 
 def handler(text, version, name):
@@ -247,3 +249,54 @@ def test_microk8s_template_keeps_its_variables(node):
 def test_nothing_of_a_go_template_is_written_into_one(node):
     with pytest.raises(KubegpuError, match="Go template"):
         node.run(name="gpu", options={"Root": "{{ x }}"})
+
+
+# -- the right unit ------------------------------------------------------------------------------
+
+
+@each
+def test_the_flavours_own_unit_is_restarted_and_then_left_alone(node):
+    unit = node.flavour.units[-1]
+    node.start_unit(unit)
+    first = node.ok(name="gpu")
+    assert first.restart_required
+    done = node.run(name="gpu", restart=True)
+    assert (done.restarted, done.restart_required) == (True, False)
+    assert ("systemctl", "restart", unit) in node.asked
+    node.asked.clear()
+    again = node.ok(name="gpu", restart=True)
+    assert (again.changed, again.restarted, again.restart_required) == (False, False, False)
+    assert ("systemctl", "restart", unit) not in node.asked
+    assert node.run(name="gpu", state="absent", restart=True).restarted
+    assert not node.run(name="gpu", state="absent").restart_required
+
+
+@on_rancher
+def test_k3s_is_restarted_so_that_it_finds_the_runtime(kind, tmp_path):
+    node = FlavourNode(tmp_path, *kind, runtime=False)
+    unit = node.flavour.units[0]
+    try:
+        node.start_unit(unit)
+        assert not node.ok().restart_required
+        # The toolkit comes: what runs has been started without it.
+        node.runtime = True
+        before = node.files()
+        answer = node.ok()
+        assert (answer.changed, answer.restart_required) == (False, True)
+        assert "makes the handler nvidia itself" in answer.restart_reason
+        assert node.files() == before
+        done = node.run(restart=True)
+        assert (done.changed, done.restarted) == (True, True)
+        assert "nvidia" in node.config.read_text()
+        assert not node.ok().restart_required
+    finally:
+        node.stop_unit()
+
+
+@pytest.mark.parametrize("kind", [("k0s", 2, "1.7"), ("k0s", 3, "2.1")])
+def test_k0s_that_started_containerd_anew_by_itself_needs_no_restart(node):
+    node.start_unit("k0sworker")
+    assert node.ok(name="gpu").restart_required
+    # k0s watches the folder: its containerd is another process then, its unit is not.
+    node.start_unit("k0sworker")
+    assert not node.ok(name="gpu").restart_required
