@@ -163,6 +163,11 @@ def made_by_itself(flavour: Flavour, name: str, exists: Callable[[str], bool]) -
     return present[0] if present else (candidates[-1] if candidates else None)
 
 
+def makes_handler(flavour: str | None, name: str, program: str) -> bool:
+    """Return whether a distribution makes this handler of this program by itself."""
+    return any(program in item.finds.get(name, ()) for item in FLAVOURS if item.name == flavour)
+
+
 # -- templates: never parsed, edited between two lines -----------------------------------------
 
 BASE = '{{ template "base" . }}\n'

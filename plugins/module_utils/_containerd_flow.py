@@ -209,6 +209,8 @@ class ContainerdRuntime:
         if flavour.generated is None:
             return
         content = self._state(path).content
+        if content is None and self.request.state == "absent":
+            return
         if content is None:
             raise KubegpuError(
                 f"{flavour.name} has not written {path} yet.",

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._containerd_flavours import FLAVOURS, PLAIN, find_flavour
+from ._containerd_flavours import FLAVOURS, PLAIN, Flavour, filled_in, find_flavour
 from ._packages import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
 from ._toml_reader import read_toml
 
@@ -118,7 +118,7 @@ def _containerd(
         known = [item for item in flavour.units if (units or {}).get(item)]
         unit = known[0] if known else flavour.units[0]
     text = reader.read_text(config_path)
-    effective, problems = _containerd_effective(reader, binary, config_path, text)
+    effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
     return (
         {
             "version": _version(reader, binary, select(packages, CONTAINERD_PACKAGES)),
@@ -134,7 +134,11 @@ def _containerd(
 
 
 def _containerd_effective(
-    reader: NodeReader, binary: str | None, config_path: str, text: str | None
+    reader: NodeReader,
+    binary: str | None,
+    config_path: str,
+    text: str | None,
+    flavour: Flavour,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return handlers, default and state of CRI, as this containerd itself understands them."""
     nothing: dict[str, Any] = {"handlers": None, "default_handler": None, "cri_enabled": None}
@@ -148,7 +152,7 @@ def _containerd_effective(
         return nothing, []
     try:
         if answer.ok:
-            effective = read_effective(answer.stdout)
+            effective = read_effective(filled_in(answer.stdout, flavour.variables))
             return effective, ([_cri_disabled(config_path)] if not effective["cri_enabled"] else [])
         words = answer.words()
     except ValueError as error:

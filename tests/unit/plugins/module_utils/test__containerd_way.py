@@ -208,6 +208,7 @@ def test_before_the_first_start_there_is_nothing_to_go_by(node):
         return
     with pytest.raises(KubegpuError, match=f"{node.flavour.name} has not written"):
         node.run()
+    assert not node.ok(state="absent").changed
 
 
 @each
