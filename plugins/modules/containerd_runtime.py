@@ -101,8 +101,8 @@ options:
       - A template is never parsed. It is edited between the lines C(# BEGIN kubegpu.nodes) and
         C(# END kubegpu.nodes); one without them is refused, and where there is none, one is begun
         that takes over all of the distribution's own.
-      - k3s and RKE2 make the handler V(nvidia) themselves when they start and find its program. That
-        is not done twice; RV(restart_required) says so where they have not found it yet.
+      - k3s and RKE2 make the handler V(nvidia) themselves when they start and find its program.
+        That is not done twice; RV(restart_required) says so where they have not found it yet.
       - V(microk8s) is edited in C(containerd-template.toml), whose variables stay.
     type: str
     choices: [auto, containerd, k3s, rke2, k0s, microk8s]
