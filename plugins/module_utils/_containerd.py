@@ -361,7 +361,12 @@ class _Planner:
         explicit = table(node.explicit, _RUNTIMES)
         if node.version >= (2, 0) or (explicit and not self.runc_is_missing()):
             return
-        runtimes: Mapping[str, Any] = {"runc": {"runtime_type": RUNC_SHIM}}
+        runc: dict[str, Any] = {"runtime_type": RUNC_SHIM}
+        for key, value in table(self.source(), ("options",)).items() if explicit else ():
+            # The node's other runtimes agree with the kubelet; so has this one to.
+            if key.lower() == _CGROUP:
+                runc["options"] = {key: value}
+        runtimes: Mapping[str, Any] = {"runc": runc}
         if not explicit and node.effective is not None and node.effective.runtimes:
             runtimes = node.effective.runtimes
         for name, runtime in runtimes.items():

@@ -88,6 +88,17 @@ def test_handler_takes_nothing_over_from_a_sandbox(kind):
     assert any("no runc runtime" in warning for warning in planned.warnings)
 
 
+def test_missing_runc_gets_the_cgroup_driver_of_the_others():
+    """Found by tests/unit/properties: the handler had crun's, runc none, and the next run differed."""
+    text = (
+        f"version = 2\n[{V2}.containerd.runtimes.crun]\n{RUNC}"
+        f"[{V2}.containerd.runtimes.crun.options]\nSystemdCgroup = true\n"
+    )
+    after = only(plan(node(text))).after
+    assert handler(after, name="runc")["options"] == {"SystemdCgroup": True}
+    assert plan(node(after)).edits == ()
+
+
 def test_crun_as_default_is_inherited_where_there_is_no_runc():
     text = (
         f'version = 2\n[{V2}.containerd]\ndefault_runtime_name = "crun"\n'
