@@ -746,11 +746,18 @@ class Editor:
             )
 
 
-def refuse_twice(flavour: str, generated: ConfigFile, part: ConfigFile) -> None:
-    """Refuse a part of a template that would begin a table which the rest of it has already."""
+def refuse_twice(
+    flavour: str, generated: ConfigFile, part: ConfigFile, earlier: ConfigFile
+) -> None:
+    """Refuse a part of a template that would begin a table which the rest of it has already.
+
+    :param earlier: the part as it is: what was rendered from it is no second table.
+    """
     for path, _value in leaves(part.data):
         (there,) = value_at(generated.data, path[:-1]) or ({},)
-        if any(not isinstance(value, Mapping) for value in there.values()):
+        if not _has(earlier.data, path[:-1]) and any(
+            not isinstance(value, Mapping) for value in there.values()
+        ):
             raise KubegpuError(
                 f"{'.'.join(path[2:])} cannot be set by {part.path}: {flavour} writes that table "
                 "itself, and containerd takes it only once.",

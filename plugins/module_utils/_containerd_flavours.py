@@ -118,6 +118,7 @@ FLAVOURS = (
         ("k0sworker", "k0scontroller"),
         "/run/k0s/containerd.sock",
         ctr=("k0s", "ctr"),
+        programs=("/usr/local/bin/k0s", "/usr/bin/k0s"),
         # k0s starts containerd anew, without itself, when a drop-in changes.
         pid_file="/run/k0s/containerd.pid",
         generated=r"\s*# k0s_managed=true",
@@ -156,6 +157,14 @@ def find_flavour(
     return PLAIN, ""
 
 
+def asked_by(flavour: Flavour, exists: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return the command that takes the arguments of ``ctr``."""
+    program, *rest = flavour.ctr
+    if program == flavour.name:
+        program = next((path for path in flavour.programs if exists(path)), program)
+    return (program, *rest)
+
+
 def made_by_itself(flavour: Flavour, name: str, exists: Callable[[str], bool]) -> str | None:
     """Return the program of a handler that the distribution makes itself, None for any other."""
     candidates = flavour.finds.get(name, ())
@@ -173,7 +182,7 @@ def makes_handler(flavour: str | None, name: str, program: str) -> bool:
 BASE = '{{ template "base" . }}\n'
 BEGIN = "# BEGIN kubegpu.nodes"
 END = "# END kubegpu.nodes"
-_MARKED = re.compile(rf"(?ms)^{BEGIN}[ \t]*\n(.*?)^{END}[ \t]*(?:\n|\Z)")
+_MARKED = re.compile(rf"(?ms)^{re.escape(BEGIN)}[ \t]*\n(.*?)^{re.escape(END)}[ \t]*(?:\n|\Z)")
 # k3s and RKE2 from these patch releases on have a template of the name "base" (docs of k3s,
 # "Advanced options"); newer minor releases all have it.
 _BASE_SINCE = {(1, 24): 17, (1, 25): 13, (1, 26): 8, (1, 27): 5, (1, 28): 1}

@@ -36,6 +36,7 @@ from ._containerd_flavours import (
     FLAVOURS,
     PLAIN,
     Flavour,
+    asked_by,
     check_marked,
     find_flavour,
     has_base_template,
@@ -402,7 +403,7 @@ class ContainerdRuntime:
         for edit in plan.edits:
             if self._way.template:
                 part = decode(edit.path, (edit.after or "").encode(), self.world.parse)
-                refuse_twice(self._way.flavour.name, node.root, part)
+                refuse_twice(self._way.flavour.name, node.root, part, node.drop_in)
         steps = tuple(self._write_step(edit) for edit in plan.edits)
         return self._validated(node, plan, steps)
 
@@ -725,14 +726,13 @@ class ContainerdRuntime:
 
     def _wait(self, handler: str | None, cri_off: bool = False) -> None:
         run, socket, flavour = self.world.run, self.settings.socket, self._way.flavour
+        ctr = asked_by(flavour, self.world.exists)
 
         def question() -> Answer:
             if cri_off:
-                version = run(
-                    [*flavour.ctr, "--address", socket, "--timeout=5s", "version"], timeout=10
-                )
+                version = run([*ctr, "--address", socket, "--timeout=5s", "version"], timeout=10)
                 return Answer(version.ok, words=version.words())
-            return ask(run, socket, flavour.crictl, flavour.ctr)
+            return ask(run, socket, flavour.crictl, ctr)
 
         wait_until_ready(question, handler, self.settings.restart_timeout)
 

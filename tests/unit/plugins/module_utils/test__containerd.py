@@ -89,7 +89,7 @@ def test_handler_takes_nothing_over_from_a_sandbox(kind):
 
 
 def test_missing_runc_gets_the_cgroup_driver_of_the_others():
-    """Found by tests/unit/properties: the handler had crun's, runc none, and the next run differed."""
+    """Found by tests/unit/properties: the handler had crun's, runc none."""
     text = (
         f"version = 2\n[{V2}.containerd.runtimes.crun]\n{RUNC}"
         f"[{V2}.containerd.runtimes.crun.options]\nSystemdCgroup = true\n"

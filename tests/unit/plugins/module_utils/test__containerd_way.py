@@ -151,6 +151,24 @@ def test_template_is_begun_with_the_base(node):
 
 
 @on_old_k3s
+def test_our_handler_in_a_file_that_lost_its_comments_is_no_second_one(node):
+    """Newer releases merge base and template as data, so that the marks do not come through."""
+    node.ok(name="gpu")
+    node.started(found=False)
+    rendered = node.config.read_text()
+    node.put(node.config, rendered.replace(f"{BEGIN}\n", "").replace(f"{END}\n", ""))
+    assert not node.ok(name="gpu").changed
+    assert node.ok(name="gpu", options={"NoNewKeyring": True}).changed
+    assert handler(node.template.read_text().partition(BEGIN)[2], 2, "gpu")["options"] == {
+        "BinaryName": PROGRAM,
+        "SystemdCgroup": True,
+        "NoNewKeyring": True,
+    }
+    node.ok(name="gpu", state="absent")
+    assert not node.template.exists()
+
+
+@on_old_k3s
 def test_template_of_somebody_else_is_edited_at_its_marked_place_only(node):
     own = "{{/* ours */}}\n" + BASE + '[debug]\n  level = "{{ .Level }}"\n\n'
     node.put(node.template, own)
