@@ -239,6 +239,26 @@ def test_flavours(tmp_path: Path, marker: str, flavour: str, unit: str) -> None:
     assert (containerd["flavour"], containerd["unit"]) == (flavour, unit)
 
 
+def test_what_microk8s_fills_in(tmp_path: Path) -> None:
+    write(tmp_path, "/snap/microk8s/current/bin/containerd")
+    path = "/var/snap/microk8s/current/args/containerd-template.toml"
+    write(tmp_path, path, "version = 2\n")
+    dumped = (
+        "version = 2\n"
+        '[plugins."io.containerd.grpc.v1.cri".containerd]\n'
+        'default_runtime_name = "${RUNTIME}"\n'
+        '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]\n'
+        'runtime_type = "${RUNTIME_TYPE}"\n'
+    )
+    binary = "/snap/microk8s/current/bin/containerd"
+    answer = Result(0, dumped, "")
+    reader = StandinReader(tmp_path, {f"{binary} --config {path} config dump": answer})
+    runtimes, _problems = read_runtimes(reader, {}, RuntimePaths())
+    containerd = runtimes["containerd"]
+    assert containerd["default_handler"] == "runc"
+    assert containerd["handlers"]["runc"]["type"] == "io.containerd.runc.v2"
+
+
 # Shortened: recorded from dockerd 20.10.24.
 INFO = {
     "ServerVersion": "20.10.24+dfsg1",
