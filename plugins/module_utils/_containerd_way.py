@@ -128,13 +128,11 @@ def as_rendered(way: Way, files: tuple[ConfigFile, ...], parse: Parser) -> tuple
         files = absorbed(files, way.own_path, parse)
     if not way.flavour.variables:
         return files
-    return tuple(
-        file
-        if file.text is None
-        else replace(
-            file,
-            text=(text := filled_in(file.text, way.flavour.variables)),
-            data=parse_text(text, parse),
-        )
-        for file in files
-    )
+    return tuple(_filled_in(file, way.flavour, parse) for file in files)
+
+
+def _filled_in(file: ConfigFile, flavour: Flavour, parse: Parser) -> ConfigFile:
+    if file.text is None:
+        return file
+    text = filled_in(file.text, flavour.variables)
+    return replace(file, text=text, data=parse_text(text, parse))
