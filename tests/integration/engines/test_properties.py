@@ -54,7 +54,7 @@ def dump(program, text):
 def test_containerd(release):
     program = binary(RELEASES[release])
 
-    @examples(40)
+    @examples(30)
     @given(containerd_configs(containerd=release), st.booleans())
     def every_one(made, set_default):
         before = dump(program, made.text)
@@ -107,7 +107,7 @@ def test_docker(version, tmp_path):
         )
         return answer.returncode == 0, answer.stderr
 
-    @examples(25)
+    @examples(15)
     @given(daemon_configs(odd=False), st.booleans())
     def every_one(text, set_default):
         wish = docker.Request(
