@@ -429,8 +429,8 @@ def _runtimes(node: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     if node["runtimes"]["crio"]:
         return (
-            "CRI-O is the only runtime of this node, and this release does not configure it. Next "
-            "step: nvidia-ctk runtime configure --runtime=crio, which the toolkit brings.",
+            "CRI-O is the only runtime of this node, and the playbooks do not configure it. Next "
+            "step: the module kubegpu.nodes.crio_runtime, after this run.",
         )
     return (
         "No container runtime is on this node. Next step: install containerd or Docker (this "
