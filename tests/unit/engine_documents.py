@@ -88,8 +88,12 @@ _BETWEEN = [[], [], [""], ["# a comment"], ["", "# [commented.out]", "# key = 'x
 
 
 @st.composite
-def containerd_configs(draw, versions=(1, 2, 3, 4), containerd=None):
-    """Return a configuration; ``containerd`` limits it to what that release loads."""
+def containerd_configs(draw, versions=(1, 2, 3, 4), containerd=None, plain=False):
+    """Return a configuration.
+
+    :param containerd: only what that release loads.
+    :param plain: one that a node works with, and that has no handler nvidia yet.
+    """
     pick = lambda values: draw(st.sampled_from(list(values)))  # noqa: E731
     loads = [
         (version, release)
@@ -120,8 +124,10 @@ def containerd_configs(draw, versions=(1, 2, 3, 4), containerd=None):
     if draw(st.booleans()):
         tables.append(table(cri, pairs(_CRI, 1), 1))
     names = draw(st.lists(st.sampled_from(sorted(_KINDS)), max_size=3, unique=True))
-    if version == 1 and release >= (2, 0):
-        names = []
+    if plain:
+        names = [name for name in names if name != "nvidia"]
+        if names and "runc" not in names:
+            names.append("runc")
     for name in names:
         path = f"{cri}.containerd.runtimes.{pick([name, quote + name + quote])}"
         kind = step + indent * 2 + "runtime_type" + equals + f'"{_KINDS[name]}"'
