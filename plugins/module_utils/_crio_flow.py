@@ -148,7 +148,7 @@ class CrioRuntime:
         """Return what CRI-O reads before and after our own file."""
         folder = posixpath.dirname(self.request.drop_in_path)
         before = [self._decoded(read_file(self.request.config_path))]
-        after = []
+        after: list[ConfigFile] = []
         for path in glob_files(f"{folder}/*"):
             try:
                 state = read_file(path)
