@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import random
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -42,6 +45,18 @@ def _same_libraries_on_old_pythons() -> None:
     """Python before 3.11 has no ``tomllib``; ``tomli`` is the same by its first name."""
     if sys.version_info < (3, 11) and importlib.util.find_spec("tomli"):
         sys.modules.setdefault("tomllib", importlib.import_module("tomli"))
+
+
+def pytest_configure() -> None:
+    """Choose the seed of made inputs once; workers get it with their environment."""
+    os.environ.setdefault("KUBEGPU_PROPERTY_SEED", str(random.SystemRandom().randrange(2**32)))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say with which seed made inputs come again."""
+    if "tests.unit.engine_documents" in sys.modules or "xdist" in sys.modules:
+        seed = os.environ["KUBEGPU_PROPERTY_SEED"]
+        terminalreporter.write_line(f"made inputs: KUBEGPU_PROPERTY_SEED={seed}")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

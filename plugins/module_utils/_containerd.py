@@ -28,6 +28,7 @@ from ._containerd_config import (
     enable_cri,
     fold,
     imports_path,
+    leaves,
     meaning,
     merge,
     others,
@@ -149,6 +150,8 @@ class Node:
     drop_in: ConfigFile
     effective: Effective | None = None
     builtin_imports: tuple[str, ...] = ()
+    # A distribution merges the drop-in into what it generates, key by key.
+    merged: bool = False
     earlier: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
 
     @property
@@ -158,11 +161,12 @@ class Node:
     @property
     def deep(self) -> bool:
         """Whether imported files are merged key by key."""
-        return self.version >= DEEP_MERGE
+        return self.merged or self.version >= DEEP_MERGE
 
     @property
     def config_version(self) -> int:
-        """The format to write: the root file's, else the newest that containerd and we know."""
+        """The format to write: the root file's; where it says nothing, the one that every
+        release of this containerd's generation loads (2.3 loads 3 as well as 4)."""
         if self.root.text is None or not self.root.data:
             return 2 if self.version < (2, 0) else 3
         return self.root.version
@@ -229,6 +233,8 @@ class _Planner:
         self.explicit_runc(target)
         if not existing:
             self.new_handler(target)
+        elif not self.writable_holders():
+            self.override_handler(target, existing)
         else:
             self.correct_handler(target, existing)
         self.default(target)
@@ -238,16 +244,23 @@ class _Planner:
         return self.plan()
 
     def plan(self) -> Plan:
-        return Plan(tuple(self.editor.edits()), tuple(self.reasons), tuple(self.warnings))
+        edits = []
+        for edit in self.editor.edits():
+            if all(change.path == ("version",) for change in edit.changes):
+                # Begun for nothing: what was wanted is there already.
+                self.reasons = [
+                    reason for reason in self.reasons if reason != _not_there(edit.path)
+                ]
+            else:
+                edits.append(edit)
+        return Plan(tuple(edits), tuple(self.reasons), tuple(self.warnings))
 
     # -- where ---------------------------------------------------------------------------------
 
     def target(self) -> ConfigFile:
         """Return the file that the handler belongs into."""
         node, request = self.node, self.request
-        holders = node.defining((*_RUNTIMES, request.name))
-        if not node.deep:
-            holders = [file for file in holders if file.path == node.governing.path]
+        holders = self.writable_holders()
         if holders:
             return self.checked(holders[-1])
         wanted = request.layout
@@ -265,7 +278,17 @@ class _Planner:
             )
         return target
 
+    def writable_holders(self) -> list[ConfigFile]:
+        """Return the files in which the handler stands and may be edited, the last word last."""
+        node = self.node
+        holders = node.defining((*_RUNTIMES, self.request.name))
+        if not node.deep:
+            holders = [file for file in holders if file.path == node.governing.path]
+        return [file for file in holders if not file.generated]
+
     def checked(self, file: ConfigFile) -> ConfigFile:
+        if file.part:
+            return file
         if file.path != self.node.root.path and file.version != self.node.config_version:
             raise KubegpuError(
                 f"{file.path} is of config version {file.version}, but {self.node.root.path}, "
@@ -278,7 +301,7 @@ class _Planner:
     def imports_drop_in(self) -> bool:
         node = self.node
         path = self.request.drop_in_path
-        if imports_path(node.root, self.request.config_path, path, node.version):
+        if node.merged or imports_path(node.root, self.request.config_path, path, node.version):
             return True
         return (
             node.version >= BUILTIN_IMPORTS
@@ -322,12 +345,12 @@ class _Planner:
     def start_file(self, target: ConfigFile) -> None:
         """Give a file that says nothing yet its version."""
         version = self.node.config_version
-        if version == 1:
-            # The root file names none, so neither does this one.
+        if version == 1 or target.part:
+            # The root file names none, or names it for this one too.
             return
         if target.text is None:
             self.editor.replace_text(target.path, FILE_HEAD)
-            self.reasons.append(f"{target.path} does not exist yet.")
+            self.reasons.append(_not_there(target.path))
         self.editor.set(target.path, ("version",), version)
 
     # -- the handler ---------------------------------------------------------------------------
@@ -338,7 +361,12 @@ class _Planner:
         explicit = table(node.explicit, _RUNTIMES)
         if node.version >= (2, 0) or (explicit and not self.runc_is_missing()):
             return
-        runtimes: Mapping[str, Any] = {"runc": {"runtime_type": RUNC_SHIM}}
+        runc: dict[str, Any] = {"runtime_type": RUNC_SHIM}
+        for key, value in table(self.source(), ("options",)).items() if explicit else ():
+            # The node's other runtimes agree with the kubelet; so has this one to.
+            if key.lower() == _CGROUP:
+                runc["options"] = {key: value}
+        runtimes: Mapping[str, Any] = {"runc": runc}
         if not explicit and node.effective is not None and node.effective.runtimes:
             runtimes = node.effective.runtimes
         for name, runtime in runtimes.items():
@@ -382,7 +410,7 @@ class _Planner:
         shim = str(source.get("runtime_type", ""))
         wanted: dict[str, Any] = {"runtime_type": self.request.runtime_type or RUNC_SHIM}
         inherited = meaning(source)
-        if shim in _RUNC_SHIMS or not shim:
+        if shim in _RUNC_SHIMS or not shim or _variable(shim):
             for key, value in inherited.items():
                 if key not in ("runtime_type", "options"):
                     wanted[key] = copy(value)
@@ -436,6 +464,56 @@ class _Planner:
             if key.lower() in enforced and present[keep] != value:
                 self.put(target, (*base, "options", keep), value)
 
+    def override_handler(self, target: ConfigFile, existing: Mapping[str, Any]) -> None:
+        """Write the whole handler over one that a distribution makes, where that one differs."""
+        differing = self.differing(existing)
+        if not differing:
+            return
+        name = self.request.name
+        if target.part:
+            raise KubegpuError(
+                f"{self.node.root.path} has a handler {name} already, which is made without this "
+                f"module, and {target.path} cannot change it: {', '.join(differing)}.",
+                evidence=f"{name} = {existing}",
+                next_step="Use another name for the handler, or leave runtime_path and options as "
+                "they are there.",
+            )
+        wanted = self.wanted()
+        options: dict[str, Any] = copy(table(existing, ("options",)))
+        inherited = wanted["options"]
+        if _CGROUP in differing and _CGROUP not in fold(inherited):
+            inherited["SystemdCgroup"] = False
+        for key, value in inherited.items():
+            # The spelling that is there: two of them would contradict each other.
+            spelled = next((other for other in options if other.lower() == key.lower()), key)
+            options[spelled] = value
+        wanted = {**copy(existing), **wanted, "options": options}
+        self.editor.set_table(target.path, (*self.node.cri, *_RUNTIMES, name), wanted)
+        self.reasons.append(
+            f"The handler {name} in {self.node.root.path} differs: {', '.join(differing)}."
+        )
+
+    def differing(self, existing: Mapping[str, Any]) -> list[str]:
+        """Return what has to change in a handler."""
+        wanted = self.wanted()
+        found = [
+            key
+            for key, value in wanted.items()
+            if key != "options"
+            and (key not in existing or (key == "runtime_type" and existing[key] != value))
+        ]
+        present = fold(table(existing, ("options",)))
+        options = fold(wanted["options"])
+        enforced = {_BINARY.lower(), *(key.lower() for key in self.request.options)}
+        for key, value in options.items():
+            if key != _CGROUP and (
+                key not in present or (key in enforced and present[key] != value)
+            ):
+                found.append(key)
+        if bool(present.get(_CGROUP)) != bool(options.get(_CGROUP)):
+            found.append(_CGROUP)
+        return found
+
     def put(self, target: ConfigFile, path: Path, value: Any) -> None:
         self.editor.set(target.path, path, value)
         self.reasons.append(f"{'.'.join(path[2:])} is not {value!r} in {target.path}.")
@@ -486,9 +564,11 @@ class _Planner:
         known = {*table(self.node.explicit, _RUNTIMES), self.request.name}
         if self.node.effective is not None:
             known |= set(self.node.effective.runtimes)
+            if _variable(current):
+                current = self.node.effective.default
         if self.node.effective is None and (self.node.version >= (2, 0) or len(known) == 1):
             known.add("runc")
-        if current not in known:
+        if current not in known and not _variable(current):
             self.warnings.append(
                 f"The default runtime {current!r} does not exist, so no ordinary pod can start: "
                 "correct default_runtime_name, or use set_default."
@@ -504,6 +584,8 @@ class _Planner:
 
     def loads_after(self, one: ConfigFile, other: ConfigFile) -> bool:
         """Return whether ``one`` is loaded after ``other``, or is the same."""
+        if other.generated:
+            return True
         order = [file.path for file in self.node.files]
         if one.path not in order:
             # A drop-in that is not there yet: where its name will put it.
@@ -582,6 +664,12 @@ class Editor:
         self._changes: dict[str, list[Change]] = {}
 
     def open(self, file: ConfigFile) -> None:
+        if file.generated:
+            raise KubegpuError(
+                f"{file.path} would have to be changed, but it is written anew whenever its "
+                "distribution starts.",
+                next_step="Change the setting by the distribution's own means.",
+            )
         if file.path not in self._files:
             self._files[file.path] = file
             self._documents[file.path] = Document(file.text or "")
@@ -604,7 +692,7 @@ class Editor:
 
     def set_table(self, path: str, key: Path, wanted: Mapping[str, Any]) -> None:
         self._note(path, key, (copy(wanted),))
-        for leaf, value in _leaves(wanted):
+        for leaf, value in leaves(wanted):
             self._documents[path] = self._documents[path].set(key + leaf, value)
             _put(self._data[path], key + leaf, value)
 
@@ -655,6 +743,27 @@ class Editor:
                 f"{path} has a shape that cannot be edited safely: the edited text does not mean "
                 "what was intended; nothing was written.",
                 next_step="Write the runtimes as ordinary tables, then run again.",
+            )
+
+
+def refuse_twice(
+    flavour: str, generated: ConfigFile, part: ConfigFile, earlier: ConfigFile
+) -> None:
+    """Refuse a part of a template that would begin a table which the rest of it has already.
+
+    :param earlier: the part as it is: what was rendered from it is no second table.
+    """
+    for path, _value in leaves(part.data):
+        (there,) = value_at(generated.data, path[:-1]) or ({},)
+        if not _has(earlier.data, path[:-1]) and any(
+            not isinstance(value, Mapping) for value in there.values()
+        ):
+            raise KubegpuError(
+                f"{'.'.join(path[2:])} cannot be set by {part.path}: {flavour} writes that table "
+                "itself, and containerd takes it only once.",
+                evidence=f"{generated.path} has [{'.'.join(path[:-1])}]",
+                next_step=f"Set it by {flavour}'s own means (the default runtime by "
+                "default-runtime in its config.yaml).",
             )
 
 
@@ -746,21 +855,20 @@ def _put(data: dict[str, Any], path: Path, value: Any) -> None:
     current[path[-1]] = copy(value)
 
 
-def _leaves(data: Mapping[str, Any], base: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Give plain values before tables, as a TOML text has to."""
-    for key, value in data.items():
-        if not isinstance(value, Mapping):
-            yield (*base, key), value
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, (*base, key))
-
-
 def _is_runc(runtime: Mapping[str, Any], effective: Any) -> bool:
     shim = runtime.get("runtime_type")
-    if shim is None and isinstance(effective, Mapping):
-        shim = effective.get("runtime_type")
-    return shim in _RUNC_SHIMS
+    if shim is None or _variable(shim):
+        shim = effective.get("runtime_type") if isinstance(effective, Mapping) else shim
+    return shim in _RUNC_SHIMS or _variable(shim)
+
+
+def _variable(value: Any) -> bool:
+    """Return whether a distribution fills the value in later (MicroK8s)."""
+    return isinstance(value, str) and "${" in value
+
+
+def _not_there(path: str) -> str:
+    return f"{path} does not exist yet."
 
 
 def _words(version: Version) -> str:

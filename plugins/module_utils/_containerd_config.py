@@ -9,8 +9,8 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from ._errors import InputError, KubegpuError
@@ -25,8 +25,11 @@ CRI_RUNTIME = "io.containerd.cri.v1.runtime"
 CRI_IMAGES = "io.containerd.cri.v1.images"
 CRI_NAMES = frozenset({"cri", CRI_GRPC, CRI_RUNTIME, CRI_IMAGES})
 # Where each config version that this release knows keeps the runtimes of CRI.
-CRI_TABLE: Mapping[int, str] = {1: "cri", 2: CRI_GRPC, 3: CRI_RUNTIME}
+# (4 moved the settings of the daemon's own sockets into plugins; CRI's are where 3 has them.)
+CRI_TABLE: Mapping[int, str] = {1: "cri", 2: CRI_GRPC, 3: CRI_RUNTIME, 4: CRI_RUNTIME}
 NEWEST_CONFIG = max(CRI_TABLE)
+# The newest config version that a containerd loads, from this release of it on.
+_LOADS: tuple[tuple[Version, int], ...] = (((2, 3), 4), ((2, 0), 3), ((0, 0), 2))
 # From here on an imported file is merged key by key; before, it replaces a plugin's whole table.
 # (1.6, 1.7 and 2.1 were measured; 2.0 was not, so that it is treated like 1.7.)
 DEEP_MERGE = (2, 1)
@@ -38,11 +41,17 @@ _VERSION = re.compile(r"\bv?(\d+)\.(\d+)(?:\.\d+|\b)")
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """One file that containerd loads; ``path`` has links resolved, ``text`` is None if absent."""
+    """One file that containerd loads; ``path`` has links resolved, ``text`` is None if absent.
+
+    ``generated`` is one that a distribution writes, so that nobody else may. ``part`` is the marked
+    place of a template: it goes into the generated file, and has no version of its own.
+    """
 
     path: str
     text: str | None
     data: Mapping[str, Any]
+    generated: bool = False
+    part: bool = False
 
     @property
     def version(self) -> int:
@@ -215,6 +224,40 @@ def shadow(files: Iterable[ConfigFile], folder: str) -> dict[str, str]:
     return copies
 
 
+def absorbed(files: Iterable[ConfigFile], path: str, parse: Parser) -> tuple[ConfigFile, ...]:
+    """Return the files with the one of ``path`` merged into the last generated one that has CRI.
+
+    That is what a distribution makes of a template, or of a drop-in that it merges itself.
+    """
+    known = tuple(files)
+    own = next((file for file in known if file.path == path), None)
+    rest = [file for file in known if file.path != path]
+    if own is None:
+        return known
+    holders = [
+        index
+        for index, file in enumerate(rest)
+        if file.generated and (index == 0 or CRI_NAMES & table(file.data, ("plugins",)).keys())
+    ]
+    index = holders[-1]
+    document = Document(rest[index].text or "")
+    for leaf, value in leaves(own.data):
+        if leaf != ("version",):
+            document = document.set(leaf, value)
+    rest[index] = replace(rest[index], text=document.text, data=parse_text(document.text, parse))
+    return tuple(rest)
+
+
+def leaves(data: Mapping[str, Any], base: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Give plain values before tables, as a TOML text has to."""
+    for key, value in data.items():
+        if not isinstance(value, Mapping):
+            yield (*base, key), value
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, (*base, key))
+
+
 def disabled_cri(data: Mapping[str, Any]) -> list[int]:
     """Return which elements of ``disabled_plugins`` switch CRI off."""
     disabled = data.get("disabled_plugins") or ()
@@ -288,11 +331,12 @@ def check_config_version(file: ConfigFile, version: Version) -> None:
             evidence=f"version = {file.version}; known are 1 to {NEWEST_CONFIG}",
             next_step="Use a newer release of kubegpu.nodes, or configure the handler by hand.",
         )
-    if version < (2, 0) and file.version > 2:
+    newest = next(newest for since, newest in _LOADS if version >= since)
+    if file.version > newest:
         raise KubegpuError(
             f"{file.path} is of config version {file.version}, which containerd "
             f"{version[0]}.{version[1]} cannot load.",
-            evidence=f"version = {file.version}; containerd 1.x reads 1 and 2",
-            next_step="Write the file in version 2 (containerd config default prints one), or "
-            "install containerd 2.",
+            evidence=f"version = {file.version}; this containerd reads 1 to {newest}",
+            next_step=f"Write the file in version {newest} (containerd config default prints "
+            "one), or install a newer containerd.",
         )

@@ -6,14 +6,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 from ._command import Runner
-from ._containerd import FileEdit, Node, Plan, Request, plan_present, verify
+from ._containerd import FileEdit, Node, Plan, Request, plan_present, refuse_twice, verify
 from ._containerd_config import (
     BUILTIN_IMPORTS,
+    CRI_TABLE,
     ConfigFile,
     Effective,
     Parser,
@@ -28,7 +30,22 @@ from ._containerd_config import (
     shadow,
     table,
 )
+from ._containerd_flavours import (
+    BEGIN,
+    END,
+    FLAVOURS,
+    PLAIN,
+    Flavour,
+    asked_by,
+    check_marked,
+    find_flavour,
+    has_base_template,
+    made_by_itself,
+    marked,
+    with_mark,
+)
 from ._containerd_undo import History, continued, plan_absent
+from ._containerd_way import Way, as_generated, as_rendered, find_way
 from ._cri import Answer, ask, wait_until_ready
 from ._errors import InputError, KubegpuError, RolledBackError
 from ._files import (
@@ -43,21 +60,7 @@ from ._files import (
 from ._record import FileRecord, Undo
 from ._service import Daemon, journal, read_daemon, restart
 from ._state import StateStore
-from ._toml import redact
-
-_BINARIES = (
-    "containerd",
-    "/usr/bin/containerd",
-    "/usr/local/bin/containerd",
-    "/opt/bin/containerd",
-)
-# What shows that a node's Kubernetes runs a containerd of its own, by flavour.
-FLAVOUR_SIGNS: Mapping[str, tuple[str, ...]] = {
-    "k3s": ("/var/lib/rancher/k3s/agent/etc/containerd", "/etc/rancher/k3s/k3s.yaml"),
-    "rke2": ("/var/lib/rancher/rke2/agent/etc/containerd", "/etc/rancher/rke2/rke2.yaml"),
-    "k0s": ("/var/lib/k0s/bin/containerd", "/etc/k0s/containerd.toml"),
-    "microk8s": ("/var/snap/microk8s/current/args",),
-}
+from ._toml import redact, redact_lines
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,13 @@ class Settings:
     flavour: str = "auto"
     containerd_version: str | None = None
     containerd_path: str | None = None
-    unit: str = "containerd"
-    socket: str = "/run/containerd/containerd.sock"
+    unit: str = PLAIN.units[0]
+    socket: str = PLAIN.socket
     validate: bool = True
     restart: bool = False
     restart_timeout: int = 60
     lock_timeout: float = 180.0
-    signs: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: FLAVOUR_SIGNS)
+    flavours: tuple[Flavour, ...] = FLAVOURS
 
 
 @dataclass(frozen=True)
@@ -136,19 +139,32 @@ class ContainerdRuntime:
         self._shadows = 0
         self._daemon: Daemon | None = None
         self._binary: str | None = None
+        self._way = Way(chosen_flavour(settings, world.exists))
 
     def __call__(self, check: bool) -> Outcome:
         self.request.check()
-        check_flavour(self.settings, self.world.exists)
+        self.request, self.settings = at_home(
+            self._way.flavour, self.request, self.settings, self._unit
+        )
         if check:
             return self._work(check=True)
         with self.world.store.transaction(self.settings.lock_timeout):
             return self._work(check=False)
 
+    def _unit(self) -> str:
+        """Return the first unit of the flavour that this node has."""
+        units = self._way.flavour.units
+        known = (unit for unit in units if read_daemon(self.world.run, unit).exists)
+        return next(known, units[0])
+
+    def _read_daemon(self) -> Daemon:
+        return read_daemon(self.world.run, self.settings.unit, self._way.flavour.pid_file)
+
     def _work(self, check: bool) -> Outcome:
-        self._daemon = read_daemon(self.world.run, self.settings.unit)
+        self._daemon = self._read_daemon()
         version = self._version()
         self._check_daemon_config()
+        self._find_way(version)
         if self.request.state == "present":
             self._check_runtime_path(check)
             planned = self._plan_present(version)
@@ -166,11 +182,13 @@ class ContainerdRuntime:
 
     def _version(self) -> Version:
         given = self.settings.containerd_version
-        command_line = self._daemon.command_line if self._daemon else ()
+        flavour = self._way.flavour
+        # The units of the others run something else, which brings a containerd.
+        running = self._daemon.command_line[:1] if self._daemon and flavour is PLAIN else ()
         candidates = (
             (self.settings.containerd_path,)
             if self.settings.containerd_path
-            else (*command_line[:1], *_BINARIES)
+            else (*running, *flavour.binaries)
         )
         for candidate in candidates:
             answer = self.world.run([candidate, "--version"])
@@ -186,7 +204,55 @@ class ContainerdRuntime:
             "binary by containerd_path.",
         )
 
+    def _find_way(self, version: Version) -> None:
+        """Find out where a distribution's containerd takes settings from."""
+        flavour, path = self._way.flavour, self.request.config_path
+        if flavour.generated is None:
+            return
+        content = self._state(path).content
+        if content is None and self.request.state == "absent":
+            return
+        if content is None:
+            raise KubegpuError(
+                f"{flavour.name} has not written {path} yet.",
+                evidence="no such file",
+                next_step=f"Start {self.settings.unit} once, then run again.",
+            )
+        if not re.match(flavour.generated, content.decode("utf-8", "replace")):
+            # Its first line was taken out: from there on it is the admin's own.
+            return
+        root = decode(path, content, self.world.parse)
+        way = find_way(flavour, root, version, lambda name: self._state(name).content, self.request)
+        self.request = replace(self.request, drop_in_path=way.own_path, layout="drop_in")
+        own = self._state(way.own_path)
+        self._way = replace(way, own_path=own.path)
+        if way.template and self.request.state == "present":
+            self._check_template(own)
+
+    def _check_template(self, own: FileState) -> None:
+        """Refuse a template that cannot be edited, or begun."""
+        flavour = self._way.flavour
+        if own.content is not None:
+            check_marked(own.path, own.content.decode("utf-8", "replace"))
+        else:
+            answers = [
+                self.world.run([program, "--version"])
+                for program in flavour.programs
+                if self.world.exists(program)
+            ]
+            words = " ".join(answer.stdout for answer in answers if answer.ok)
+            if not has_base_template(words):
+                raise KubegpuError(
+                    f"This {flavour.name} has no template 'base' that {own.path} could begin "
+                    "with, or its version cannot be told.",
+                    evidence=words.strip() or "looked for " + ", ".join(flavour.programs),
+                    next_step=f"Upgrade {flavour.name}, or write that template yourself with the "
+                    f"lines {BEGIN!r} and {END!r} at its end.",
+                )
+
     def _check_daemon_config(self) -> None:
+        if self._way.flavour is not PLAIN:
+            return
         used = config_argument(self._daemon.command_line if self._daemon else ())
         if used is not None and used != self.request.config_path:
             self.warnings.append(
@@ -231,7 +297,44 @@ class ContainerdRuntime:
                 found.add(drop_in)
             return [path for path in found if new.get(self._state(path).path, b"") is not None]
 
-        return load(self.request.config_path, read, glob, self.world.parse, version, builtin)
+        files = load(self.request.config_path, read, glob, self.world.parse, version, builtin)
+        if not self._way.generated:
+            return files
+        own = self._state(self.request.drop_in_path)
+        return as_generated(
+            self._way,
+            files,
+            self._own_file(new.get(own.path, own.content)),
+            self.world.parse,
+            self._made_by_itself() if self.request.state == "present" else None,
+        )
+
+    def _own_file(self, content: bytes | None) -> ConfigFile:
+        """Return the file of our own, which may be the marked place of a template."""
+        path = self._state(self.request.drop_in_path).path
+        if not self._way.template:
+            return decode(path, content, self.world.parse)
+        block = marked(None if content is None else content.decode())
+        part = decode(path, None if block is None else block.encode(), self.world.parse)
+        return replace(part, part=True)
+
+    def _text(self, path: str, content: bytes | None) -> str | None:
+        """Return what of a file is ours to edit."""
+        if content is None:
+            return None
+        if self._way.template and path == self._way.own_path:
+            return marked(content.decode())
+        return content.decode()
+
+    def _content(self, path: str, before: bytes | None, text: str | None) -> bytes | None:
+        """Return the file with ``text`` as our part of it."""
+        if self._way.template and path == self._way.own_path:
+            text = with_mark(path, None if before is None else before.decode(), text)
+        return None if text is None else text.encode()
+
+    def _made_by_itself(self) -> str | None:
+        """Return the program of the handler that the distribution makes itself."""
+        return made_by_itself(self._way.flavour, self.request.name, self.world.exists)
 
     def _node(self, version: Version) -> Node:
         drop_in = self._state(self.request.drop_in_path)
@@ -249,8 +352,9 @@ class ContainerdRuntime:
         return Node(
             version=version,
             files=files,
-            drop_in=decode(drop_in.path, drop_in.content, self.world.parse),
+            drop_in=self._own_file(drop_in.content),
             builtin_imports=builtin,
+            merged=self._way.merged,
             earlier=earlier,
         )
 
@@ -263,6 +367,7 @@ class ContainerdRuntime:
     def _dump(self, files: tuple[ConfigFile, ...]) -> Effective:
         """Return what the installed containerd makes of the files."""
         binary = str(self._binary)
+        files = as_rendered(self._way, files, self.world.parse)
         if all(file.text is None for file in files):
             answer = self.world.run([binary, "config", "default"])
         else:
@@ -295,6 +400,10 @@ class ContainerdRuntime:
                     "back from a restart either.",
                 ) from error
         plan = plan_present(self.request, node, self.world.parse)
+        for edit in plan.edits:
+            if self._way.template:
+                part = decode(edit.path, (edit.after or "").encode(), self.world.parse)
+                refuse_twice(self._way.flavour.name, node.root, part, node.drop_in)
         steps = tuple(self._write_step(edit) for edit in plan.edits)
         return self._validated(node, plan, steps)
 
@@ -309,7 +418,8 @@ class ContainerdRuntime:
             foreign=record is not None and not record.continues(before.sha256),
             fresh=record is not None and before.sha256 == record.before_sha256,
         )
-        after = replace(before, content=(edit.after or "").encode())
+        content = self._content(edit.path, before.content, edit.after or "")
+        after = replace(before, content=content)
         return Step(key, before, after, details=history.to_json())
 
     def _plan_absent(self, version: Version) -> Planned:
@@ -347,9 +457,8 @@ class ContainerdRuntime:
             if path in restored:
                 after = restored[path]
             else:
-                text = edits[path].after
-                content = None if text is None else text.encode()
-                after = replace(before, content=content) if text is not None else FileState(path)
+                content = self._content(path, before.content, edits[path].after)
+                after = FileState(path) if content is None else replace(before, content=content)
             steps.append(Step(self._key(path), before, after, undo=True))
         for key in undone:
             if key not in {step.key for step in steps}:
@@ -362,6 +471,8 @@ class ContainerdRuntime:
     def _overlaid(self, file: ConfigFile, overlay: Mapping[str, bytes | None]) -> ConfigFile:
         if file.path not in overlay:
             return file
+        if file.path == self._state(self.request.drop_in_path).path:
+            return self._own_file(overlay[file.path])
         return decode(file.path, overlay[file.path], self.world.parse)
 
     def _neighbours(self, key: str) -> dict[str, FileRecord]:
@@ -479,7 +590,7 @@ class ContainerdRuntime:
         store = self.world.store
         gone = store.record(step.key)
         if gone is not None:
-            text = None if step.after.content is None else step.after.content.decode()
+            text = self._text(step.after.path, step.after.content)
             for key, other in self._neighbours(step.key).items():
                 record, history = other, History.from_json(other.details)
                 if record.before_sha256 == gone.after_sha256:
@@ -504,7 +615,7 @@ class ContainerdRuntime:
 
     def _check_written(self, planned: Planned) -> None:
         """Ask the real binary about the real files, imports and all."""
-        if not self.settings.validate or _cri_off(planned.files):
+        if not self.settings.validate or _cri_off(planned.files) or self._pending(planned.files):
             return
         answer = self.world.run(
             [str(self._binary), "--config", self.request.config_path, "config", "dump"]
@@ -540,6 +651,9 @@ class ContainerdRuntime:
         for step in planned.steps:
             if step.after.content != step.before.content:
                 return True, f"{step.after.path} changes; the running {unit} has the old one."
+        pending = self._pending(planned.files)
+        if pending:
+            return True, pending
         loaded = {"process": daemon.identity, "sha256": self._digest(planned.files)}
         if self.world.store.get(self._loaded_key()) == loaded or daemon.started is None:
             return False, None
@@ -553,7 +667,10 @@ class ContainerdRuntime:
 
         A file that is gone shows by its folder, where that holds nothing but configuration.
         """
-        paths = [file.path for file in files if file.text is not None]
+        # What a distribution writes when it starts is newer than that start.
+        paths = [file.path for file in files if file.text is not None and not file.generated]
+        if self._way.merged and not self._way.template:
+            paths.append(_folder(self.request.drop_in_path))
         root = files[0]
         if root.text is None:
             paths.append(_folder(root.path))
@@ -562,6 +679,28 @@ class ContainerdRuntime:
             if "*" in full:
                 paths.append(_folder(full))
         return paths
+
+    def _pending(self, files: tuple[ConfigFile, ...]) -> str | None:
+        """Return why the distribution has to start anew before the handler is there.
+
+        That is judged by what it wrote when it started the last time.
+        """
+        way, name = self._way, self.request.name
+        if not way.generated or self.request.state == "absent":
+            return None
+        path = ("plugins", CRI_TABLE[files[0].version], "containerd", "runtimes", name)
+        for written in files:
+            content = self._state(written.path).content if written.generated else None
+            if content and table(decode(written.path, content, self.world.parse).data, path):
+                return None
+        ours = any(table(file.data, path) for file in files if not file.generated)
+        if ours:
+            why = f"{way.flavour.name} puts the handler {name} into its configuration at a start."
+            return why if way.merged else None
+        program = self._made_by_itself()
+        if program is None or not self.world.exists(program):
+            return None
+        return f"{way.flavour.name} makes the handler {name} itself when it starts: of {program}."
 
     def _restart(self, planned: Planned) -> None:
         unit = self.settings.unit
@@ -579,20 +718,21 @@ class ContainerdRuntime:
                 ),
             ) from error
         if self.request.state == "present":
-            daemon = read_daemon(self.world.run, unit)
+            daemon = self._read_daemon()
             self.world.store.put(
                 self._loaded_key(),
                 {"process": daemon.identity, "sha256": self._digest(planned.files)},
             )
 
     def _wait(self, handler: str | None, cri_off: bool = False) -> None:
-        run, socket = self.world.run, self.settings.socket
+        run, socket, flavour = self.world.run, self.settings.socket, self._way.flavour
+        ctr = asked_by(flavour, self.world.exists)
 
         def question() -> Answer:
             if cri_off:
-                version = run(["ctr", "--address", socket, "--timeout=5s", "version"], timeout=10)
+                version = run([*ctr, "--address", socket, "--timeout=5s", "version"], timeout=10)
                 return Answer(version.ok, words=version.words())
-            return ask(run, socket)
+            return ask(run, socket, flavour.crictl, ctr)
 
         wait_until_ready(question, handler, self.settings.restart_timeout)
 
@@ -619,7 +759,7 @@ class ContainerdRuntime:
             default_runtime=None if effective is None else effective.default,
             handlers=_handlers(effective.runtimes if effective else {}),
             backup_file=backups[0] if backups else None,
-            diff=[_diff(step) for step in changed],
+            diff=[_diff(step, self._way.template) for step in changed],
             reasons=[*planned.plan.reasons, *warnings],
             warnings=warnings,
         )
@@ -629,26 +769,27 @@ class _RestartFailed(KubegpuError):
     """containerd did not come back from a restart."""
 
 
-def check_flavour(settings: Settings, exists: Callable[[str], bool]) -> None:
-    """Refuse a node whose Kubernetes brings a containerd that is configured elsewhere."""
-    if settings.flavour == "containerd":
-        return
-    found = settings.flavour
-    sign = "the option flavour"
-    if found == "auto":
-        for name, paths in settings.signs.items():
-            present = [path for path in paths if exists(path)]
-            if present:
-                found, sign = name, present[0]
-                break
-        else:
-            return
-    raise KubegpuError(
-        f"The containerd of {found} is configured in another way, which this release cannot do.",
-        evidence=sign,
-        next_step=f"Configure the handler by {found}'s own means. If a plain containerd on this "
-        "node is meant, say flavour: containerd.",
-    )
+def chosen_flavour(settings: Settings, exists: Callable[[str], bool]) -> Flavour:
+    """Return whose containerd is meant: the one that is named, or the one that is there."""
+    if settings.flavour == "auto":
+        return find_flavour(exists, settings.flavours)[0]
+    known = (PLAIN, *settings.flavours)
+    return next(flavour for flavour in known if flavour.name == settings.flavour)
+
+
+def at_home(
+    flavour: Flavour, request: Request, settings: Settings, unit: Callable[[], str]
+) -> tuple[Request, Settings]:
+    """Return both with the flavour's own places, where plain containerd's defaults stand."""
+    if flavour is PLAIN:
+        return request, settings
+    if request.config_path == PLAIN.config_path:
+        request = replace(request, config_path=flavour.config_path)
+    if settings.unit == PLAIN.units[0]:
+        settings = replace(settings, unit=unit())
+    if settings.socket == PLAIN.socket:
+        settings = replace(settings, socket=flavour.socket)
+    return request, settings
 
 
 def config_argument(command_line: tuple[str, ...]) -> str | None:
@@ -695,11 +836,12 @@ def _handlers(runtimes: Mapping[str, Any]) -> dict[str, Any]:
     return handlers
 
 
-def _diff(step: Step) -> dict[str, str]:
+def _diff(step: Step, template: bool = False) -> dict[str, str]:
     def side(state: FileState) -> tuple[str, str]:
         if state.content is None:
             return "", f"{step.after.path} (absent)"
-        return redact(state.content.decode("utf-8", "replace")), step.after.path
+        text = state.content.decode("utf-8", "replace")
+        return redact_lines(text) if template else redact(text), step.after.path
 
     before, before_header = side(step.before)
     after, after_header = side(step.after)

@@ -189,7 +189,7 @@ def plan_absent(
     """
     request.check()
     undo = _Undo(request, node, parse)
-    known = {file.path: file for file in (*node.files, node.drop_in)}
+    known = {file.path: file for file in (*node.files, node.drop_in) if not file.generated}
     for path, history in histories.items():
         file = known.get(path)
         if file is not None and file.text is not None:

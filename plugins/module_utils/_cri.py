@@ -25,15 +25,17 @@ class Answer:
     words: str = ""
 
 
-def ask(run: Runner, socket: str) -> Answer:
+def ask(
+    run: Runner, socket: str, crictl: str = "crictl", ctr: tuple[str, ...] = ("ctr",)
+) -> Answer:
     """Return CRI's answer: by ``crictl`` where it is installed, else by containerd's own ``ctr``.
 
     ``ctr`` says whether the CRI plugin runs, but not which handlers it has.
     """
-    info = run(["crictl", f"--runtime-endpoint=unix://{socket}", "--timeout=5s", "info"])
+    info = run([crictl, f"--runtime-endpoint=unix://{socket}", "--timeout=5s", "info"])
     if info.rc != 127:
         return read_info(info.stdout) if info.ok else Answer(False, words=info.words())
-    plugins = run(["ctr", "--address", socket, "--timeout=5s", "plugins", "ls"], timeout=10)
+    plugins = run([*ctr, "--address", socket, "--timeout=5s", "plugins", "ls"], timeout=10)
     if not plugins.ok:
         return Answer(False, words=plugins.words())
     return read_plugins(plugins.stdout)

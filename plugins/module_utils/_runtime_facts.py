@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ._containerd_flavours import FLAVOURS, PLAIN, Flavour, filled_in, find_flavour
 from ._packages import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
 from ._toml_reader import read_toml
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
 
-CONTAINERD_CONFIG = "/etc/containerd/config.toml"
+CONTAINERD_CONFIG = PLAIN.config_path
 DOCKER_CONFIG = "/etc/docker/daemon.json"
 CRIO_CONFIG = "/etc/crio/crio.conf"
 
@@ -32,51 +33,6 @@ _UNPACK_SECONDS = 60
 _DOCKER_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock")
 
 
-@dataclass(frozen=True)
-class Flavour:
-    """A distribution of containerd: where it keeps its things."""
-
-    name: str
-    # One of these says that the node has it.
-    markers: tuple[str, ...]
-    binaries: tuple[str, ...]
-    config_path: str
-    units: tuple[str, ...]
-
-
-_RANCHER = "/var/lib/rancher/{0}/agent/etc/containerd/config.toml"
-# The order is the precedence: these bring a containerd of their own, beside which a plain one
-# serves Docker at most.
-FLAVOURS = (
-    Flavour(
-        "rke2",
-        ("/var/lib/rancher/rke2/agent",),
-        ("/var/lib/rancher/rke2/bin/containerd",),
-        _RANCHER.format("rke2"),
-        ("rke2-server", "rke2-agent"),
-    ),
-    Flavour(
-        "k3s",
-        ("/var/lib/rancher/k3s/agent",),
-        ("/var/lib/rancher/k3s/data/current/bin/containerd",),
-        _RANCHER.format("k3s"),
-        ("k3s", "k3s-agent"),
-    ),
-    Flavour(
-        "k0s",
-        ("/var/lib/k0s/bin/containerd", "/etc/k0s/containerd.toml"),
-        ("/var/lib/k0s/bin/containerd",),
-        "/etc/k0s/containerd.toml",
-        ("k0sworker", "k0scontroller"),
-    ),
-    Flavour(
-        "microk8s",
-        ("/var/snap/microk8s/current/args",),
-        ("/snap/microk8s/current/bin/containerd",),
-        "/var/snap/microk8s/current/args/containerd-template.toml",
-        ("snap.microk8s.daemon-containerd",),
-    ),
-)
 UNITS = (
     "containerd",
     "docker",
@@ -150,8 +106,8 @@ def _containerd(
     plain_config: str,
     packages: Sequence[Package],
 ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
-    flavour = next((item for item in FLAVOURS if reader.first(item.markers)), None)
-    if flavour is None:
+    flavour, _sign = find_flavour(lambda path: reader.first((path,)) is not None)
+    if flavour is PLAIN:
         binary = _binary(reader, "containerd")
         config_path, unit, name = plain_config, "containerd", "containerd"
         if binary is None:
@@ -162,7 +118,7 @@ def _containerd(
         known = [item for item in flavour.units if (units or {}).get(item)]
         unit = known[0] if known else flavour.units[0]
     text = reader.read_text(config_path)
-    effective, problems = _containerd_effective(reader, binary, config_path, text)
+    effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
     return (
         {
             "version": _version(reader, binary, select(packages, CONTAINERD_PACKAGES)),
@@ -178,7 +134,11 @@ def _containerd(
 
 
 def _containerd_effective(
-    reader: NodeReader, binary: str | None, config_path: str, text: str | None
+    reader: NodeReader,
+    binary: str | None,
+    config_path: str,
+    text: str | None,
+    flavour: Flavour,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return handlers, default and state of CRI, as this containerd itself understands them."""
     nothing: dict[str, Any] = {"handlers": None, "default_handler": None, "cri_enabled": None}
@@ -192,7 +152,7 @@ def _containerd_effective(
         return nothing, []
     try:
         if answer.ok:
-            effective = read_effective(answer.stdout)
+            effective = read_effective(filled_in(answer.stdout, flavour.variables))
             return effective, ([_cri_disabled(config_path)] if not effective["cri_enabled"] else [])
         words = answer.words()
     except ValueError as error:

@@ -34,13 +34,16 @@ class Daemon:
         return None if self.pid is None else f"{self.pid}@{self.birth or self.started}"
 
 
-def read_daemon(run: Runner, unit: str) -> Daemon:
-    """Return the unit's state from systemd and ``/proc``. Without systemd it does not exist."""
+def read_daemon(run: Runner, unit: str, pid_file: str | None = None) -> Daemon:
+    """Return the unit's state from systemd and ``/proc``. Without systemd it does not exist.
+
+    :param pid_file: names the daemon's process where the unit's main process is another one.
+    """
     answer = run(["systemctl", "show", unit, "--property=LoadState,ActiveState,MainPID"])
     properties = dict(line.split("=", 1) for line in answer.stdout.splitlines() if "=" in line)
     exists = properties.get("LoadState", "not-found") not in ("not-found", "")
     active = properties.get("ActiveState") in ("active", "reloading")
-    pid = int(properties.get("MainPID", "0") or 0)
+    pid = _read_pid(pid_file) or int(properties.get("MainPID", "0") or 0)
     if pid <= 0:
         return Daemon(unit, exists, active)
     return Daemon(
@@ -52,6 +55,18 @@ def read_daemon(run: Runner, unit: str) -> Daemon:
         process_command_line(pid),
         process_birth(pid),
     )
+
+
+def _read_pid(path: str | None) -> int | None:
+    """Return the process that a file names, if it runs."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="ascii") as handle:
+            pid = int(handle.read().strip())
+    except (OSError, ValueError):
+        return None
+    return None if process_ticks(pid) is None else pid
 
 
 def process_started(pid: int) -> float | None:

@@ -677,6 +677,31 @@ def redact(text: str) -> str:
     return _COMMENTED.sub(rf"\g<1>{REDACTED}\g<3>", text)
 
 
+_SECRET_PAIR = re.compile(
+    r"""(?ix)
+    ( (?: [\w.-]*(?:password|passwd|token|secret|authorization)[\w-]* | (?<![\w.-])auth )
+      ["']? \s* = \s* )
+    ( \"{3}[\s\S]*?\"{3} | '{3}[\s\S]*?'{3} | "(?:[^"\\\n]|\\.)*" | '[^'\n]*'
+    | (?!\{\{)[^\s"',}\]]+ )"""
+)
+_SECTION = re.compile(r"(?m)^(?=[ \t]*\[)")
+_PAIR = re.compile(r"(?m)^([ \t]*[^=\n#\[]+=[ \t]*)(\S.*?)(\r?)$")
+
+
+def redact_lines(text: str) -> str:
+    """Do the same to a text that is no TOML but a template of it, by the look of its lines."""
+
+    def blotted(section: str) -> str:
+        header = section.partition("\n")[0].lower()
+        if "registry" in header and any(word in header for word in _SECRET_TABLES):
+            section = _PAIR.sub(rf'\g<1>"{REDACTED}"\g<3>', section)
+        return _SECRET_PAIR.sub(rf'\g<1>"{REDACTED}"', section)
+
+    text = "".join(blotted(section) for section in _SECTION.split(text))
+    text = _URL_PASSWORD.sub(REDACTED, text)
+    return _COMMENTED.sub(rf"\g<1>{REDACTED}\g<3>", text)
+
+
 def _is_secret(path: Path) -> bool:
     last = path[-1].lower()
     if last in _SECRET_KEYS or any(word in last for word in _SECRET_WORDS):

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ._containerd_flavours import makes_handler
 from ._repository import same_repository
 from ._toolkit_data import (
     CDI_REFRESH_SINCE,
@@ -341,16 +342,6 @@ def _containerd(
             None,
             ("containerd is asked for, but not installed. Next step: install it, then run again.",),
         )
-    if runtime["flavour"] not in (None, "containerd"):
-        return (
-            False,
-            None,
-            (
-                f"containerd belongs to {runtime['flavour']}, which this release does not "
-                f"configure. Next step: follow the documentation of {runtime['flavour']} for the "
-                "runtime nvidia; the toolkit is installed for it.",
-            ),
-        )
     if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
         return (
             wish.containerd == "true",
@@ -364,7 +355,10 @@ def _containerd(
     handlers = runtime["handlers"] or {}
     handler = handlers.get(wish.runtime_name)
     path = (handler or {}).get("path")
-    if handler is None:
+    if handler is None and makes_handler(runtime["flavour"], wish.runtime_name, RUNTIME_PATH):
+        reason = f"{runtime['flavour']} makes the handler itself, when it starts and finds it"
+        step = _runtime_step("containerd", "restart", wish.runtime_name, reason)
+    elif handler is None:
         step = _runtime_step("containerd", "add", wish.runtime_name, "no such handler is there")
     elif path and path != RUNTIME_PATH:
         step = _runtime_step("containerd", "change", wish.runtime_name, f"it runs {path}")
@@ -435,8 +429,8 @@ def _runtimes(node: Mapping[str, Any]) -> tuple[str, ...]:
         return ()
     if node["runtimes"]["crio"]:
         return (
-            "CRI-O is the only runtime of this node, and this release does not configure it. Next "
-            "step: nvidia-ctk runtime configure --runtime=crio, which the toolkit brings.",
+            "CRI-O is the only runtime of this node, and the playbooks do not configure it. Next "
+            "step: the module kubegpu.nodes.crio_runtime, after this run.",
         )
     return (
         "No container runtime is on this node. Next step: install containerd or Docker (this "

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings of the container toolkit's ``config.toml``: from wish and text to the new text."""
+"""Settings of a TOML file, the container toolkit's ``config.toml`` first of all: from wish and text
+to the new text.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +158,7 @@ def _parsed(text: str, parse: Parser) -> dict[str, Any]:
         raise
     except Exception as error:
         raise InputError(
-            "The toolkit's configuration is not valid TOML; it is left as it is.",
+            "The configuration is not valid TOML; it is left as it is.",
             evidence=str(error),
             next_step="Correct the file, or move it away and run again.",
         ) from error
@@ -166,7 +168,7 @@ def _compare(text: str, meant: Mapping[str, Any], parse: Parser) -> None:
     """See that the edited text says what was meant, and nothing else."""
     if _parsed(text, parse) != meant:
         raise KubegpuError(
-            "The toolkit's configuration has a form that cannot be edited; it is left as it is.",
+            "The configuration has a form that cannot be edited; it is left as it is.",
             next_step="Please report this with the file; until then set the values by hand.",
         )
 

@@ -14,7 +14,7 @@ description:
   - Gives the containerd of a node a runtime handler for GPU containers that inherits everything
     but its binary from the node's own runc runtime.
   - Comments, order, number formats and unknown keys of the configuration survive to the byte;
-    only the lines that must change, change. Config versions 1, 2 and 3 are written.
+    only the lines that must change, change. Config versions 1 to 4 are written.
   - Before anything is written the installed containerd is asked what the configuration means
     before and after (C(containerd config dump)); anything else than the wanted difference is
     refused. The file is written beside the old one and renamed; symbolic links are followed.
@@ -93,7 +93,17 @@ options:
   flavour:
     description:
       - Whose containerd this is. V(auto) looks for a Kubernetes distribution that brings its own.
-      - Only V(containerd) is configured by this release; the others are refused with the reason.
+      - Any but V(containerd) has its own values where O(config_path), O(drop_in_path), O(unit),
+        O(socket) and O(containerd_path) are left at their defaults.
+      - V(k3s), V(rke2) and V(k0s) write their configuration themselves, and it is never edited. The
+        handler goes into the folder that it imports, or, with k3s and RKE2 whose containerd would
+        lose other settings by that (before 2.1), into their template.
+      - A template is never parsed. It is edited between the lines C(# BEGIN kubegpu.nodes) and
+        C(# END kubegpu.nodes); one without them is refused, and where there is none, one is begun
+        that takes over all of the distribution's own.
+      - k3s and RKE2 make the handler V(nvidia) themselves when they start and find its program.
+        That is not done twice; RV(restart_required) says so where they have not found it yet.
+      - V(microk8s) is edited in C(containerd-template.toml), whose variables stay.
     type: str
     choices: [auto, containerd, k3s, rke2, k0s, microk8s]
     default: auto
@@ -124,7 +134,7 @@ options:
     type: int
     default: 60
   unit:
-    description: The systemd unit of containerd.
+    description: The systemd unit of containerd, or of the distribution that runs it.
     type: str
     default: containerd
   socket:

@@ -387,14 +387,7 @@ def test_input_15_names_are_validated(bare, containerd, name):
     assert not bare.config.exists()
 
 
-@pytest.mark.parametrize("flavour", ["k3s", "rke2", "k0s", "microk8s"])
-def test_input_16_other_flavours_are_refused_with_the_reason(tmp_path, flavour):
-    place = Place(tmp_path, "2.1")
-    answer = place.module(flavour=flavour)
-    assert answer["failed"]
-    assert flavour in answer["cause"]
-    assert answer["next_step"]
-    assert not place.config.exists()
+# Input 16, the template of k3s and RKE2: test_containerd_flavours.py.
 
 
 # -- beside the numbered ones --------------------------------------------------------------------

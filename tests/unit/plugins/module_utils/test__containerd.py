@@ -88,6 +88,17 @@ def test_handler_takes_nothing_over_from_a_sandbox(kind):
     assert any("no runc runtime" in warning for warning in planned.warnings)
 
 
+def test_missing_runc_gets_the_cgroup_driver_of_the_others():
+    """Found by tests/unit/properties: the handler had crun's, runc none."""
+    text = (
+        f"version = 2\n[{V2}.containerd.runtimes.crun]\n{RUNC}"
+        f"[{V2}.containerd.runtimes.crun.options]\nSystemdCgroup = true\n"
+    )
+    after = only(plan(node(text))).after
+    assert handler(after, name="runc")["options"] == {"SystemdCgroup": True}
+    assert plan(node(after)).edits == ()
+
+
 def test_crun_as_default_is_inherited_where_there_is_no_runc():
     text = (
         f'version = 2\n[{V2}.containerd]\ndefault_runtime_name = "crun"\n'
@@ -132,6 +143,7 @@ def test_only_what_differs_in_a_handler_is_changed():
         ((1, 7), "version = 2\n", "io.containerd.grpc.v1.cri"),
         ((2, 0), "version = 2\n", "io.containerd.grpc.v1.cri"),
         ((2, 1), "version = 3\n", "io.containerd.cri.v1.runtime"),
+        ((2, 3), "version = 4\n", "io.containerd.cri.v1.runtime"),
         # containerd 2 ignores plugins.cri in a file without a version
         ((2, 1), "oom_score = 0\n", "io.containerd.cri.v1.runtime"),
         ((1, 7), None, "io.containerd.grpc.v1.cri"),
@@ -164,6 +176,33 @@ def test_layout(version, layout, imports, path):
     edit = only(plan(node(text, version), layout=layout))
     assert edit.path == path
     assert tomllib.loads(edit.after)["version"] == 2
+
+
+V4 = """\
+version = 4
+
+[plugins."io.containerd.server.v1.grpc"]
+  address = "/run/containerd/containerd.sock"
+
+[plugins."io.containerd.server.v1.ttrpc"]
+  address = "/run/containerd/containerd.sock.ttrpc"
+"""
+
+
+def test_config_version_4_keeps_its_servers_and_its_version():
+    """The servers' tables are those of containerd's docs/man/containerd-config.toml.5.md (2.3)."""
+    before = V4 + f"\n[{V3}.containerd.runtimes.runc]\n{RUNC}"
+    edit = only(plan(node(before, (2, 3))))
+    assert edit.after.startswith(before)
+    assert handler(edit.after, "io.containerd.cri.v1.runtime")["options"]
+    assert tomllib.loads(edit.after)["version"] == 4
+    imports = 'imports = ["/etc/containerd/conf.d/*.toml"]\n'
+    drop_in = only(plan(node(imports + before, (2, 3))))
+    assert (drop_in.path, tomllib.loads(drop_in.after)["version"]) == (DROP_IN, 4)
+
+
+def test_new_file_is_one_that_every_containerd_2_loads():
+    assert tomllib.loads(only(plan(node(None, (2, 3)))).after)["version"] == 3
 
 
 def test_builtin_imports_of_newer_releases_allow_a_drop_in():
@@ -202,7 +241,12 @@ def test_imported_file_of_another_version_is_not_edited():
 
 @pytest.mark.parametrize(
     ("version", "config", "words"),
-    [((1, 7), 3, "cannot load"), ((2, 1), 4, "does not know"), ((1, 6), 5, "does not know")],
+    [
+        ((1, 7), 3, "reads 1 to 2"),
+        ((2, 2), 4, "reads 1 to 3"),
+        ((2, 3), 5, "does not know"),
+        ((1, 6), 5, "does not know"),
+    ],
 )
 def test_config_versions_that_cannot_work_are_refused(version, config, words):
     with pytest.raises(KubegpuError, match=words):

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
     ConfigFile,
     Effective,
+    absorbed,
     config_version,
     imports_path,
     load,
@@ -125,6 +126,24 @@ def test_shadow_keeps_order_and_meaning_and_switches_cri_on():
         {"b": 1},
         {"c": 1},
     ]
+
+
+def test_absorbed_goes_into_the_last_generated_file_that_has_cri():
+    def file(path, text, **more):
+        return ConfigFile(path, text, tomllib.loads(text), **more)
+
+    cri = '[plugins."io.containerd.grpc.v1.cri"]\nx = 1\n'
+    root = file("/r", "version = 2\n", generated=True)
+    merged = file("/m", cri, generated=True)
+    foreign = file("/f", cri)
+    own = file("/o", 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\nx = 2\ny = [1]\n')
+    files = absorbed((root, merged, foreign, own), "/o", tomllib.loads)
+    assert [item.path for item in files] == ["/r", "/m", "/f"]
+    assert files[1].text == cri.replace("x = 1", "x = 2") + "y = [1]\n"
+    assert (files[0], files[2]) == (root, foreign)
+    assert absorbed((root, merged), "/o", tomllib.loads) == (root, merged)
+    (only,) = absorbed((root, own), "/o", tomllib.loads)
+    assert only.data["plugins"] == own.data["plugins"]
 
 
 def test_meaning_leaves_out_what_says_nothing():

@@ -225,8 +225,8 @@ def test_import_that_only_root_may_read_is_no_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("marker", "flavour", "unit"),
     [
-        ("/var/lib/rancher/k3s/agent/x", "k3s", "k3s-agent"),
-        ("/var/lib/rancher/rke2/agent/x", "rke2", "rke2-server"),
+        ("/var/lib/rancher/k3s/agent/etc/containerd/x", "k3s", "k3s-agent"),
+        ("/var/lib/rancher/rke2/agent/etc/containerd/x", "rke2", "rke2-server"),
         ("/etc/k0s/containerd.toml", "k0s", "k0sworker"),
         ("/var/snap/microk8s/current/args/x", "microk8s", "snap.microk8s.daemon-containerd"),
     ],
@@ -237,6 +237,26 @@ def test_flavours(tmp_path: Path, marker: str, flavour: str, unit: str) -> None:
     runtimes, _problems = read_runtimes(reader, {"k3s-agent": "active"}, RuntimePaths())
     containerd = runtimes["containerd"]
     assert (containerd["flavour"], containerd["unit"]) == (flavour, unit)
+
+
+def test_what_microk8s_fills_in(tmp_path: Path) -> None:
+    write(tmp_path, "/snap/microk8s/current/bin/containerd")
+    path = "/var/snap/microk8s/current/args/containerd-template.toml"
+    write(tmp_path, path, "version = 2\n")
+    dumped = (
+        "version = 2\n"
+        '[plugins."io.containerd.grpc.v1.cri".containerd]\n'
+        'default_runtime_name = "${RUNTIME}"\n'
+        '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]\n'
+        'runtime_type = "${RUNTIME_TYPE}"\n'
+    )
+    binary = "/snap/microk8s/current/bin/containerd"
+    answer = Result(0, dumped, "")
+    reader = StandinReader(tmp_path, {f"{binary} --config {path} config dump": answer})
+    runtimes, _problems = read_runtimes(reader, {}, RuntimePaths())
+    containerd = runtimes["containerd"]
+    assert containerd["default_handler"] == "runc"
+    assert containerd["handlers"]["runc"]["type"] == "io.containerd.runc.v2"
 
 
 # Shortened: recorded from dockerd 20.10.24.

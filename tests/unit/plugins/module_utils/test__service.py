@@ -128,3 +128,15 @@ def test_failure_quotes_the_journal(verb):
 
 def test_own_process_is_known():
     assert service.process_birth(os.getpid()) == service.process_birth(os.getpid())
+
+
+def test_process_that_a_file_names(sleeper, tmp_path):
+    show = f"LoadState=loaded\nActiveState=active\nMainPID={os.getpid()}\n"
+    path = tmp_path / "containerd.pid"
+    assert service.read_daemon(SystemdStandin(show), "k0sworker", str(path)).pid == os.getpid()
+    path.write_text(f"{sleeper.pid}\n")
+    daemon = service.read_daemon(SystemdStandin(show), "k0sworker", str(path))
+    assert (daemon.pid, daemon.command_line) == (sleeper.pid, ("sleep", "60"))
+    for words in ("", "none", "4194999"):
+        path.write_text(words)
+        assert service.read_daemon(SystemdStandin(show), "k0sworker", str(path)).pid == os.getpid()

@@ -18,6 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toml import (
     REDACTED,
     Document,
     redact,
+    redact_lines,
     render,
     render_key,
 )
@@ -215,6 +216,34 @@ def test_redact(line):
     assert REDACTED in redacted
     assert "keep = 1\n" in redacted
     assert "also = 2\n" in redacted
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'password = "s3cret"',
+        "  auth = 's3cret'",
+        '"identitytoken" = "s3cret"',
+        'Password = """\ns3cret"""',
+        'a = { username = "u", password = "s3cret" }',
+        'endpoint = ["https://user:s3cret@registry.example"]',
+        '# password = "s3cret"',
+        '[plugins.cri.registry.headers]\nX = ["s3cret"]',
+        'registry.configs."x".auth.password = "s3cret"',
+    ],
+)
+def test_redact_lines_of_a_template(line):
+    begin = '{{ template "base" . }}\n{{ range $k, $v := .X }}\nkeep = 1\n'
+    redacted = redact_lines(f"{begin}{line}\n{{{{ end }}}}\n")
+    assert "s3cret" not in redacted
+    assert REDACTED in redacted
+    assert redacted.startswith(begin)
+    assert redacted.endswith("{{ end }}\n")
+
+
+def test_redact_lines_leaves_what_a_template_fills_in():
+    text = '  {{ with .Password }}password = {{ printf "%q" . }}{{ end }}\n[a.auth]\n  x = 1\n'
+    assert redact_lines(text) == text
 
 
 def test_redact_leaves_other_text_alone():

@@ -294,10 +294,26 @@ def test_toolkit_before_the_split_is_kept_as_it_is():
     assert (plan.action, plan.change_packages, len(plan.packages)) == ("none", False, 3)
 
 
-def test_containerd_of_another_distribution_is_reported_and_left_alone():
-    plan = plan_toolkit(node(runtimes__containerd__flavour="k3s"), ToolkitWish())
-    assert not plan.containerd
-    assert any("k3s" in note for note in plan.warnings)
+@pytest.mark.parametrize(
+    ("flavour", "name", "step"),
+    [
+        ("k3s", "nvidia", "restart"),
+        ("rke2", "nvidia", "restart"),
+        ("k3s", "gpu", "add"),
+        ("k0s", "nvidia", "add"),
+        ("microk8s", "nvidia", "add"),
+        ("containerd", "nvidia", "add"),
+    ],
+)
+def test_containerd_of_a_distribution(flavour, name, step):
+    facts = node(runtimes__containerd__flavour=flavour)
+    plan = plan_toolkit(facts, ToolkitWish(runtime_name=name))
+    assert plan.containerd
+    assert ("containerd", step) in steps(plan)
+    there = {name: {"type": "io.containerd.runc.v2", "path": None, "options": {}}}
+    facts = node(runtimes__containerd__flavour=flavour, runtimes__containerd__handlers=there)
+    plan = plan_toolkit(facts, ToolkitWish(runtime_name=name))
+    assert not [engine for engine, _action in steps(plan) if engine == "containerd"]
 
 
 def test_crio_alone_is_reported_with_the_next_step():

@@ -10,13 +10,18 @@ import pytest
 import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flavours import (
+    FLAVOURS,
+    PLAIN,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow import (
     Settings,
-    check_flavour,
+    at_home,
+    chosen_flavour,
     config_argument,
     redact_words,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
 from tests.unit.module_process import predicted, run_module
 
@@ -113,24 +118,40 @@ def test_documented_options_are_the_real_ones():
 
 
 @pytest.mark.parametrize(
-    ("flavour", "there", "refused"),
+    ("flavour", "there", "found"),
     [
-        ("auto", (), None),
+        ("auto", (), "containerd"),
         ("auto", ("/var/lib/rancher/k3s/agent/etc/containerd",), "k3s"),
         ("auto", ("/var/lib/rancher/rke2/agent/etc/containerd",), "rke2"),
         ("auto", ("/var/lib/k0s/bin/containerd",), "k0s"),
         ("auto", ("/var/snap/microk8s/current/args",), "microk8s"),
-        ("containerd", ("/var/lib/rancher/k3s/agent/etc/containerd",), None),
+        ("containerd", ("/var/lib/rancher/k3s/agent/etc/containerd",), "containerd"),
         ("k3s", (), "k3s"),
     ],
 )
-def test_flavour(flavour, there, refused):
-    settings = Settings(flavour=flavour)
-    if refused is None:
-        check_flavour(settings, lambda path: path in there)
-        return
-    with pytest.raises(KubegpuError, match=f"containerd of {refused}"):
-        check_flavour(settings, lambda path: path in there)
+def test_flavour(flavour, there, found):
+    assert chosen_flavour(Settings(flavour=flavour), lambda path: path in there).name == found
+
+
+def test_every_flavour_can_be_chosen_by_name():
+    names = [flavour.name for flavour in (PLAIN, *FLAVOURS)]
+    assert sorted(["auto", *names]) == sorted(containerd_runtime.ARGUMENTS["flavour"]["choices"])
+    for option, value in (
+        ("config_path", PLAIN.config_path),
+        ("unit", PLAIN.units[0]),
+        ("socket", PLAIN.socket),
+    ):
+        assert containerd_runtime.ARGUMENTS[option]["default"] == value
+
+
+@pytest.mark.parametrize("name", [flavour.name for flavour in FLAVOURS])
+def test_options_of_the_user_win_over_the_flavour(name):
+    (flavour,) = (item for item in FLAVOURS if item.name == name)
+    request, settings = at_home(flavour, Request(), Settings(), lambda: "found")
+    assert request.config_path == flavour.config_path
+    assert (settings.unit, settings.socket) == ("found", flavour.socket)
+    own = (Request(config_path="/c"), Settings(unit="u", socket="/s"))
+    assert at_home(flavour, *own, lambda: "found") == own
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,303 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""CRI-O's drop-in. No CRI-O is here: what its files come to is worked out as its source does it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+import tomllib
+
+import pytest
+import yaml
+
+from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _crio_flow as flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (
+    KubegpuError,
+    RolledBackError,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+from ansible_collections.kubegpu.nodes.plugins.modules import crio_runtime
+from tests.unit.module_process import predicted, run_module
+
+# As cri-o/packaging has them for 1.30 and later (templates/latest/cri-o/bundle/10-crio.conf).
+PACKAGED = """\
+[crio.image]
+signature_policy = "/etc/crio/policy.json"
+
+[crio.runtime]
+default_runtime = "crun"
+
+[crio.runtime.runtimes.crun]
+runtime_path = "/usr/libexec/crio/crun"
+runtime_root = "/run/crun"
+runtime_type = "pod"
+monitor_path = "/usr/libexec/crio/conmonrs"
+allowed_annotations = [
+    "io.containers.trace-syscall",
+]
+
+[crio.runtime.runtimes.runc]
+runtime_path = "/usr/libexec/crio/runc"
+runtime_root = "/run/runc"
+runtime_type = "pod"
+monitor_path = "/usr/libexec/crio/conmonrs"
+"""
+JOURNAL = "crio: validating runtime config: runtime validation"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    place = tmp_path / "crio.conf.d"
+    place.mkdir()
+    (place / "10-crio.conf").write_text(PACKAGED)
+    (tmp_path / "crio.conf").write_text("[crio]\n")
+    return tmp_path
+
+
+@pytest.fixture
+def arguments(folder):
+    return {
+        "runtime_path": "/bin/true",
+        "config_path": str(folder / "crio.conf"),
+        "drop_in_path": str(folder / "crio.conf.d" / "99-nvidia.toml"),
+        "state_path": str(folder / "var" / "state.json"),
+        "unit": "kubegpu-test-no-such-unit",
+    }
+
+
+def own(folder):
+    return folder / "crio.conf.d" / "99-nvidia.toml"
+
+
+def handler(folder, name="nvidia"):
+    return tomllib.loads(own(folder).read_text())["crio"]["runtime"]["runtimes"][name]
+
+
+def run(arguments, **options):
+    answer = predicted(crio_runtime.main, {**arguments, **options})
+    assert not answer.get("failed"), answer
+    return answer
+
+
+def test_present_again_absent_and_absent_again(arguments, folder):
+    first = run(arguments)
+    assert first["changed"]
+    assert handler(folder) == {
+        "runtime_path": "/bin/true",
+        "runtime_root": "/run/crun",
+        "runtime_type": "pod",
+        "monitor_path": "/usr/libexec/crio/conmonrs",
+        "allowed_annotations": ["io.containers.trace-syscall"],
+    }
+    assert first["handlers"]["nvidia"] == {"type": "pod", "path": "/bin/true"}
+    assert first["default_runtime"] == "crun"
+    again = run(arguments)
+    assert (again["changed"], again["diff"]) == (False, [])
+    assert run(arguments, state="absent")["changed"]
+    assert not own(folder).exists()
+    assert not (folder / "var").exists()
+    assert (folder / "crio.conf.d" / "10-crio.conf").read_text() == PACKAGED
+    assert not run(arguments, state="absent")["changed"]
+
+
+def test_default_comes_and_goes(arguments, folder):
+    assert run(arguments, set_default=True)["default_runtime"] == "nvidia"
+    assert not run(arguments, set_default=True)["changed"]
+    back = run(arguments)
+    assert (back["changed"], back["default_runtime"]) == (True, "crun")
+    assert "default_runtime" not in own(folder).read_text()
+
+
+def test_what_somebody_adds_stays(arguments, folder):
+    run(arguments)
+    text = own(folder).read_text() + "\n[crio.metrics]\nenable_metrics = true\n"
+    own(folder).write_text(text)
+    assert not run(arguments)["changed"]
+    run(arguments, state="absent")
+    data = tomllib.loads(own(folder).read_text())
+    assert data["crio"]["metrics"] == {"enable_metrics": True}
+    assert "nvidia" not in own(folder).read_text().replace("kubegpu", "")
+
+
+def test_packages_that_change_their_runtime_are_followed(arguments, folder):
+    run(arguments)
+    packaged = folder / "crio.conf.d" / "10-crio.conf"
+    packaged.write_text(PACKAGED.replace("conmonrs", "conmon").replace('"pod"', '"oci"'))
+    assert run(arguments)["changed"]
+    assert handler(folder)["monitor_path"] == "/usr/libexec/crio/conmon"
+    assert handler(folder)["runtime_type"] == "oci"
+
+
+@pytest.mark.parametrize(
+    ("text", "inherited"),
+    [
+        ("", {"runtime_type": "oci"}),
+        ('[crio.runtime]\ndefault_runtime = "kata"\n[crio.runtime.runtimes.kata]\n'
+         'runtime_type = "vm"\n[crio.runtime.runtimes.runc]\nruntime_root = "/r"\n',
+         {"runtime_root": "/r"}),
+        ('[crio.runtime.runtimes.nvidia]\nruntime_path = "/old"\nruntime_root = "/x"\n',
+         {"runtime_type": "oci"}),
+    ],
+)  # fmt: skip
+def test_what_is_inherited(arguments, folder, text, inherited):
+    (folder / "crio.conf.d" / "10-crio.conf").write_text(text)
+    run(arguments)
+    assert handler(folder) == {"runtime_path": "/bin/true", **inherited}
+
+
+def test_handler_of_somebody_else_is_left_to_him(arguments, folder):
+    text = '[crio.runtime.runtimes.nvidia]\nruntime_path = "/bin/true"\n'
+    (folder / "crio.conf.d" / "50-operator.conf").write_text(text)
+    answer = run(arguments)
+    assert not answer["changed"]
+    assert any("not by us" in reason for reason in answer["reasons"])
+    assert not own(folder).exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('[crio.runtime.runtimes.nvidia]\nruntime_path = "/other"\n', {}),
+        ('[crio.runtime]\ndefault_runtime = "crun"\n', {"set_default": True}),
+    ],
+)
+def test_a_later_file_has_the_last_word(arguments, folder, text, options):
+    (folder / "crio.conf.d" / "99-operator.conf").write_text(text)
+    answer = predicted(crio_runtime.main, {**arguments, **options})
+    assert answer["failed"]
+    assert "99-operator.conf" in answer["cause"]
+    assert not own(folder).exists()
+
+
+def test_missing_program_is_planned_but_not_written(arguments, folder):
+    options = {**arguments, "runtime_path": str(folder / "not-there")}
+    assert run_module(crio_runtime.main, options, check=True)["changed"]
+    assert run_module(crio_runtime.main, options)["failed"]
+    assert not own(folder).exists()
+
+
+@pytest.mark.parametrize("name", ["", "runc", "crun", "a.b", "a b", "-x", "x" * 64])
+def test_names_are_validated(arguments, folder, name):
+    assert predicted(crio_runtime.main, {**arguments, "name": name})["failed"]
+    assert not own(folder).exists()
+
+
+def test_no_crio_is_told_with_the_next_step(arguments, folder):
+    (folder / "crio.conf").unlink()
+    answer = predicted(crio_runtime.main, arguments)
+    assert answer["failed"]
+    assert "not installed" in answer["cause"]
+
+
+def test_a_second_handler_needs_a_file_of_its_own(arguments, folder):
+    run(arguments)
+    assert predicted(crio_runtime.main, {**arguments, "name": "gpu"})["failed"]
+    other = str(folder / "crio.conf.d" / "98-gpu.toml")
+    assert run(arguments, name="gpu", drop_in_path=other)["changed"]
+    assert not run(arguments)["changed"]
+
+
+def test_documented_options_are_the_real_ones():
+    texts = (crio_runtime.DOCUMENTATION, ModuleDocFragment.DOCUMENTATION)
+    documented = {
+        name: option for text in texts for name, option in yaml.safe_load(text)["options"].items()
+    }
+    assert set(documented) == set(crio_runtime.ARGUMENTS)
+    for name, option in crio_runtime.ARGUMENTS.items():
+        assert documented[name].get("default") == option.get("default"), name
+        assert documented[name].get("choices") == option.get("choices"), name
+        assert documented[name]["type"] == option["type"], name
+
+
+# -- restarts ------------------------------------------------------------------------------------
+
+
+class StandinSystem:
+    """Stands in for systemd and CRI-O: a sleeping process that starts if the files please it."""
+
+    def __init__(self, folder, broken=False):
+        self.folder = folder
+        self.broken = broken
+        self.restarts = 0
+        self.daemon = None
+        self.start()
+
+    def start(self):
+        self.stop()
+        if self.broken and own(self.folder).exists():
+            return False
+        time.sleep(0.05)
+        self.daemon = subprocess.Popen(["sleep", "600"])
+        return True
+
+    def stop(self):
+        if self.daemon is not None:
+            self.daemon.kill()
+            self.daemon.wait()
+        self.daemon = None
+
+    def __call__(self, argv, timeout=60, environment=None):
+        if argv[:2] == ["systemctl", "show"]:
+            pid = self.daemon.pid if self.daemon else 0
+            state = "active" if self.daemon else "failed"
+            return Result(0, f"LoadState=loaded\nActiveState={state}\nMainPID={pid}\n", "")
+        if argv[:2] == ["systemctl", "restart"]:
+            self.restarts += 1
+            return Result(0, "", "") if self.start() else Result(1, "", "Job failed.")
+        if argv[0] == "journalctl":
+            return Result(0, JOURNAL, "")
+        return Result(127, "", "no such program") if argv[0] == "crictl" else Result(0, "", "")
+
+
+@pytest.fixture
+def system(folder):
+    made = StandinSystem(folder)
+    yield made
+    made.stop()
+
+
+def transaction(folder, system, state="present", **settings):
+    request = Request(
+        state=state,
+        runtime_path="/bin/true",
+        config_path=str(folder / "crio.conf"),
+        drop_in_path=str(own(folder)),
+    )
+    world = flow.World(
+        run=system,
+        parse=tomllib.loads,
+        store=StateStore(str(folder / "var" / "state.json")),
+        exists=os.path.exists,
+    )
+    options = flow.Settings(restart_timeout=1, **settings)
+    return flow.CrioRuntime(request, options, world)(False)
+
+
+def test_restart_is_required_until_it_is_done(folder, system):
+    assert transaction(folder, system).restart_required
+    assert transaction(folder, system).restart_required
+    done = transaction(folder, system, restart=True)
+    assert (done.changed, done.restarted, done.restart_required) == (True, True, False)
+    assert not transaction(folder, system, restart=True).restarted
+    assert system.restarts == 1
+    gone = transaction(folder, system, state="absent", restart=True)
+    assert (gone.restarted, system.restarts) == (True, 2)
+    assert not own(folder).exists()
+
+
+def test_old_bytes_come_back_where_crio_does_not(folder, system):
+    system.broken = True
+    with pytest.raises(RolledBackError) as failure:
+        transaction(folder, system, restart=True)
+    assert JOURNAL in str(failure.value)
+    assert not own(folder).exists()
+    assert system.daemon is not None
+    with pytest.raises(KubegpuError):
+        transaction(folder, system, restart=True)
