@@ -47,6 +47,7 @@ class ActionModule(ActionBase):
             _phase="record",
             _failure=failure,
             _named=tasks["named"],
+            _freed=tasks["freed"],
             _run=run,
         )
         if recorded.get("failed"):

@@ -40,13 +40,15 @@ class Work:
     """What is to be changed by Ansible's own module, in this order.
 
     ``broken`` and ``purge`` go with their configuration, ``remove`` without; ``install`` has the
-    versions by name; ``along`` came along with the set and goes last.
+    versions by name; ``helpers`` is what is needed before it; ``along`` came along with the set and
+    goes last.
     """
 
     broken: Sequence[str] = ()
     remove: Sequence[str] = ()
     purge: Sequence[str] = ()
     install: Mapping[str, str | None] = field(default_factory=dict)
+    helpers: Sequence[str] = ()
     along: Sequence[str] = ()
 
 

@@ -24,7 +24,9 @@ description:
     install, are recorded on the node before the first change. O(state=absent) puts them back, and
     removes what came along with the set where nothing else needs it. That holds for a run that
     died at any point, too.
-  - The packages are installed by M(ansible.builtin.apt). Where nothing differs, it is not called.
+  - The packages are installed by Ansible's own module for the node's package manager
+    (M(ansible.builtin.apt), M(ansible.builtin.dnf), M(community.general.zypper)). Where nothing
+    differs, it is not called.
 options:
   name:
     description:
@@ -99,6 +101,12 @@ options:
         of its own for that, where the node's lists lack something and O(update_cache=true).
     type: bool
     default: true
+  package_manager:
+    description:
+      - Which package manager is used. V(auto) takes that of the node's distribution.
+    type: str
+    choices: [auto, apt, dnf, zypper]
+    default: auto
   background:
     description:
       - Whether the package manager runs detached from the connection and is waited for, so that a
@@ -128,6 +136,12 @@ options:
     type: list
     elements: str
     default: []
+  _freed:
+    description:
+      - Internal. What was held, and released for this change.
+    type: list
+    elements: str
+    default: []
   _run:
     description:
       - Internal. The run that works on the set. One that another run has gone on from stops.
@@ -136,6 +150,10 @@ options:
 notes:
   - In check mode the answer comes from the versions that are installed and those that are asked
     for, so that it is right even where the repository is not there yet (O(repository_expected)).
+  - dnf holds with its plugin C(versionlock), which is installed where it is missing, and zypper
+    with its locks. A hold is released for a change and set again after it.
+  - What an earlier removal has left of configuration files is known for apt alone. rpm keeps an
+    edited file as C(.rpmsave) when its package goes.
   - M(ansible.builtin.apt) needs python3-apt on the node and installs it where it is missing. It
     then belongs to what came along with the set.
 extends_documentation_fragment:
@@ -150,10 +168,12 @@ attributes:
   idempotent:
     support: full
   platform:
-    platforms: debian
+    platforms: debian, rhel, suse
 seealso:
   - module: kubegpu.nodes.nvidia_repository
   - module: ansible.builtin.apt
+  - module: ansible.builtin.dnf
+  - module: community.general.zypper
 """
 
 EXAMPLES = r"""
@@ -249,10 +269,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._apt import Apt
 from ..module_utils._command import Result, module_runner
 from ..module_utils._errors import KubegpuError
+from ..module_utils._node_facts_system import read_os
+from ..module_utils._node_reader import NodeReader
 from ..module_utils._package_manager import Database, PackageManager, Simulation, Work
+from ..module_utils._package_managers import MANAGERS, choose
 from ..module_utils._package_set import (
     BROKEN,
     CONFIGURATION,
@@ -351,6 +373,11 @@ def main() -> None:
             # How the action plugin has the packages installed.
             "background": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 3600},
+            "package_manager": {
+                "type": "str",
+                "choices": ["auto", *MANAGERS],
+                "default": "auto",
+            },
             "lock_timeout": {"type": "int", "default": 120},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
             # For the action plugin alone: what to do in this call, and what the package manager
@@ -358,14 +385,15 @@ def main() -> None:
             "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},
             "_failure": {"type": "str", "default": ""},
             "_named": {"type": "list", "elements": "str", "default": []},
+            "_freed": {"type": "list", "elements": "str", "default": []},
             "_run": {"type": "str", "default": ""},
         },
         required_if=[("state", "present", ("packages",))],
         supports_check_mode=True,
     )
-    node = Node(Apt(module_runner(module)), module.params["lock_timeout"])
     store = StateStore(module.params["state_path"])
     try:
+        node = Node(_manager(module), module.params["lock_timeout"])
         if module.check_mode:
             result = _plan(module, node, store)
         else:
@@ -375,6 +403,14 @@ def main() -> None:
         module.exit_json(**result)
     except KubegpuError as error:
         module.fail_json(msg=redact(str(error)))
+
+
+def _manager(module: AnsibleModule) -> PackageManager:
+    run = module_runner(module)
+    name = module.params["package_manager"]
+    if name == "auto":
+        name = read_os(NodeReader(run=run))["package_manager"]
+    return choose(name, run)
 
 
 def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any]:
@@ -446,11 +482,14 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             remove=[*plan.remove, *(_there(purge, database.packages) if plan.remove else ())],
             purge=purge,
             install=change.install,
+            helpers=node.manager.helpers(database.packages, hold=wish.hold),
             along=[name for name in plan.along if name not in held],
         )
+        freed = _free(node, plan, change, database) if plan.changed else []
         result["_tasks"] = {
             "calls": node.manager.tasks(work, module.params["lock_timeout"]),
             "named": named,
+            "freed": freed,
         }
     return result
 
@@ -485,6 +524,34 @@ def _coming(node: Node, change: Change, database: Database, hold: bool) -> list[
         helper = node.manager.simulate({name: None}, ())
         coming.extend(other for other in (name, *helper.incoming) if other not in coming)
     return coming
+
+
+def _free(node: Node, plan: Plan, change: Change, database: Database) -> list[str]:
+    """Release what the package manager would not touch otherwise; return the names.
+
+    The record is written by now, and the run that follows holds again what has to be held.
+    """
+    if not node.manager.releases_first:
+        return []
+    names = [
+        name
+        for name in dict.fromkeys((*plan.install, *plan.going, *change.install, *change.incoming))
+        if database.packages.get(name, Package()).held
+    ]
+    for argv in node.manager.mark_commands((), names, ()):
+        answer = node.patiently(argv)
+        if not answer.ok:
+            raise explain(answer.words(), f"Releasing {', '.join(names)}")
+    still = node.manager.read(names).packages if names else {}
+    held = [name for name in names if still.get(name, Package()).held]
+    if held:
+        raise KubegpuError(
+            f"{', '.join(held)} cannot be changed: a lock that covers more than this one package "
+            "holds it, and was not made by this module.",
+            next_step="Take that lock out of the package manager's list (dnf versionlock list, "
+            "zypper locks), then run again; the set is then held package by package.",
+        )
+    return names
 
 
 def _there(names: Sequence[str], packages: Mapping[str, Package]) -> list[str]:
@@ -523,7 +590,8 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
     plan = _settled(wish, present, record, database.packages)
     named = _there([*dict.fromkeys((*params["_named"], *record.named))], database.packages)
     if params["_failure"]:
-        for argv in node.manager.mark_commands((), (), named):
+        freed = _there(params["_freed"], database.packages)
+        for argv in node.manager.mark_commands(freed, (), named):
             node.patiently(argv)
         error = explain(params["_failure"], f"The package set {params['name']}")
         names = sorted(wish.packages)
@@ -531,7 +599,9 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
         if present and missing(plan, offered):
             raise not_available(missing(plan, offered), plan, offered, error.evidence or str(error))
         raise error
-    _mark(node, plan, params["name"], named)
+    # What was released for the change and is not of the set.
+    others = [name for name in params["_freed"] if name not in plan.after]
+    _mark(node, plan, params["name"], named, _there(others, database.packages))
     packages = node.manager.everything().packages
     wrong = verify(_settled(wish, present, record, packages), packages)
     if wrong:
@@ -843,9 +913,11 @@ def _mend(node: Node, plan: Plan, broken: Mapping[str, str]) -> None:
         )
 
 
-def _mark(node: Node, plan: Plan, name: str, named: Sequence[str] = ()) -> None:
+def _mark(
+    node: Node, plan: Plan, name: str, named: Sequence[str] = (), held: Sequence[str] = ()
+) -> None:
     automatic = (*plan.automatic, *named)
-    for argv in node.manager.mark_commands(plan.to_hold(), plan.to_release(), automatic):
+    for argv in node.manager.mark_commands((*plan.to_hold(), *held), plan.to_release(), automatic):
         answer = node.patiently(argv)
         if not answer.ok:
             raise explain(answer.words(), f"Marking the packages of {name}")

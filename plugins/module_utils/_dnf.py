@@ -1,0 +1,214 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""dnf 4 behind the seam of ``_package_manager``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _rpm
+from ._command import Result, Runner
+from ._package_manager import Apart, Database, Simulation, Work
+from ._package_set import Package
+from ._packages import is_locked, read_versionlock
+
+VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
+# Who brings the plugin differs between distributions; what it is called does not.
+_PLUGIN = "dnf-command(versionlock)"
+_LISTING = r"%{name}\t%{epoch}:%{version}-%{release}\t%{arch}"
+_REASONS = r"%{name}\t%{reason}"
+# What dnf itself may take away again, once nothing needs it.
+_AUTOMATIC = ("dependency", "weak-dependency", "clean")
+# One repository that cannot be reached is no reason to stop: what is missing is seen afterwards.
+_TOLERANT = "--setopt=*.skip_if_unavailable=1"
+_INSTALLS = ("installing", "upgrading", "downgrading", "reinstalling")
+_REMOVES = ("removing",)
+_REPLACES = re.compile(r"\s+replacing\s+(?P<name>\S+)\.[^.\s]+\s+\S+")
+_COMPLAINT = re.compile(r"error|fail|ignoring repositories|cannot", re.IGNORECASE)
+_DONE = ("Operation aborted.", "Nothing to do.", "Dependencies resolved.")
+
+
+class Dnf:
+    """The package manager of RHEL 8 to 10, those that build on them, and Amazon Linux 2023."""
+
+    module = "ansible.builtin.dnf"
+    log = "/var/log/dnf.rpm.log"
+    journal = ""
+    # dnf has no command that only takes its lock; who holds it stands in a file.
+    nothing = (
+        "sh",
+        "-c",
+        'pid=$(cat /var/lib/dnf/rpmdb_lock.pid 2>/dev/null) && kill -0 "$pid" 2>/dev/null '
+        '&& { echo "dnf: its lock is held by process $pid" >&2; exit 1; }; exit 0',
+    )
+    releases_first = True
+    broken_sources = "Parsing file"
+
+    def __init__(self, run: Runner, options: Sequence[str] = ()) -> None:
+        self._run = run
+        self._options = tuple(options)
+
+    @property
+    def run(self) -> Runner:
+        return self._run
+
+    def locked(self, answer: Result) -> bool:
+        return not answer.ok and bool(
+            re.search(r"lock is held|waiting for process|transaction lock", answer.stderr, re.I)
+        )
+
+    def read(self, names: Sequence[str] = ()) -> Database:
+        return Database(_rpm.read_installed(self.run, names, self._held()), {})
+
+    def everything(self) -> Database:
+        database = _rpm.read_database(self.run, self._held())
+        answer = self._dnf("--disablerepo=*", "repoquery", "--installed", "--queryformat", _REASONS)
+        return Database(
+            _rpm.marked(database.packages, parse_automatic(answer.stdout)), database.needs
+        )
+
+    def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        if not names:
+            return {}
+        answer = self._dnf(
+            "--disableplugin=versionlock",
+            *("repoquery", "--available", "--showduplicates", "--queryformat", _LISTING, *names),
+        )
+        return _rpm.parse_versions([line.split("\t") for line in answer.stdout.splitlines()])
+
+    def update(self) -> tuple[str, ...]:
+        # Keys are those of the repositories' own entries, which have been checked before.
+        return ("dnf", "-y", "-q", "--refresh", _TOLERANT, *self._options, "makecache")
+
+    def complaints(self, answer: Result) -> str:
+        lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]
+        return "\n".join(lines) or ("" if answer.ok else answer.words())
+
+    def apart(self, folder: str) -> Apart:
+        return Apart(Dnf(self.run, (f"--setopt=cachedir={folder}",)))
+
+    def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
+        # What goes is removed in a call of its own, before; here it may be in the way.
+        command = (
+            ("install", *(_spec(name, version) for name, version in install.items()))
+            if install
+            else ("remove", *remove)
+        )
+        answer = self.run(
+            [
+                *("dnf", "-C", _TOLERANT, *self._options, "--disableplugin=versionlock"),
+                *("--assumeno", "--allowerasing", "--setopt=clean_requirements_on_remove=0"),
+                *command,
+            ],
+            timeout=300,
+        )
+        words = f"{answer.stdout}\n{answer.stderr}"
+        done = answer.ok or ("Transaction Summary" in words and _DONE[0] in words)
+        removed, incoming = parse_transaction(answer.stdout)
+        return Simulation(
+            Result(0 if done else answer.rc, answer.stdout, answer.stderr), removed, incoming
+        )
+
+    def mentioned(self, answer: Result) -> tuple[str, ...]:
+        return _rpm.mentioned(answer)
+
+    def edited(self, names: Sequence[str]) -> tuple[str, ...]:
+        return _rpm.edited(self.run, names)
+
+    def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
+        if not hold or self._dnf("--disablerepo=*", "versionlock", "list").ok:
+            return ()
+        return (_PLUGIN,)
+
+    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
+        old = _rpm.superseded(self.run, broken)
+        # The new one is there; only versioned dependencies can be open until the change is done.
+        return (("rpm", "--erase", "--nodeps", *old),) if old else ()
+
+    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
+        # dnf says of a package that is there twice that there is nothing to do.
+        return broken
+
+    def mark_commands(
+        self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
+    ) -> tuple[list[str], ...]:
+        marks = (
+            (("versionlock", "add"), hold),
+            (("versionlock", "delete"), release),
+            (("mark", "remove"), automatic),
+        )
+        return tuple(
+            ["dnf", "-C", "-q", "--disablerepo=*", *verb, *names] for verb, names in marks if names
+        )
+
+    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
+        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge)))
+        return [
+            {"module": self.module, "arguments": {"lock_timeout": lock_timeout, **arguments}}
+            for arguments in (
+                {"name": going, "state": "absent", "autoremove": False},
+                {"name": list(work.helpers), "state": "present"},
+                {
+                    "name": [
+                        _spec(name, version) for name, version in sorted(work.install.items())
+                    ],
+                    "state": "present",
+                    "allow_downgrade": True,
+                },
+                {"name": list(work.along), "state": "absent", "autoremove": False},
+            )
+            if arguments["name"]
+        ]
+
+    def _dnf(self, *arguments: str) -> Result:
+        return self.run(["dnf", "-C", "-q", _TOLERANT, *self._options, *arguments], timeout=300)
+
+    def _held(self) -> _rpm.Held:
+        locks = read_versionlock(self.run(["cat", VERSIONLOCK]).stdout)
+        return lambda name, version: is_locked(name, version, locks)
+
+
+def _spec(name: str, version: str | None) -> str:
+    return f"{name}-{version}" if version else name
+
+
+def parse_automatic(text: str) -> frozenset[str]:
+    """Return the packages that came along with others."""
+    fields = (line.split("\t") for line in text.splitlines())
+    return frozenset(words[0] for words in fields if len(words) == 2 and words[1] in _AUTOMATIC)
+
+
+def parse_transaction(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return what the table of a transaction removes, and what comes in which version."""
+    removed: list[str] = []
+    incoming: dict[str, str] = {}
+    kind = ""
+    entry: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        replaced = _REPLACES.match(line)
+        # A long name stands alone, and the rest of its line below it, indented.
+        if re.match(r" {8,}\S", line) and entry and not replaced:
+            entry.extend(line.split())
+            continue
+        if len(entry) >= 3:
+            if kind in _INSTALLS:
+                incoming[entry[0]] = _rpm.plain(entry[2])
+            elif kind in _REMOVES:
+                removed.append(entry[0])
+        entry = []
+        if replaced:
+            removed.append(replaced["name"])
+        elif line.startswith("Transaction Summary"):
+            break
+        elif re.match(r"\S.*:\Z", line):
+            kind = line.split()[0].rstrip(":").lower()
+        elif re.match(r" \S", line):
+            entry = line.split()
+    return tuple(name for name in dict.fromkeys(removed) if name not in incoming), incoming
