@@ -762,7 +762,8 @@ _EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"unmet dependencies|held broken packages|but it is not (?:going to be )?install"
-        r"|nothing provides|conflicting requests|Depsolve Error|cannot install both",
+        r"|nothing provides|conflicting requests|Depsolve Error|cannot install both"
+        r"|requirement cannot be provided|not installable providers",
         "The packages' dependencies cannot be met.",
         "Add the repository that has what is missing, or ask for a version that fits.",
     ),

@@ -254,6 +254,7 @@ def _repository(
         "url": shown,
         "key_fingerprints": list(accepted),
         "replaces": list(family.earlier_urls),
+        "check_packages": family.signed_packages,
     }
     good = [
         entry

@@ -22,8 +22,8 @@ _AUTOMATIC = "/var/lib/zypp/AutoInstalled"
 _TAG = re.compile(r"<(?P<end>/?)(?P<tag>to-[\w-]+|solvable)\b(?P<rest>[^>]*)>")
 _ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
 _SAID = re.compile(
-    r'<(?P<tag>message type="(?:error|warning|info)"|description)>(?P<text>.*?)'
-    r"</(?:message|description)>",
+    r"(?:<message type=\"(?:error|warning|info)\">|<prompt [^>]*>\s*<description>)"
+    r"(?P<text>.*?)</(?:message|description)>",
     re.DOTALL,
 )
 # What is installed, and in no repository.
@@ -187,7 +187,11 @@ def parse_search(text: str) -> dict[str, tuple[str, ...]]:
     found = []
     for match in _TAG.finditer(text):
         fields = _attributes(match["rest"])
-        if match["tag"] == "solvable" and fields.get("repository", _SYSTEM[0]) not in _SYSTEM:
+        if (
+            match["tag"] == "solvable"
+            and not match["end"]
+            and fields.get("repository", _SYSTEM[0]) not in _SYSTEM
+        ):
             found.append((fields["name"], fields["edition"], fields["arch"]))
     return _rpm.parse_versions(found)
 
@@ -200,6 +204,8 @@ def parse_summary(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
     for match in _TAG.finditer(text):
         if match["tag"] != "solvable":
             kind = "" if match["end"] else match["tag"]
+            continue
+        if match["end"]:
             continue
         fields = _attributes(match["rest"])
         if fields.get("type", "package") != "package":

@@ -260,10 +260,11 @@ diff:
 """
 
 import contextlib
+import functools
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -316,9 +317,14 @@ _LEAVES = (INSTALLED, CONFIGURATION)
 class Node:
     """The node's packages, as far as they have been asked for."""
 
-    def __init__(self, manager: PackageManager, lock_timeout: int) -> None:
-        self.manager = manager
+    def __init__(self, find: Callable[[], PackageManager], lock_timeout: int) -> None:
+        self._find = find
         self._lock_timeout = lock_timeout
+
+    @functools.cached_property
+    def manager(self) -> PackageManager:
+        # Where nothing is to be done, it does not matter which one it is.
+        return self._find()
 
     def patiently(self, argv: Sequence[str], timeout: int = 60) -> Result:
         """Run a command of the package manager, waiting while another run holds its lock."""
@@ -341,7 +347,7 @@ class Node:
             for path, text in apart.files.items():
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-            yield Node(apart.manager, self._lock_timeout)
+            yield Node(lambda: apart.manager, self._lock_timeout)
 
     def interrupted(self) -> bool:
         if not self.manager.journal:
@@ -393,7 +399,7 @@ def main() -> None:
     )
     store = StateStore(module.params["state_path"])
     try:
-        node = Node(_manager(module), module.params["lock_timeout"])
+        node = Node(lambda: _manager(module), module.params["lock_timeout"])
         if module.check_mode:
             result = _plan(module, node, store)
         else:

@@ -248,7 +248,7 @@ def test_settings_that_differ_are_set():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"os__package_manager": "dnf", "os__id": "rocky"}, "rocky"),
+        ({"os__package_manager": "dnf5", "os__id": "fedora"}, "fedora"),
         ({"os__package_manager": None}, "not known"),
         ({"os__arch": "armv7l"}, "armv7l"),
     ],
