@@ -1,0 +1,350 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""nvidia_repository and package_set with the real dnf 4, zypper and rpm, on stand-in distributions.
+
+A node is a Debian root file system with one of them and the os-release of another distribution.
+The packages are stand-ins; the managers, their repository and its signature are real. Each test
+leaves the node as it found it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.integration.packages import standin_repository as standin
+from tests.integration.packages import standin_rpm
+from tests.integration.packages.chroot_node import ChrootNode, base_tree, difference
+from tests.testbed.mirror import debian_mirror
+from tests.testbed.paths import cache
+
+SUITE = "bookworm"
+TOOLKIT = "nvidia-container-toolkit"
+LIBRARY = "libnvidia-container1"
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root"),
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("mmdebstrap", "gpg", "unshare"))),
+        reason="mmdebstrap, gnupg or unshare is not installed",
+    ),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in repository is x86_64"),
+]
+
+
+@dataclass(frozen=True)
+class Manager:
+    """A manager: what Debian calls its packages, what the node says it is, how one asks by hand."""
+
+    name: str
+    include: tuple[str, ...]
+    release: str
+    folder: str
+    lock_file: str
+    lock: str
+    unlock: str
+    install: str
+    remove: str
+
+
+DNF = Manager(
+    "dnf",
+    ("dnf", "dnf-plugins-core"),
+    'ID="rocky"\nVERSION_ID="9.4"\nID_LIKE="rhel centos fedora"\n',
+    "/etc/yum.repos.d",
+    "/etc/dnf/plugins/versionlock.list",
+    "dnf -C -q versionlock add {0}",
+    "dnf -C -q versionlock delete {0}",
+    "dnf -y -q install {0}-{1}",
+    "dnf -y -q --noautoremove remove {0}",
+)
+ZYPPER = Manager(
+    "zypper",
+    ("zypper", "libxml2-utils"),
+    'ID="opensuse-leap"\nVERSION_ID="15.6"\nID_LIKE="suse opensuse"\n',
+    "/etc/zypp/repos.d",
+    "/etc/zypp/locks",
+    "zypper -n addlock {0}",
+    "zypper -n removelock {0}",
+    "zypper -n install --oldpackage {0}={1}",
+    "zypper -n remove {0}",
+)
+# Managers keep when, and what for; only what is asked of them counts here.
+_NOISE = (
+    "! -name ld.so.cache ! -path etc/zypp/locks ! -path etc/dnf/plugins/versionlock.list "
+    "! -path 'etc/zypp/credentials.d*'"
+)
+
+
+class RpmNode(ChrootNode):
+    """A root file system with a manager of the RPM families."""
+
+    def __init__(self, root: Path, work: Path, manager: Manager, url: str, key, fingerprint):
+        super().__init__(root, work)
+        self.manager, self.url, self.key, self.fingerprint = manager, url, key, fingerprint
+        # A real node's root is a mount point, which zypper without its locks needs.
+        self.prefix = (
+            *("unshare", "--mount", "--propagation", "private", "sh", "-c"),
+            'mount --bind "$0" "$0" && exec "$@"',
+            str(root),
+        )
+
+    def repository(self, **options):
+        return {
+            "name": "kubegpu-test",
+            "url": self.url,
+            "key": self.key,
+            "key_fingerprints": [self.fingerprint],
+            "check_packages": False,
+            **options,
+        }
+
+    def present(self, version="1.20.0-1", **options):
+        packages = dict.fromkeys(standin.SET, version)
+        return self.run("package_set", name="toolkit", packages=packages, **options)
+
+    def failing(self, version="1.20.0-1", **options):
+        before = (self.packages(), self.etc())
+        packages = dict.fromkeys(standin.SET, version)
+        answer = self.task("package_set", name="toolkit", packages=packages, **options)
+        assert answer["failed"]
+        assert (self.packages(), self.etc()) == before
+        return answer["msg"]
+
+    def absent(self):
+        return self.run("package_set", name="toolkit", state="absent")
+
+    def packages(self):
+        locks = self.shell(f"grep -v '^#' {self.manager.lock_file}").splitlines()
+        return [
+            *sorted(self.shell("rpm -qa").splitlines()),
+            *(f"lock {line}" for line in sorted(filter(None, map(str.strip, locks)))),
+        ]
+
+    def versions(self):
+        return {
+            line.removeprefix("nvidia-container-").removeprefix("libnvidia-container")
+            .rpartition("-")[0].rpartition("-")[2]
+            for line in self.packages()
+            if "nvidia-container" in line and not line.startswith("lock")
+        }  # fmt: skip
+
+    def held(self, name):
+        return any(
+            line.startswith("lock") and name in line.replace("-0:", " ").split()
+            for line in self.packages()
+        )
+
+    def etc(self):
+        return self.shell(
+            f"cd / && find etc {_NOISE} -printf '%M %u:%g %p %l\\n' | LC_ALL=C sort; "
+            f"find etc -type f {_NOISE} -print0 | LC_ALL=C sort -z | xargs -0 sha256sum; "
+            "ls -A /var/lib/kubegpu 2>&1"
+        ).splitlines()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The repository on loopback, the same signed by somebody else, and the keys of both."""
+    if debian_mirror() is None:
+        pytest.skip("no Debian mirror can be reached")
+    work = tmp_path_factory.mktemp("rpm")
+    root = _tree(DNF, "builder")
+    try:
+        folder = work / "web" / "stable" / "rpm" / "x86_64"
+        standin_rpm.build(root, folder)
+    finally:
+        shutil.rmtree(root)
+    wrong = work / "web" / "wrong" / "rpm" / "x86_64"
+    shutil.copytree(folder, wrong)
+    key, fingerprint = standin_rpm.sign(folder, work / "gpg")
+    standin_rpm.sign(wrong, work / "gpg-of-somebody-else")
+    server = standin.serve(work / "web")
+    yield f"http://127.0.0.1:{server.server_port}", key, fingerprint
+    server.shutdown()
+
+
+def _tree(manager: Manager, name: str) -> Path:
+    base = base_tree(
+        f"rootfs-{SUITE}-rpm-{manager.name}", SUITE, "python3", "rpm", *manager.include,
+        *(("createrepo-c",) if manager is DNF else ()),
+    )  # fmt: skip
+    # Not below pytest's own folder: /tmp can be mounted without devices.
+    root = cache() / f"node-rpm-{name}-{os.getpid()}"
+    root.mkdir()
+    subprocess.run(["tar", "-xf", str(base), "-C", str(root)], check=True)
+    files = {
+        "etc/os-release": manager.release,
+        # Debian keeps rpm's database in the home folder.
+        "etc/rpm/macros": "%_dbpath /var/lib/rpm\n",
+        "etc/dnf/vars/releasever": "9\n",
+        # Debian's plugin for packages that were built on the machine.
+        "etc/dnf/plugins/local.conf": "[main]\nenabled = false\n",
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).unlink(missing_ok=True)
+        (root / path).write_text(text)
+    for folder in (manager.folder, "/var/lib/rpm"):
+        (root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    return root
+
+
+@pytest.fixture(scope="module", params=[DNF, ZYPPER], ids=["rocky9-dnf4", "leap15-zypper"])
+def node(request, served, tmp_path_factory):
+    manager: Manager = request.param
+    root = _tree(manager, manager.name)
+    try:
+        url, key, fingerprint = served
+        work = tmp_path_factory.mktemp(manager.name)
+        yield RpmNode(root, work, manager, f"{url}/stable/rpm", key, fingerprint)
+    finally:
+        shutil.rmtree(root)
+
+
+@pytest.fixture
+def bare(node):
+    """The node; after the test it has to be as it was."""
+    before = (node.packages(), node.etc())
+    yield node
+    assert difference(before[0], node.packages()) == []
+    assert difference(before[1], node.etc()) == []
+
+
+@pytest.fixture
+def ready(bare):
+    """The node with the repository."""
+    bare.run("nvidia_repository", **bare.repository())
+    yield bare
+    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+
+
+def test_repository_twice_and_gone(bare):
+    first = bare.run("nvidia_repository", **bare.repository())
+    assert first["changed"] and first["key_fingerprints"] == [bare.fingerprint]
+    entry = bare.shell(f"cat {bare.manager.folder}/kubegpu-test.repo")
+    assert f"baseurl={bare.url}/$basearch\n" in entry and "repo_gpgcheck=1\n" in entry
+    # zypper judges metadata by rpm's own keyring, dnf by one of the repository.
+    assert ("gpg-pubkey" in bare.shell("rpm -qa")) == (bare.manager is ZYPPER)
+    assert not bare.run("nvidia_repository", **bare.repository())["changed"]
+    signed = bare.run("nvidia_repository", **bare.repository(check_packages=True))
+    assert signed["changed"] and "gpg-pubkey" in bare.shell("rpm -qa")
+    assert bare.run("nvidia_repository", name="kubegpu-test", state="absent")["changed"]
+    assert not bare.run("nvidia_repository", name="kubegpu-test", state="absent")["changed"]
+
+
+def test_earlier_entry_is_switched_off_and_comes_back(bare):
+    path = f"{bare.manager.folder}/nvidia.repo"
+    text = (
+        f"[nvidia]\\nname=by hand\\nbaseurl={bare.url}/\\$basearch\\nenabled=1\\n"
+        "gpgcheck=0\\n\\n# mine\\n[other]\\nname=o\\nbaseurl=file:///none\\nenabled=0\\n"
+    )
+    bare.shell(f'printf "{text}" > {path}')
+    before = bare.shell(f"cat {path}")
+    answer = bare.run("nvidia_repository", **bare.repository())
+    assert [entry["file"] for entry in answer["disabled"]] == [path]
+    assert "\nenabled=0\n" in bare.shell(f"cat {path}").partition("[other]")[0]
+    assert not bare.run("nvidia_repository", **bare.repository())["changed"]
+    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    assert bare.shell(f"cat {path}") == before
+    bare.shell(f"rm {path}")
+
+
+def test_another_key_is_refused_before_anything_is_written(bare):
+    options = bare.repository(key_fingerprints=["AB" * 20])
+    answer = bare.task("nvidia_repository", **options)
+    assert answer["failed"] and "is not the expected one" in answer["msg"]
+
+
+def test_metadata_signed_by_somebody_else(bare):
+    url = bare.url.replace("/stable/", "/wrong/")
+    bare.run("nvidia_repository", **bare.repository(url=url))
+    words = bare.failing()
+    assert "No package list" in words
+    assert "signature is not accepted" in words
+    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+
+
+def test_install_again_and_gone(ready):
+    first = ready.present()
+    assert first["changed"] and ready.versions() == {"1.20.0"}
+    assert all(ready.held(name) for name in standin.SET)
+    assert "libstandin-helper-1-1.noarch" in ready.packages()
+    again = ready.present()
+    assert not again["changed"]
+    gone = ready.absent()
+    assert gone["changed"]
+    # What came along is gone too.
+    assert "libstandin-helper-1-1.noarch" not in ready.packages()
+    assert not ready.absent()["changed"]
+
+
+def test_upgrade_downgrade_and_back_to_what_was_there(ready):
+    for name in standin.SET[::-1]:
+        ready.shell(ready.manager.install.format(name, "1.17.8-1"))
+    assert ready.versions() == {"1.17.8"}
+    assert ready.present("1.20.0-1")["changed"] and ready.versions() == {"1.20.0"}
+    # What is held is changed where it is asked for, and held again.
+    assert ready.present("1.19.0-1")["changed"] and ready.versions() == {"1.19.0"}
+    assert all(ready.held(name) for name in standin.SET)
+    assert ready.absent()["changed"] and ready.versions() == {"1.17.8"}
+    assert not any(ready.held(name) for name in standin.SET)
+    ready.shell(ready.manager.remove.format(" ".join((*standin.SET, "libstandin-helper"))))
+
+
+def test_hold_that_is_lost_comes_back_and_goes(ready):
+    ready.present()
+    ready.shell(ready.manager.unlock.format(LIBRARY))
+    assert not ready.held(LIBRARY)
+    assert ready.present()["reasons"] == [f"{LIBRARY} is not held."]
+    assert ready.held(LIBRARY)
+    assert ready.present(hold=False)["changed"]
+    assert not any(ready.held(name) for name in standin.SET)
+    ready.absent()
+
+
+def test_obsolete_goes_and_comes_back(ready):
+    ready.shell(ready.manager.install.format("nvidia-docker2", "2.13.0-1"))
+    ready.shell(ready.manager.lock.format("nvidia-docker2"))
+    answer = ready.present(obsolete=["nvidia-docker2"])
+    assert "nvidia-docker2 2.13.0-1 is obsolete." in answer["reasons"]
+    assert "nvidia-docker2" not in ready.shell("rpm -qa")
+    ready.absent()
+    assert "nvidia-docker2-2.13.0-1.noarch" in ready.packages() and ready.held("nvidia-docker2")
+    ready.shell(ready.manager.unlock.format("nvidia-docker2"))
+    ready.shell(ready.manager.remove.format("nvidia-docker2"))
+
+
+def test_nothing_of_somebody_else_is_removed(ready):
+    ready.shell(ready.manager.install.format("standin-user", "1-1"))
+    assert "without removing standin-user" in ready.failing()
+    ready.shell(ready.manager.install.format("nvidia-docker2", "2.13.0-1"))
+    names = [line.rsplit("-", 2)[0] for line in ready.packages() if "lock" not in line]
+    names = [name for name in names if name != "gpg-pubkey"]
+    ready.shell(ready.manager.remove.format(" ".join(names)))
+
+
+def test_a_version_that_no_repository_has(ready):
+    words = ready.failing("9.9.9-1")
+    assert f"{TOOLKIT} 9.9.9-1" in words and "1.20.0-1, 1.19.0-1, 1.17.8-1" in words
+
+
+def test_a_transaction_that_was_killed_is_finished(ready):
+    ready.present("1.19.0-1")
+    # Where it dies, the new package is there and the old one is not gone yet.
+    folder = ready.url.rpartition("/stable/")[0]
+    url = f"{folder}/stable/rpm/x86_64/{LIBRARY}-1.20.0-1.noarch.rpm"
+    ready.shell(f"rpm --install --force --nodeps {url}")
+    assert ready.versions() == {"1.19.0", "1.20.0"}
+    answer = ready.present("1.20.0-1")
+    assert "at once" in answer["broken"][LIBRARY]
+    assert ready.versions() == {"1.20.0"}
+    assert not ready.present("1.20.0-1")["changed"]
+    ready.absent()
