@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from ._apt import Apt
 from ._command import Runner
@@ -20,6 +22,31 @@ MANAGERS: Mapping[str, Callable[[Runner], PackageManager]] = {
     "dnf": Dnf,
     "zypper": Zypper,
 }
+
+# The release whose dnf module speaks to dnf's own Python in a process of its own. Before, the
+# module itself is started there: on RHEL 8 it is Python 3.6, which no supported ansible-core knows.
+# Read in ansible-core 2.19.14 and 2.21 (modules/dnf.py, module_utils/_embed/dnf.py), 2026-11-21.
+_CORE_FOR_DNF_OF_EL8 = (2, 21)
+
+
+def unsupported(system: Mapping[str, Any], controller: str) -> str:
+    """Return why this ansible-core cannot install packages on that node, or an empty string.
+
+    :param system: the fact ``os``.
+    :param controller: the version of ansible-core; empty: not known.
+    """
+    old = system["family"] == "rhel" and (system["version"] or "").split(".")[0] == "8"
+    numbers = tuple(int(number) for number in re.findall(r"\d+", controller)[:2])
+    if system["package_manager"] != "dnf" or not old or not numbers:
+        return ""
+    if numbers >= _CORE_FOR_DNF_OF_EL8:
+        return ""
+    return (
+        f"{system['id']} {system['version']} has dnf for Python 3.6 alone, which ansible-core "
+        f"{controller} cannot use. Next step: run with ansible-core 2.21 or later, and give the "
+        "node a Python 3.9 or later for everything else (dnf install python39, "
+        "ansible_python_interpreter: /usr/bin/python3.9)."
+    )
 
 
 def choose(name: str | None, run: Runner) -> PackageManager:

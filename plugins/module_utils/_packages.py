@@ -76,6 +76,8 @@ RPM_PATTERNS = (
     *DOCKER_PACKAGES,
 )
 RPM_FORMAT = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t%{VENDOR}\n"
+# What dnf's versionlock writes behind a name.
+_LOCK_VERSION = re.compile(r"-\d+:[^:-]+-[^:-]+\Z")
 _DPKG_STANZA = re.compile(
     rf"^Package: (?P<name>(?:{_WANTED.pattern})\S*)\n(?P<rest>(?:.+\n)*)", re.M
 )
@@ -155,10 +157,16 @@ def read_zypp_locks(text: str) -> tuple[str, ...]:
 
 
 def is_locked(name: str, version: str, locks: Iterable[str]) -> bool:
-    """Return whether a lock's pattern is that of the package, in this version."""
+    """Return whether a lock is on the package.
+
+    One on another version than the installed one holds, too: dnf offers that version alone.
+    """
     full = f"{name}-{version if ':' in version else f'0:{version}'}"
     return any(
-        fnmatch.fnmatchcase(text, lock) for lock in locks for text in (name, full, f"{full}.x")
+        fnmatch.fnmatchcase(text, pattern)
+        for lock in locks
+        for pattern in (lock, _LOCK_VERSION.sub("", lock))
+        for text in (name, full, f"{full}.x")
     )
 
 

@@ -45,14 +45,21 @@ _PRIVATE = 0o600
 class Format(Protocol):
     """How a package manager has its repositories: where the files lie, and what stands in them."""
 
-    # What the manager is called in messages.
-    name: str
-    # What stands for the suite where none is given.
-    suite: str
-    # Files of sources that have other names are ignored by the manager.
-    source_file: re.Pattern[str]
-    # Where the manager's keys do not lie in files alone, but in a keyring of the whole node.
-    keyring: bool
+    @property
+    def name(self) -> str:
+        """Return what the manager is called in messages."""
+
+    @property
+    def suite(self) -> str:
+        """Return what stands for the suite where none is given."""
+
+    @property
+    def source_file(self) -> re.Pattern[str]:
+        """Return how files of sources are called; the manager ignores others."""
+
+    @property
+    def keyring(self) -> bool:
+        """Return whether keys lie in a keyring of the whole node, too."""
 
     @property
     def more_sources(self) -> tuple[str, ...]:

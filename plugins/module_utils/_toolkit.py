@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ._package_managers import unsupported
 from ._repository import same_repository
 from ._toolkit_data import (
     CDI_REFRESH_SINCE,
@@ -52,6 +53,8 @@ class ToolkitWish:
     docker_restart: str = "if_idle"
     # The driver that an earlier step of the same run loads.
     driver_version: str = ""
+    # The ansible-core that would install the packages.
+    controller: str = ""
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,9 @@ def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
             f"{', '.join(sorted(FAMILIES))}. Next step: install the container toolkit by hand "
             "and use the modules containerd_runtime and docker_runtime, which work there.",
         )
+    old = unsupported(system, wish.controller)
+    if old:
+        return (old,)
     family = FAMILIES[system["package_manager"]]
     if system["arch"] not in family.architectures:
         return (

@@ -39,6 +39,7 @@ _TOOLKIT = {
     ),
     "libnvidia-container1": "",
 }
+BASE = "standin-base"
 _MACROS = (
     *("--define", "_topdir /tmp/rpmbuild", "--define", "_rpmdir /tmp/rpms"),
     *("--define", "__os_install_post %{nil}", "--define", "_build_id_links none"),
@@ -54,6 +55,8 @@ def build(root: Path, folder: Path) -> None:
     ]
     wanted += [
         ("libstandin-helper", "1", ""),
+        # zypper takes a node without any package for a broken one.
+        (BASE, "1", ""),
         ("nvidia-docker2", "2.13.0", ""),
         ("standin-user", "1", "Requires: nvidia-container-toolkit = 1.17.8-1\n"),
     ]

@@ -204,7 +204,10 @@ def node(request, served, tmp_path_factory):
     try:
         url, key, fingerprint = served
         work = tmp_path_factory.mktemp(manager.name)
-        yield RpmNode(root, work, manager, f"{url}/stable/rpm", key, fingerprint)
+        made = RpmNode(root, work, manager, f"{url}/stable/rpm", key, fingerprint)
+        made.shell(f"rpm --install {made.url}/x86_64/{standin_rpm.BASE}-1-1.noarch.rpm")
+        assert standin_rpm.BASE in made.shell("rpm -qa")
+        yield made
     finally:
         shutil.rmtree(root)
 
@@ -327,7 +330,7 @@ def test_nothing_of_somebody_else_is_removed(ready):
     assert "without removing standin-user" in ready.failing()
     ready.shell(ready.manager.install.format("nvidia-docker2", "2.13.0-1"))
     names = [line.rsplit("-", 2)[0] for line in ready.packages() if "lock" not in line]
-    names = [name for name in names if name != "gpg-pubkey"]
+    names = [name for name in names if name not in ("gpg-pubkey", standin_rpm.BASE)]
     ready.shell(ready.manager.remove.format(" ".join(names)))
 
 
@@ -339,8 +342,7 @@ def test_a_version_that_no_repository_has(ready):
 def test_a_transaction_that_was_killed_is_finished(ready):
     ready.present("1.19.0-1")
     # Where it dies, the new package is there and the old one is not gone yet.
-    folder = ready.url.rpartition("/stable/")[0]
-    url = f"{folder}/stable/rpm/x86_64/{LIBRARY}-1.20.0-1.noarch.rpm"
+    url = f"{ready.url}/x86_64/{LIBRARY}-1.20.0-1.noarch.rpm"
     ready.shell(f"rpm --install --force --nodeps {url}")
     assert ready.versions() == {"1.19.0", "1.20.0"}
     answer = ready.present("1.20.0-1")

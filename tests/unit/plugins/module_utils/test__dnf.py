@@ -88,13 +88,17 @@ def test_available_versions_newest_first():
     assert Dnf(run).available([]) == {}
 
 
-def test_held_by_a_lock_on_this_version_or_by_a_pattern():
+def test_held_by_a_lock_on_its_name_or_by_a_pattern():
     text = "nvidia-container-toolkit\tnoarch\t0:{}\t1\nfoobar\tnoarch\t0:1-1\t1\n"
     run = Recorder(**{"-qa": Result(0, text.format("1.17.8-1"), "")})
     packages = Dnf(run).read(["nvidia-*", "foobar"]).packages
     assert packages["nvidia-container-toolkit"].held and packages["foobar"].held
+    # dnf offers the version of the lock alone, so that this one is held, too.
     run.answers["-qa"] = Result(0, text.format("1.19.0-1"), "")
-    assert not Dnf(run).read(["nvidia-*"]).packages["nvidia-container-toolkit"].held
+    assert Dnf(run).read(["nvidia-*"]).packages["nvidia-container-toolkit"].held
+    run.answers["-qa"] = Result(0, "nvidia-container\tnoarch\t0:1-1\t1\nother\tx\t0:1-1\t1\n", "")
+    packages = Dnf(run).read(["nvidia-*", "other"]).packages
+    assert not any(package.held for package in packages.values()) and len(packages) == 2
 
 
 def test_reasons():
