@@ -30,7 +30,7 @@ class Apt:
     log = "/var/log/apt/term.log"
     journal = "/var/lib/dpkg/updates"
     # With nothing to set, dpkg takes its lock and does no more.
-    nothing = ("sh", "-c", "dpkg --set-selections </dev/null")
+    nothing: tuple[str, ...] = ("sh", "-c", "dpkg --set-selections </dev/null")
     releases_first = False
     broken_sources = "The list of sources could not be read"
 

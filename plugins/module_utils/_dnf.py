@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _rpm
-from ._command import Result, Runner
+from ._command import Result
 from ._package_manager import Apart, Database, Simulation, Work
 from ._package_set import Package
 from ._packages import is_locked, read_versionlock
@@ -32,40 +32,27 @@ _COMPLAINT = re.compile(r"error|fail|ignoring repositories|cannot", re.IGNORECAS
 _DONE = ("Operation aborted.", "Nothing to do.", "Dependencies resolved.")
 
 
-class Dnf:
+class Dnf(_rpm.RpmManager):
     """The package manager of RHEL 8 to 10, those that build on them, and Amazon Linux 2023."""
 
     module = "ansible.builtin.dnf"
     log = "/var/log/dnf.rpm.log"
-    journal = ""
     # dnf has no command that only takes its lock; who holds it stands in a file.
-    nothing = (
+    nothing: tuple[str, ...] = (
         "sh",
         "-c",
         'pid=$(cat /var/lib/dnf/rpmdb_lock.pid 2>/dev/null) && kill -0 "$pid" 2>/dev/null '
         '&& { echo "dnf: its lock is held by process $pid" >&2; exit 1; }; exit 0',
     )
-    releases_first = True
     broken_sources = "Parsing file"
-
-    def __init__(self, run: Runner, options: Sequence[str] = ()) -> None:
-        self._run = run
-        self._options = tuple(options)
-
-    @property
-    def run(self) -> Runner:
-        return self._run
 
     def locked(self, answer: Result) -> bool:
         return not answer.ok and bool(
             re.search(r"lock is held|waiting for process|transaction lock", answer.stderr, re.I)
         )
 
-    def read(self, names: Sequence[str] = ()) -> Database:
-        return Database(_rpm.read_installed(self.run, names, self._held()), {})
-
     def everything(self) -> Database:
-        database = _rpm.read_database(self.run, self._held())
+        database = _rpm.read_database(self.run, self.held())
         answer = self._dnf("--disablerepo=*", "repoquery", "--installed", "--queryformat", _REASONS)
         return Database(
             _rpm.marked(database.packages, parse_automatic(answer.stdout)), database.needs
@@ -113,28 +100,10 @@ class Dnf:
             Result(0 if done else answer.rc, answer.stdout, answer.stderr), removed, incoming
         )
 
-    def mentioned(self, answer: Result) -> tuple[str, ...]:
-        return _rpm.mentioned(answer)
-
-    def edited(self, names: Sequence[str]) -> tuple[str, ...]:
-        return _rpm.edited(self.run, names)
-
-    def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
-        return ()
-
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         if not hold or self._dnf("--disablerepo=*", "versionlock", "list").ok:
             return ()
         return (_PLUGIN,)
-
-    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
-        old = _rpm.superseded(self.run, broken)
-        # The new one is there; only versioned dependencies can be open until the change is done.
-        return (("rpm", "--erase", "--nodeps", *old),) if old else ()
-
-    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
-        # dnf says of a package that is there twice that there is nothing to do.
-        return broken
 
     def mark_commands(
         self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
@@ -170,7 +139,7 @@ class Dnf:
     def _dnf(self, *arguments: str) -> Result:
         return self.run(["dnf", "-C", "-q", _TOLERANT, *self._options, *arguments], timeout=300)
 
-    def _held(self) -> _rpm.Held:
+    def held(self) -> _rpm.Held:
         locks = read_versionlock(self.run(["cat", VERSIONLOCK]).stdout)
         return lambda name, version: is_locked(name, version, locks)
 

@@ -241,3 +241,44 @@ def marked(packages: Mapping[str, Package], automatic: Collection[str]) -> dict[
         )
         for name, package in packages.items()
     }
+
+
+class RpmManager:
+    """What the package managers that stand on rpm have in common."""
+
+    # rpm's transactions are in no journal: one that was killed is seen by what is there twice.
+    journal = ""
+    releases_first = True
+
+    def __init__(self, run: Runner, options: Sequence[str] = ()) -> None:
+        self._run = run
+        self._options = tuple(options)
+
+    @property
+    def run(self) -> Runner:
+        return self._run
+
+    def held(self) -> Held:
+        """Return what stands in the manager's own list of locks."""
+        raise NotImplementedError
+
+    def read(self, names: Sequence[str] = ()) -> Database:
+        return Database(read_installed(self.run, names, self.held()), {})
+
+    def mentioned(self, answer: Result) -> tuple[str, ...]:
+        return mentioned(answer)
+
+    def edited(self, names: Sequence[str]) -> tuple[str, ...]:
+        return edited(self.run, names)
+
+    def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
+        return ()
+
+    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
+        old = superseded(self.run, broken)
+        # The new one is there; only versioned dependencies can be open until the change is done.
+        return (("rpm", "--erase", "--nodeps", *old),) if old else ()
+
+    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
+        # Of a package that is there twice the managers say that there is nothing to do.
+        return broken

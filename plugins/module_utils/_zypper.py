@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _rpm
-from ._command import Result, Runner
+from ._command import Result
 from ._package_manager import Apart, Database, Simulation, Work
 from ._package_set import Package
 from ._packages import is_locked, read_zypp_locks
@@ -37,37 +37,24 @@ _WITHOUT_LOCKS = (
 )
 
 
-class Zypper:
+class Zypper(_rpm.RpmManager):
     """The package manager of SLES and openSUSE."""
 
     module = "community.general.zypper"
     log = "/var/log/zypp/history"
-    journal = ""
-    nothing = (
+    nothing: tuple[str, ...] = (
         "sh",
         "-c",
         'pid=$(cat /run/zypp.pid 2>/dev/null) && [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null '
         f'&& {{ echo "zypper: its lock is held by process $pid" >&2; exit {_LOCKED}; }}; exit 0',
     )
-    releases_first = True
     broken_sources = "is not valid"
-
-    def __init__(self, run: Runner, options: Sequence[str] = ()) -> None:
-        self._run = run
-        self._options = tuple(options)
-
-    @property
-    def run(self) -> Runner:
-        return self._run
 
     def locked(self, answer: Result) -> bool:
         return answer.rc == _LOCKED or (not answer.ok and "transaction lock" in answer.stderr)
 
-    def read(self, names: Sequence[str] = ()) -> Database:
-        return Database(_rpm.read_installed(self.run, names, self._held()), {})
-
     def everything(self) -> Database:
-        database = _rpm.read_database(self.run, self._held())
+        database = _rpm.read_database(self.run, self.held())
         lines = self.run(["cat", _AUTOMATIC]).stdout.splitlines()
         return Database(
             _rpm.marked(database.packages, [line for line in lines if line[:1] != "#"]),
@@ -113,24 +100,8 @@ class Zypper:
         removed, incoming = parse_summary(answer.stdout)
         return Simulation(Result(answer.rc, said(answer.stdout), answer.stderr), removed, incoming)
 
-    def mentioned(self, answer: Result) -> tuple[str, ...]:
-        return _rpm.mentioned(answer)
-
-    def edited(self, names: Sequence[str]) -> tuple[str, ...]:
-        return _rpm.edited(self.run, names)
-
-    def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
-        return ()
-
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return ()
-
-    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
-        old = _rpm.superseded(self.run, broken)
-        return (("rpm", "--erase", "--nodeps", *old),) if old else ()
-
-    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
-        return broken
 
     def mark_commands(
         self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
@@ -169,7 +140,7 @@ class Zypper:
     def _locks(self) -> str:
         return self.run(["cat", LOCKS]).stdout
 
-    def _held(self) -> _rpm.Held:
+    def held(self) -> _rpm.Held:
         locks = read_zypp_locks(self._locks())
         return lambda name, version: is_locked(name, version, locks)
 

@@ -443,7 +443,7 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     said: str | None = ""
     if not module.check_mode:
         if (plan.install or plan.going) and (broken or node.interrupted()):
-            _mend(node, plan, broken)
+            _mend(node, plan, broken, (record.coming or ()) if record else ())
             database = node.manager.everything()
             # What was promised stays; what is left to do can have become less.
             plan = _plan_now(node, wish, present, record, database)
@@ -463,7 +463,9 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         run = module.params["_run"]
         if present and plan.changed:
             coming = (
-                _coming(node, change, database, wish.hold) if plan.install or plan.going else ()
+                _coming(node, change, database, present and wish.hold)
+                if plan.install or plan.going
+                else ()
             )
             begin = begun(record, plan, database.packages, wish, coming, named, run)
             store.put(key, begin.to_json())
@@ -488,7 +490,7 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             remove=[*plan.remove, *(_there(purge, database.packages) if plan.remove else ())],
             purge=purge,
             install=change.install,
-            helpers=node.manager.helpers(database.packages, hold=wish.hold),
+            helpers=node.manager.helpers(database.packages, hold=present and wish.hold),
             along=[name for name in plan.along if name not in held],
         )
         freed = _free(node, plan, change, database) if plan.changed else []
@@ -898,9 +900,13 @@ def _other(
     return found
 
 
-def _mend(node: Node, plan: Plan, broken: Mapping[str, str]) -> None:
-    """Let the package manager finish what is half done, but for what the plan does away with."""
-    others = node.manager.mends(list(broken), uncovered(plan, broken))
+def _mend(node: Node, plan: Plan, broken: Mapping[str, str], coming: Sequence[str] = ()) -> None:
+    """Let the package manager finish what is half done, but for what the plan does away with.
+
+    :param coming: what a change that was begun would install.
+    """
+    ours = {*plan.before, *coming}
+    others = node.manager.mends([name for name in broken if name in ours], uncovered(plan, broken))
     if not others:
         # It takes in what a killed dpkg has left in its journal, too.
         if node.interrupted():
@@ -912,7 +918,8 @@ def _mend(node: Node, plan: Plan, broken: Mapping[str, str]) -> None:
     if not failed:
         return
     still = _broken(node.manager.everything().packages)
-    if node.interrupted() or node.manager.mends(list(still), uncovered(plan, still)):
+    left_over = node.manager.mends([name for name in still if name in ours], uncovered(plan, still))
+    if node.interrupted() or left_over:
         raise explain(
             failed[0].words(),
             f"Mending half-configured packages ({', '.join(broken) or 'interrupted dpkg'})",
