@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""dnf 4 behind the seam of ``_package_manager``."""
+"""dnf 4 and dnf 5 behind the seam of ``_package_manager``."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from . import _rpm
 from ._command import Result
 from ._package_manager import Apart, Database, Simulation, Work
 from ._package_set import Package
-from ._packages import is_locked, read_versionlock
+from ._packages import read_versionlock, read_versionlock_toml
 
-VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
 # Who brings the plugin differs between distributions; what it is called does not.
 _PLUGIN = "dnf-command(versionlock)"
-_LISTING = r"%{name}\t%{epoch}:%{version}-%{release}\t%{arch}"
-_REASONS = r"%{name}\t%{reason}"
+# dnf 4 writes a line for each package, dnf 5 what stands here alone; empty lines are none.
+_LISTING = "%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\n"
+_REASONS = "%{name}\t%{reason}\n"
 # What dnf itself may take away again, once nothing needs it.
-_AUTOMATIC = ("dependency", "weak-dependency", "clean")
+_AUTOMATIC = ("dependency", "weak-dependency", "weak dependency", "clean")
 # One repository that cannot be reached is no reason to stop: what is missing is seen afterwards.
 _TOLERANT = "--setopt=*.skip_if_unavailable=1"
 _INSTALLS = ("installing", "upgrading", "downgrading", "reinstalling")
 _REMOVES = ("removing",)
-_REPLACES = re.compile(r"\s+replacing\s+(?P<name>\S+)\.[^.\s]+\s+\S+")
+# NAME.ARCH VERSION with dnf 4, NAME ARCH VERSION with dnf 5.
+_REPLACES = re.compile(
+    r"\s+replacing\s+(?P<name>\S+?)(?:\.|\s+)(?:noarch|x86_64|aarch64|i\d86)\s+\S+"
+)
 _COMPLAINT = re.compile(r"error|fail|ignoring repositories|cannot", re.IGNORECASE)
-_DONE = ("Operation aborted.", "Nothing to do.", "Dependencies resolved.")
+_DONE = re.compile(r"Operation aborted(?: by the user)?\.")
 
 
 class Dnf(_rpm.RpmManager):
@@ -45,6 +48,12 @@ class Dnf(_rpm.RpmManager):
         '&& { echo "dnf: its lock is held by process $pid" >&2; exit 1; }; exit 0',
     )
     broken_sources = "Parsing file"
+    lock_file = "/etc/dnf/plugins/versionlock.list"
+    # What differs between the two.
+    program = "dnf"
+    all_versions: tuple[str, ...] = ("--showduplicates",)
+    without_plugin: tuple[str, ...] = ("--disableplugin=versionlock",)
+    mark: tuple[str, ...] = ("mark", "remove")
 
     def locked(self, answer: Result) -> bool:
         return not answer.ok and bool(
@@ -62,39 +71,43 @@ class Dnf(_rpm.RpmManager):
         if not names:
             return {}
         answer = self._dnf(
-            "--disableplugin=versionlock",
-            *("repoquery", "--available", "--showduplicates", "--queryformat", _LISTING, *names),
+            *self.without_plugin,
+            *("repoquery", "--available", *self.all_versions, "--queryformat", _LISTING, *names),
         )
         return _rpm.parse_versions([line.split("\t") for line in answer.stdout.splitlines()])
 
     def update(self) -> tuple[str, ...]:
         # Keys are those of the repositories' own entries, which have been checked before.
-        return ("dnf", "-y", "-q", "--refresh", _TOLERANT, *self._options, "makecache")
+        return (self.program, "-y", "-q", "--refresh", _TOLERANT, *self._options, "makecache")
 
     def complaints(self, answer: Result) -> str:
         lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]
         return "\n".join(lines) or ("" if answer.ok else answer.words())
 
     def apart(self, folder: str) -> Apart:
-        return Apart(Dnf(self.run, (f"--setopt=cachedir={folder}",)))
+        return Apart(type(self)(self.run, (f"--setopt=cachedir={folder}",)))
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
         # What goes is removed in a call of its own, before; here it may be in the way.
         command = (
-            ("install", *(_spec(name, version) for name, version in install.items()))
+            (
+                "install",
+                "--allowerasing",
+                *(_spec(name, version) for name, version in install.items()),
+            )
             if install
             else ("remove", *remove)
         )
         answer = self.run(
             [
-                *("dnf", "-C", _TOLERANT, *self._options, "--disableplugin=versionlock"),
-                *("--assumeno", "--allowerasing", "--setopt=clean_requirements_on_remove=0"),
+                *(*self.without_locks(), self.program, "-C", _TOLERANT, *self._options),
+                *(*self.without_plugin, "--assumeno", "--setopt=clean_requirements_on_remove=0"),
                 *command,
             ],
             timeout=300,
         )
         words = f"{answer.stdout}\n{answer.stderr}"
-        done = answer.ok or ("Transaction Summary" in words and _DONE[0] in words)
+        done = answer.ok or ("Transaction Summary" in words and bool(_DONE.search(words)))
         removed, incoming = parse_transaction(answer.stdout)
         return Simulation(
             Result(0 if done else answer.rc, answer.stdout, answer.stderr), removed, incoming
@@ -111,10 +124,12 @@ class Dnf(_rpm.RpmManager):
         marks = (
             (("versionlock", "add"), hold),
             (("versionlock", "delete"), release),
-            (("mark", "remove"), automatic),
+            (self.mark, automatic),
         )
         return tuple(
-            ["dnf", "-C", "-q", "--disablerepo=*", *verb, *names] for verb, names in marks if names
+            [self.program, "-C", "-y", "-q", "--disablerepo=*", *verb, *names]
+            for verb, names in marks
+            if names
         )
 
     def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
@@ -137,11 +152,39 @@ class Dnf(_rpm.RpmManager):
         ]
 
     def _dnf(self, *arguments: str) -> Result:
-        return self.run(["dnf", "-C", "-q", _TOLERANT, *self._options, *arguments], timeout=300)
+        return self.run(
+            [self.program, "-C", "-q", _TOLERANT, *self._options, *arguments], timeout=300
+        )
 
-    def held(self) -> _rpm.Held:
-        locks = read_versionlock(self.run(["cat", VERSIONLOCK]).stdout)
-        return lambda name, version: is_locked(name, version, locks)
+    def patterns(self, text: str) -> tuple[str, ...]:
+        return read_versionlock(text)
+
+    def without_locks(self) -> tuple[str, ...]:
+        """Return what has to stand before a dry run; dnf 4 leaves its plugin aside instead."""
+        return ()
+
+
+class Dnf5(Dnf):
+    """The package manager of Fedora from 41 on. Its locks are no plugin."""
+
+    module = "ansible.builtin.dnf5"
+    log = "/var/log/dnf5.log"
+    # Its lock is a file's, which no tool of a shell can ask for; a run that meets it says so.
+    nothing = ("true",)
+    lock_file = "/etc/dnf/versionlock.toml"
+    program = "dnf5"
+    all_versions = ()
+    without_plugin = ()
+    mark = ("mark", "dependency")
+
+    def patterns(self, text: str) -> tuple[str, ...]:
+        return read_versionlock_toml(text)
+
+    def without_locks(self) -> tuple[str, ...]:
+        return self.unlocked()
+
+    def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
+        return ()
 
 
 def _spec(name: str, version: str | None) -> str:
@@ -151,7 +194,9 @@ def _spec(name: str, version: str | None) -> str:
 def parse_automatic(text: str) -> frozenset[str]:
     """Return the packages that came along with others."""
     fields = (line.split("\t") for line in text.splitlines())
-    return frozenset(words[0] for words in fields if len(words) == 2 and words[1] in _AUTOMATIC)
+    return frozenset(
+        words[0] for words in fields if len(words) == 2 and words[1].lower() in _AUTOMATIC
+    )
 
 
 def parse_transaction(text: str) -> tuple[tuple[str, ...], dict[str, str]]:

@@ -31,6 +31,7 @@ from ._packages import (
     read_dpkg_status,
     read_rpm_query,
     read_versionlock,
+    read_versionlock_toml,
     read_zypp_locks,
 )
 from ._pci import count_nvswitches, find_gpus
@@ -43,6 +44,7 @@ _DPKG_STATUS = "/var/lib/dpkg/status"
 _RPM_DATABASES = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
 STATE_PATH = "/var/lib/kubegpu/state.json"
 _VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
+_VERSIONLOCK_5 = "/etc/dnf/versionlock.toml"
 _ZYPP_LOCKS = "/etc/zypp/locks"
 
 
@@ -93,6 +95,7 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[Package, ...]
         return ()
     locks = (
         *read_versionlock(reader.read_text(_VERSIONLOCK) or ""),
+        *read_versionlock_toml(reader.read_text(_VERSIONLOCK_5) or ""),
         *read_zypp_locks(reader.read_text(_ZYPP_LOCKS) or ""),
     )
     return read_rpm_query(answer.stdout, locks)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ._apt import Apt
 from ._command import Runner
-from ._dnf import Dnf
+from ._dnf import Dnf, Dnf5
 from ._errors import InputError
 from ._package_manager import PackageManager
 from ._zypper import Zypper
@@ -20,6 +20,7 @@ from ._zypper import Zypper
 MANAGERS: Mapping[str, Callable[[Runner], PackageManager]] = {
     "apt": Apt,
     "dnf": Dnf,
+    "dnf5": Dnf5,
     "zypper": Zypper,
 }
 

@@ -755,7 +755,7 @@ _EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
     (
         r"no available installation candidate|was not found|No package matching"
         r"|Unable to locate package|has no installation candidate|Unable to find a match"
-        r"|No package \S+ available|No provider of"
+        r"|No package \S+ available|No provider of|No match for argument"
         r"|Failed to install some of the specified packages",
         "A package or its version is in no repository of this node.",
         "Ask for a version that is available, or correct the repository.",

@@ -140,6 +140,11 @@ def read_versionlock(text: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith(("#", "!")))
 
 
+def read_versionlock_toml(text: str) -> tuple[str, ...]:
+    """Return the names in dnf 5's ``versionlock.toml``, whatever their conditions are."""
+    return tuple(re.findall(r"^name\s*=\s*[\"']([^\"'\n]+)[\"']", text, re.MULTILINE))
+
+
 def read_zypp_locks(text: str) -> tuple[str, ...]:
     """Return the patterns of zypper's locks for packages of a name, whatever their version is."""
     found = []

@@ -160,7 +160,7 @@ class RpmFormat:
         )
 
 
-RPM_FORMATS = ("dnf", "zypper")
+RPM_FORMATS = ("dnf", "dnf5", "zypper")
 
 
 def rpm_format(
@@ -177,12 +177,12 @@ def rpm_format(
             keyring_directory=keyring_directory,
         )
     return RpmFormat(
-        name="dnf",
+        name=name,
         sources_directory=sources_directory or "/etc/yum.repos.d",
         reaches=True,
         one_keyring=False,
         validate=(
-            *("dnf", "-C", "-q", "--setopt=reposdir={folder}", "--disablerepo=*"),
+            *(name, "-C", "-q", "--setopt=reposdir={folder}", "--disablerepo=*"),
             *("--enablerepo={name}", "repolist"),
         ),
         keyring_directory=keyring_directory,

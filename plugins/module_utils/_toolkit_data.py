@@ -83,5 +83,6 @@ FAMILIES = {
         architectures=("x86_64", "aarch64"),
     ),
     "dnf": _rpm("dnf"),
+    "dnf5": _rpm("dnf5"),
     "zypper": _rpm("zypper"),
 }

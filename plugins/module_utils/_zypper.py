@@ -15,9 +15,8 @@ from . import _rpm
 from ._command import Result
 from ._package_manager import Apart, Database, Simulation, Work
 from ._package_set import Package
-from ._packages import is_locked, read_zypp_locks
+from ._packages import read_zypp_locks
 
-LOCKS = "/etc/zypp/locks"
 _AUTOMATIC = "/var/lib/zypp/AutoInstalled"
 _TAG = re.compile(r"<(?P<end>/?)(?P<tag>to-[\w-]+|solvable)\b(?P<rest>[^>]*)>")
 _ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
@@ -29,12 +28,6 @@ _SAID = re.compile(
 # What is installed, and in no repository.
 _SYSTEM = ("(System Packages)", "@System")
 _LOCKED = 7
-# zypper has no option that leaves its locks aside: here it sees none.
-_WITHOUT_LOCKS = (
-    *("unshare", "--mount", "sh", "-c"),
-    f'mount --bind /dev/null {LOCKS} && exec "$@"',
-    "sh",
-)
 
 
 class Zypper(_rpm.RpmManager):
@@ -49,6 +42,7 @@ class Zypper(_rpm.RpmManager):
         f'&& {{ echo "zypper: its lock is held by process $pid" >&2; exit {_LOCKED}; }}; exit 0',
     )
     broken_sources = "is not valid"
+    lock_file = "/etc/zypp/locks"
 
     def locked(self, answer: Result) -> bool:
         return answer.rc == _LOCKED or (not answer.ok and "transaction lock" in answer.stderr)
@@ -95,8 +89,7 @@ class Zypper(_rpm.RpmManager):
             else ["remove", "--dry-run", "--details", "--", *remove]
         )
         # What is held may be changed, and is held again afterwards.
-        prefix = _WITHOUT_LOCKS if self._locks().strip() else ()
-        answer = self.run([*prefix, *self._command(), *command], timeout=300)
+        answer = self.run([*self.unlocked(), *self._command(), *command], timeout=300)
         removed, incoming = parse_summary(answer.stdout)
         return Simulation(Result(answer.rc, said(answer.stdout), answer.stderr), removed, incoming)
 
@@ -137,12 +130,8 @@ class Zypper(_rpm.RpmManager):
     def _zypper(self, *arguments: str) -> Result:
         return self.run([*self._command(), *arguments], timeout=300)
 
-    def _locks(self) -> str:
-        return self.run(["cat", LOCKS]).stdout
-
-    def held(self) -> _rpm.Held:
-        locks = read_zypp_locks(self._locks())
-        return lambda name, version: is_locked(name, version, locks)
+    def patterns(self, text: str) -> tuple[str, ...]:
+        return read_zypp_locks(text)
 
 
 def _spec(name: str, version: str | None) -> str:

@@ -36,7 +36,7 @@ options:
     description:
       - Which package manager's files are written. V(auto) takes that of the node.
     type: str
-    choices: [auto, apt, dnf, zypper]
+    choices: [auto, apt, dnf, dnf5, zypper]
     default: auto
   url:
     description:

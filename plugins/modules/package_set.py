@@ -25,8 +25,8 @@ description:
     removes what came along with the set where nothing else needs it. That holds for a run that
     died at any point, too.
   - The packages are installed by Ansible's own module for the node's package manager
-    (M(ansible.builtin.apt), M(ansible.builtin.dnf), M(community.general.zypper)). Where nothing
-    differs, it is not called.
+    (M(ansible.builtin.apt), M(ansible.builtin.dnf), M(ansible.builtin.dnf5),
+    M(community.general.zypper)). Where nothing differs, it is not called.
 options:
   name:
     description:
@@ -105,7 +105,7 @@ options:
     description:
       - Which package manager is used. V(auto) takes that of the node's distribution.
     type: str
-    choices: [auto, apt, dnf, zypper]
+    choices: [auto, apt, dnf, dnf5, zypper]
     default: auto
   background:
     description:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""On recorded output of the real dnf 4.14.0, with stand-in packages."""
+"""On recorded output of the real dnf 4.14.0 and dnf5 5.4.6.0, with stand-in packages."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dnf import (
     Dnf,
+    Dnf5,
     parse_automatic,
     parse_transaction,
 )
@@ -24,8 +25,8 @@ CONTAINER = ("libnvidia-container-tools", "libnvidia-container1", "nvidia-contai
 LOCKS = "# Added lock on Sat Nov 21\nnvidia-container-toolkit-0:1.17.8-1.*\n!other-0:1-1.*\nfoo*\n"
 
 
-def recorded(name):
-    return (RECORDED / f"dnf-4.14.0-{name}.txt").read_text(encoding="utf-8")
+def recorded(name, version="dnf-4.14.0"):
+    return (RECORDED / f"{version}-{name}.txt").read_text(encoding="utf-8")
 
 
 def test_upgrade_that_replaces_somebody_elses_package():
@@ -51,21 +52,65 @@ def test_a_line_that_is_broken_after_a_long_name():
     assert parse_transaction(text) == ((), {"a-very-long-name": "1:2-3", "b": "4-5"})
 
 
+def test_tables_of_dnf5():
+    removed, incoming = parse_transaction(recorded("upgrade", "dnf5-5.4.6.0"))
+    assert removed == ("standin-user",)
+    assert incoming["standin-epoch"] == "3:595.58.03-1.el9"
+    assert all(incoming[name] == "1.19.0-1" for name in CONTAINER) and len(incoming) == 5
+    removed, incoming = parse_transaction(recorded("remove", "dnf5-5.4.6.0"))
+    assert (set(removed), incoming) == ({*CONTAINER, "standin-user"}, {})
+
+
+@pytest.mark.parametrize("version", ["dnf-4.14.0", "dnf5-5.4.6.0"])
 @pytest.mark.parametrize(
     ("name", "cause"), [("unknown", "in no repository"), ("impossible", "dependencies")]
 )
-def test_failures_are_explained(name, cause):
-    assert cause in explain(recorded(name), "x").cause
+def test_failures_are_explained(name, cause, version):
+    assert cause in explain(recorded(name, version), "x").cause
+
+
+TOML = """version = "1.0"
+
+[[packages]]
+name = "nvidia-container-toolkit"
+comment = "Added by 'versionlock add' command on 2026-11-21 16:39:59"
+
+[[packages.conditions]]
+key = "evr"
+comparator = "="
+value = "1.17.8-1"
+"""
+
+
+def test_dnf5_has_other_words_and_another_list():
+    text = "nvidia-container-toolkit\tnoarch\t0:1.17.8-1\t1\nb\tnoarch\t0:1-1\t1\n"
+    table = recorded("upgrade", "dnf5-5.4.6.0")
+    run = Recorder(**{
+        "-qa": Result(0, text, ""),
+        "repoquery": Result(0, "b\tDependency\n", ""),
+        "--assumeno": Result(1, table, "Operation aborted by the user."),
+    })  # fmt: skip
+    run.locks = TOML
+    packages = Dnf5(run).everything().packages
+    assert packages["nvidia-container-toolkit"].held and not packages["b"].held
+    assert packages["b"].automatic
+    answer = Dnf5(run).simulate({"a": "1-1"}, ())
+    assert answer.answer.ok and answer.removed == ("standin-user",)
+    call = run.calls[-1]
+    assert call[0] == "unshare" and call[5:7] == ["/etc/dnf/versionlock.toml", "dnf5"]
+    assert call[-3:] == ["install", "--allowerasing", "a-1-1"]
+    assert Dnf5(run).mark_commands((), (), ["c"])[0][-3:] == ["mark", "dependency", "c"]
+    assert Dnf5(run).helpers({}, hold=True) == ()
 
 
 class Recorder:
     def __init__(self, **answers):
-        self.calls, self.answers = [], answers
+        self.calls, self.answers, self.locks = [], answers, LOCKS
 
     def __call__(self, argv, timeout=60, environment=None):
         self.calls.append(list(argv))
         if argv[0] == "cat":
-            return Result(0, LOCKS, "")
+            return Result(0, self.locks, "")
         return next(
             (answer for word, answer in self.answers.items() if word in argv), Result(0, "", "")
         )
@@ -76,7 +121,8 @@ def test_simulation_is_an_answer_though_dnf_says_no_at_the_end():
     run = Recorder(install=Result(1, table, ""), remove=Result(1, recorded("unknown"), ""))
     answer = Dnf(run).simulate({"nvidia-container-toolkit": "1.19.0-1", "x": None}, ())
     assert answer.answer.ok and answer.removed == ("standin-user",)
-    assert run.calls[-1][-3:] == ["install", "nvidia-container-toolkit-1.19.0-1", "x"]
+    command = ["install", "--allowerasing", "nvidia-container-toolkit-1.19.0-1", "x"]
+    assert run.calls[-1][-4:] == command and run.calls[-1][0] == "dnf"
     assert "--disableplugin=versionlock" in run.calls[-1] and "--assumeno" in run.calls[-1]
     assert not Dnf(run).simulate({}, ["x"]).answer.ok
 

@@ -248,7 +248,7 @@ def test_settings_that_differ_are_set():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"os__package_manager": "dnf5", "os__id": "fedora"}, "fedora"),
+        ({"os__package_manager": "pacman", "os__id": "arch"}, "arch"),
         ({"os__package_manager": None}, "not known"),
         ({"os__arch": "armv7l"}, "armv7l"),
         (
@@ -329,6 +329,7 @@ def test_name_by_which_the_facts_would_not_know_our_file_is_refused():
         ("dnf", "rhel", "8.10", "2.21.0"),
         ("dnf", "rhel", "8.10", ""),
         ("zypper", "suse", "15.6", "2.19.14"),
+        ("dnf5", "rhel", "44", "2.19.14"),
     ],
 )
 def test_rpm_families(manager, family, version, core):
