@@ -295,8 +295,16 @@ class RpmManager:
 
     def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
         old = superseded(self.run, broken)
+        if not old:
+            return ()
         # The new one is there; only versioned dependencies can be open until the change is done.
-        return (("rpm", "--erase", "--nodeps", *old),) if old else ()
+        # A lock on the old version goes with it.
+        return (*self.mark_commands((), broken, ()), ("rpm", "--erase", "--nodeps", *old))
+
+    def mark_commands(
+        self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
+    ) -> tuple[list[str], ...]:
+        raise NotImplementedError
 
     def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
         # Of a package that is there twice the managers say that there is nothing to do.

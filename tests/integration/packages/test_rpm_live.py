@@ -1,9 +1,10 @@
 # Copyright (c) 2026 kubegpu.nodes contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""nvidia_repository and package_set with the real dnf 4, zypper and rpm, on stand-in distributions.
+"""nvidia_repository and package_set with the real dnf 4, dnf 5, zypper and rpm.
 
-A node is a Debian root file system with one of them and the os-release of another distribution.
+The distributions are stand-ins: a Debian root file system with one of them, and the os-release of
+another distribution.
 The packages are stand-ins; the managers, their repository and its signature are real. Each test
 leaves the node as it found it.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -25,7 +27,6 @@ from tests.integration.packages.chroot_node import ChrootNode, base_tree, differ
 from tests.testbed.mirror import debian_mirror
 from tests.testbed.paths import cache
 
-SUITE = "bookworm"
 TOOLKIT = "nvidia-container-toolkit"
 LIBRARY = "libnvidia-container1"
 
@@ -52,6 +53,7 @@ class Manager:
     unlock: str
     install: str
     remove: str
+    suite: str = "bookworm"
 
 
 DNF = Manager(
@@ -64,6 +66,18 @@ DNF = Manager(
     "dnf -C -q versionlock delete {0}",
     "dnf -y -q install {0}-{1}",
     "dnf -y -q --noautoremove remove {0}",
+)
+DNF5 = Manager(
+    "dnf5",
+    ("dnf5", "python3-libdnf5", "gpg"),
+    'ID="fedora"\nVERSION_ID="44"\n',
+    "/etc/yum.repos.d",
+    "/etc/dnf/versionlock.toml",
+    "dnf5 -C -q versionlock add {0}",
+    "dnf5 -C -q versionlock delete {0}",
+    "dnf5 -y -q install {0}-{1}",
+    "dnf5 -y -q --no-autoremove remove {0}",
+    suite="sid",
 )
 ZYPPER = Manager(
     "zypper",
@@ -78,9 +92,11 @@ ZYPPER = Manager(
 )
 # Managers keep when, and what for; only what is asked of them counts here.
 _NOISE = (
-    "! -name ld.so.cache ! -path etc/zypp/locks ! -path etc/dnf/plugins/versionlock.list "
+    "! -name ld.so.cache ! -path etc/zypp/locks ! -path 'etc/dnf/*versionlock*' "
     "! -path 'etc/zypp/credentials.d*'"
 )
+# Of a list of locks: lines that lock nothing.
+_EMPTY = re.compile(r"^\s*(?:#.*)?\Z|Added by|^packages = \[\]|^version = .1")
 
 
 class RpmNode(ChrootNode):
@@ -125,7 +141,7 @@ class RpmNode(ChrootNode):
         locks = self.shell(f"grep -v '^#' {self.manager.lock_file}").splitlines()
         return [
             *sorted(self.shell("rpm -qa").splitlines()),
-            *(f"lock {line}" for line in sorted(filter(None, map(str.strip, locks)))),
+            *(f"lock {line}" for line in sorted(locks) if not _EMPTY.search(line)),
         ]
 
     def versions(self):
@@ -136,8 +152,9 @@ class RpmNode(ChrootNode):
         }
 
     def held(self, name):
+        # NAME-0:VERSION, solvable_name: NAME, or name = "NAME".
         return any(
-            line.startswith("lock") and name in line.replace("-0:", " ").split()
+            line.startswith("lock") and name in line.replace("-0:", " ").replace('"', " ").split()
             for line in self.packages()
         )
 
@@ -172,7 +189,7 @@ def served(tmp_path_factory):
 
 def _tree(manager: Manager, name: str) -> Path:
     base = base_tree(
-        f"rootfs-{SUITE}-rpm-{manager.name}", SUITE, "python3", "rpm", *manager.include,
+        f"rootfs-{manager.suite}-rpm-{manager.name}", manager.suite, "python3", "rpm", *manager.include,
         *(("createrepo-c",) if manager is DNF else ()),
     )  # fmt: skip
     # Not below pytest's own folder: /tmp can be mounted without devices.
@@ -186,6 +203,7 @@ def _tree(manager: Manager, name: str) -> Path:
         "etc/dnf/vars/releasever": "9\n",
         # Debian's plugin for packages that were built on the machine.
         "etc/dnf/plugins/local.conf": "[main]\nenabled = false\n",
+        "etc/dnf/libdnf5-plugins/local.conf": "[main]\nname = local\nenabled = 0\n",
     }
     for path, text in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -196,7 +214,11 @@ def _tree(manager: Manager, name: str) -> Path:
     return root
 
 
-@pytest.fixture(scope="module", params=[DNF, ZYPPER], ids=["rocky9-dnf4", "leap15-zypper"])
+@pytest.fixture(
+    scope="module",
+    params=[DNF, DNF5, ZYPPER],
+    ids=["rocky9-dnf4", "fedora44-dnf5", "leap15-zypper"],
+)
 def node(request, served, tmp_path_factory):
     manager: Manager = request.param
     root = _tree(manager, manager.name)
@@ -346,5 +368,6 @@ def test_a_transaction_that_was_killed_is_finished(ready):
     answer = ready.present("1.20.0-1")
     assert "at once" in answer["broken"][LIBRARY]
     assert ready.versions() == {"1.20.0"}
+    assert not any("1.19.0" in line for line in ready.packages())
     assert not ready.present("1.20.0-1")["changed"]
     ready.absent()
