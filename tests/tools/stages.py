@@ -10,6 +10,7 @@ a file; the screen shows what begins, what runs still, how it ended, and all of 
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import threading
@@ -19,22 +20,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROGRESS_SECONDS = 120
+_LOOK_SECONDS = 0.5
 _SUMMARY = re.compile(r"^\d+ passed|^=+ .*\d+ (passed|failed).*=+$|^make lint: ")
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a stage ended."""
+    """How a stage ended; the processor's seconds are those here, not those in node containers."""
 
     name: str
     code: int
     seconds: float
+    cpu_seconds: float
     log: Path
 
     @property
     def line(self) -> str:
         """The result in a few words."""
-        return f"{self.name} {'FAILED' if self.code else 'passed'} in {self.seconds:.0f} s"
+        ended = "FAILED" if self.code else "passed"
+        return f"{self.name} {ended} in {self.seconds:.0f} s (CPU {self.cpu_seconds:.0f} s)"
 
 
 def run_lanes(
@@ -73,15 +77,20 @@ def _run(name: str, command: list[str], log: Path, screen: threading.Lock) -> Re
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
+        said = start
         while True:
-            try:
-                code = process.wait(_PROGRESS_SECONDS)
+            # Popen's own wait does not tell what the process and its children used.
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            now = time.monotonic()
+            if pid:
+                process.returncode = code = os.waitstatus_to_exitcode(status)
                 break
-            except subprocess.TimeoutExpired:
+            if now - said >= _PROGRESS_SECONDS:
+                said = now
                 with screen:
-                    seconds = time.monotonic() - start
-                    print(f"... {name}: {seconds:.0f} s: {_last_line(log)}", flush=True)
-    return Result(name, code, time.monotonic() - start, log)
+                    print(f"... {name}: {now - start:.0f} s: {_last_line(log)}", flush=True)
+            time.sleep(_LOOK_SECONDS)
+    return Result(name, code, now - start, usage.ru_utime + usage.ru_stime, log)
 
 
 def _show(result: Result) -> None:

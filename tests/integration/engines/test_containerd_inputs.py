@@ -79,7 +79,7 @@ def test_every_input_gets_the_handler_and_nothing_else(place):
     first = place.ok()
     assert first["changed"]
     judge(before, place.dump())
-    again = place.ok()
+    again = place.run()
     assert not again["changed"]
     assert again["diff"] == []
 
@@ -87,24 +87,24 @@ def test_every_input_gets_the_handler_and_nothing_else(place):
 @pytest.mark.parametrize("case", CASES, ids=identify)
 def test_every_input_comes_back_to_the_byte(place):
     before = place.snapshot()
-    place.ok(set_default=True, runtime_path="/bin/true")
+    place.run(set_default=True, runtime_path="/bin/true")
     assert place.snapshot() != before
     assert place.ok(state="absent")["changed"]
     assert place.snapshot() == before
     assert not place.state.parent.exists()
-    assert not place.ok(state="absent")["changed"]
+    assert not place.run(state="absent")["changed"]
     assert place.snapshot() == before
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case[0].root is not None], ids=identify)
 def test_a_foreign_edit_in_between_stays(place):
     original = place.config.read_bytes()
-    place.ok(set_default=True, runtime_path="/bin/true")
+    place.run(set_default=True, runtime_path="/bin/true")
     newline = b"\r\n" if b"\r\n" in original else b"\n"
     edit = newline + b"[proxy_plugins.mine]" + newline + b'  type = "snapshot"' + newline
     present = place.config.read_bytes()
     place.config.write_bytes(present + edit)
-    place.ok(state="absent")
+    place.run(state="absent")
     left = place.config.read_bytes()
     assert left.endswith(edit)
     data = tomllib.loads(left.decode("utf-8-sig").replace("\r\n", "\n"))
@@ -112,7 +112,7 @@ def test_a_foreign_edit_in_between_stays(place):
     assert data == tomllib.loads(original.decode("utf-8-sig").replace("\r\n", "\n"))
     joined = b"" if original.endswith(newline) or not original else newline
     assert left in (original + joined + edit, original + edit)
-    assert not place.ok(state="absent")["changed"]
+    assert not place.run(state="absent")["changed"]
 
 
 # -- by number ---------------------------------------------------------------------------------
