@@ -170,12 +170,12 @@ class Dnf5(Dnf):
     module = "ansible.builtin.dnf5"
     log = "/var/log/dnf5.log"
     # Its lock is a file's, which no tool of a shell can ask for; a run that meets it says so.
-    nothing = ("true",)
+    nothing: tuple[str, ...] = ("true",)
     lock_file = "/etc/dnf/versionlock.toml"
     program = "dnf5"
-    all_versions = ()
-    without_plugin = ()
-    mark = ("mark", "dependency")
+    all_versions: tuple[str, ...] = ()
+    without_plugin: tuple[str, ...] = ()
+    mark: tuple[str, ...] = ("mark", "dependency")
 
     def patterns(self, text: str) -> tuple[str, ...]:
         return read_versionlock_toml(text)

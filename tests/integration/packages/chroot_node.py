@@ -36,18 +36,16 @@ class ChrootNode:
 
     def task(self, module, *, check=False, **options):
         """Run one task; return its answer."""
+        return self.tasks((module, options), check=check)[-1]
+
+    def tasks(self, *steps, check=False):
+        """Run tasks in one play; return their answers. A module, its options, and how it is run."""
+        tasks = [
+            {"name": "task", f"kubegpu.nodes.{module}": options, **dict(*how)}
+            for module, options, *how in steps
+        ]
         play = self.work / "play.json"
-        play.write_text(
-            json.dumps(
-                [
-                    {
-                        "hosts": "all",
-                        "gather_facts": False,
-                        "tasks": [{"name": "task", f"kubegpu.nodes.{module}": options}],
-                    }
-                ]
-            )
-        )
+        play.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
         done = subprocess.run(
             [
                 *self.prefix,
@@ -71,7 +69,7 @@ class ChrootNode:
         start = done.stdout.find("{\n")
         assert start >= 0, done.stdout + done.stderr
         data, _end = json.JSONDecoder().raw_decode(done.stdout[start:])
-        return data["plays"][0]["tasks"][-1]["hosts"]["node"]
+        return [task["hosts"]["node"] for task in data["plays"][0]["tasks"]]
 
     def run(self, module, **options):
         """Run a task, having seen that check mode says the same and changes nothing."""

@@ -29,6 +29,7 @@ from tests.testbed.paths import cache
 
 TOOLKIT = "nvidia-container-toolkit"
 LIBRARY = "libnvidia-container1"
+HELPER = "libstandin-helper"
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root"),
@@ -112,6 +113,20 @@ class RpmNode(ChrootNode):
             str(root),
         )
 
+    def run(self, module, **options):
+        """Run a task: check mode says the same before it, and that there is nothing after it."""
+        check, answer, *again = self.tasks(
+            (module, options, {"check_mode": True}),
+            (module, options),
+            (module, options, {"check_mode": True}),
+        )
+        assert not answer.get("failed"), answer["msg"]
+        # Where check mode had changed something, the run would have found less to do.
+        assert check["changed"] == answer["changed"]
+        assert check["diff"] == answer["diff"]
+        assert not again[0]["changed"], again[0]["diff"]
+        return answer
+
     def repository(self, **options):
         return {
             "name": "kubegpu-test",
@@ -154,7 +169,7 @@ class RpmNode(ChrootNode):
     def held(self, name):
         # NAME-0:VERSION, solvable_name: NAME, or name = "NAME".
         return any(
-            line.startswith("lock") and name in line.replace("-0:", " ").replace('"', " ").split()
+            line.startswith("lock") and name in re.split(r'-0:|[\s"]+', line)
             for line in self.packages()
         )
 
@@ -189,7 +204,8 @@ def served(tmp_path_factory):
 
 def _tree(manager: Manager, name: str) -> Path:
     base = base_tree(
-        f"rootfs-{manager.suite}-rpm-{manager.name}", manager.suite, "python3", "rpm", *manager.include,
+        f"rootfs-{manager.suite}-rpm-{manager.name}",
+        *(manager.suite, "python3", "rpm", *manager.include),
         *(("createrepo-c",) if manager is DNF else ()),
     )  # fmt: skip
     # Not below pytest's own folder: /tmp can be mounted without devices.
@@ -242,29 +258,20 @@ def bare(node):
     assert difference(before[1], node.etc()) == []
 
 
+@pytest.fixture(scope="module")
+def with_repository(node):
+    node.run("nvidia_repository", **node.repository())
+    yield node
+    node.run("nvidia_repository", name="kubegpu-test", state="absent")
+
+
 @pytest.fixture
-def ready(bare):
+def ready(with_repository, bare):
     """The node with the repository."""
-    bare.run("nvidia_repository", **bare.repository())
-    yield bare
-    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    return bare
 
 
-def test_repository_twice_and_gone(bare):
-    first = bare.run("nvidia_repository", **bare.repository())
-    assert first["changed"] and first["key_fingerprints"] == [bare.fingerprint]
-    entry = bare.shell(f"cat {bare.manager.folder}/kubegpu-test.repo")
-    assert f"baseurl={bare.url}/$basearch\n" in entry and "repo_gpgcheck=1\n" in entry
-    # zypper judges metadata by rpm's own keyring, dnf by one of the repository.
-    assert ("gpg-pubkey" in bare.shell("rpm -qa")) == (bare.manager is ZYPPER)
-    assert not bare.run("nvidia_repository", **bare.repository())["changed"]
-    signed = bare.run("nvidia_repository", **bare.repository(check_packages=True))
-    assert signed["changed"] and "gpg-pubkey" in bare.shell("rpm -qa")
-    assert bare.run("nvidia_repository", name="kubegpu-test", state="absent")["changed"]
-    assert not bare.run("nvidia_repository", name="kubegpu-test", state="absent")["changed"]
-
-
-def test_earlier_entry_is_switched_off_and_comes_back(bare):
+def test_repository_and_what_stood_in_its_way(bare):
     path = f"{bare.manager.folder}/nvidia.repo"
     text = (
         f"[nvidia]\\nname=by hand\\nbaseurl={bare.url}/\\$basearch\\nenabled=1\\n"
@@ -272,45 +279,33 @@ def test_earlier_entry_is_switched_off_and_comes_back(bare):
     )
     bare.shell(f'printf "{text}" > {path}')
     before = bare.shell(f"cat {path}")
-    answer = bare.run("nvidia_repository", **bare.repository())
-    assert [entry["file"] for entry in answer["disabled"]] == [path]
+    first = bare.run("nvidia_repository", **bare.repository())
+    assert first["changed"] and first["key_fingerprints"] == [bare.fingerprint]
+    assert [entry["file"] for entry in first["disabled"]] == [path]
     assert "\nenabled=0\n" in bare.shell(f"cat {path}").partition("[other]")[0]
-    assert not bare.run("nvidia_repository", **bare.repository())["changed"]
+    entry = bare.shell(f"cat {bare.manager.folder}/kubegpu-test.repo")
+    assert f"baseurl={bare.url}/$basearch\n" in entry and "repo_gpgcheck=1\n" in entry
+    # zypper judges metadata by rpm's own keyring, dnf by one of the repository.
+    assert ("gpg-pubkey" in bare.shell("rpm -qa")) == (bare.manager is ZYPPER)
+    signed = bare.run("nvidia_repository", **bare.repository(check_packages=True))
+    assert signed["changed"] and "gpg-pubkey" in bare.shell("rpm -qa")
     bare.run("nvidia_repository", name="kubegpu-test", state="absent")
     assert bare.shell(f"cat {path}") == before
     bare.shell(f"rm {path}")
 
 
-def test_another_key_is_refused_before_anything_is_written(bare):
+def test_keys_of_somebody_else(bare):
     options = bare.repository(key_fingerprints=["AB" * 20])
     answer = bare.task("nvidia_repository", **options)
     assert answer["failed"] and "is not the expected one" in answer["msg"]
-
-
-def test_metadata_signed_by_somebody_else(bare):
     url = bare.url.replace("/stable/", "/wrong/")
     bare.run("nvidia_repository", **bare.repository(url=url))
     words = bare.failing()
-    assert "No package list" in words
-    assert "signature is not accepted" in words
+    assert "No package list" in words and "signature is not accepted" in words
     bare.run("nvidia_repository", name="kubegpu-test", state="absent")
 
 
-def test_install_again_and_gone(ready):
-    first = ready.present()
-    assert first["changed"] and ready.versions() == {"1.20.0"}
-    assert all(ready.held(name) for name in standin.SET)
-    assert "libstandin-helper-1-1.noarch" in ready.packages()
-    again = ready.present()
-    assert not again["changed"]
-    gone = ready.absent()
-    assert gone["changed"]
-    # What came along is gone too.
-    assert "libstandin-helper-1-1.noarch" not in ready.packages()
-    assert not ready.absent()["changed"]
-
-
-def test_upgrade_downgrade_and_back_to_what_was_there(ready):
+def test_up_down_killed_and_back_to_what_was_there(ready):
     for name in standin.SET[::-1]:
         ready.shell(ready.manager.install.format(name, "1.17.8-1"))
     assert ready.versions() == {"1.17.8"}
@@ -318,29 +313,34 @@ def test_upgrade_downgrade_and_back_to_what_was_there(ready):
     # What is held is changed where it is asked for, and held again.
     assert ready.present("1.19.0-1")["changed"] and ready.versions() == {"1.19.0"}
     assert all(ready.held(name) for name in standin.SET)
+    words = ready.failing("9.9.9-1")
+    assert f"{TOOLKIT} 9.9.9-1" in words and "1.20.0-1, 1.19.0-1, 1.17.8-1" in words
+    # Where a transaction dies, the new package is there and the old one is not gone yet.
+    url = f"{ready.url}/x86_64/{LIBRARY}-1.20.0-1.noarch.rpm"
+    ready.shell(f"rpm --install --force --nodeps --nosignature --nodigest {url}")
+    assert ready.versions() == {"1.19.0", "1.20.0"}
+    assert "at once" in ready.present("1.20.0-1")["broken"][LIBRARY]
+    assert ready.versions() == {"1.20.0"}
+    assert not any("1.19.0" in line for line in ready.packages())
     assert ready.absent()["changed"] and ready.versions() == {"1.17.8"}
     assert not any(ready.held(name) for name in standin.SET)
-    ready.shell(ready.manager.remove.format(" ".join((*standin.SET, "libstandin-helper"))))
+    ready.shell(ready.manager.remove.format(" ".join((*standin.SET, HELPER))))
 
 
-def test_hold_that_is_lost_comes_back_and_goes(ready):
-    ready.present()
-    ready.shell(ready.manager.unlock.format(LIBRARY))
-    assert not ready.held(LIBRARY)
-    assert ready.present()["reasons"] == [f"{LIBRARY} is not held."]
-    assert ready.held(LIBRARY)
-    assert ready.present(hold=False)["changed"]
-    assert not any(ready.held(name) for name in standin.SET)
-    ready.absent()
-
-
-def test_obsolete_goes_and_comes_back(ready):
+def test_new_with_what_it_replaces_and_a_hold_that_is_lost(ready):
     ready.shell(ready.manager.install.format("nvidia-docker2", "2.13.0-1"))
     ready.shell(ready.manager.lock.format("nvidia-docker2"))
     answer = ready.present(obsolete=["nvidia-docker2"])
     assert "nvidia-docker2 2.13.0-1 is obsolete." in answer["reasons"]
-    assert "nvidia-docker2" not in ready.shell("rpm -qa")
+    assert "nvidia-docker2" not in ready.shell("rpm -qa") and ready.versions() == {"1.20.0"}
+    assert HELPER in ready.shell("rpm -qa")
+    ready.shell(ready.manager.unlock.format(LIBRARY))
+    assert not ready.held(LIBRARY)
+    assert ready.present()["reasons"] == [f"{LIBRARY} is not held."]
+    assert ready.held(LIBRARY)
     ready.absent()
+    # What came along is gone too.
+    assert HELPER not in ready.shell("rpm -qa") and ready.versions() == set()
     assert "nvidia-docker2-2.13.0-1.noarch" in ready.packages() and ready.held("nvidia-docker2")
     ready.shell(ready.manager.unlock.format("nvidia-docker2"))
     ready.shell(ready.manager.remove.format("nvidia-docker2"))
@@ -349,25 +349,4 @@ def test_obsolete_goes_and_comes_back(ready):
 def test_nothing_of_somebody_else_is_removed(ready):
     ready.shell(ready.manager.install.format("standin-user", "1-1"))
     assert "without removing standin-user" in ready.failing()
-    names = [line.rsplit("-", 2)[0] for line in ready.packages() if "lock" not in line]
-    names = [name for name in names if name not in ("gpg-pubkey", standin_rpm.BASE)]
-    ready.shell(ready.manager.remove.format(" ".join(names)))
-
-
-def test_a_version_that_no_repository_has(ready):
-    words = ready.failing("9.9.9-1")
-    assert f"{TOOLKIT} 9.9.9-1" in words and "1.20.0-1, 1.19.0-1, 1.17.8-1" in words
-
-
-def test_a_transaction_that_was_killed_is_finished(ready):
-    ready.present("1.19.0-1")
-    # Where it dies, the new package is there and the old one is not gone yet.
-    url = f"{ready.url}/x86_64/{LIBRARY}-1.20.0-1.noarch.rpm"
-    ready.shell(f"rpm --install --force --nodeps {url}")
-    assert ready.versions() == {"1.19.0", "1.20.0"}
-    answer = ready.present("1.20.0-1")
-    assert "at once" in answer["broken"][LIBRARY]
-    assert ready.versions() == {"1.20.0"}
-    assert not any("1.19.0" in line for line in ready.packages())
-    assert not ready.present("1.20.0-1")["changed"]
-    ready.absent()
+    ready.shell(ready.manager.remove.format(" ".join(("standin-user", *standin.SET, HELPER))))
