@@ -78,7 +78,7 @@ class Dnf(_rpm.RpmManager):
 
     def update(self) -> tuple[str, ...]:
         # Keys are those of the repositories' own entries, which have been checked before.
-        return (self.program, "-y", "-q", "--refresh", _TOLERANT, *self._options, "makecache")
+        return (self.program, "-y", "--refresh", _TOLERANT, *self._options, "makecache")
 
     def complaints(self, answer: Result) -> str:
         lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]

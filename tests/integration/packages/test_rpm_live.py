@@ -77,7 +77,7 @@ DNF5 = Manager(
     "dnf5 -C -q versionlock add {0}",
     "dnf5 -C -q versionlock delete {0}",
     "dnf5 -y -q install {0}-{1}",
-    "dnf5 -y -q --no-autoremove remove {0}",
+    "dnf5 -y -q --setopt=clean_requirements_on_remove=0 remove {0}",
     suite="sid",
 )
 ZYPPER = Manager(
