@@ -130,12 +130,14 @@ class Client:
         self.server = _server(self._configuration, connection, source)
         try:
             self._api: Any = kubernetes.client.ApiClient(self._configuration)
-        except urllib3.exceptions.URLSchemeUnknown as error:
+        except (urllib3.exceptions.URLSchemeUnknown, ImportError) as error:
+            # For a SOCKS proxy some releases of the client import a library that may not be there.
             raise KubeError(
                 "The address of the proxy on the way to the API server cannot be used",
                 evidence=_without_password(str(error), self._configuration.proxy or ""),
                 next_step="Give http://HOST:PORT or https://HOST:PORT: by the option proxy, by "
-                "proxy-url in the kubeconfig or by the variable HTTPS_PROXY.",
+                "proxy-url in the kubeconfig or by the variable HTTPS_PROXY. socks5:// works with "
+                "newer releases of the library 'kubernetes', and PySocks beside it.",
                 reason="Configuration",
             ) from None
         except (OSError, ValueError) as error:

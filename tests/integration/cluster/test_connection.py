@@ -168,11 +168,14 @@ def test_the_proxy_of_a_kubeconfig_is_used_as_kubectl_does(api, kubeconfig):
         assert base64.b64decode(proxy.logins[1].split()[1]) == b"ops:s3cret"
     answer = refused(api, kubeconfig=str(kubeconfig(cluster={"proxy-url": proxy.address})))
     assert "cannot be reached" in answer["cause"]
-    answer = refused(
-        api, kubeconfig=str(kubeconfig(cluster={"proxy-url": "socks5://ops:s3cret@127.0.0.1:1"}))
-    )
-    assert answer["cause"] == "The address of the proxy on the way to the API server cannot be used"
-    assert "s3cret" not in json.dumps(answer)
+    # The second one can be used by newer clients with a library that is not installed here.
+    for scheme in ("ftp", "socks5"):
+        address = f"{scheme}://ops:s3cret@127.0.0.1:1"
+        answer = refused(api, kubeconfig=str(kubeconfig(cluster={"proxy-url": address})))
+        assert answer["cause"] == (
+            "The address of the proxy on the way to the API server cannot be used"
+        )
+        assert "s3cret" not in json.dumps(answer)
 
 
 class Proxy:
