@@ -16,6 +16,7 @@ import platform
 import re
 import shutil
 import subprocess
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -159,6 +160,13 @@ class RpmNode(ChrootNode):
             *(f"lock {line}" for line in sorted(locks) if not _EMPTY.search(line)),
         ]
 
+    def rpm_install(self, name):
+        """Install a package of the repository with rpm alone, beside what is there."""
+        with urllib.request.urlopen(f"{self.url}/x86_64/{name}.noarch.rpm") as answer:
+            (self.root / "tmp" / "x.rpm").write_bytes(answer.read())
+        self.shell("rpm --install --force --nodeps --nosignature --nodigest /tmp/x.rpm")
+        (self.root / "tmp" / "x.rpm").unlink()
+
     def versions(self):
         return {
             line.rpartition("-")[0].rpartition("-")[2]
@@ -242,7 +250,7 @@ def node(request, served, tmp_path_factory):
         url, key, fingerprint = served
         work = tmp_path_factory.mktemp(manager.name)
         made = RpmNode(root, work, manager, f"{url}/stable/rpm", key, fingerprint)
-        made.shell(f"rpm --install {made.url}/x86_64/{standin_rpm.BASE}-1-1.noarch.rpm")
+        made.rpm_install(f"{standin_rpm.BASE}-1-1")
         assert standin_rpm.BASE in made.shell("rpm -qa")
         yield made
     finally:
@@ -316,8 +324,7 @@ def test_up_down_killed_and_back_to_what_was_there(ready):
     words = ready.failing("9.9.9-1")
     assert f"{TOOLKIT} 9.9.9-1" in words and "1.20.0-1, 1.19.0-1, 1.17.8-1" in words
     # Where a transaction dies, the new package is there and the old one is not gone yet.
-    url = f"{ready.url}/x86_64/{LIBRARY}-1.20.0-1.noarch.rpm"
-    ready.shell(f"rpm --install --force --nodeps --nosignature --nodigest {url}")
+    ready.rpm_install(f"{LIBRARY}-1.20.0-1")
     assert ready.versions() == {"1.19.0", "1.20.0"}
     assert "at once" in ready.present("1.20.0-1")["broken"][LIBRARY]
     assert ready.versions() == {"1.20.0"}
