@@ -205,19 +205,18 @@ def lint(session: nox.Session) -> None:
     print("\nmake lint: passed")
 
 
-# Stages of one lane run one after another, the lanes side by side: the second and third mostly wait
-# for nodes, so that about as much is left for the first.
+# Stages of one lane run one after another, the lanes side by side. They take about as long each:
+# nodes are waited for now and then, which leaves the processors to the other lanes.
 LANES: tuple[dict[str, Callable[[nox.Session], None]], ...] = (
     {
         "lint": lint.func,
         "unit": unit.func,
         "controller": controller.func,
         "build": build_test.func,
-        "engines": engines.func,
-        "sanity": sanity_session.func,
+        "cluster": cluster.func,
     },
-    {"fleet": fleet.func, "cluster": cluster.func},
-    {"drivers": drivers.func, "packages": packages.func},
+    {"fleet": fleet.func, "packages": packages.func},
+    {"drivers": drivers.func, "engines": engines.func, "sanity": sanity_session.func},
 )
 STAGES = {name: stage for lane in LANES for name, stage in lane.items()}
 
