@@ -15,7 +15,6 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 
 _MODULE = "kubegpu.nodes.package_set"
-_APT = "ansible.builtin.apt"
 _TIMEOUT = 3600
 
 
@@ -41,13 +40,14 @@ class ActionModule(ActionBase):
         result.update(plan)
         if plan.get("failed") or not plan.get("changed") or tasks is None:
             return result
-        failure = self._change(tasks, options, variables)
+        failure = self._change(tasks["calls"], options, variables)
         recorded = self._module(
             options,
             variables,
             _phase="record",
             _failure=failure,
             _named=tasks["named"],
+            _freed=tasks["freed"],
             _run=run,
         )
         if recorded.get("failed"):
@@ -59,45 +59,33 @@ class ActionModule(ActionBase):
         return result
 
     def _change(
-        self, tasks: dict[str, list[str]], options: dict[str, Any], variables: dict[str, Any]
+        self, calls: list[dict[str, Any]], options: dict[str, Any], variables: dict[str, Any]
     ) -> str:
-        """Remove, purge, install; return what the package manager said where it failed."""
-        for arguments in (
-            {"name": tasks["broken"], "state": "absent", "purge": True},
-            {"name": tasks["remove"], "state": "absent"},
-            {"name": tasks["purge"], "state": "absent", "purge": True},
-            {
-                "name": tasks["install"],
-                "state": "present",
-                "allow_downgrade": True,
-                "fail_on_autoremove": True,
-                "update_cache": False,
-            },
-            # Last, since apt's own helper for Python can be among it.
-            {"name": tasks["along"], "state": "absent", "purge": True},
-        ):
-            if not arguments["name"]:
-                continue
-            answer = self._apt(options, variables, allow_change_held_packages=True, **arguments)
+        """Remove, install; return what the package manager said where it failed."""
+        for call in calls:
+            answer = self._call(call["module"], call["arguments"], options, variables)
             if answer.get("failed"):
                 return _words(answer)
         return ""
 
-    def _apt(
-        self, options: dict[str, Any], variables: dict[str, Any], **arguments: Any
+    def _call(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        options: dict[str, Any],
+        variables: dict[str, Any],
     ) -> dict[str, Any]:
-        arguments["lock_timeout"] = options.get("lock_timeout", 120)
         if boolean(options.get("background", False), strict=False):
             return run_in_background(
                 self,
-                _APT,
+                name,
                 arguments,
                 variables,
                 limit=int(options.get("timeout", _TIMEOUT)),
                 what=f"packages {options.get('name')}",
             )
         answer: dict[str, Any] = self._execute_module(
-            module_name=_APT, module_args=arguments, task_vars=variables
+            module_name=name, module_args=arguments, task_vars=variables
         )
         return answer
 

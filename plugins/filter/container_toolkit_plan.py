@@ -92,6 +92,10 @@ options:
       Empty is the one that is loaded.
     type: str
     default: ""
+  controller:
+    description: Version of the ansible-core that would install the packages. Not every one can on
+      RHEL 8. By default it is this one.
+    type: str
 """
 
 EXAMPLES = r"""
@@ -114,6 +118,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.release import __version__
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
     ToolkitWish,
@@ -130,6 +135,7 @@ def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[s
             "container_toolkit_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
+    wishes.setdefault("controller", __version__)
     unknown = sorted(set(wishes) - set(ToolkitWish.__dataclass_fields__))
     if unknown:
         raise AnsibleFilterError(

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ._command import Result, Runner
 from ._errors import InputError
+from ._package_manager import Database, Simulation
 from ._package_set import ABSENT, BROKEN, CONFIGURATION, INSTALLED, Package
 
 _FORMAT = r"\t".join(
@@ -41,23 +42,6 @@ _STATUS = {
     "config-files": CONFIGURATION,
     "not-installed": ABSENT,
 }
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """apt's answer to a dry run: what it would remove, and what would come in which version."""
-
-    answer: Result
-    removed: tuple[str, ...]
-    incoming: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Database:
-    """dpkg's packages of the node's own architecture, and the names that each one needs."""
-
-    packages: Mapping[str, Package]
-    needs: Mapping[str, tuple[str, ...]]
 
 
 def read(run: Runner, names: Sequence[str] = ()) -> Database:

@@ -31,6 +31,8 @@ from ._packages import (
     read_dpkg_status,
     read_rpm_query,
     read_versionlock,
+    read_versionlock_toml,
+    read_zypp_locks,
 )
 from ._pci import count_nvswitches, find_gpus
 from ._runtime_facts import UNITS, RuntimePaths, read_runtimes
@@ -42,6 +44,8 @@ _DPKG_STATUS = "/var/lib/dpkg/status"
 _RPM_DATABASES = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
 STATE_PATH = "/var/lib/kubegpu/state.json"
 _VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
+_VERSIONLOCK_5 = "/etc/dnf/versionlock.toml"
+_ZYPP_LOCKS = "/etc/zypp/locks"
 
 
 def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH) -> dict[str, Any]:
@@ -89,7 +93,12 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[Package, ...]
     answer = reader.run(["rpm", "-qa", "--queryformat", RPM_FORMAT, *RPM_PATTERNS])
     if answer is None or not answer.ok:
         return ()
-    return read_rpm_query(answer.stdout, read_versionlock(reader.read_text(_VERSIONLOCK) or ""))
+    locks = (
+        *read_versionlock(reader.read_text(_VERSIONLOCK) or ""),
+        *read_versionlock_toml(reader.read_text(_VERSIONLOCK_5) or ""),
+        *read_zypp_locks(reader.read_text(_ZYPP_LOCKS) or ""),
+    )
+    return read_rpm_query(answer.stdout, locks)
 
 
 def read_nvml(

@@ -76,6 +76,8 @@ RPM_PATTERNS = (
     *DOCKER_PACKAGES,
 )
 RPM_FORMAT = r"%{NAME}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{ARCH}\t%{VENDOR}\n"
+# What dnf's versionlock writes behind a name.
+_LOCK_VERSION = re.compile(r"-\d+:[^:-]+-[^:-]+\Z")
 _DPKG_STANZA = re.compile(
     rf"^Package: (?P<name>(?:{_WANTED.pattern})\S*)\n(?P<rest>(?:.+\n)*)", re.M
 )
@@ -125,10 +127,7 @@ def read_rpm_query(text: str, locks: Iterable[str] = ()) -> tuple[Package, ...]:
         name, version, architecture, vendor = fields
         epoch, _colon, rest = version.partition(":")
         short = rest if epoch in ("0", "(none)") else version
-        full = f"{name}-{version}"
-        held = any(
-            fnmatch.fnmatchcase(text, lock) for lock in locks for text in (name, full, f"{full}.x")
-        )
+        held = is_locked(name, short, locks)
         if name in found:
             name = f"{name}.{architecture}"
         found[name] = Package(name, short, architecture, vendor, held)
@@ -139,6 +138,41 @@ def read_versionlock(text: str) -> tuple[str, ...]:
     """Return the patterns of dnf's ``versionlock.list``; what it excludes ('!') is none."""
     lines = (line.strip() for line in text.splitlines())
     return tuple(line for line in lines if line and not line.startswith(("#", "!")))
+
+
+def read_versionlock_toml(text: str) -> tuple[str, ...]:
+    """Return the names in dnf 5's ``versionlock.toml``, whatever their conditions are."""
+    return tuple(re.findall(r"^name\s*=\s*[\"']([^\"'\n]+)[\"']", text, re.MULTILINE))
+
+
+def read_zypp_locks(text: str) -> tuple[str, ...]:
+    """Return the patterns of zypper's locks for packages of a name, whatever their version is."""
+    found = []
+    for stanza in re.split(r"\n\s*\n", text):
+        fields = {
+            name.strip(): value.strip()
+            for name, colon, value in (line.partition(":") for line in stanza.splitlines())
+            if colon
+        }
+        name = fields.get("solvable_name", "")
+        conditions = {"version", "solvable_arch", "repo", "repository", "install_status"}
+        if name and fields.get("type", "package") == "package" and not conditions & set(fields):
+            found.append(name)
+    return tuple(found)
+
+
+def is_locked(name: str, version: str, locks: Iterable[str]) -> bool:
+    """Return whether a lock is on the package.
+
+    One on another version than the installed one holds, too: dnf offers that version alone.
+    """
+    full = f"{name}-{version if ':' in version else f'0:{version}'}"
+    return any(
+        fnmatch.fnmatchcase(text, pattern)
+        for lock in locks
+        for pattern in (lock, _LOCK_VERSION.sub("", lock))
+        for text in (name, full, f"{full}.x")
+    )
 
 
 def is_driver(name: str) -> bool:

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A package repository as files of apt: from wish and files to a plan. Nothing is read or written.
+"""A package repository as files: from wish and files to a plan. Nothing is read or written.
+
+What the files of a package manager look like is behind :class:`Format`.
 
 An earlier entry for the same repository is switched off in its own file, in a way that can be
 taken back line by line: a line that goes becomes a comment that begins with ``#kubegpu:NAME:- ``,
@@ -14,9 +16,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from ._apt_sources import ONE_LINE, AptEntry, parse
 from ._errors import InputError
 from ._openpgp import fingerprints
 from ._record import Undo
@@ -32,21 +33,76 @@ _CREDENTIALS = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s@\"']+@", re.
 # A token can stand in the place of the user, without a password; a short word there is a name.
 _TOKEN_LENGTH = 8
 _USER = re.compile(r"://(?P<user>[^/\s@]+)@")
+# As apt, and as dnf and zypper write it.
+_ARCHITECTURE = re.compile(r"\$(?:\(ARCH\)|(?:base)?arch\b|\{basearch\})")
 _FINGERPRINT = re.compile(r"(?:[0-9A-F]{40}|[0-9A-F]{64})\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\"]")
-_HEADER = "# Written by kubegpu.nodes.nvidia_repository."
+HEADER = "# Written by kubegpu.nodes.nvidia_repository."
 _PUBLIC = 0o644
 _PRIVATE = 0o600
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where apt keeps its files."""
+class Format(Protocol):
+    """How a package manager has its repositories: where the files lie, and what stands in them."""
 
-    sources_directory: str
-    sources_list: str
-    keyring_directory: str
-    configuration_directory: str
+    @property
+    def name(self) -> str:
+        """Return what the manager is called in messages."""
+
+    @property
+    def suite(self) -> str:
+        """Return what stands for the suite where none is given."""
+
+    @property
+    def source_file(self) -> re.Pattern[str]:
+        """Return how files of sources are called; the manager ignores others."""
+
+    @property
+    def keyring(self) -> bool:
+        """Return whether keys lie in a keyring of the whole node, too."""
+
+    @property
+    def more_sources(self) -> tuple[str, ...]:
+        """Return the files of sources that lie elsewhere."""
+
+    def imports(self, request: Request) -> bool:
+        """Return whether the keys have to be in that keyring, too."""
+
+    def sources_file(self, name: str) -> str: ...
+
+    def key_file(self, name: str) -> str: ...
+
+    def configuration_file(self, name: str) -> str:
+        """Return the file that says how the host is reached; empty where the entry says that."""
+
+    def check(self, request: Request) -> None:
+        """Refuse what this manager cannot do."""
+
+    def sources(self, request: Request, state: State) -> str:
+        """Return the entry."""
+
+    def configuration(self, request: Request) -> str:
+        """Return how the host is reached, or an empty string."""
+
+    def signs(self, path: str, text: str, key_file: str) -> bool:
+        """Return whether an entry in the file trusts the key file."""
+
+    def without_ours(self, request: Request, text: str) -> str | None:
+        """Return the text without our entry; None where nothing is left."""
+
+    def own(self, request: Request) -> tuple[str, ...]:
+        """Return the addresses that no other entry may give, too."""
+
+    def disable(
+        self, text: str, path: str, name: str, addresses: Sequence[str], architecture: str
+    ) -> tuple[str, tuple[str, ...]]:
+        """Switch off the entries for the addresses; return the text and what was switched off."""
+
+    def enable(self, text: str, name: str) -> str:
+        """Take back what was switched off in the text for ``name``."""
+
+    def validation(self, request: Request) -> tuple[str, ...]:
+        """Return the command by which the manager says what it has against its sources."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +114,7 @@ class Request:
     """
 
     name: str
-    layout: Layout
+    format: Format
     present: bool = True
     url: str = ""
     suite: str = "$(ARCH)/"
@@ -72,14 +128,17 @@ class Request:
     no_proxy: str = ""
     ca_file: str = ""
     replaces: tuple[str, ...] = ()
+    # Whether packages, and the repository's metadata, have to be signed; apt wants the latter.
+    check_packages: bool = True
+    check_metadata: bool = True
 
     @property
     def sources_file(self) -> str:
-        return f"{self.layout.sources_directory}/{self.name}.sources"
+        return self.format.sources_file(self.name)
 
     @property
     def key_file(self) -> str:
-        return f"{self.layout.keyring_directory}/{self.name}.asc"
+        return self.format.key_file(self.name)
 
     @property
     def signed_by(self) -> str:
@@ -88,7 +147,7 @@ class Request:
 
     @property
     def configuration_file(self) -> str:
-        return f"{self.layout.configuration_directory}/80{self.name}.conf"
+        return self.format.configuration_file(self.name)
 
 
 @dataclass(frozen=True)
@@ -107,7 +166,7 @@ class SeenFile:
 
 @dataclass(frozen=True)
 class State:
-    """The files of apt that matter, by path, and the node's architecture in Debian's words."""
+    """The files that matter, by path, and the node's architecture in the manager's words."""
 
     files: Mapping[str, SeenFile]
     architecture: str = ""
@@ -158,8 +217,9 @@ def check(request: Request) -> tuple[str, ...]:
     """Refuse a wish that cannot be right; return the fingerprints of the keys in the key file."""
     if not _NAME.match(request.name):
         raise InputError(
-            f"The name {request.name!r} cannot be used for files of apt.",
-            evidence="apt ignores a source file whose name holds other characters",
+            f"The name {request.name!r} cannot be used for files of {request.format.name}.",
+            evidence=f"{request.format.name} ignores a source file whose name holds other "
+            "characters",
             next_step="Use letters, digits, '-' and '_', beginning with a letter or digit.",
         )
     if not request.present:
@@ -227,50 +287,6 @@ def same_repository(address: str, addresses: Sequence[str], architecture: str = 
     )
 
 
-def disable(
-    text: str, path: str, name: str, addresses: Sequence[str], architecture: str = ""
-) -> tuple[str, tuple[str, ...]]:
-    """Switch off the entries for ``addresses``; return the text and what was switched off."""
-    lines = text.splitlines(keepends=True)
-    disabled: list[str] = []
-    # From the end, so that line numbers of what comes before stay true.
-    for entry in reversed(parse(path, text)):
-        if not entry.enabled:
-            continue
-        going = _matching(entry, addresses, architecture)
-        if not going:
-            continue
-        first, last = entry.start_line - 1, entry.end_line
-        if entry.kind == ONE_LINE:
-            lines[first:last] = [_gone(name, line) for line in lines[first:last]]
-        elif len(going) == len(entry.uris):
-            lines[first:last] = _set_field(name, lines[first:last], "Enabled", "no")
-        else:
-            staying = " ".join(uri for uri in entry.uris if uri not in going)
-            lines[first:last] = _set_field(name, lines[first:last], "URIs", staying)
-        disabled.extend(reversed([f"{uri} {' '.join(entry.suites)}".strip() for uri in going]))
-    return "".join(lines), tuple(reversed(disabled))
-
-
-def enable(text: str, name: str) -> str:
-    """Take back everything that :func:`disable` did in the text for ``name``."""
-    minus, plus = _marks(name)
-    result: list[str] = []
-    ours_follows = False
-    for line in text.splitlines(keepends=True):
-        if ours_follows:
-            ours_follows = False
-            if re.match(r"(?:Enabled:\s*no|URIs:)", line, re.IGNORECASE):
-                continue
-        if line.rstrip("\r\n") == plus:
-            ours_follows = True
-        elif line.startswith(minus):
-            result.append(line[len(minus) :])
-        else:
-            result.append(line)
-    return "".join(result)
-
-
 def _check_addresses(request: Request) -> None:
     if not request.url:
         raise InputError("A repository needs a URL.", next_step="Set url.")
@@ -291,19 +307,7 @@ def _check_addresses(request: Request) -> None:
     for option, text in (("suite", request.suite), ("ca_file", request.ca_file)):
         if _CONTROL.search(text):
             raise InputError(f"{option} holds a quote or a control character.")
-    flat = request.suite.endswith("/")
-    if flat == bool(request.components):
-        raise InputError(
-            "A suite that ends with a slash is a path and has no components; any other needs one.",
-            evidence=f"suite {request.suite!r}, components {list(request.components)}",
-            next_step="Correct suite or components.",
-        )
-    if (request.ca_file or request.http_proxy or request.https_proxy) and ":" in _host(request.url):
-        raise InputError(
-            "apt cannot have a proxy or a certificate authority for an IPv6 address.",
-            evidence=redact(request.url),
-            next_step="Give the mirror a host name.",
-        )
+    request.format.check(request)
 
 
 def _accepted(texts: Sequence[str]) -> tuple[str, ...]:
@@ -338,7 +342,7 @@ def _present(request: Request, state: State, seen: tuple[str, ...]) -> Plan:
     elif key:
         changes.append(key)
         reasons.append(f"{request.key_file} is not the key {', '.join(seen)}.")
-    configuration = _configuration(request)
+    configuration = request.format.configuration(request)
     if configuration:
         mode = _PRIVATE if secrets(configuration) else _PUBLIC
         change = _change(
@@ -347,16 +351,16 @@ def _present(request: Request, state: State, seen: tuple[str, ...]) -> Plan:
         if change:
             changes.append(change)
             reasons.append(
-                f"{request.configuration_file} does not say how {_host(request.url)} is reached."
+                f"{request.configuration_file} does not say how {host(request.url)} is reached."
             )
     earlier, disabled = _earlier(request, state)
     changes.extend(earlier)
     reasons.extend(
-        f"{entry['file']} gives {entry['entry']}: two entries for one repository make apt refuse "
-        "both, or mix them up."
+        f"{entry['file']} gives {entry['entry']}: two entries for one repository make "
+        f"{request.format.name} refuse both, or mix them up."
         for entry in disabled
     )
-    text = _sources(request, _signed_by(request, state))
+    text = request.format.sources(request, state)
     mode = _PRIVATE if secrets(text) else _PUBLIC
     sources = _change(state, SOURCES, request.sources_file, text, mode)
     if sources:
@@ -403,11 +407,9 @@ def _absent(request: Request, state: State) -> Plan:
 def _still_needed(request: Request, state: State) -> bool:
     """Return whether an entry that is not ours is signed by our key file."""
     return any(
-        request.key_file in (entry.signed_by or "").split()
+        request.format.signs(path, seen.text, request.key_file)
         for path, seen in state.files.items()
         if seen.text is not None and path not in (request.sources_file, request.key_file)
-        for entry in parse(path, seen.text)
-        if entry.enabled
     )
 
 
@@ -429,9 +431,9 @@ def _undo(request: Request, state: State, kind: str, path: str) -> Change | None
     if kind == KEY:
         rest = None
     elif kind == EARLIER:
-        rest = enable(text, request.name)
+        rest = request.format.enable(text, request.name)
     elif kind == SOURCES:
-        rest = _without_our_stanza(request, text)
+        rest = request.format.without_ours(request, text)
     else:
         rest = _without_lines(text, seen.details.get("lines", ()))
     if not seen.recorded and rest == text:
@@ -441,18 +443,7 @@ def _undo(request: Request, state: State, kind: str, path: str) -> Change | None
 
 def _has_our_stanza(request: Request, state: State) -> bool:
     text = state.file(request.sources_file).text
-    return text is not None and _without_our_stanza(request, text) != text
-
-
-def _without_our_stanza(request: Request, text: str) -> str | None:
-    lines = text.splitlines(keepends=True)
-    for entry in reversed(parse(request.sources_file, text)):
-        ours = request.key_file in (entry.signed_by or "").split()
-        # One that is signed by a key file of the node is known by the line above it.
-        if ours or lines[max(entry.start_line - 2, 0)].rstrip() == _HEADER:
-            del lines[entry.start_line - 1 : entry.end_line]
-    rest = "".join(line for line in lines if line.rstrip() != _HEADER)
-    return rest.lstrip("\n") if rest.strip() else None
+    return text is not None and request.format.without_ours(request, text) != text
 
 
 def _without_lines(text: str, ours: Sequence[str]) -> str | None:
@@ -462,7 +453,7 @@ def _without_lines(text: str, ours: Sequence[str]) -> str | None:
 
 def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[str, str], ...]]:
     # With the distribution's own keys it is a part of its archive, and stands beside it.
-    own = () if request.keyring else (_location(_address(request), request.suite),)
+    own = () if request.keyring else request.format.own(request)
     addresses = (*own, *request.replaces)
     ours = (request.sources_file, request.configuration_file, request.key_file)
     changes: list[Change] = []
@@ -472,11 +463,15 @@ def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[s
         if path in ours or seen.text is None:
             continue
         # What was switched off for an earlier wish comes back first.
-        plain = enable(seen.text, request.name)
-        text, disabled = disable(plain, path, request.name, addresses, state.architecture)
+        plain = request.format.enable(seen.text, request.name)
+        text, disabled = request.format.disable(
+            plain, path, request.name, addresses, state.architecture
+        )
         if text == seen.text:
             continue
-        already = disable(seen.text, path, request.name, addresses, state.architecture)[1]
+        already = request.format.disable(
+            seen.text, path, request.name, addresses, state.architecture
+        )[1]
         found.extend({"file": path, "entry": redact(entry)} for entry in already)
         if disabled or not seen.recorded:
             changes.append(Change(EARLIER, path, text, seen.mode))
@@ -497,153 +492,42 @@ def _change(
     return Change(kind, path, text, mode, details=details)
 
 
-def _signed_by(request: Request, state: State) -> str:
-    """Return what the entry says of its keys: with a keyring, what others for the same place say.
-
-    apt refuses entries for one place that say different things, or of which one says nothing.
-    """
-    if not request.keyring:
-        return request.key_file
-    place = (_location(_address(request), request.suite),)
-    for path in sorted(state.files):
-        text = state.file(path).text
-        if path == request.sources_file or text is None:
-            continue
-        for entry in parse(path, text):
-            if entry.enabled and _matches(entry, place, state.architecture):
-                return entry.signed_by or ""
-    return request.keyring
-
-
-def _matches(entry: AptEntry, place: Sequence[str], architecture: str) -> bool:
-    return any(
-        same_repository(_location(uri, suite), place, architecture)
-        for uri in entry.uris
-        for suite in entry.suites
-    )
-
-
-def _sources(request: Request, signed_by: str) -> str:
-    lines = [
-        _HEADER,
-        "Types: deb",
-        f"URIs: {_address(request)}",
-        f"Suites: {'/' if request.suite.endswith('/') else request.suite}",
-    ]
-    if request.components:
-        lines.append(f"Components: {' '.join(request.components)}")
-    lines.append("Enabled: yes")
-    if signed_by:
-        lines.append(f"Signed-By: {signed_by}")
-    return "\n".join(lines) + "\n"
-
-
-def _configuration(request: Request) -> str:
-    host = _host(request.url)
-    direct = "DIRECT" if _is_direct(host, request.no_proxy) else ""
-    settings = [
-        (f"Acquire::http::Proxy::{host}", request.http_proxy and (direct or request.http_proxy)),
-        (f"Acquire::https::Proxy::{host}", request.https_proxy and (direct or request.https_proxy)),
-        (f"Acquire::https::{host}::CaInfo", request.ca_file),
-    ]
-    lines = [f'{name} "{value}";' for name, value in settings if value and host]
-    return "\n".join([_HEADER.replace("#", "//", 1), *lines]) + "\n" if lines else ""
-
-
-def _is_direct(host: str, no_proxy: str) -> bool:
+def is_direct(name_of_host: str, no_proxy: str) -> bool:
     """Return whether a host is reached without proxy, by the usual rules of ``no_proxy``."""
     for word in no_proxy.replace(",", " ").split():
         name = word.lstrip("*").lstrip(".").lower()
-        if word == "*" or host.lower() == name or (name and host.lower().endswith(f".{name}")):
+        if (
+            word == "*"
+            or name_of_host.lower() == name
+            or (name and name_of_host.lower().endswith(f".{name}"))
+        ):
             return True
     return False
-
-
-def _address(request: Request) -> str:
-    """Return the URI of the entry: a flat suite's path belongs to it, as NVIDIA writes it."""
-    base = request.url.rstrip("/")
-    path = request.suite.strip("/") if request.suite.endswith("/") else ""
-    return f"{base}/{path}" if path else base
-
-
-def _location(uri: str, suite: str) -> str:
-    """Return where an entry's index lies: entries with the same one are the same repository."""
-    return uri if suite.endswith("/") else f"{uri.rstrip('/')}/dists/{suite}"
 
 
 def _clean(key: str) -> str:
     return "\n".join(line.rstrip() for line in key.strip().splitlines()) + "\n"
 
 
-def _host(url: str) -> str:
+def host(url: str) -> str:
     """Return the host of the URL, without port and credentials."""
-    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    name = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    return name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
 
 
 def _plain(address: str, architecture: str) -> str:
     """Return an address without scheme, credentials and all that means the same to apt."""
     text = address.partition(":")[2].lstrip("/") if ":/" in address else address
-    host, slash, path = text.partition("/")
+    name, slash, path = text.partition("/")
     if architecture:
-        path = path.replace("$(ARCH)", architecture)
+        path = _ARCHITECTURE.sub(architecture, path)
     parts = [part for part in path.split("/") if part not in ("", ".")]
-    return "/".join([host.rpartition("@")[2].lower(), *parts]) if slash else host.lower()
+    return "/".join([name.rpartition("@")[2].lower(), *parts]) if slash else name.lower()
 
 
-def _matching(entry: AptEntry, addresses: Sequence[str], architecture: str) -> tuple[str, ...]:
-    going = []
-    for uri in entry.uris:
-        hits = [
-            same_repository(
-                f"{uri}/{suite}" if suite.endswith("/") else _location(uri, suite),
-                addresses,
-                architecture,
-            )
-            for suite in entry.suites or ("/",)
-        ]
-        if any(hits) and not all(hits):
-            raise InputError(
-                f"{entry.file}, line {entry.start_line}: one entry gives the repository together "
-                "with others below the same URL.",
-                evidence=redact(f"{uri} {' '.join(entry.suites)}"),
-                next_step="Split it into one entry for each suite, then run again.",
-            )
-        if any(hits):
-            going.append(uri)
-    return tuple(going)
-
-
-def _marks(name: str) -> tuple[str, str]:
+def marks(name: str) -> tuple[str, str]:
     return f"#kubegpu:{name}:- ", f"#kubegpu:{name}:+"
 
 
-def _gone(name: str, line: str) -> str:
-    return _marks(name)[0] + line
-
-
-def _set_field(name: str, stanza: list[str], title: str, value: str) -> list[str]:
-    """Return the stanza with one field set: its old lines become comments."""
-    new = [f"{_marks(name)[1]}\n", f"{title}: {value}\n"]
-    result: list[str] = []
-    inside = placed = False
-    for line in stanza:
-        if line.lower().startswith(f"{title.lower()}:"):
-            inside = True
-        elif line[0] not in " \t#" and inside:
-            inside = False
-            if not placed:
-                result.extend(new)
-                placed = True
-        if inside and not line.startswith("#"):
-            result.append(_gone(name, line if line.endswith("\n") else f"{line}\n"))
-        else:
-            result.append(line)
-    if inside and not placed:
-        result.extend(new)
-        placed = True
-    if placed:
-        return result
-    # Before the first field: in front of a stray continuation line it would take that for its own.
-    first = next((at for at, line in enumerate(result) if line[0] not in " \t#"), 0)
-    return [*result[:first], *new, *result[first:]]
+def gone(name: str, line: str) -> str:
+    return marks(name)[0] + line

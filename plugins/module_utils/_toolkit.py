@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ._containerd_flavours import makes_handler
+from ._package_managers import unsupported
 from ._repository import same_repository
 from ._toolkit_data import (
     CDI_REFRESH_SINCE,
@@ -53,6 +54,8 @@ class ToolkitWish:
     docker_restart: str = "if_idle"
     # The driver that an earlier step of the same run loads.
     driver_version: str = ""
+    # The ansible-core that would install the packages.
+    controller: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,6 +185,9 @@ def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
             f"{', '.join(sorted(FAMILIES))}. Next step: install the container toolkit by hand "
             "and use the modules containerd_runtime and docker_runtime, which work there.",
         )
+    old = unsupported(system, wish.controller)
+    if old:
+        return (old,)
     family = FAMILIES[system["package_manager"]]
     if system["arch"] not in family.architectures:
         return (
@@ -255,6 +261,7 @@ def _repository(
         "url": shown,
         "key_fingerprints": list(accepted),
         "replaces": list(family.earlier_urls),
+        "check_packages": family.signed_packages,
     }
     good = [
         entry

@@ -48,6 +48,29 @@ class Family:
     # Earlier addresses of the same repository, and of those it replaced.
     earlier_urls: tuple[str, ...]
     architectures: tuple[str, ...]
+    # Whether the packages themselves are signed; the metadata always is.
+    signed_packages: bool = True
+
+
+_EARLIER = (
+    "https://nvidia.github.io/libnvidia-container/stable",
+    "https://nvidia.github.io/nvidia-container-runtime",
+    "https://nvidia.github.io/nvidia-docker",
+)
+
+
+def _rpm(package_manager: str) -> Family:
+    return Family(
+        package_manager=package_manager,
+        # The managers add the architecture, as in NVIDIA's own nvidia-container-toolkit.repo.
+        repository_url="https://nvidia.github.io/libnvidia-container/stable/rpm",
+        key_url="https://nvidia.github.io/libnvidia-container/gpgkey",
+        revision="1",
+        earlier_urls=_EARLIER,
+        architectures=("x86_64", "aarch64"),
+        # That file says gpgcheck=0 and repo_gpgcheck=1.
+        signed_packages=False,
+    )
 
 
 FAMILIES = {
@@ -56,11 +79,10 @@ FAMILIES = {
         repository_url="https://nvidia.github.io/libnvidia-container/stable/deb",
         key_url="https://nvidia.github.io/libnvidia-container/gpgkey",
         revision="1",
-        earlier_urls=(
-            "https://nvidia.github.io/libnvidia-container/stable",
-            "https://nvidia.github.io/nvidia-container-runtime",
-            "https://nvidia.github.io/nvidia-docker",
-        ),
+        earlier_urls=_EARLIER,
         architectures=("x86_64", "aarch64"),
     ),
+    "dnf": _rpm("dnf"),
+    "dnf5": _rpm("dnf5"),
+    "zypper": _rpm("zypper"),
 }

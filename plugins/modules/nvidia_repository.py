@@ -36,7 +36,7 @@ options:
     description:
       - Which package manager's files are written. V(auto) takes that of the node.
     type: str
-    choices: [auto, apt]
+    choices: [auto, apt, dnf, dnf5, zypper]
     default: auto
   url:
     description:
@@ -48,8 +48,10 @@ options:
     description:
       - The suite. One that ends with a slash is a path below O(url) and has no components, as in
         all repositories of NVIDIA. C($(ARCH)) is replaced by apt.
+      - With dnf and zypper it is the path of the repository below O(url); C($basearch) is replaced
+        by them, and V(/) is the address itself.
+      - Where it is not given, it is V($(ARCH\)/) for apt and V($basearch) for the others.
     type: str
-    default: $(ARCH)/
   components:
     description:
       - Components of the suite.
@@ -84,6 +86,18 @@ options:
     type: list
     elements: str
     default: []
+  check_packages:
+    description:
+      - Whether dnf and zypper refuse packages that are not signed. NVIDIA's repository of the
+        container toolkit signs its metadata and not its packages.
+    type: bool
+    default: true
+  check_metadata:
+    description:
+      - Whether dnf and zypper refuse metadata that is not signed. NVIDIA's CUDA repositories sign
+        their packages. One of the two has to be true; apt always wants signed metadata.
+    type: bool
+    default: true
   http_proxy:
     description:
       - Proxy through which the repository's host is reached with HTTP. No other host is affected.
@@ -104,34 +118,39 @@ options:
     type: path
   validate:
     description:
-      - Whether C(apt-get indextargets) has to accept the result. Where it does not, all files are
-        put back. It uses no network.
+      - Whether the package manager has to accept the result (C(apt-get indextargets),
+        C(dnf repolist), C(zypper repos)). Where it does not, all files are put back. It uses no
+        network.
     type: bool
     default: true
   sources_directory:
     description:
-      - Directory of apt's source entries.
+      - Directory of the source entries; by default V(/etc/apt/sources.list.d),
+        V(/etc/yum.repos.d) or V(/etc/zypp/repos.d).
     type: path
-    default: /etc/apt/sources.list.d
   sources_list:
     description:
-      - Apt's main list of source entries.
+      - Apt's main list of source entries, by default V(/etc/apt/sources.list).
     type: path
-    default: /etc/apt/sources.list
   keyring_directory:
     description:
-      - Directory in which the key is written.
+      - Directory in which the key is written; by default V(/etc/apt/keyrings) or
+        V(/etc/pki/rpm-gpg).
     type: path
-    default: /etc/apt/keyrings
   configuration_directory:
     description:
-      - Directory of apt's configuration, for the proxy and the authority.
+      - Directory of apt's configuration, for the proxy and the authority, by default
+        V(/etc/apt/apt.conf.d). dnf has both in the entry itself.
     type: path
-    default: /etc/apt/apt.conf.d
 notes:
   - M(ansible.builtin.deb822_repository) needs python3-debian on the node and fails in check mode
     where it is missing, does not look at entries in other files, and records nothing that a
     teardown could go by. That is why this module is here.
+  - rpm has one keyring for the whole node. Where packages have to be signed, and with zypper
+    always, the keys are imported there. With O(state=absent) they are erased again if it was this
+    module that imported them and no other repository of its record needs them.
+  - zypper takes its proxy and its certificate authorities from the whole system
+    (C(/etc/sysconfig/proxy), C(update-ca-certificates)); with them given here it is refused.
   - Package lists are not refreshed. M(kubegpu.nodes.package_set) does so when it has to.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
@@ -144,7 +163,7 @@ attributes:
   idempotent:
     support: full
   platform:
-    platforms: debian
+    platforms: debian, rhel, suse
 seealso:
   - module: kubegpu.nodes.package_set
 """
@@ -226,7 +245,7 @@ diff:
 """
 
 import os
-import re
+import platform
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -235,12 +254,14 @@ from ..module_utils._apply import FileChange, applied
 from ..module_utils._command import Runner, module_runner
 from ..module_utils._errors import InputError, KubegpuError, RolledBackError
 from ..module_utils._files import FileState, read_file
+from ..module_utils._node_facts_system import read_os
+from ..module_utils._node_reader import NodeReader
 from ..module_utils._record import Undo
 from ..module_utils._repository import (
     CONFIGURATION,
     KEY,
     SOURCES,
-    Layout,
+    Format,
     Plan,
     Request,
     SeenFile,
@@ -249,10 +270,14 @@ from ..module_utils._repository import (
     redact,
     secrets,
 )
+from ..module_utils._repository_apt import AptFormat
+from ..module_utils._repository_rpm import RPM_FORMATS, rpm_format
+from ..module_utils._rpm_keyring import QUERY, RING, Ring, parse_ring, plan_ring
 from ..module_utils._state import StateStore
 
-# Apt itself ignores files of other names.
-_SOURCE_FILE = re.compile(r"[A-Za-z0-9._-]+\.(?:list|sources)\Z")
+_DIRECTORIES = (
+    *("sources_directory", "sources_list", "keyring_directory", "configuration_directory"),
+)
 
 
 def main() -> None:
@@ -260,9 +285,9 @@ def main() -> None:
         argument_spec={
             "name": {"type": "str", "required": True},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "format": {"type": "str", "choices": ["auto", "apt"], "default": "auto"},
+            "format": {"type": "str", "choices": ["auto", "apt", *RPM_FORMATS], "default": "auto"},
             "url": {"type": "str"},
-            "suite": {"type": "str", "default": "$(ARCH)/"},
+            "suite": {"type": "str"},
             "components": {"type": "list", "elements": "str", "default": []},
             # A public key: nothing to hide.
             "key": {"type": "str", "no_log": False},
@@ -280,14 +305,12 @@ def main() -> None:
             "no_proxy": {"type": "str"},
             "ca_file": {"type": "path"},
             "validate": {"type": "bool", "default": True},
-            "sources_directory": {"type": "path", "default": "/etc/apt/sources.list.d"},
-            "sources_list": {"type": "path", "default": "/etc/apt/sources.list"},
-            "keyring_directory": {
-                "type": "path",
-                "default": "/etc/apt/keyrings",
-                "no_log": False,
-            },
-            "configuration_directory": {"type": "path", "default": "/etc/apt/apt.conf.d"},
+            "check_packages": {"type": "bool", "default": True},
+            "check_metadata": {"type": "bool", "default": True},
+            "sources_directory": {"type": "path"},
+            "sources_list": {"type": "path"},
+            "keyring_directory": {"type": "path", "no_log": False},
+            "configuration_directory": {"type": "path"},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
         },
         required_if=[
@@ -306,49 +329,52 @@ def main() -> None:
 def _run(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     run = module_runner(module)
-    request = _request(params)
+    format_, architecture = _format(params, run)
+    request = _request(params, format_)
     # The invocation is returned and logged: the passwords in it have to be covered there too.
     module.no_log_values.update(
         secrets(request.url, request.http_proxy, request.https_proxy, *request.replaces)
     )
-    architecture = _architecture(run, params["format"])
     store = StateStore(params["state_path"])
     if module.check_mode:
         changes, plan_ = _plan(request, store, architecture)
+        ring = _plan_ring(run, request, store, plan_)
     else:
         with store.transaction():
             changes, plan_ = _plan(request, store, architecture)
+            ring = _plan_ring(run, request, store, plan_)
             complaints = _complaints(run, request) if params["validate"] and changes else ""
             with applied(store, changes):
                 if request.present and params["validate"] and changes:
                     _validate(run, request, complaints)
+                _change_ring(run, request, store, ring)
     files = {SOURCES: request.sources_file, KEY: request.signed_by}
-    if request.http_proxy or request.https_proxy or request.ca_file:
+    if request.configuration_file and (
+        request.http_proxy or request.https_proxy or request.ca_file
+    ):
         files[CONFIGURATION] = request.configuration_file
     result: dict[str, Any] = {
-        "changed": any(change.changed for change in changes),
+        "changed": ring.changed or any(change.changed for change in changes),
         "files": files if request.present else {},
         "disabled": [dict(entry) for entry in plan_.disabled],
         "key_fingerprints": list(plan_.key_fingerprints),
-        "reasons": list(plan_.reasons),
+        "reasons": [*plan_.reasons, *ring.reasons],
     }
     if module._diff:
-        result["diff"] = [_diff(change) for change in changes if change.changed]
+        result["diff"] = [
+            *(_diff(change) for change in changes if change.changed),
+            *([_diff_of_ring(ring)] if ring.changed else []),
+        ]
     return result
 
 
-def _request(params: dict[str, Any]) -> Request:
+def _request(params: dict[str, Any], format_: Format) -> Request:
     return Request(
         name=params["name"],
-        layout=Layout(
-            sources_directory=params["sources_directory"].rstrip("/"),
-            sources_list=params["sources_list"],
-            keyring_directory=params["keyring_directory"].rstrip("/"),
-            configuration_directory=params["configuration_directory"].rstrip("/"),
-        ),
+        format=format_,
         present=params["state"] == "present",
         url=params["url"] or "",
-        suite=params["suite"],
+        suite=format_.suite if params["suite"] is None else params["suite"],
         components=tuple(params["components"]),
         key=params["key"] or "",
         key_fingerprints=tuple(params["key_fingerprints"] or ()),
@@ -359,6 +385,31 @@ def _request(params: dict[str, Any]) -> Request:
         no_proxy=params["no_proxy"] or "",
         ca_file=params["ca_file"] or "",
         replaces=tuple(params["replaces"]),
+        check_packages=params["check_packages"],
+        check_metadata=params["check_metadata"],
+    )
+
+
+def _format(params: dict[str, Any], run: Runner) -> tuple[Format, str]:
+    """Return whose files are written, and the node's architecture in its words."""
+    name = params["format"]
+    if name == "auto":
+        name = read_os(NodeReader(run=run))["package_manager"] or ""
+    directories = {
+        option: params[option].rstrip("/") for option in _DIRECTORIES if params[option] is not None
+    }
+    if name == "apt":
+        return AptFormat(**directories), _architecture(run, params["format"])
+    if name in RPM_FORMATS:
+        unknown = sorted({"configuration_directory", "sources_list"} & set(directories))
+        if unknown:
+            raise InputError(f"{', '.join(unknown)} is an option for apt alone.")
+        return rpm_format(name, **directories), platform.machine()
+    raise InputError(
+        f"This node installs packages with {name or 'a tool that is not known'}, whose "
+        "repositories this release does not set up.",
+        next_step="Set up the repository with the module of its package manager "
+        "(ansible.builtin.yum_repository, community.general.zypper_repository).",
     )
 
 
@@ -378,8 +429,8 @@ def _architecture(run: Runner, wanted: str) -> str:
 
 def _plan(request: Request, store: StateStore, architecture: str) -> tuple[list[FileChange], Plan]:
     prefix = f"nvidia_repository:{request.name}:"
-    paths = {request.sources_file, request.key_file, request.configuration_file}
-    paths.update(_source_files(request.layout))
+    paths = {request.sources_file, request.key_file, request.configuration_file} - {""}
+    paths.update(_source_files(request.format))
     paths.update(key[len(prefix) :] for key in store.records(prefix))
     states = {path: read_file(path) for path in sorted(paths)}
     plan_ = plan(
@@ -399,13 +450,57 @@ def _plan(request: Request, store: StateStore, architecture: str) -> tuple[list[
     return changes, plan_
 
 
-def _source_files(layout: Layout) -> list[str]:
+def _source_files(format_: Format) -> list[str]:
+    folder = os.path.dirname(format_.sources_file("any"))
     try:
-        names = os.listdir(layout.sources_directory)
+        names = os.listdir(folder)
     except OSError:
         names = []
-    paths = [f"{layout.sources_directory}/{name}" for name in names if _SOURCE_FILE.match(name)]
-    return [path for path in (layout.sources_list, *paths) if os.path.isfile(path)]
+    paths = [f"{folder}/{name}" for name in names if format_.source_file.match(name)]
+    return [path for path in (*format_.more_sources, *paths) if os.path.isfile(path)]
+
+
+def _plan_ring(run: Runner, request: Request, store: StateStore, plan_: Plan) -> Ring:
+    """Return what has to be done to the keyring of the whole node, where there is one."""
+    record = store.get(RING) or {}
+    asked = request.present and request.format.imports(request)
+    ours = any(request.name in value["for"] for value in record.values())
+    if not request.format.keyring or not (asked or ours):
+        return Ring(record=record)
+    keys = parse_ring(run(list(QUERY)).stdout)
+    return plan_ring(request.name, plan_.key_fingerprints if asked else (), keys, record)
+
+
+def _change_ring(run: Runner, request: Request, store: StateStore, ring: Ring) -> None:
+    """Import and erase keys; what is imported is recorded before, what is erased after."""
+    if ring.add:
+        store.put(RING, dict(ring.record))
+        _rpm(run, ["rpm", "--import", request.key_file])
+    for package in ring.erase:
+        _rpm(run, ["rpm", "--erase", package])
+    if ring.record:
+        store.put(RING, dict(ring.record))
+    else:
+        store.drop(RING)
+
+
+def _rpm(run: Runner, argv: list[str]) -> None:
+    answer = run(argv)
+    if not answer.ok:
+        raise RolledBackError(
+            "rpm's keyring could not be changed; all files were put back.",
+            evidence=answer.words(),
+            next_step="Run it by hand to see why: " + " ".join(argv),
+        )
+
+
+def _diff_of_ring(ring: Ring) -> dict[str, str]:
+    return {
+        "before": "".join(f"{key}\n" for key in ring.before),
+        "after": "".join(f"{key}\n" for key in ring.after),
+        "before_header": "keys that rpm trusts",
+        "after_header": "keys that rpm trusts",
+    }
 
 
 def _seen(path: str, state: FileState, store: StateStore, prefix: str) -> SeenFile:
@@ -440,28 +535,21 @@ def _after(
 
 
 def _complaints(run: Runner, request: Request) -> str:
-    """Return what apt says against its source entries, or an empty string."""
-    answer = run(
-        [
-            "apt-get",
-            "indextargets",
-            "-o",
-            f"Dir::Etc::sourcelist={request.layout.sources_list}",
-            "-o",
-            f"Dir::Etc::sourceparts={request.layout.sources_directory}",
-        ]
-    )
+    """Return what the package manager says against its sources, or an empty string."""
+    answer = run(list(request.format.validation(request)))
     return "" if answer.ok else answer.words()
 
 
 def _validate(run: Runner, request: Request, earlier: str) -> None:
     complaints = _complaints(run, request)
-    # What apt had against other entries before is not for us to judge.
+    # What it had against other entries before is not for us to judge.
     if complaints and complaints != earlier:
         raise RolledBackError(
-            "apt refuses its source entries with the new one; all files were put back.",
+            f"{request.format.name} refuses its source entries with the new one; all files were "
+            "put back.",
             evidence=complaints,
-            next_step="Correct the entry that apt names, or name its URL in replaces.",
+            next_step=f"Correct the entry that {request.format.name} names, or name its URL in "
+            "replaces.",
         )
 
 

@@ -24,7 +24,9 @@ description:
     install, are recorded on the node before the first change. O(state=absent) puts them back, and
     removes what came along with the set where nothing else needs it. That holds for a run that
     died at any point, too.
-  - The packages are installed by M(ansible.builtin.apt). Where nothing differs, it is not called.
+  - The packages are installed by Ansible's own module for the node's package manager
+    (M(ansible.builtin.apt), M(ansible.builtin.dnf), M(ansible.builtin.dnf5),
+    M(community.general.zypper)). Where nothing differs, it is not called.
 options:
   name:
     description:
@@ -99,6 +101,12 @@ options:
         of its own for that, where the node's lists lack something and O(update_cache=true).
     type: bool
     default: true
+  package_manager:
+    description:
+      - Which package manager is used. V(auto) takes that of the node's distribution.
+    type: str
+    choices: [auto, apt, dnf, dnf5, zypper]
+    default: auto
   background:
     description:
       - Whether the package manager runs detached from the connection and is waited for, so that a
@@ -128,6 +136,12 @@ options:
     type: list
     elements: str
     default: []
+  _freed:
+    description:
+      - Internal. What was held, and released for this change.
+    type: list
+    elements: str
+    default: []
   _run:
     description:
       - Internal. The run that works on the set. One that another run has gone on from stops.
@@ -136,6 +150,10 @@ options:
 notes:
   - In check mode the answer comes from the versions that are installed and those that are asked
     for, so that it is right even where the repository is not there yet (O(repository_expected)).
+  - dnf holds with its plugin C(versionlock), which is installed where it is missing, and zypper
+    with its locks. A hold is released for a change and set again after it.
+  - What an earlier removal has left of configuration files is known for apt alone. rpm keeps an
+    edited file as C(.rpmsave) when its package goes.
   - M(ansible.builtin.apt) needs python3-apt on the node and installs it where it is missing. It
     then belongs to what came along with the set.
 extends_documentation_fragment:
@@ -150,10 +168,12 @@ attributes:
   idempotent:
     support: full
   platform:
-    platforms: debian
+    platforms: debian, rhel, suse
 seealso:
   - module: kubegpu.nodes.nvidia_repository
   - module: ansible.builtin.apt
+  - module: ansible.builtin.dnf
+  - module: community.general.zypper
 """
 
 EXAMPLES = r"""
@@ -240,18 +260,22 @@ diff:
 """
 
 import contextlib
+import functools
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import _dpkg
-from ..module_utils._command import Result, Runner, module_runner
+from ..module_utils._command import Result, module_runner
 from ..module_utils._errors import KubegpuError
+from ..module_utils._node_facts_system import read_os
+from ..module_utils._node_reader import NodeReader
+from ..module_utils._package_manager import Database, PackageManager, Simulation, Work
+from ..module_utils._package_managers import MANAGERS, choose
 from ..module_utils._package_set import (
     BROKEN,
     CONFIGURATION,
@@ -286,35 +310,28 @@ from ..module_utils._package_set import (
 from ..module_utils._repository import redact
 from ..module_utils._state import StateStore
 
-_LISTS_APART = """\
-Dir::State::Lists "{folder}/lists";
-Dir::Cache::pkgcache "";
-Dir::Cache::srcpkgcache "";
-"""
 # Packages in these states have configuration files.
 _LEAVES = (INSTALLED, CONFIGURATION)
-# What a killed dpkg has not written into its database yet.
-_JOURNAL = "/var/lib/dpkg/updates"
 
 
 class Node:
     """The node's packages, as far as they have been asked for."""
 
-    def __init__(self, run: Runner, lock_timeout: int) -> None:
-        self.run = run
+    def __init__(self, find: Callable[[], PackageManager], lock_timeout: int) -> None:
+        self._find = find
         self._lock_timeout = lock_timeout
 
-    def everything(self) -> _dpkg.Database:
-        database = _dpkg.read(self.run)
-        return _dpkg.Database(_dpkg.with_marks(self.run, database.packages), database.needs)
+    @functools.cached_property
+    def manager(self) -> PackageManager:
+        # Where nothing is to be done, it does not matter which one it is.
+        return self._find()
 
     def patiently(self, argv: Sequence[str], timeout: int = 60) -> Result:
         """Run a command of the package manager, waiting while another run holds its lock."""
         deadline = time.monotonic() + self._lock_timeout
         while True:
-            answer = self.run(argv, timeout=timeout)
-            waiting = not answer.ok and "lock" in answer.stderr
-            if not waiting or time.monotonic() >= deadline:
+            answer = self.manager.run(argv, timeout=timeout)
+            if not self.manager.locked(answer) or time.monotonic() >= deadline:
                 return answer
             time.sleep(1)
 
@@ -324,24 +341,19 @@ class Node:
         with tempfile.TemporaryDirectory(prefix="kubegpu-lists-") as folder:
             # apt reads what it is sent as a user of its own.
             os.chmod(folder, 0o755)
-            os.makedirs(f"{folder}/lists/partial")
-            settings = f"{folder}/apt.conf"
-            with open(settings, "w", encoding="utf-8") as file:
-                file.write(_LISTS_APART.format(folder=folder))
-            apart: dict[str, str] = {"APT_CONFIG": settings}
-
-            def run(
-                argv: Sequence[str],
-                timeout: int = 60,
-                environment: Mapping[str, str] | None = None,
-            ) -> Result:
-                return self.run(argv, timeout=timeout, environment={**apart, **(environment or {})})
-
-            yield Node(run, self._lock_timeout)
+            apart = self.manager.apart(folder)
+            for directory in apart.directories:
+                os.makedirs(directory)
+            for path, text in apart.files.items():
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+            yield Node(lambda: apart.manager, self._lock_timeout)
 
     def interrupted(self) -> bool:
+        if not self.manager.journal:
+            return False
         try:
-            return bool(os.listdir(_JOURNAL))
+            return bool(os.listdir(self.manager.journal))
         except OSError:
             return False
 
@@ -367,6 +379,11 @@ def main() -> None:
             # How the action plugin has the packages installed.
             "background": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 3600},
+            "package_manager": {
+                "type": "str",
+                "choices": ["auto", *MANAGERS],
+                "default": "auto",
+            },
             "lock_timeout": {"type": "int", "default": 120},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
             # For the action plugin alone: what to do in this call, and what the package manager
@@ -374,14 +391,15 @@ def main() -> None:
             "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},
             "_failure": {"type": "str", "default": ""},
             "_named": {"type": "list", "elements": "str", "default": []},
+            "_freed": {"type": "list", "elements": "str", "default": []},
             "_run": {"type": "str", "default": ""},
         },
         required_if=[("state", "present", ("packages",))],
         supports_check_mode=True,
     )
-    node = Node(module_runner(module), module.params["lock_timeout"])
     store = StateStore(module.params["state_path"])
     try:
+        node = Node(lambda: _manager(module), module.params["lock_timeout"])
         if module.check_mode:
             result = _plan(module, node, store)
         else:
@@ -391,6 +409,14 @@ def main() -> None:
         module.exit_json(**result)
     except KubegpuError as error:
         module.fail_json(msg=redact(str(error)))
+
+
+def _manager(module: AnsibleModule) -> PackageManager:
+    run = module_runner(module)
+    name = module.params["package_manager"]
+    if name == "auto":
+        name = read_os(NodeReader(run=run))["package_manager"]
+    return choose(name, run)
 
 
 def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any]:
@@ -408,7 +434,7 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         return _result(module, plan_absent(None, {}, {}), {})
     if record is not None and record.pending is not None and not module.check_mode:
         _wait(node, module.params["name"])
-    database = node.everything()
+    database = node.manager.everything()
     record = resumed(record, database.packages)
     if record is not None and not present and not module.check_mode:
         _refresh_for_earlier(module, node, record, database)
@@ -417,8 +443,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     said: str | None = ""
     if not module.check_mode:
         if (plan.install or plan.going) and (broken or node.interrupted()):
-            _mend(node, plan, broken)
-            database = node.everything()
+            _mend(node, plan, broken, (record.coming or ()) if record else ())
+            database = node.manager.everything()
             # What was promised stays; what is left to do can have become less.
             plan = _plan_now(node, wish, present, record, database)
         said = _refresh(module, node, plan, database)
@@ -436,13 +462,17 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         named = [name for name in change.named if _is_automatic(database, name)]
         run = module.params["_run"]
         if present and plan.changed:
-            coming = _coming(node, change, database) if plan.install or plan.going else ()
+            coming = (
+                _coming(node, change, database, present and wish.hold)
+                if plan.install or plan.going
+                else ()
+            )
             begin = begun(record, plan, database.packages, wish, coming, named, run)
             store.put(key, begin.to_json())
         elif present and record is not None:
             # All is as wished, but the run that did it died before it could write that down.
             _mark(node, plan, module.params["name"], _there(record.named, database.packages))
-            store.put(key, finished(record, node.everything().packages).to_json())
+            store.put(key, finished(record, node.manager.everything().packages).to_json())
         elif not present and not plan.changed:
             _mark(node, plan, module.params["name"])
             _forget(store, key, record or Record(), database.packages)
@@ -454,17 +484,20 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         # apt takes nothing away below a package that is held and not named.
         held = [name for name in plan.along if database.packages[name].held]
         purge = [*plan.purge, *held]
-        result["_tasks"] = {
-            "broken": [name for name in _broken(database.packages) if name in going],
+        work = Work(
+            broken=[name for name in _broken(database.packages) if name in going],
             # That is so too for what is below one of those that are removed alone.
-            "remove": [*plan.remove, *(_there(purge, database.packages) if plan.remove else ())],
-            "purge": purge,
-            "along": [name for name in plan.along if name not in held],
-            "install": [
-                f"{name}={version}" if version else name
-                for name, version in sorted(change.install.items())
-            ],
+            remove=[*plan.remove, *(_there(purge, database.packages) if plan.remove else ())],
+            purge=purge,
+            install=change.install,
+            helpers=node.manager.helpers(database.packages, hold=present and wish.hold),
+            along=[name for name in plan.along if name not in held],
+        )
+        freed = _free(node, plan, change, database) if plan.changed else []
+        result["_tasks"] = {
+            "calls": node.manager.tasks(work, module.params["lock_timeout"]),
             "named": named,
+            "freed": freed,
         }
     return result
 
@@ -475,13 +508,13 @@ def _ahead(
     wish: Wish,
     plan: Plan,
     record: Record | None,
-    database: _dpkg.Database,
+    database: Database,
 ) -> Change:
     """Fail as the run would, as far as that can be known; return what it would do."""
     params = module.params
     said = ""
     with contextlib.ExitStack() as stack:
-        unknown = missing(plan, _dpkg.available(node.run, [*plan.install])) if plan.install else ()
+        unknown = missing(plan, node.manager.available([*plan.install])) if plan.install else ()
         if unknown and params["update_cache"] and not params["repository_expected"]:
             node = stack.enter_context(node.apart())
             said = _update(node)
@@ -491,14 +524,42 @@ def _ahead(
         )
 
 
-def _coming(node: Node, change: Change, database: _dpkg.Database) -> list[str]:
-    """Return the packages that apt will install."""
+def _coming(node: Node, change: Change, database: Database, hold: bool) -> list[str]:
+    """Return the packages that the package manager will install."""
     coming = list(change.incoming)
-    if not database.packages.get(_HELPER, Package()).installed:
-        # Brought by Ansible's own module, in a call of its own.
-        helper = _dpkg.simulate(node.run, {_HELPER: None}, ())
-        coming.extend(name for name in (_HELPER, *helper.incoming) if name not in coming)
+    for name in node.manager.helpers(database.packages, hold=hold):
+        # Brought in a call of its own.
+        helper = node.manager.simulate({name: None}, ())
+        coming.extend(other for other in (name, *helper.incoming) if other not in coming)
     return coming
+
+
+def _free(node: Node, plan: Plan, change: Change, database: Database) -> list[str]:
+    """Release what the package manager would not touch otherwise; return the names.
+
+    The record is written by now, and the run that follows holds again what has to be held.
+    """
+    if not node.manager.releases_first:
+        return []
+    names = [
+        name
+        for name in dict.fromkeys((*plan.install, *plan.going, *change.install, *change.incoming))
+        if database.packages.get(name, Package()).held
+    ]
+    for argv in node.manager.mark_commands((), names, ()):
+        answer = node.patiently(argv)
+        if not answer.ok:
+            raise explain(answer.words(), f"Releasing {', '.join(names)}")
+    still = node.manager.read(names).packages if names else {}
+    held = [name for name in names if still.get(name, Package()).held]
+    if held:
+        raise KubegpuError(
+            f"{', '.join(held)} cannot be changed: a lock that covers more than this one package "
+            "holds it, and was not made by this module.",
+            next_step="Take that lock out of the package manager's list (dnf versionlock list, "
+            "zypper locks), then run again; the set is then held package by package.",
+        )
+    return names
 
 
 def _there(names: Sequence[str], packages: Mapping[str, Package]) -> list[str]:
@@ -508,12 +569,12 @@ def _there(names: Sequence[str], packages: Mapping[str, Package]) -> list[str]:
 
 def _wait(node: Node, name: str) -> None:
     """Wait for what a run that died has left at work: only then all that it installs is there."""
-    answer = node.patiently(_NOTHING)
-    if not answer.ok and "lock" in answer.stderr:
+    answer = node.patiently(node.manager.nothing)
+    if node.manager.locked(answer):
         raise explain(answer.words(), f"The package set {name}, which an earlier run began")
 
 
-def _is_automatic(database: _dpkg.Database, name: str) -> bool:
+def _is_automatic(database: Database, name: str) -> bool:
     """Return whether a package is one that nobody asked for, or was not there."""
     package = database.packages.get(name, Package())
     return package.automatic or package.status not in (INSTALLED, BROKEN)
@@ -533,26 +594,29 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
             evidence=params["_failure"],
             next_step="Wait for that run to end, and start no two runs for one node at a time.",
         )
-    database = node.everything()
+    database = node.manager.everything()
     plan = _settled(wish, present, record, database.packages)
     named = _there([*dict.fromkeys((*params["_named"], *record.named))], database.packages)
     if params["_failure"]:
-        for argv in _dpkg.mark_commands((), (), named):
+        freed = _there(params["_freed"], database.packages)
+        for argv in node.manager.mark_commands(freed, (), named):
             node.patiently(argv)
         error = explain(params["_failure"], f"The package set {params['name']}")
         names = sorted(wish.packages)
-        offered = _dpkg.available(node.run, names)
+        offered = node.manager.available(names)
         if present and missing(plan, offered):
             raise not_available(missing(plan, offered), plan, offered, error.evidence or str(error))
         raise error
-    _mark(node, plan, params["name"], named)
-    packages = node.everything().packages
+    # What was released for the change and is not of the set.
+    others = [name for name in params["_freed"] if name not in plan.after]
+    _mark(node, plan, params["name"], named, _there(others, database.packages))
+    packages = node.manager.everything().packages
     wrong = verify(_settled(wish, present, record, packages), packages)
     if wrong:
         raise KubegpuError(
             f"The package set {params['name']} is not as it should be after the change.",
             evidence="; ".join(wrong),
-            next_step="Run again; if it stays so, look at /var/log/apt/term.log.",
+            next_step=f"Run again; if it stays so, look at {node.manager.log}.",
         )
     if present:
         # Somebody else can have installed something while this run waited for the lock.
@@ -603,7 +667,7 @@ def _plan_of_set(node: Node, wish: Wish, record: Record | None) -> Plan:
     if wish.lock:
         # dpkg knows the same patterns.
         names.update(pattern for pattern in wish.lock.patterns if pattern[0] != "!")
-    packages = _dpkg.read(node.run, sorted(names)).packages if names else {}
+    packages = node.manager.read(sorted(names)).packages if names else {}
     purged = _purged(node, wish, record, packages)
     return plan_present(wish, packages, _offered(node, wish, packages), purged)
 
@@ -613,8 +677,8 @@ def _purged(
 ) -> tuple[str, ...]:
     """Return the obsolete packages of ours whose configuration would go on pinning."""
     mine = _there(ours(record, wish.obsolete), packages)
-    pins = _dpkg.pinning(node.run, mine)
-    edited = _dpkg.edited(node.run, pins)
+    pins = node.manager.pinning(mine)
+    edited = node.manager.edited(pins)
     return tuple(name for name in pins if name not in edited)
 
 
@@ -625,11 +689,11 @@ def _offered(node: Node, wish: Wish, packages: Mapping[str, Package]) -> dict[st
         for name, wanted in sorted(members(wish, packages).items())
         if not packages.get(name, Package()).installed or not fits(wanted, packages[name].version)
     ]
-    return {**dict.fromkeys(names, ()), **_dpkg.available(node.run, names)}
+    return {**dict.fromkeys(names, ()), **node.manager.available(names)}
 
 
 def _plan_now(
-    node: Node, wish: Wish, present: bool, record: Record | None, database: _dpkg.Database
+    node: Node, wish: Wish, present: bool, record: Record | None, database: Database
 ) -> Plan:
     if present:
         purged = _purged(node, wish, record, database.packages)
@@ -647,8 +711,8 @@ def _plan_now(
     return plan_absent(
         assumed,
         database.packages,
-        _dpkg.available(node.run, [name for name, old in before.items() if old.installed]),
-        _dpkg.edited(node.run, [n for n in going if database.packages[n].status in _LEAVES]),
+        node.manager.available([name for name, old in before.items() if old.installed]),
+        node.manager.edited([n for n in going if database.packages[n].status in _LEAVES]),
         along,
     )
 
@@ -659,7 +723,7 @@ def _settled(wish: Wish, present: bool, record: Record, packages: Mapping[str, P
 
 
 def _refresh_for_earlier(
-    module: AnsibleModule, node: Node, record: Record, database: _dpkg.Database
+    module: AnsibleModule, node: Node, record: Record, database: Database
 ) -> None:
     """Refresh the package lists where they lack a version that stood there before us."""
     wanted = {
@@ -669,13 +733,13 @@ def _refresh_for_earlier(
     }
     if not wanted or not module.params["update_cache"]:
         return
-    offered = _dpkg.available(node.run, sorted(wanted))
+    offered = node.manager.available(sorted(wanted))
     if any(version not in offered.get(name, ()) for name, version in wanted.items()):
         # What cannot be reached is said by the plan, which then does not find the version.
-        node.patiently(["apt-get", "update"], timeout=900)
+        node.patiently(node.manager.update(), timeout=900)
 
 
-def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Database) -> str | None:
+def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: Database) -> str | None:
     """Refresh the package lists where they lack something; return what apt complained about.
 
     None where there was no need to.
@@ -685,8 +749,8 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
     """
     if not plan.install or not module.params["update_cache"]:
         return None
-    needed = [] if database.packages.get(_HELPER, Package()).installed else [_HELPER]
-    offered = _dpkg.available(node.run, [*plan.install, *needed])
+    needed = node.manager.helpers(database.packages, hold=module.params["hold"])
+    offered = node.manager.available([*plan.install, *needed])
     if not missing(plan, offered) and all(offered.get(name) for name in needed):
         return None
     return _update(node)
@@ -694,18 +758,7 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: _dpkg.Data
 
 def _update(node: Node) -> str:
     """Read the package lists again; return what apt complained about."""
-    answer = node.patiently(["apt-get", "update"], timeout=900)
-    complaints = [
-        line for line in answer.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))
-    ]
-    return "\n".join(complaints) or ("" if answer.ok else answer.words())
-
-
-# Ansible's module for packages brings this one where it is missing, from the same lists.
-_HELPER = "python3-apt"
-# With nothing to set, dpkg takes its lock and does no more.
-_NOTHING = ("sh", "-c", "dpkg --set-selections </dev/null")
-_BROKEN_SOURCES = "The list of sources could not be read"
+    return node.manager.complaints(node.patiently(node.manager.update(), timeout=900))
 
 
 @dataclass(frozen=True)
@@ -729,7 +782,7 @@ def _try(
     going = plan.going
     if not plan.install and not going:
         return Change()
-    offered = _dpkg.available(node.run, list(plan.install))
+    offered = node.manager.available(list(plan.install))
     unknown = missing(plan, offered)
     if unknown:
         # The repository can be one that this very run would add.
@@ -746,7 +799,7 @@ def _try(
     incoming = dict(simulation.incoming)
     if not extra and plan.install and (going or removed):
         # Removing comes first, in a call of its own. It can bring something in place of what goes.
-        alone = _dpkg.simulate(node.run, {}, (*going, *removed))
+        alone = node.manager.simulate({}, (*going, *removed))
         incoming.update(alone.incoming)
         extra = sorted(set(alone.removed) - {*going, *removed, *install, *named})
     if extra:
@@ -760,7 +813,7 @@ def _try(
     if not simulation.answer.ok:
         words = f"{simulation.answer.stdout}\n{simulation.answer.stderr}"
         # Sources that apt refuses can be what this very run would mend.
-        if may_be_missing and _BROKEN_SOURCES in words:
+        if may_be_missing and node.manager.broken_sources in words:
             return Change()
         raise explain(words, f"The package set {name} (dry run)")
     along = tuple(other for other in named if other not in install)
@@ -773,7 +826,7 @@ def _simulate(
     install: Mapping[str, str | None],
     soft: Mapping[str, str | None],
     going: Sequence[str],
-) -> tuple[_dpkg.Simulation, dict[str, str | None]]:
+) -> tuple[Simulation, dict[str, str | None]]:
     """Ask apt, naming members of the lock until all that are there or come are of its version.
 
     :param soft: members that are there and are not as they shall be, unless they have to go.
@@ -783,7 +836,7 @@ def _simulate(
     steps = dict.fromkeys(install, 0)
     lock = wish.lock
     while True:
-        simulation = _dpkg.simulate(node.run, {**install, **named}, going)
+        simulation = node.manager.simulate({**install, **named}, going)
         if simulation.answer.ok:
             touched = {*named, *simulation.removed, *simulation.incoming}
             more = {name: version for name, version in soft.items() if name not in touched}
@@ -796,14 +849,14 @@ def _simulate(
         seen = (
             [name for name, new in simulation.incoming.items() if not fits(lock.wanted, new)]
             if simulation.answer.ok
-            else _dpkg.mentioned(simulation.answer)
+            else node.manager.mentioned(simulation.answer)
         )
         names = [
             name
             for name in seen
             if lock.covers(name) and name not in {*install, *named, *going, *wish.obsolete}
         ]
-        offered = _dpkg.available(node.run, names)
+        offered = node.manager.available(names)
         found = {
             name: version
             for name in names
@@ -836,7 +889,7 @@ def _other(
     free = [name for name in seen if names.get(name, "") is None]
     next_ones = {
         name: (steps.get(name, -1) + 1, versions)
-        for name, versions in _dpkg.available(node.run, free).items()
+        for name, versions in node.manager.available(free).items()
         if not any(fits(lock.wanted, one) for one in versions)
     }
     untried = {name: one for name, one in next_ones.items() if one[0] < len(one[1])}
@@ -847,29 +900,37 @@ def _other(
     return found
 
 
-def _mend(node: Node, plan: Plan, broken: Mapping[str, str]) -> None:
-    """Let dpkg configure what it untried, but for what the plan replaces or takes away anyway."""
-    others = uncovered(plan, broken)
+def _mend(node: Node, plan: Plan, broken: Mapping[str, str], coming: Sequence[str] = ()) -> None:
+    """Let the package manager finish what is half done, but for what the plan does away with.
+
+    :param coming: what a change that was begun would install.
+    """
+    ours = {*plan.before, *coming}
+    others = node.manager.mends([name for name in broken if name in ours], uncovered(plan, broken))
     if not others:
         # It takes in what a killed dpkg has left in its journal, too.
         if node.interrupted():
-            node.patiently(_NOTHING)
+            node.patiently(node.manager.nothing)
         if not node.interrupted():
             return
-    answer = node.patiently(["dpkg", "--configure", "-a"], timeout=1800)
-    if answer.ok:
+    answers = [node.patiently(argv, timeout=1800) for argv in node.manager.mend(others)]
+    failed = [answer for answer in answers if not answer.ok]
+    if not failed:
         return
-    still = _broken(node.everything().packages)
-    if node.interrupted() or uncovered(plan, still):
+    still = _broken(node.manager.everything().packages)
+    left_over = node.manager.mends([name for name in still if name in ours], uncovered(plan, still))
+    if node.interrupted() or left_over:
         raise explain(
-            answer.words(),
+            failed[0].words(),
             f"Mending half-configured packages ({', '.join(broken) or 'interrupted dpkg'})",
         )
 
 
-def _mark(node: Node, plan: Plan, name: str, named: Sequence[str] = ()) -> None:
+def _mark(
+    node: Node, plan: Plan, name: str, named: Sequence[str] = (), held: Sequence[str] = ()
+) -> None:
     automatic = (*plan.automatic, *named)
-    for argv in _dpkg.mark_commands(plan.to_hold(), plan.to_release(), automatic):
+    for argv in node.manager.mark_commands((*plan.to_hold(), *held), plan.to_release(), automatic):
         answer = node.patiently(argv)
         if not answer.ok:
             raise explain(answer.words(), f"Marking the packages of {name}")

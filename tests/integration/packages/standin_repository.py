@@ -84,17 +84,29 @@ def sign(folder: Path, keys: Path) -> tuple[str, str]:
     for command, target in (("packages", "Packages"), ("release", "Release")):
         text = _run(["apt-ftparchive", command, "."], cwd=folder)
         (folder / target).write_text(text)
+    release = folder / "Release"
+    gpg, key, fingerprint = _keys(keys)
+    _run([*gpg, "--clearsign", "--output", str(folder / "InRelease"), str(release)])
+    return key, fingerprint
+
+
+def sign_file(path: Path, keys: Path) -> tuple[str, str]:
+    """Lay a signature beside the file; return the armored key and its fingerprint."""
+    gpg, key, fingerprint = _keys(keys)
+    _run([*gpg, "--armor", "--detach-sign", "--output", f"{path}.asc", str(path)])
+    return key, fingerprint
+
+
+def _keys(keys: Path) -> tuple[list[str], str, str]:
     gpg = ["gpg", "--batch", "--yes", "--quiet", "--homedir", str(keys), "--passphrase", ""]
     if not keys.exists():
         keys.mkdir(mode=0o700)
         _run([*gpg, "--quick-generate-key", "standin@example.invalid", "rsa2048", "sign", "never"])
-    release = folder / "Release"
-    _run([*gpg, "--clearsign", "--output", str(folder / "InRelease"), str(release)])
     listing = _run([*gpg, "--with-colons", "--list-keys"])
     fingerprint = next(
         line.split(":")[9] for line in listing.splitlines() if line.startswith("fpr:")
     )
-    return _run([*gpg, "--armor", "--export"]), fingerprint
+    return gpg, _run([*gpg, "--armor", "--export"]), fingerprint
 
 
 def serve(folder: Path) -> http.server.ThreadingHTTPServer:

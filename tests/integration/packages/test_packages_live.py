@@ -11,22 +11,19 @@ found it.
 
 from __future__ import annotations
 
-import difflib
-import json
 import os
 import platform
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.integration.packages import standin_repository as standin
-from tests.testbed.mirror import debian_mirror, mmdebstrap_options
+from tests.integration.packages.chroot_node import ChrootNode, base_tree, difference
+from tests.testbed.mirror import debian_mirror
 from tests.testbed.paths import cache
 
-CHECKOUT = Path(__file__).parents[3]
 SUITE = "bookworm"
 SET = dict.fromkeys(standin.SET, "1.20.0-1")
 LOCKED = ("nvidia-*", "libnvidia-*", "cuda-drivers", "!nvidia-container-*", "!libnvidia-container*")
@@ -42,68 +39,16 @@ pytestmark = [
 ]
 
 
-class Node:
+class Node(ChrootNode):
     """A root file system, the repository beside it, and Ansible on it."""
 
     def __init__(self, root: Path, work: Path):
-        self.root, self.work = root, work
+        super().__init__(root, work)
         folder = work / "web" / "stable" / "deb" / "amd64"
         standin.build(folder)
         self.key, self.fingerprint = standin.sign(folder, work / "gpg")
         self.server = standin.serve(work / "web")
         self.url = f"http://127.0.0.1:{self.server.server_port}/stable/deb"
-        link = work / "collections" / "ansible_collections" / "kubegpu" / "nodes"
-        link.parent.mkdir(parents=True)
-        link.symlink_to(CHECKOUT, target_is_directory=True)
-
-    def task(self, module, *, check=False, **options):
-        """Run one task; return its answer."""
-        play = self.work / "play.json"
-        play.write_text(
-            json.dumps(
-                [
-                    {
-                        "hosts": "all",
-                        "gather_facts": False,
-                        "tasks": [{"name": "task", f"kubegpu.nodes.{module}": options}],
-                    }
-                ]
-            )
-        )
-        done = subprocess.run(
-            [
-                str(Path(sys.executable).parent / "ansible-playbook"),
-                "--inventory", "node,",
-                "--connection", "community.general.chroot",
-                "--extra-vars", json.dumps({
-                    "ansible_host": str(self.root),
-                    "ansible_python_interpreter": "/usr/bin/python3",
-                }),
-                "--diff", *(["--check"] if check else []), str(play),
-            ],
-            env={
-                **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(self.work / "collections"),
-                "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
-                "ANSIBLE_NOCOLOR": "true",
-            },
-            capture_output=True, text=True, check=False, timeout=600,
-        )  # fmt: skip
-        start = done.stdout.find("{\n")
-        assert start >= 0, done.stdout + done.stderr
-        data, _end = json.JSONDecoder().raw_decode(done.stdout[start:])
-        return data["plays"][0]["tasks"][-1]["hosts"]["node"]
-
-    def run(self, module, **options):
-        """Run a task, having seen that check mode says the same and changes nothing."""
-        before = self.packages()
-        check = self.task(module, check=True, **options)
-        assert self.packages() == before
-        answer = self.task(module, **options)
-        assert not answer.get("failed"), answer["msg"]
-        assert check["changed"] == answer["changed"]
-        assert check["diff"] == answer["diff"]
-        return answer
 
     def repository(self, **options):
         return {
@@ -120,13 +65,6 @@ class Node:
 
     def absent(self):
         return self.run("package_set", name="toolkit", state="absent")
-
-    def shell(self, command):
-        return subprocess.run(
-            ["chroot", str(self.root), "/bin/sh", "-c", command],
-            capture_output=True, text=True, check=False,
-            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive"},
-        ).stdout  # fmt: skip
 
     def packages(self):
         return self.shell(
@@ -149,15 +87,7 @@ class Node:
 def node(tmp_path_factory):
     if debian_mirror() is None:
         pytest.skip("no Debian mirror can be reached")
-    base = cache() / f"rootfs-{SUITE}-packages.tar"
-    if not base.exists():
-        part = base.with_suffix(".part.tar")
-        subprocess.run(
-            ["mmdebstrap", *mmdebstrap_options(), "--variant=minbase", "--include=python3",
-             SUITE, str(part)],
-            check=True,
-        )  # fmt: skip
-        part.rename(base)
+    base = base_tree(f"rootfs-{SUITE}-packages", SUITE, "python3")
     # Not below pytest's own folder: /tmp can be mounted without devices.
     root = cache() / f"node-packages-{os.getpid()}"
     root.mkdir()
@@ -172,17 +102,13 @@ def node(tmp_path_factory):
         shutil.rmtree(root)
 
 
-def _diff(before, after):
-    return [line for line in difflib.ndiff(before, after) if line[0] in "+-"]
-
-
 @pytest.fixture
 def bare(node):
     """The node; after the test it has to be as it was."""
     before = (node.packages(), node.etc())
     yield node
-    assert _diff(before[0], node.packages()) == []
-    assert _diff(before[1], node.etc()) == []
+    assert difference(before[0], node.packages()) == []
+    assert difference(before[1], node.etc()) == []
 
 
 @pytest.fixture(scope="module")
@@ -260,7 +186,7 @@ def test_what_was_there_before_comes_back(ready):
     # Removed, not purged: the admin's file stays.
     assert (ready.root / "etc/docker/daemon.json").read_text() == daemon
     ready.absent()
-    assert _diff(before, ready.packages()) == []
+    assert difference(before, ready.packages()) == []
     ready.shell(
         "apt-mark unhold libnvidia-container1; apt-get -y purge 'nvidia-*' 'libnvidia-*'"
         " libstandin-helper; rm -rf /etc/docker"

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.action import package_set as action
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _apt
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set as module
 from tests.unit.module_process import run_module
@@ -212,7 +213,7 @@ class Task:
         self.node, self.state = node, tmp_path / "state.json"
         self.tmp_path = tmp_path
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
-        monkeypatch.setattr(module, "_JOURNAL", str(tmp_path / "none"))
+        monkeypatch.setattr(_apt.Apt, "journal", str(tmp_path / "none"))
         monkeypatch.setattr(action.ActionBase, "run", lambda *_a, **_k: {})
 
     def once(self, check, arguments):

@@ -81,9 +81,9 @@ def test_row_of_a_node_without_gpu_or_of_another_vendor():
 
 
 def test_row_of_a_refusal():
-    facts = node(os__package_manager="dnf")
+    facts = node(os__package_manager="pacman")
     row = node_plan("el9", facts, {"toolkit": plan(facts)})
-    assert row["action"] == "refuse" and "dnf" in row["why"][0]
+    assert row["action"] == "refuse" and "pacman" in row["why"][0]
 
 
 def test_modules_in_check_mode_know_better_than_the_facts():
@@ -187,7 +187,7 @@ def test_refusal_of_one_part_does_not_hide_the_others():
 
 
 def test_both_refusals_are_shown():
-    facts = node(os__package_manager="dnf")
+    facts = node(os__package_manager="pacman")
     row = node_plan("el9", facts, {"driver": REFUSED, "toolkit": plan(facts)})
     assert row["changes"] == ["driver: refused", "toolkit: refused"]
 

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from ansible_collections.kubegpu.nodes.plugins.module_utils._apt_sources import parse
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository import (
-    disable,
-    enable,
     redact,
     same_repository,
     secrets,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository_apt import disable, enable
 
 URL = "https://nvidia.example/stable/deb/$(ARCH)"
 

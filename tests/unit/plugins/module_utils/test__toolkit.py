@@ -248,13 +248,17 @@ def test_settings_that_differ_are_set():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"os__package_manager": "dnf", "os__id": "rocky"}, "rocky"),
+        ({"os__package_manager": "pacman", "os__id": "arch"}, "arch"),
         ({"os__package_manager": None}, "not known"),
         ({"os__arch": "armv7l"}, "armv7l"),
+        (
+            {"os__package_manager": "dnf", "os__family": "rhel", "os__version": "8.10"},
+            "Python 3.6",
+        ),
     ],
 )
 def test_refusals_name_the_cause(changes, words):
-    plan = plan_toolkit(node(**changes), ToolkitWish())
+    plan = plan_toolkit(node(**changes), ToolkitWish(controller="2.19.14"))
     assert plan.action == "refuse"
     assert words in plan.reasons[0]
     assert not plan.steps and not plan.containerd
@@ -332,3 +336,34 @@ def test_docker_that_may_not_be_restarted_is_not_planned_to_be():
 def test_name_by_which_the_facts_would_not_know_our_file_is_refused():
     plan = plan_toolkit(node(), ToolkitWish(repository_name="toolkit"))
     assert plan.action == "refuse" and "kubegpu-" in plan.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("manager", "family", "version", "core"),
+    [
+        ("dnf", "rhel", "9.4", "2.19.14"),
+        ("dnf", "rhel", "8.10", "2.21.0"),
+        ("dnf", "rhel", "8.10", ""),
+        ("zypper", "suse", "15.6", "2.19.14"),
+        ("dnf5", "rhel", "44", "2.19.14"),
+    ],
+)
+def test_rpm_families(manager, family, version, core):
+    facts = node(os__package_manager=manager, os__family=family, os__version=version)
+    plan = plan_toolkit(facts, ToolkitWish(controller=core))
+    assert plan.action == "install" and plan.version == "1.20.0-1"
+    assert plan.repository["url"].endswith("/stable/rpm")
+    # NVIDIA signs the metadata of this repository, and not its packages.
+    assert plan.repository["check_packages"] is False
+
+
+def test_the_repository_of_an_rpm_node_that_is_there_stays():
+    entry = {
+        "file": "/etc/yum.repos.d/nvidia-container-toolkit.repo",
+        "uri": "https://nvidia.github.io/libnvidia-container/stable/rpm/$basearch",
+        "enabled": True,
+        "key_fingerprint": "C95B321B61E88C1809C4F759DDCAE044F796ECB0",
+        "key_fingerprints": ["C95B321B61E88C1809C4F759DDCAE044F796ECB0"],
+    }
+    facts = node(os__package_manager="dnf", os__family="rhel", repositories=[entry])
+    assert plan_toolkit(facts, ToolkitWish()).repository is None

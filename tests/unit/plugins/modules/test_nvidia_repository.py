@@ -491,3 +491,58 @@ def test_a_keyring_that_cannot_be_right_is_refused(node, options, cause):
     assert answer["failed"]
     assert cause in answer["msg"]
     assert list(node.sources.iterdir()) == []
+
+
+@pytest.fixture
+def rpm_node(tmp_path):
+    """The same below another format; rpm itself is asked by tests/integration/packages."""
+    made = Node(tmp_path)
+    made.arguments = {
+        **{
+            name: made.arguments[name] for name in ("name", "key", "key_fingerprints", "state_path")
+        },
+        "url": f"{OFFICIAL}/rpm",
+        "format": "dnf",
+        "sources_directory": str(made.sources),
+        "keyring_directory": str(tmp_path / "rpm-gpg"),
+    }
+    return made
+
+
+RPM = {"validate": False, "check_packages": False}
+OLD_REPO = f"""[nvidia]
+baseurl={OFFICIAL}/rpm/$basearch
+gpgkey=https://nvidia.github.io/libnvidia-container/gpgkey
+"""
+
+
+def test_rpm_create_again_absent_absent_again(rpm_node):
+    old = rpm_node.sources / "nvidia.repo"
+    old.write_text(OLD_REPO)
+    before = rpm_node.tree()
+    first = rpm_node.present(**RPM)
+    assert first["changed"] and len(first["diff"]) == 3
+    assert [entry["file"] for entry in first["disabled"]] == [str(old)]
+    assert set(first["files"]) == {"key", "sources"}
+    entry = (rpm_node.sources / "kubegpu-test.repo").read_text()
+    assert f"baseurl={OFFICIAL}/rpm/$basearch\n" in entry and "gpgcheck=0\n" in entry
+    assert "enabled=0\n" in old.read_text()
+    assert not rpm_node.present(**RPM)["changed"]
+    proxied = rpm_node.present(**RPM, https_proxy="http://user:word@proxy:3128")
+    assert (rpm_node.sources / "kubegpu-test.repo").stat().st_mode & 0o777 == 0o600
+    assert "word" not in str(proxied)
+    assert rpm_node.absent(format="dnf")["changed"]
+    assert rpm_node.tree() == before
+    assert not rpm_node.absent(format="dnf")["changed"]
+
+
+def test_rpm_wrong_key_writes_nothing(rpm_node):
+    before = rpm_node.tree()
+    answer = rpm_node.present(**RPM, key_fingerprints=["AB" * 20])
+    assert answer["failed"] and "not the expected one" in answer["msg"]
+    assert rpm_node.tree() == before
+
+
+def test_options_of_apt_are_refused_elsewhere(rpm_node):
+    answer = rpm_node.present(**RPM, sources_list="/etc/apt/sources.list")
+    assert answer["failed"] and "sources_list" in answer["msg"]

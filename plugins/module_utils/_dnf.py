@@ -1,0 +1,228 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""dnf 4 and dnf 5 behind the seam of ``_package_manager``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _rpm
+from ._command import Result
+from ._package_manager import Apart, Database, Simulation, Work
+from ._package_set import Package
+from ._packages import read_versionlock, read_versionlock_toml
+
+# Who brings the plugin differs between distributions; what it is called does not.
+_PLUGIN = "dnf-command(versionlock)"
+# dnf 4 writes a line for each package, dnf 5 what stands here alone; empty lines are none.
+_LISTING = "%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\n"
+_REASONS = "%{name}\t%{reason}\n"
+# What dnf itself may take away again, once nothing needs it.
+_AUTOMATIC = ("dependency", "weak-dependency", "weak dependency", "clean")
+# One repository that cannot be reached is no reason to stop: what is missing is seen afterwards.
+_TOLERANT = "--setopt=*.skip_if_unavailable=1"
+_INSTALLS = ("installing", "upgrading", "downgrading", "reinstalling")
+_REMOVES = ("removing",)
+# NAME.ARCH VERSION with dnf 4, NAME ARCH VERSION with dnf 5.
+_REPLACES = re.compile(
+    r"\s+replacing\s+(?P<name>\S+?)(?:\.|\s+)(?:noarch|x86_64|aarch64|i\d86)\s+\S+"
+)
+_COMPLAINT = re.compile(r"error|fail|ignoring repositories|cannot", re.IGNORECASE)
+_DONE = re.compile(r"Operation aborted(?: by the user)?\.")
+
+
+class Dnf(_rpm.RpmManager):
+    """The package manager of RHEL 8 to 10, those that build on them, and Amazon Linux 2023."""
+
+    module = "ansible.builtin.dnf"
+    log = "/var/log/dnf.rpm.log"
+    # dnf has no command that only takes its lock; who holds it stands in a file.
+    nothing: tuple[str, ...] = (
+        "sh",
+        "-c",
+        'pid=$(cat /var/lib/dnf/rpmdb_lock.pid 2>/dev/null) && kill -0 "$pid" 2>/dev/null '
+        '&& { echo "dnf: its lock is held by process $pid" >&2; exit 1; }; exit 0',
+    )
+    broken_sources = "Parsing file"
+    lock_file = "/etc/dnf/plugins/versionlock.list"
+    # What differs between the two.
+    program = "dnf"
+    all_versions: tuple[str, ...] = ("--showduplicates",)
+    without_plugin: tuple[str, ...] = ("--disableplugin=versionlock",)
+    mark: tuple[str, ...] = ("mark", "remove")
+
+    def locked(self, answer: Result) -> bool:
+        return not answer.ok and bool(
+            re.search(r"lock is held|waiting for process|transaction lock", answer.stderr, re.I)
+        )
+
+    def everything(self) -> Database:
+        database = _rpm.read_database(self.run, self.held())
+        answer = self._dnf("--disablerepo=*", "repoquery", "--installed", "--queryformat", _REASONS)
+        return Database(
+            _rpm.marked(database.packages, parse_automatic(answer.stdout)), database.needs
+        )
+
+    def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        if not names:
+            return {}
+        answer = self._dnf(
+            *self.without_plugin,
+            *("repoquery", "--available", *self.all_versions, "--queryformat", _LISTING, *names),
+        )
+        return _rpm.parse_versions([line.split("\t") for line in answer.stdout.splitlines()])
+
+    def update(self) -> tuple[str, ...]:
+        # Keys are those of the repositories' own entries, which have been checked before.
+        return (self.program, "-y", "--refresh", _TOLERANT, *self._options, "makecache")
+
+    def complaints(self, answer: Result) -> str:
+        lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]
+        return "\n".join(lines) or ("" if answer.ok else answer.words())
+
+    def apart(self, folder: str) -> Apart:
+        return Apart(type(self)(self.run, (f"--setopt=cachedir={folder}",)))
+
+    def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
+        # What goes is removed in a call of its own, before; here it may be in the way.
+        command = (
+            (
+                "install",
+                "--allowerasing",
+                *(_spec(name, version) for name, version in install.items()),
+            )
+            if install
+            else ("remove", *remove)
+        )
+        answer = self.run(
+            [
+                *(*self.without_locks(), self.program, "-C", _TOLERANT, *self._options),
+                *(*self.without_plugin, "--assumeno", "--setopt=clean_requirements_on_remove=0"),
+                *command,
+            ],
+            timeout=300,
+        )
+        words = f"{answer.stdout}\n{answer.stderr}"
+        done = answer.ok or ("Transaction Summary" in words and bool(_DONE.search(words)))
+        removed, incoming = parse_transaction(answer.stdout)
+        return Simulation(
+            Result(0 if done else answer.rc, answer.stdout, answer.stderr), removed, incoming
+        )
+
+    def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
+        if not hold or self._dnf("--disablerepo=*", "versionlock", "list").ok:
+            return ()
+        return (_PLUGIN,)
+
+    def mark_commands(
+        self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
+    ) -> tuple[list[str], ...]:
+        marks = (
+            (("versionlock", "add"), hold),
+            (("versionlock", "delete"), release),
+            (self.mark, automatic),
+        )
+        return tuple(
+            [self.program, "-C", "-y", "-q", "--disablerepo=*", *verb, *names]
+            for verb, names in marks
+            if names
+        )
+
+    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
+        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge)))
+        return [
+            {"module": self.module, "arguments": {"lock_timeout": lock_timeout, **arguments}}
+            for arguments in (
+                {"name": going, "state": "absent", "autoremove": False},
+                {"name": list(work.helpers), "state": "present"},
+                {
+                    "name": [
+                        _spec(name, version) for name, version in sorted(work.install.items())
+                    ],
+                    "state": "present",
+                    "allow_downgrade": True,
+                },
+                {"name": list(work.along), "state": "absent", "autoremove": False},
+            )
+            if arguments["name"]
+        ]
+
+    def _dnf(self, *arguments: str) -> Result:
+        return self.run(
+            [self.program, "-C", "-q", _TOLERANT, *self._options, *arguments], timeout=300
+        )
+
+    def patterns(self, text: str) -> tuple[str, ...]:
+        return read_versionlock(text)
+
+    def without_locks(self) -> tuple[str, ...]:
+        """Return what has to stand before a dry run; dnf 4 leaves its plugin aside instead."""
+        return ()
+
+
+class Dnf5(Dnf):
+    """The package manager of Fedora from 41 on. Its locks are no plugin."""
+
+    module = "ansible.builtin.dnf5"
+    log = "/var/log/dnf5.log"
+    # Its lock is a file's, which no tool of a shell can ask for; a run that meets it says so.
+    nothing: tuple[str, ...] = ("true",)
+    lock_file = "/etc/dnf/versionlock.toml"
+    program = "dnf5"
+    all_versions: tuple[str, ...] = ()
+    without_plugin: tuple[str, ...] = ()
+    mark: tuple[str, ...] = ("mark", "dependency")
+
+    def patterns(self, text: str) -> tuple[str, ...]:
+        return read_versionlock_toml(text)
+
+    def without_locks(self) -> tuple[str, ...]:
+        return self.unlocked()
+
+    def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
+        return ()
+
+
+def _spec(name: str, version: str | None) -> str:
+    return f"{name}-{version}" if version else name
+
+
+def parse_automatic(text: str) -> frozenset[str]:
+    """Return the packages that came along with others."""
+    fields = (line.split("\t") for line in text.splitlines())
+    return frozenset(
+        words[0] for words in fields if len(words) == 2 and words[1].lower() in _AUTOMATIC
+    )
+
+
+def parse_transaction(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return what the table of a transaction removes, and what comes in which version."""
+    removed: list[str] = []
+    incoming: dict[str, str] = {}
+    kind = ""
+    entry: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        replaced = _REPLACES.match(line)
+        # A long name stands alone, and the rest of its line below it, indented.
+        if re.match(r" {8,}\S", line) and entry and not replaced:
+            entry.extend(line.split())
+            continue
+        if len(entry) >= 3:
+            if kind in _INSTALLS:
+                incoming[entry[0]] = _rpm.plain(entry[2])
+            elif kind in _REMOVES:
+                removed.append(entry[0])
+        entry = []
+        if replaced:
+            removed.append(replaced["name"])
+        elif line.startswith("Transaction Summary"):
+            break
+        elif re.match(r"\S.*:\Z", line):
+            kind = line.split()[0].rstrip(":").lower()
+        elif re.match(r" \S", line):
+            entry = line.split()
+    return tuple(name for name in dict.fromkeys(removed) if name not in incoming), incoming

@@ -1,0 +1,62 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The package managers that this release knows, by the name that the facts give them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ._apt import Apt
+from ._command import Runner
+from ._dnf import Dnf, Dnf5
+from ._errors import InputError
+from ._package_manager import PackageManager
+from ._zypper import Zypper
+
+MANAGERS: Mapping[str, Callable[[Runner], PackageManager]] = {
+    "apt": Apt,
+    "dnf": Dnf,
+    "dnf5": Dnf5,
+    "zypper": Zypper,
+}
+
+# The release whose dnf module speaks to dnf's own Python in a process of its own. Before, the
+# module itself is started there: on RHEL 8 it is Python 3.6, which no supported ansible-core knows.
+# Read in ansible-core 2.19.14 and 2.21 (modules/dnf.py, module_utils/_embed/dnf.py), 2026-11-21.
+_CORE_FOR_DNF_OF_EL8 = (2, 21)
+
+
+def unsupported(system: Mapping[str, Any], controller: str) -> str:
+    """Return why this ansible-core cannot install packages on that node, or an empty string.
+
+    :param system: the fact ``os``.
+    :param controller: the version of ansible-core; empty: not known.
+    """
+    old = system["family"] == "rhel" and (system["version"] or "").split(".")[0] == "8"
+    numbers = tuple(int(number) for number in re.findall(r"\d+", controller)[:2])
+    if system["package_manager"] != "dnf" or not old or not numbers:
+        return ""
+    if numbers >= _CORE_FOR_DNF_OF_EL8:
+        return ""
+    return (
+        f"{system['id']} {system['version']} has dnf for Python 3.6 alone, which ansible-core "
+        f"{controller} cannot use. Next step: run with ansible-core 2.21 or later, and give the "
+        "node a Python 3.9 or later for everything else (dnf install python39, "
+        "ansible_python_interpreter: /usr/bin/python3.9)."
+    )
+
+
+def choose(name: str | None, run: Runner) -> PackageManager:
+    """Return the package manager of this name."""
+    made = MANAGERS.get(name or "")
+    if made is None:
+        raise InputError(
+            f"This node installs packages with {name or 'a tool that is not known'}, which this "
+            f"release does not use; it knows {', '.join(MANAGERS)}.",
+            next_step="Install the packages with the module of its package manager.",
+        )
+    return made(run)

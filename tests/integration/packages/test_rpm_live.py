@@ -1,0 +1,359 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""nvidia_repository and package_set with the real dnf 4, dnf 5, zypper and rpm.
+
+The distributions are stand-ins: a Debian root file system with one of them, and the os-release of
+another distribution.
+The packages are stand-ins; the managers, their repository and its signature are real. Each test
+leaves the node as it found it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.integration.packages import standin_repository as standin
+from tests.integration.packages import standin_rpm
+from tests.integration.packages.chroot_node import ChrootNode, base_tree, difference
+from tests.testbed.mirror import debian_mirror
+from tests.testbed.paths import cache
+
+TOOLKIT = "nvidia-container-toolkit"
+LIBRARY = "libnvidia-container1"
+HELPER = "libstandin-helper"
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root"),
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("mmdebstrap", "gpg", "unshare"))),
+        reason="mmdebstrap, gnupg or unshare is not installed",
+    ),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in repository is x86_64"),
+]
+
+
+@dataclass(frozen=True)
+class Manager:
+    """A manager: what Debian calls its packages, what the node says it is, how one asks by hand."""
+
+    name: str
+    include: tuple[str, ...]
+    release: str
+    folder: str
+    lock_file: str
+    lock: str
+    unlock: str
+    install: str
+    remove: str
+    suite: str = "bookworm"
+
+
+DNF = Manager(
+    "dnf",
+    ("dnf", "dnf-plugins-core"),
+    'ID="rocky"\nVERSION_ID="9.4"\nID_LIKE="rhel centos fedora"\n',
+    "/etc/yum.repos.d",
+    "/etc/dnf/plugins/versionlock.list",
+    "dnf -C -q versionlock add {0}",
+    "dnf -C -q versionlock delete {0}",
+    "dnf -y -q install {0}-{1}",
+    "dnf -y -q --noautoremove remove {0}",
+)
+DNF5 = Manager(
+    "dnf5",
+    ("dnf5", "python3-libdnf5", "gpg"),
+    'ID="fedora"\nVERSION_ID="44"\n',
+    "/etc/yum.repos.d",
+    "/etc/dnf/versionlock.toml",
+    "dnf5 -C -q versionlock add {0}",
+    "dnf5 -C -q versionlock delete {0}",
+    "dnf5 -y -q install {0}-{1}",
+    "dnf5 -y -q --setopt=clean_requirements_on_remove=0 remove {0}",
+    suite="sid",
+)
+ZYPPER = Manager(
+    "zypper",
+    ("zypper",),
+    'ID="opensuse-leap"\nVERSION_ID="15.6"\nID_LIKE="suse opensuse"\n',
+    "/etc/zypp/repos.d",
+    "/etc/zypp/locks",
+    "zypper -n addlock {0}",
+    "zypper -n removelock {0}",
+    "zypper -n install --oldpackage {0}={1}",
+    "zypper -n remove {0}",
+)
+# Managers keep when, and what for; only what is asked of them counts here.
+_NOISE = (
+    "! -name ld.so.cache ! -path etc/zypp/locks ! -path 'etc/dnf/*versionlock*' "
+    "! -path 'etc/zypp/credentials.d*'"
+)
+# Of a list of locks: lines that lock nothing.
+_EMPTY = re.compile(r"^\s*(?:#.*)?\Z|Added by|^packages = \[\]|^version = .1")
+
+
+class RpmNode(ChrootNode):
+    """A root file system with a manager of the RPM families."""
+
+    def __init__(self, root: Path, work: Path, manager: Manager, url: str, key, fingerprint):
+        super().__init__(root, work)
+        self.manager, self.url, self.key, self.fingerprint = manager, url, key, fingerprint
+        # A real node's root is a mount point, which zypper without its locks needs.
+        self.prefix = (
+            *("unshare", "--mount", "--propagation", "private", "sh", "-c"),
+            'mount --bind "$0" "$0" && exec "$@"',
+            str(root),
+        )
+
+    def run(self, module, **options):
+        """Run a task: check mode says the same before it, and that there is nothing after it."""
+        check, answer, *again = self.tasks(
+            (module, options, {"check_mode": True}),
+            (module, options),
+            (module, options, {"check_mode": True}),
+        )
+        assert not answer.get("failed"), answer["msg"]
+        # Where check mode had changed something, the run would have found less to do.
+        assert check["changed"] == answer["changed"]
+        assert check["diff"] == answer["diff"]
+        assert not again[0]["changed"], again[0]["diff"]
+        return answer
+
+    def repository(self, **options):
+        return {
+            "name": "kubegpu-test",
+            "url": self.url,
+            "key": self.key,
+            "key_fingerprints": [self.fingerprint],
+            "check_packages": False,
+            **options,
+        }
+
+    def present(self, version="1.20.0-1", **options):
+        packages = dict.fromkeys(standin.SET, version)
+        return self.run("package_set", name="toolkit", packages=packages, **options)
+
+    def failing(self, version="1.20.0-1", **options):
+        before = (self.packages(), self.etc())
+        packages = dict.fromkeys(standin.SET, version)
+        answer = self.task("package_set", name="toolkit", packages=packages, **options)
+        assert answer["failed"]
+        assert (self.packages(), self.etc()) == before
+        return answer["msg"]
+
+    def absent(self):
+        return self.run("package_set", name="toolkit", state="absent")
+
+    def packages(self):
+        locks = self.shell(f"grep -v '^#' {self.manager.lock_file}").splitlines()
+        return [
+            *sorted(self.shell("rpm -qa").splitlines()),
+            *(f"lock {line}" for line in sorted(locks) if not _EMPTY.search(line)),
+        ]
+
+    def rpm_install(self, name):
+        """Install a package of the repository with rpm alone, beside what is there."""
+        with urllib.request.urlopen(f"{self.url}/x86_64/{name}.noarch.rpm") as answer:
+            (self.root / "tmp" / "x.rpm").write_bytes(answer.read())
+        self.shell("rpm --install --force --nodeps --nosignature --nodigest /tmp/x.rpm")
+        (self.root / "tmp" / "x.rpm").unlink()
+
+    def versions(self):
+        return {
+            line.rpartition("-")[0].rpartition("-")[2]
+            for line in self.packages()
+            if "nvidia-container" in line and not line.startswith("lock")
+        }
+
+    def held(self, name):
+        # NAME-0:VERSION, solvable_name: NAME, or name = "NAME".
+        return any(
+            line.startswith("lock") and name in re.split(r'-0:|[\s"]+', line)
+            for line in self.packages()
+        )
+
+    def etc(self):
+        return self.shell(
+            f"cd / && find etc {_NOISE} -printf '%M %u:%g %p %l\\n' | LC_ALL=C sort; "
+            f"find etc -type f {_NOISE} -print0 | LC_ALL=C sort -z | xargs -0 sha256sum; "
+            "ls -A /var/lib/kubegpu 2>&1"
+        ).splitlines()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The repository on loopback, the same signed by somebody else, and the keys of both."""
+    if debian_mirror() is None:
+        pytest.skip("no Debian mirror can be reached")
+    work = tmp_path_factory.mktemp("rpm")
+    root = _tree(DNF, "builder")
+    try:
+        folder = work / "web" / "stable" / "rpm" / "x86_64"
+        standin_rpm.build(root, folder)
+    finally:
+        shutil.rmtree(root)
+    wrong = work / "web" / "wrong" / "rpm" / "x86_64"
+    shutil.copytree(folder, wrong)
+    key, fingerprint = standin_rpm.sign(folder, work / "gpg")
+    standin_rpm.sign(wrong, work / "gpg-of-somebody-else")
+    server = standin.serve(work / "web")
+    yield f"http://127.0.0.1:{server.server_port}", key, fingerprint
+    server.shutdown()
+
+
+def _tree(manager: Manager, name: str) -> Path:
+    base = base_tree(
+        f"rootfs-{manager.suite}-rpm-{manager.name}",
+        *(manager.suite, "python3", "rpm", *manager.include),
+        *(("createrepo-c",) if manager is DNF else ()),
+    )  # fmt: skip
+    # Not below pytest's own folder: /tmp can be mounted without devices.
+    root = cache() / f"node-rpm-{name}-{os.getpid()}"
+    root.mkdir()
+    subprocess.run(["tar", "-xf", str(base), "-C", str(root)], check=True)
+    files = {
+        "etc/os-release": manager.release,
+        # Debian keeps rpm's database in the home folder.
+        "etc/rpm/macros": "%_dbpath /var/lib/rpm\n",
+        "etc/dnf/vars/releasever": "9\n",
+        # Debian's plugin for packages that were built on the machine.
+        "etc/dnf/plugins/local.conf": "[main]\nenabled = false\n",
+        "etc/dnf/libdnf5-plugins/local.conf": "[main]\nname = local\nenabled = 0\n",
+    }
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).unlink(missing_ok=True)
+        (root / path).write_text(text)
+    for folder in (manager.folder, "/var/lib/rpm"):
+        (root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    return root
+
+
+@pytest.fixture(
+    scope="module",
+    params=[DNF, DNF5, ZYPPER],
+    ids=["rocky9-dnf4", "fedora44-dnf5", "leap15-zypper"],
+)
+def node(request, served, tmp_path_factory):
+    manager: Manager = request.param
+    root = _tree(manager, manager.name)
+    try:
+        url, key, fingerprint = served
+        work = tmp_path_factory.mktemp(manager.name)
+        made = RpmNode(root, work, manager, f"{url}/stable/rpm", key, fingerprint)
+        made.rpm_install(f"{standin_rpm.BASE}-1-1")
+        assert standin_rpm.BASE in made.shell("rpm -qa")
+        yield made
+    finally:
+        shutil.rmtree(root)
+
+
+@pytest.fixture
+def bare(node):
+    """The node; after the test it has to be as it was."""
+    before = (node.packages(), node.etc())
+    yield node
+    assert difference(before[0], node.packages()) == []
+    assert difference(before[1], node.etc()) == []
+
+
+@pytest.fixture(scope="module")
+def with_repository(node):
+    node.run("nvidia_repository", **node.repository())
+    yield node
+    node.run("nvidia_repository", name="kubegpu-test", state="absent")
+
+
+@pytest.fixture
+def ready(with_repository, bare):
+    """The node with the repository."""
+    return bare
+
+
+def test_repository_and_what_stood_in_its_way(bare):
+    path = f"{bare.manager.folder}/nvidia.repo"
+    text = (
+        f"[nvidia]\\nname=by hand\\nbaseurl={bare.url}/\\$basearch\\nenabled=1\\n"
+        "gpgcheck=0\\n\\n# mine\\n[other]\\nname=o\\nbaseurl=file:///none\\nenabled=0\\n"
+    )
+    bare.shell(f'printf "{text}" > {path}')
+    before = bare.shell(f"cat {path}")
+    first = bare.run("nvidia_repository", **bare.repository())
+    assert first["changed"] and first["key_fingerprints"] == [bare.fingerprint]
+    assert [entry["file"] for entry in first["disabled"]] == [path]
+    assert "\nenabled=0\n" in bare.shell(f"cat {path}").partition("[other]")[0]
+    entry = bare.shell(f"cat {bare.manager.folder}/kubegpu-test.repo")
+    assert f"baseurl={bare.url}/$basearch\n" in entry and "repo_gpgcheck=1\n" in entry
+    # zypper judges metadata by rpm's own keyring, dnf by one of the repository.
+    assert ("gpg-pubkey" in bare.shell("rpm -qa")) == (bare.manager is ZYPPER)
+    signed = bare.run("nvidia_repository", **bare.repository(check_packages=True))
+    assert signed["changed"] and "gpg-pubkey" in bare.shell("rpm -qa")
+    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+    assert bare.shell(f"cat {path}") == before
+    bare.shell(f"rm {path}")
+
+
+def test_keys_of_somebody_else(bare):
+    options = bare.repository(key_fingerprints=["AB" * 20])
+    answer = bare.task("nvidia_repository", **options)
+    assert answer["failed"] and "is not the expected one" in answer["msg"]
+    url = bare.url.replace("/stable/", "/wrong/")
+    bare.run("nvidia_repository", **bare.repository(url=url))
+    words = bare.failing()
+    assert "No package list" in words and "signature is not accepted" in words
+    bare.run("nvidia_repository", name="kubegpu-test", state="absent")
+
+
+def test_up_down_killed_and_back_to_what_was_there(ready):
+    for name in standin.SET[::-1]:
+        ready.shell(ready.manager.install.format(name, "1.17.8-1"))
+    assert ready.versions() == {"1.17.8"}
+    assert ready.present("1.20.0-1")["changed"] and ready.versions() == {"1.20.0"}
+    # What is held is changed where it is asked for, and held again.
+    assert ready.present("1.19.0-1")["changed"] and ready.versions() == {"1.19.0"}
+    assert all(ready.held(name) for name in standin.SET)
+    words = ready.failing("9.9.9-1")
+    assert f"{TOOLKIT} 9.9.9-1" in words and "1.20.0-1, 1.19.0-1, 1.17.8-1" in words
+    # Where a transaction dies, the new package is there and the old one is not gone yet.
+    ready.rpm_install(f"{LIBRARY}-1.20.0-1")
+    assert ready.versions() == {"1.19.0", "1.20.0"}
+    assert "at once" in ready.present("1.20.0-1")["broken"][LIBRARY]
+    assert ready.versions() == {"1.20.0"}
+    assert not any("1.19.0" in line for line in ready.packages())
+    assert ready.absent()["changed"] and ready.versions() == {"1.17.8"}
+    assert not any(ready.held(name) for name in standin.SET)
+    ready.shell(ready.manager.remove.format(" ".join((*standin.SET, HELPER))))
+
+
+def test_new_with_what_it_replaces_and_a_hold_that_is_lost(ready):
+    ready.shell(ready.manager.install.format("nvidia-docker2", "2.13.0-1"))
+    ready.shell(ready.manager.lock.format("nvidia-docker2"))
+    answer = ready.present(obsolete=["nvidia-docker2"])
+    assert "nvidia-docker2 2.13.0-1 is obsolete." in answer["reasons"]
+    assert "nvidia-docker2" not in ready.shell("rpm -qa") and ready.versions() == {"1.20.0"}
+    assert HELPER in ready.shell("rpm -qa")
+    ready.shell(ready.manager.unlock.format(LIBRARY))
+    assert not ready.held(LIBRARY)
+    assert ready.present()["reasons"] == [f"{LIBRARY} is not held."]
+    assert ready.held(LIBRARY)
+    ready.absent()
+    # What came along is gone too.
+    assert HELPER not in ready.shell("rpm -qa") and ready.versions() == set()
+    assert "nvidia-docker2-2.13.0-1.noarch" in ready.packages() and ready.held("nvidia-docker2")
+    ready.shell(ready.manager.unlock.format("nvidia-docker2"))
+    ready.shell(ready.manager.remove.format("nvidia-docker2"))
+
+
+def test_nothing_of_somebody_else_is_removed(ready):
+    ready.shell(ready.manager.install.format("standin-user", "1-1"))
+    assert "without removing standin-user" in ready.failing()
+    ready.shell(ready.manager.remove.format(" ".join(("standin-user", *standin.SET, HELPER))))

@@ -1,0 +1,173 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""On recorded output of the real dnf 4.14.0 and dnf5 5.4.6.0, with stand-in packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dnf import (
+    Dnf,
+    Dnf5,
+    parse_automatic,
+    parse_transaction,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._package_manager import Work
+from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import explain
+
+RECORDED = Path(__file__).parents[2] / "fixtures" / "packages"
+CONTAINER = ("libnvidia-container-tools", "libnvidia-container1", "nvidia-container-toolkit")
+LOCKS = "# Added lock on Sat Nov 21\nnvidia-container-toolkit-0:1.17.8-1.*\n!other-0:1-1.*\nfoo*\n"
+
+
+def recorded(name, version="dnf-4.14.0"):
+    return (RECORDED / f"{version}-{name}.txt").read_text(encoding="utf-8")
+
+
+def test_upgrade_that_replaces_somebody_elses_package():
+    removed, incoming = parse_transaction(recorded("upgrade"))
+    assert removed == ("standin-user",)
+    assert incoming["kmod-nvidia-open-dkms-with-a-name-that-dnf-breaks"] == "3:595.58.03-1.el9"
+    assert all(incoming[name] == "1.19.0-1" for name in CONTAINER)
+    assert incoming["nvidia-container-runtime-new"] == "1-1"
+
+
+def test_obsoletes_and_remove():
+    replaced = (("standin-user",), {"nvidia-container-runtime-new": "1-1"})
+    assert parse_transaction(recorded("obsoletes")) == replaced
+    removed, incoming = parse_transaction(recorded("remove"))
+    assert (set(removed), incoming) == ({*CONTAINER, "standin-user"}, {})
+
+
+def test_a_line_that_is_broken_after_a_long_name():
+    text = (
+        "Upgrading:\n a-very-long-name\n                  x86_64   1:2-3   repo   5 k\n"
+        " b noarch 4-5 repo 1 k\n"
+    )
+    assert parse_transaction(text) == ((), {"a-very-long-name": "1:2-3", "b": "4-5"})
+
+
+def test_tables_of_dnf5():
+    removed, incoming = parse_transaction(recorded("upgrade", "dnf5-5.4.6.0"))
+    assert removed == ("standin-user",)
+    assert incoming["standin-epoch"] == "3:595.58.03-1.el9"
+    assert all(incoming[name] == "1.19.0-1" for name in CONTAINER) and len(incoming) == 5
+    removed, incoming = parse_transaction(recorded("remove", "dnf5-5.4.6.0"))
+    assert (set(removed), incoming) == ({*CONTAINER, "standin-user"}, {})
+
+
+@pytest.mark.parametrize("version", ["dnf-4.14.0", "dnf5-5.4.6.0"])
+@pytest.mark.parametrize(
+    ("name", "cause"), [("unknown", "in no repository"), ("impossible", "dependencies")]
+)
+def test_failures_are_explained(name, cause, version):
+    assert cause in explain(recorded(name, version), "x").cause
+
+
+TOML = """version = "1.0"
+
+[[packages]]
+name = "nvidia-container-toolkit"
+comment = "Added by 'versionlock add' command on 2026-11-21 16:39:59"
+
+[[packages.conditions]]
+key = "evr"
+comparator = "="
+value = "1.17.8-1"
+"""
+
+
+def test_dnf5_has_other_words_and_another_list():
+    text = "nvidia-container-toolkit\tnoarch\t0:1.17.8-1\t1\nb\tnoarch\t0:1-1\t1\n"
+    table = recorded("upgrade", "dnf5-5.4.6.0")
+    run = Recorder(**{
+        "-qa": Result(0, text, ""),
+        "repoquery": Result(0, "b\tDependency\n", ""),
+        "--assumeno": Result(1, table, "Operation aborted by the user."),
+    })  # fmt: skip
+    run.locks = TOML
+    packages = Dnf5(run).everything().packages
+    assert packages["nvidia-container-toolkit"].held and not packages["b"].held
+    assert packages["b"].automatic
+    answer = Dnf5(run).simulate({"a": "1-1"}, ())
+    assert answer.answer.ok and answer.removed == ("standin-user",)
+    call = run.calls[-1]
+    assert call[0] == "unshare" and call[5:7] == ["/etc/dnf/versionlock.toml", "dnf5"]
+    assert call[-3:] == ["install", "--allowerasing", "a-1-1"]
+    assert Dnf5(run).mark_commands((), (), ["c"])[0][-3:] == ["mark", "dependency", "c"]
+    assert Dnf5(run).helpers({}, hold=True) == ()
+
+
+class Recorder:
+    def __init__(self, **answers):
+        self.calls, self.answers, self.locks = [], answers, LOCKS
+
+    def __call__(self, argv, timeout=60, environment=None):
+        self.calls.append(list(argv))
+        if argv[0] == "cat":
+            return Result(0, self.locks, "")
+        return next(
+            (answer for word, answer in self.answers.items() if word in argv), Result(0, "", "")
+        )
+
+
+def test_simulation_is_an_answer_though_dnf_says_no_at_the_end():
+    table = recorded("upgrade") + "Operation aborted.\n"
+    run = Recorder(install=Result(1, table, ""), remove=Result(1, recorded("unknown"), ""))
+    answer = Dnf(run).simulate({"nvidia-container-toolkit": "1.19.0-1", "x": None}, ())
+    assert answer.answer.ok and answer.removed == ("standin-user",)
+    command = ["install", "--allowerasing", "nvidia-container-toolkit-1.19.0-1", "x"]
+    assert run.calls[-1][-4:] == command and run.calls[-1][0] == "dnf"
+    assert "--disableplugin=versionlock" in run.calls[-1] and "--assumeno" in run.calls[-1]
+    assert not Dnf(run).simulate({}, ["x"]).answer.ok
+
+
+def test_available_versions_newest_first():
+    text = "a\t0:1.9-1\tx86_64\na\t0:1.10-1\tx86_64\na\t0:2-1\ti686\nb\t3:1-1\tnoarch\n"
+    run = Recorder(repoquery=Result(0, text, ""))
+    assert Dnf(run).available(["a", "b"]) == {"a": ("1.10-1", "1.9-1"), "b": ("3:1-1",)}
+    assert Dnf(run).available([]) == {}
+
+
+def test_held_by_a_lock_on_its_name_or_by_a_pattern():
+    text = "nvidia-container-toolkit\tnoarch\t0:{}\t1\nfoobar\tnoarch\t0:1-1\t1\n"
+    run = Recorder(**{"-qa": Result(0, text.format("1.17.8-1"), "")})
+    packages = Dnf(run).read(["nvidia-*", "foobar"]).packages
+    assert packages["nvidia-container-toolkit"].held and packages["foobar"].held
+    # dnf offers the version of the lock alone, so that this one is held, too.
+    run.answers["-qa"] = Result(0, text.format("1.19.0-1"), "")
+    assert Dnf(run).read(["nvidia-*"]).packages["nvidia-container-toolkit"].held
+    run.answers["-qa"] = Result(0, "nvidia-container\tnoarch\t0:1-1\t1\nother\tx\t0:1-1\t1\n", "")
+    packages = Dnf(run).read(["nvidia-*", "other"]).packages
+    assert not any(package.held for package in packages.values()) and len(packages) == 2
+
+
+def test_reasons():
+    text = "a\tuser\nb\tdependency\nc\tweak-dependency\nd\tunknown\n"
+    assert parse_automatic(text) == {"b", "c"}
+
+
+def test_marks_and_what_ansible_is_told():
+    dnf = Dnf(Recorder())
+    hold, release, automatic = dnf.mark_commands(["a"], ["b"], ["c"])
+    assert hold[-3:] == ["versionlock", "add", "a"]
+    assert release[-3:] == ["versionlock", "delete", "b"]
+    assert automatic[-3:] == ["mark", "remove", "c"]
+    work = Work(
+        broken=["x"], remove=["x", "y"], install={"a": "1-1", "b": None}, helpers=["h"], along=["z"]
+    )
+    told = [(call["module"], call["arguments"]["name"]) for call in dnf.tasks(work, 5)]
+    assert {module for module, _names in told} == {"ansible.builtin.dnf"}
+    assert [names for _module, names in told] == [["x", "y"], ["h"], ["a-1-1", "b"], ["z"]]
+
+
+def test_the_plugin_that_holds_is_brought_where_it_is_missing():
+    run = Recorder(versionlock=Result(1, "", "No such command: versionlock."))
+    assert Dnf(run).helpers({}, hold=True) == ("dnf-command(versionlock)",)
+    assert Dnf(run).helpers({}, hold=False) == ()
+    assert Dnf(Recorder()).helpers({}, hold=True) == ()
