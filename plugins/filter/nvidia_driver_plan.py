@@ -90,6 +90,26 @@ options:
     description: Whether the persistence daemon is wanted.
     type: bool
     default: true
+  fabric:
+    description:
+      - Whether the fabric manager is wanted. V(auto) is where the node has NVSwitches, or GPUs of
+        a board that has them.
+    type: str
+    choices: [auto, 'true', 'false']
+    default: auto
+  imex:
+    description:
+      - Whether the package of NVIDIA's IMEX service is wanted. V(auto) is where the GPUs are those
+        of a rack with NVLink between nodes.
+    type: str
+    choices: [auto, 'true', 'false']
+    default: auto
+  imex_nodes:
+    description:
+      - Addresses or names of all nodes of the IMEX domain. Empty leaves the service alone.
+    type: list
+    elements: str
+    default: []
   licence:
     description:
       - Licence of a vGPU guest, with C(server), C(port), C(feature_type), C(token_path) (a file of

@@ -15,6 +15,17 @@ from . import _driver_files as texts
 from ._driver_absent import plan_absent
 from ._driver_case import Case, Refused, Target
 from ._driver_data import DriverData, driver_data
+from ._driver_fabric import (
+    BRIDGE_MODULE,
+    IMEX_UNIT,
+    drift_words,
+    drifted,
+    member_names,
+    members,
+    missing_warning,
+    needs,
+    services,
+)
 from ._driver_options import read_wish
 from ._driver_packages import LOCK_PATTERNS, PackageSet, headers, obsolete, package_set
 from ._driver_present import (
@@ -192,6 +203,16 @@ def _kept_packages(
     steps: list[Step] = []
     wanted = _wanted(case, target)
     known = {name: text for name, text in wanted.packages.items() if is_driver(name)}
+    drift = drifted(present.packages, present.version)
+    if drift:
+        steps.append(
+            Step(
+                "packages",
+                "install",
+                drift_words(drift, present.version),
+                "what sets up NVLink refuses a driver of another version",
+            )
+        )
     # The set is brought to what we would install only where it is that: an admin's choice of
     # other packages for the same driver is held as it is.
     kernel = [name for name in known if name in present.packages and _makes_modules(name)]
@@ -201,19 +222,28 @@ def _kept_packages(
         if ":" not in name and is_locked(name, LOCK_PATTERNS)
     }
     if kernel:
-        missing = [name for name in known if name not in present.packages]
         packages = {**wanted.packages, **plan.packages}
-        if missing:
-            steps.append(
-                Step(
-                    "packages",
-                    "install",
-                    ", ".join(missing),
-                    f"these belong to driver {present.version} and are not there",
-                )
-            )
     else:
-        packages = {**installed, **plan.packages}
+        found = members(
+            needs(case.node, case.wish),
+            case.system,
+            str(target.source),
+            target.branch,
+            present.version,
+        )
+        known = dict(found.packages)
+        mended = dict.fromkeys(drift, f"{present.version}*")
+        packages = {**installed, **mended, **known, **plan.packages}
+    missing = [name for name in known if name not in present.packages]
+    if missing:
+        steps.append(
+            Step(
+                "packages",
+                "install",
+                ", ".join(missing),
+                f"these belong to driver {present.version} and are not there",
+            )
+        )
     hold = case.wish.hold
     loose = unheld(case.node, LOCK_PATTERNS)
     if hold and loose:
@@ -396,12 +426,19 @@ def _configured(
     if initramfs:
         reason = "the initial RAM disk has a copy of what modprobe reads"
         steps.append(Step("initramfs", "rebuild", "", reason))
-    services: dict[str, str] = {}
+    units: dict[str, str] = {}
     if wish.persistence:
-        services[PERSISTENCED] = "enabled"
+        units[PERSISTENCED] = "enabled"
     if case.guest:
-        services[GRIDD] = "enabled"
-    steps.extend(service_steps(case, services))
+        units[GRIDD] = "enabled"
+    wanted = needs(node, wish)
+    source = str(target.source)
+    units.update(services(wanted, wish, member_names(case.system, source, target.branch)))
+    missing = members(wanted, case.system, source, target.branch, target.version).missing
+    warnings.extend(
+        text for text in (wanted.elsewhere, missing_warning(wanted, missing, source)) if text
+    )
+    steps.extend(service_steps(case, units))
     if node["driver"].get("pending"):
         steps.append(
             Step("driver", "finish", "", "an earlier run began a change and did not finish it")
@@ -413,7 +450,7 @@ def _configured(
         plan,
         files=files,
         licence_token=token,
-        services=services,
+        services=units,
         initramfs=initramfs,
         load=loading,
     )
@@ -422,9 +459,11 @@ def _configured(
 
 def _files(case: Case, target: Target, plan: DriverPlan) -> dict[str, str]:
     wish = case.wish
+    fabric = needs(case.node, wish)
+    names = member_names(case.system, str(target.source), target.branch)
     files = {
         texts.NOUVEAU: texts.nouveau(),
-        texts.MODULES: texts.modules(),
+        texts.MODULES: texts.modules(*([BRIDGE_MODULE] if fabric.bridged else ())),
         texts.UDEV: texts.udev(),
     }
     if wish.module_options:
@@ -434,6 +473,8 @@ def _files(case: Case, target: Target, plan: DriverPlan) -> dict[str, str]:
         files[texts.UNATTENDED] = texts.unattended()
     if target.source == RUNFILE and wish.persistence:
         files[texts.PERSISTENCED] = texts.persistenced()
+    if IMEX_UNIT in services(fabric, wish, names):
+        files[texts.IMEX_NODES] = texts.imex_nodes(wish.imex_nodes)
     licence = texts.gridd(wish.licence)
     if case.guest and any(wish.licence.get(key) for key in ("server", "port", "feature_type")):
         files[texts.GRIDD] = licence

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ._driver_data import OPEN, PINNED_FROM, UBUNTU_FLAVOURS, DriverData
+from ._driver_fabric import members, needs
 from ._driver_sources import DISTRO, NVIDIA, System, row
 from ._driver_types import DriverWish, branch_of
 
@@ -84,6 +85,25 @@ def package_set(
     data: DriverData,
 ) -> PackageSet:
     """Return the names of the driver's packages. ``version`` None is: the newest of the branch."""
+    found = _of_driver(node, system, source, branch, version, flavour, wish, data)
+    more = members(needs(node, wish), system, source, branch, version)
+    return replace(
+        found,
+        packages={**found.packages, **more.packages},
+        optional={**found.optional, **more.optional},
+    )
+
+
+def _of_driver(
+    node: Mapping[str, Any],
+    system: System,
+    source: str,
+    branch: str,
+    version: str | None,
+    flavour: str,
+    wish: DriverWish,
+    data: DriverData,
+) -> PackageSet:
     text = f"{version}*" if version else f"{branch}.*"
     if system.manager != "apt":
         return _rpm(system, branch, version, flavour, wish)
@@ -190,9 +210,6 @@ def _ubuntu(
     if not wish.compute_only:
         packages[f"libnvidia-decode-{suffix}"] = text
         packages[f"libnvidia-encode-{suffix}"] = text
-    if node["nvswitches"]:
-        optional[f"nvidia-fabricmanager-{branch}"] = text
-        optional[f"libnvidia-nscq-{branch}"] = text
     note = f"signed modules of Ubuntu for {prebuilt} kernels" if prebuilt else "built by DKMS"
     return PackageSet(packages, optional, signed=bool(prebuilt), note=note)
 
@@ -249,9 +266,6 @@ def _nvidia(
         packages["nvidia-driver-cuda"] = text
         packages["nvidia-kernel-open-dkms" if is_open else "nvidia-kernel-dkms"] = text
         optional["nvidia-persistenced"] = None
-    if node["nvswitches"]:
-        optional[f"nvidia-fabricmanager{suffix}"] = text
-        optional[f"libnvidia-nscq{suffix}"] = text
     pinning: dict[str, str | None] = (
         {f"nvidia-driver-pinning-{version or branch}": None} if pinned else {}
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 from . import _driver_files as texts
 from ._driver_case import Case, Target
+from ._driver_fabric import needs, unmanaged_warning
 from ._driver_present import Present, kernels_without_module, running_kernel
 from ._driver_sources import RUNFILE
 from ._driver_types import Step, branch_of
@@ -84,14 +85,11 @@ def state_warnings(case: Case, present: Present | None, ours: bool) -> list[str]
             "Whether the GPUs are virtual ones (vGPU) of this guest cannot be told without root. "
             "Next step: become."
         )
-    if node["nvswitches"]:
-        found.append(
-            f"{node['nvswitches']} NVSwitches are in this node: CUDA needs the fabric manager in "
-            "the driver's exact version, running; this release wishes its package and does not "
-            "configure it."
-        )
     if present is None:
         return found
+    fabric = unmanaged_warning(needs(node, case.wish), node, present.version)
+    if fabric and not ours:
+        found.append(fabric)
     driver = node["driver"]
     loaded, userland = driver["loaded"], driver["userland"]
     if loaded and userland and loaded != userland:

@@ -18,7 +18,8 @@ from ._runfile import shown_runfile
 class DriverWish:
     """What the user asks for. Empty strings and mappings mean: what the collection knows.
 
-    ``today`` is an ISO date; empty is the date of the data. ``dkms`` is auto, true or false.
+    ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
+    auto, true or false.
     """
 
     state: str = "present"
@@ -34,6 +35,9 @@ class DriverWish:
     compute_only: bool = False
     module_options: Mapping[str, Any] = field(default_factory=dict)
     persistence: bool = True
+    fabric: str = "auto"
+    imex: str = "auto"
+    imex_nodes: tuple[str, ...] = ()
     licence: Mapping[str, Any] = field(default_factory=dict)
     repository_name: str = "kubegpu-nvidia-driver"
     repository_url: str = ""

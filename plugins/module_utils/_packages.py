@@ -36,6 +36,7 @@ _DRIVER_PREFIXES = (
     "akmod-nvidia",
     "dkms-nvidia",
     "cuda-drivers",
+    "libnvsdm-",
 )
 _DRIVER_NAMES = ("libcuda1", "libnvsdm", "nvlsm")
 _NO_DRIVER_PREFIXES = (

@@ -123,6 +123,31 @@ options:
       - Whether C(nvidia-persistenced) is enabled.
     type: bool
     default: true
+  fabric:
+    description:
+      - Whether the fabric manager is there, in the driver's exact version, enabled and running.
+        V(auto) is where the node has NVSwitches, or GPUs of a board that has them.
+      - V(false) leaves alone what is there.
+    type: str
+    choices: ["auto", "true", "false"]
+    default: auto
+  imex:
+    description:
+      - Whether the package of NVIDIA's IMEX service is there, in the driver's exact version.
+        V(auto) is where the GPUs are those of a rack with NVLink between nodes (GB200, GB300).
+    type: str
+    choices: ["auto", "true", "false"]
+    default: auto
+  imex_nodes:
+    description:
+      - Addresses or names of all nodes of the IMEX domain, this one included, the same list on
+        each. With it C(/etc/nvidia-imex/nodes_config.cfg) is written, and the service is enabled
+        and started.
+      - Empty leaves file and service alone. In Kubernetes NVIDIA's driver of dynamic resource
+        allocation starts IMEX for each job by itself, and asks for the service to be off.
+    type: list
+    elements: str
+    default: []
   licence:
     description:
       - Licence of a vGPU guest, for C(/etc/nvidia/gridd.conf), with the keys of the filter
@@ -328,6 +353,7 @@ from ..module_utils._driver import plan_driver, read_options
 from ..module_utils._driver_diagnosis import UNKNOWN
 from ..module_utils._driver_evidence import uptime
 from ..module_utils._driver_files import GRIDD, PERSISTENCED, TOKEN
+from ..module_utils._driver_services import start_services
 from ..module_utils._driver_work import Diagnosed, Work, diagnosis
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._node_facts import gather
@@ -377,6 +403,9 @@ def main() -> None:
             "compute_only": {"type": "bool", "default": False},
             "module_options": {"type": "dict", "default": {}},
             "persistence": {"type": "bool", "default": True},
+            "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
+            "imex": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
+            "imex_nodes": {"type": "list", "elements": "str", "default": []},
             "licence": {"type": "dict", "default": {}},
             "repository_name": {"type": "str", "default": "kubegpu-nvidia-driver"},
             "repository_url": {"type": "str", "default": ""},
@@ -654,7 +683,7 @@ def _finish_present(work: Work) -> dict[str, Any]:
     reboot = _load(work)
     loaded = machine.loaded_version(reader)
     if loaded:
-        machine.enable_services(run, work.plan.services, start=True)
+        start_services(work, reboot)
     return {**_answer(work, memory, loaded, reboot), "changed": True}
 
 
@@ -669,7 +698,7 @@ def _load(work: Work) -> str:
         return other_kernel
     if not loading.now:
         return loading.reboot
-    modules = machine.Modules(work.run, work.reader)
+    modules = machine.Modules(work.run, work.reader, work.daemons)
     stays = modules.unload() if look.loaded else modules.unload_nouveau()
     if stays is not None:
         # What was stopped for it is started again by the caller.
@@ -691,7 +720,7 @@ def _finish_absent(work: Work) -> dict[str, Any]:
     machine.give_back_services(run, work.memory.services)
     reboot = loading.reboot
     if loading.now:
-        stays = machine.Modules(run, reader).unload()
+        stays = machine.Modules(run, reader, work.daemons).unload()
         if stays is not None:
             reboot = f"The driver's module cannot be unloaded: {stays.words()}"
     with applied(work.store, list(changes.values())):

@@ -351,15 +351,6 @@ def test_nvidias_names(gpus, on, wished, expected):
         assert plan.pinning == {}
 
 
-def test_fabric_manager_is_wished_where_switches_are():
-    given = facts("H100", "u24")
-    given["nvswitches"] = 4
-    plan = plan_driver(given, *read_options({}))
-    assert plan.optional_packages["nvidia-fabricmanager-580"] == "580.*"
-    assert plan.optional_packages["libnvidia-nscq-580"] == "580.*"
-    assert any("4 NVSwitches" in text for text in plan.warnings)
-
-
 @pytest.mark.parametrize(
     ("on", "url", "key", "fingerprint"),
     [
