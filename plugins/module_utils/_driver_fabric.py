@@ -147,7 +147,7 @@ def _manager(
     if not board:
         return Needs()
     # Without root nobody can tell: then the GPUs alone decide (u).
-    bridges = node.get("nvswitch_bridges")
+    bridges = node["nvswitch_bridges"]
     if bridges == 0:
         return Needs(
             elsewhere=f"Its GPUs are those of a {board}, and none of the bridges to its "

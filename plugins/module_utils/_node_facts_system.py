@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from ._apt_sources import AptEntry
 from ._apt_sources import parse as parse_apt
+from ._driver_fabric import BRIDGED_BOARDS
 from ._pci import PciFunction, hex_id
 from ._pci_data import VENDORS
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 _PCI = "/sys/bus/pci/devices"
 # Microseconds since the machine was started.
 _STARTED = "ExecMainStartTimestampMonotonic"
+# Mellanox, InfiniBand controller; and how much of its product data is read.
+_BRIDGE_KIND = ("15b3", "0207")
+_VPD = 1024
 _CONFIG_SPACE = 256
 _EFI = "/sys/firmware/efi"
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
@@ -91,6 +95,27 @@ def read_functions(reader: NodeReader) -> list[PciFunction]:
             )
         )
     return functions
+
+
+def read_bridges(reader: NodeReader, gpus: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return how many bridges to NVSwitches there are, where the GPUs are of a board with such.
+
+    They are network functions like any other but for a word in their vital product data, which
+    root alone may read: None where that is so.
+    """
+    if not any(gpu["vendor"] == "nvidia" and gpu["device_id"] in BRIDGED_BOARDS for gpu in gpus):
+        return 0
+    found = 0
+    for address in reader.list_dir(_PCI):
+        folder = f"{_PCI}/{address}"
+        kinds = (hex_id(reader.read_line(f"{folder}/{name}")) for name in ("vendor", "class"))
+        if tuple(kinds) != _BRIDGE_KIND:
+            continue
+        data = reader.read_bytes(f"{folder}/vpd", _VPD)
+        if data is None:
+            return None
+        found += b"SW_MNG" in data
+    return found
 
 
 def read_os(reader: NodeReader) -> dict[str, Any]:

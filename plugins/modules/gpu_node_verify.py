@@ -129,6 +129,11 @@ options:
     description: Seconds that bringing an image has.
     type: int
     default: 600
+  fabric_timeout:
+    description: >-
+      Seconds that GPUs behind NVSwitches have to join their fabric, before the layer C(nvml) fails.
+    type: int
+    default: 120
   containerd_socket:
     description: Socket of containerd.
     type: path
