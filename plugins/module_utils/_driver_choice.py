@@ -132,18 +132,18 @@ def _order(case: Case) -> tuple[str, ...]:
     return tuple(sorted(order, key=lambda one: not carries(wanted, case.system, one, newest)))
 
 
-def _able(case: Case, order: Sequence[str], good: Sequence[str]) -> Sequence[str]:
+def _able(case: Case, order: tuple[str, ...], good: Sequence[str]) -> tuple[str, ...]:
     """Return the sources that have all that the node needs, where there is one with a driver."""
     present = case.present
     if present and present.source in order and not case.wish.replace_source:
         return order
     wanted = needs(case.node, case.wish)
-    able = [
+    able = tuple(
         one
         for one in order
         for branches in [[it for it in good if offers(case.system, one, it, case.data)]]
         if any(carries(wanted, case.system, one, branch) for branch in branches)
-    ]
+    )
     return able or order
 
 

@@ -87,15 +87,15 @@ def look(
     while _coming(fabric, wanted.manager) and clock() - begin < timeout:
         sleep(_PAUSE)
         state = run(["systemctl", "is-active", f"{MANAGER_UNIT}.service"], timeout=20)
-        unit = (state.stdout.split() or [None])[0] if fabric.unit else None
-        fabric = read_fabric(devices(), unit)
+        said = state.stdout.split()
+        fabric = read_fabric(devices(), said[0] if said and unit else unit)
     fabric = replace(fabric, waited=int(clock() - begin))
     if wanted.manager and fabric.unit not in (None, "active"):
-        said = run(
+        journal = run(
             ["journalctl", "--unit", MANAGER_UNIT, "--no-pager", "--output=cat", "--lines=20"],
             timeout=20,
         )
-        fabric = replace(fabric, words=said.stdout.strip())
+        fabric = replace(fabric, words=journal.stdout.strip())
     return fabric
 
 

@@ -175,7 +175,8 @@ def drift(node):
 
 def test_lost_file_and_module_come_back(node, source, before):
     shell(node, "rm /etc/modprobe.d/kubegpu-nouveau.conf")
-    shell(node, "systemctl stop nvidia-persistenced; modprobe -r nvidia-uvm; modprobe -r nvidia")
+    daemons = "nvidia-persistenced" + (" nvidia-fabricmanager" if switches(node) else "")
+    shell(node, f"systemctl stop {daemons}; modprobe -r nvidia-uvm; modprobe -r nvidia")
     assert facts(node)["driver"]["loaded"] is None
     converge(node, source=source, branch="580")
     assert "blacklist nouveau" in shell(node, "cat /etc/modprobe.d/kubegpu-nouveau.conf")
