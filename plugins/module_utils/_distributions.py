@@ -27,10 +27,10 @@ class Family:
     """What the distributions of a package family have in common.
 
     ``packages``: their kind, deb or rpm. ``managers``: the tools with their places, the one to use
-    first. ``headers``: the packages with the headers of one kernel, version by name, where {kernel}
-    is its full name, {release} that without architecture and flavour, and {flavour} the kernel's
-    own package. ``initramfs``: the program that builds the initial RAM disks of all kernels, with
-    its arguments. ``build``: what a runfile needs beside headers to build modules.
+    first. ``headers``: the packages with the headers of one kernel, version by name, where {full}
+    is its version with release and architecture, {release} without the architecture, and {flavour}
+    the kernel's own package. ``initramfs``: the program that builds the initial RAM disks of all
+    kernels, with its arguments. ``build``: what a runfile needs beside headers to build modules.
     """
 
     packages: str
@@ -56,7 +56,7 @@ FAMILIES: Mapping[str, Family] = {
         ),
         initramfs=("dracut", "--force", "--regenerate-all"),
         headers={
-            "{flavour}-devel-{kernel}": None,
+            "{flavour}-devel-{full}": None,
             # From EL9 and in Fedora: it lets the headers follow the kernel.
             "{flavour}-devel-matched": "{release}*",
         },
@@ -231,14 +231,14 @@ def kernel_flavour(family: str, kernel: str) -> str:
     return next((name for part, name in rows if part in kernel), "")
 
 
-def kernel_headers(family: str, kernel: str) -> dict[str, str | None]:
+def kernel_headers(family: str, kernel: str, architecture: str) -> dict[str, str | None]:
     """Return the packages with the headers of a kernel, version by name, as far as data say."""
     rows = FAMILIES[family].headers if family in FAMILIES else {}
     if not rows or not kernel:
         return {}
     flavour = kernel_flavour(family, kernel)
-    plain = kernel.partition("+")[0]
-    words = {"flavour": flavour, "kernel": plain, "release": _release(family, plain)}
+    release = _release(family, kernel.partition("+")[0])
+    words = {"flavour": flavour, "release": release, "full": f"{release}.{architecture}"}
     return {
         name.format(**words): version.format(**words) if version else None
         for name, version in rows.items()

@@ -112,7 +112,7 @@ def headers(
     if system.manager != "apt":
         found: dict[str, str | None] = {}
         for kernel in relevant_kernels(node):
-            found.update(kernel_headers(system.family, kernel["version"]))
+            found.update(kernel_headers(system.family, kernel["version"], system.arch))
         return None, found
     exact: dict[str, str | None] = {
         f"linux-headers-{kernel['version']}": None for kernel in relevant_kernels(node)
