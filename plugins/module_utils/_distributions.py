@@ -152,6 +152,7 @@ DISTRIBUTIONS: Mapping[str, Distribution] = {
     "anolis": _alike(v8="rhel8", v23="rhel9"),
     "alinux": _alike(v3="rhel8", v4="rhel9"),
     "opencloudos": _alike(v8="rhel8", v9="rhel9"),
+    "tencentos": _alike(v3="rhel8", v4="rhel9"),
     "ctyunos": _alike(v2="rhel8", v3="rhel8", v4="rhel9"),
     "uos": _alike(v20="rhel8"),
     "sles": _SLES,

@@ -426,6 +426,7 @@ def on_rpm(identity, version, manager="dnf", family="rhel"):
         (on_rpm("openeuler", "24.03"), "rhel9"),
         (on_rpm("anolis", "8.10"), "rhel8"),
         (on_rpm("kylin", "V10"), "kylin10"),
+        (on_rpm("tencentos", "4.4"), "rhel9"),
     ],
     ids=lambda value: value if isinstance(value, str) else f"{value['id']}{value['version']}",
 )
@@ -443,7 +444,7 @@ def test_rpm_packages_come_from_the_drivers_repository(system, folder):
         "libnccl-devel": "2.28*+cuda13.3",
     }
     assert [step["step"] for step in result["steps"]][:2] == ["repository", "packages"]
-    effort = system["id"] in ("openeuler", "anolis", "kylin")
+    effort = system["id"] in ("openeuler", "anolis", "kylin", "tencentos")
     assert any("best effort" in text for text in result["warnings"]) == effort
     # The driver's step has set it up, under whatever name.
     again = plan(facts, versions=["13.3"], planned_repositories=[url])

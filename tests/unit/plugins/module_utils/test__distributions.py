@@ -68,6 +68,8 @@ KERNEL = "5.14.0-570.el9.x86_64"
         ("anolis", "8.10", "rhel8"),
         ("anolis", "23.2", "rhel9"),
         ("alinux", "3", "rhel8"),
+        ("tencentos", "3.2", "rhel8"),
+        ("tencentos", "4.4", "rhel9"),
         ("openeuler", "30.03", None),
         ("opensuse-tumbleweed", "20261101", None),
         ("rocky", "", None),
