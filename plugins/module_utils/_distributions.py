@@ -97,6 +97,15 @@ EPEL = "epel"
 NO_DKMS = ""
 
 
+_WITHOUT_DKMS = {
+    EPEL: "DKMS, which builds the kernel modules, is in EPEL where NVIDIA's repository has none; "
+    "no repository is added for it. Next step: enable EPEL (the package epel-release brings the "
+    "entry; Oracle's is oracle-epel-release-el<N>) or a mirror that has dkms, then run again.",
+    ARCHIVE: "DKMS, which builds the kernel modules, is in the distribution's own archive. Next "
+    "step: enable the part of it, or the mirror, that has dkms, then run again.",
+}
+
+
 @dataclass(frozen=True)
 class Distribution:
     """What one distribution is.
@@ -224,6 +233,12 @@ def best_effort(
         f"{text}, and NVIDIA does not list it. Its folder {folder} is used; another one by "
         f"nvidia_driver_repositories: {{{own_folder(identity, version)}: {{folder: ...}}}}."
     )
+
+
+def without_dkms(identity: str) -> str:
+    """Return what has to be said where no repository of the node has dkms."""
+    row = DISTRIBUTIONS.get(identity)
+    return _WITHOUT_DKMS.get(row.dkms if row else ARCHIVE, "")
 
 
 def kernel_flavour(family: str, kernel: str) -> str:
