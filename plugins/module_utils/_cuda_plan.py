@@ -88,6 +88,9 @@ def _plan(
     packages = _packages(wish, wanted, default, family.packages if family else DEB)
     repository, repository_step, note = plan_repository(node, wish, wanted, packages, tables)
     package_steps = _package_steps(node, wish, wanted, packages)
+    old = unsupported(node["os"], wish.controller) if package_steps else ""
+    if old:
+        raise Refusal(old)
     runfiles = _runfiles(node, wish, wanted)
     runfile_steps = [
         Step(
@@ -224,9 +227,6 @@ def _check_source(node: Mapping[str, Any], wish: CudaWish, version: str, source:
             f"{system['id']} {system['version']} has no CUDA of its own. Next step: take NVIDIA's "
             "packages (source: package), or a runfile."
         )
-    old = unsupported(system, wish.controller)
-    if old:
-        raise Refusal(old)
 
 
 def _from_distro(node: Mapping[str, Any], version: str, release: str, tables: Tables) -> Wanted:

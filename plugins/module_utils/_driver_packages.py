@@ -393,9 +393,12 @@ def obsolete(
             and branch_of(present[name].partition(":")[2] or present[name]) == old_branch
             and any(_SUFFIX.search(one) for one in wanted.packages if one.startswith(_OF_DRIVER))
         )
+        # Modules that come built replace those that DKMS builds, whose package would go on.
+        unsigned = wanted.signed and plain.startswith("kmod-nvidia") and plain.endswith("-dkms")
         if (
             other_source
             or other_flavour
+            or unsigned
             or renamed
             or (of_branch is not None and of_branch != branch)
             or plain.startswith("nvidia-driver-pinning-")
