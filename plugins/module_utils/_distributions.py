@@ -112,8 +112,8 @@ class Distribution:
 
     ``folder``: NVIDIA's folder, where {major} is the first number of the version and {joined} all
     of it without dots; empty: NVIDIA has none. ``folders``: those that are called otherwise, by
-    the first number. ``best_effort``: NVIDIA does not list it, or nothing of it was tried. ``dkms``:
-    whence the driver's packages have what builds modules; empty: they need none.
+    the first number. ``best_effort``: NVIDIA does not list it, or nothing of it could be tried.
+    ``dkms``: whence the driver's packages have what builds modules; empty: they need none.
     """
 
     family: str
@@ -227,7 +227,7 @@ def best_effort(
     text = f"{identity} {version} is best effort: nothing was tried on it"
     if not folder:
         return f"{text}, and NVIDIA does not list it."
-    if folder == own_folder(identity, version):
+    if row.folder:
         return f"{text}. NVIDIA's folder {folder} is used."
     return (
         f"{text}, and NVIDIA does not list it. Its folder {folder} is used; another one by "
