@@ -234,8 +234,8 @@ options:
 notes:
   - Is not run with C(async). What takes long runs detached from the connection by itself, and the
     progress is told.
-  - Needs root. Installs on the Debian family; the others are planned for and refused with the
-    reason.
+  - Needs root. Installs with apt, dnf (4 and 5) and zypper; where another tool is, the reason is
+    said and nothing is changed.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.package_manager
@@ -349,11 +349,14 @@ from ..module_utils import _driver_installer as installer
 from ..module_utils import _driver_node as machine
 from ..module_utils._apply import applied
 from ..module_utils._command import module_runner
+from ..module_utils._distributions import without_dkms
 from ..module_utils._driver import plan_driver, read_options
 from ..module_utils._driver_diagnosis import UNKNOWN
 from ..module_utils._driver_evidence import uptime
 from ..module_utils._driver_files import GRIDD, PERSISTENCED, TOKEN
 from ..module_utils._driver_services import start_services
+from ..module_utils._driver_packages import module_streams
+from ..module_utils._driver_sources import system_of
 from ..module_utils._driver_work import Diagnosed, Work, diagnosis
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._node_facts import gather
@@ -454,7 +457,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     params = module.params
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)
-    options = {**params, "today": params["_today"]}
+    options = {**params, "today": params["_today"], "controller": module.ansible_version}
     wish, data = read_options(options)
     facts = gather(reader, RuntimePaths(), _seen(params["state_path"]))
     return Work(
@@ -539,6 +542,7 @@ def _plan(work: Work) -> dict[str, Any]:
         "needed": needed,
         "sets": sets,
         "runfile": None if runfile is None else dict(runfile),
+        "dkms": without_dkms(work.facts["os"]["id"] or ""),
     }
     return result
 
@@ -628,9 +632,21 @@ def _explain(work: Work) -> dict[str, Any]:
         "sets": []
         if passing and unchanged
         else flow.rollback_tasks(
-            before, sorted({*there, *broken}), managed=bool(work.pending.get("managed"))
+            before,
+            sorted({*there, *broken}),
+            managed=bool(work.pending.get("managed")),
+            streams=_streams(work, before),
         ),
     }
+
+
+def _streams(work: Work, before: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the streams of dnf's modules that the packages of the driver before are in."""
+    if not before or not before["branch"] or not before["kernel_module"]:
+        return {}
+    _wish, data = read_options(work.params)
+    system = system_of(work.facts, data)
+    return module_streams(system, before["source"], before["branch"], before["kernel_module"], data)
 
 
 def _rollback(work: Work) -> dict[str, Any]:
