@@ -55,6 +55,7 @@ class Dnf(_rpm.RpmManager):
     without_plugin: tuple[str, ...] = ("--disableplugin=versionlock",)
     mark: tuple[str, ...] = ("mark", "remove")
     has_streams: bool = True
+    full_names = True
 
     def __init__(
         self, run: Runner, options: Sequence[str] = (), streams: Mapping[str, str] | None = None
@@ -69,7 +70,7 @@ class Dnf(_rpm.RpmManager):
         )
 
     def everything(self) -> Database:
-        database = _rpm.read_database(self.run, self.held())
+        database = _rpm.read_database(self.run, self.held(), full=True)
         answer = self._dnf("--disablerepo=*", "repoquery", "--installed", "--queryformat", _REASONS)
         return Database(
             _rpm.marked(database.packages, parse_automatic(answer.stdout)), database.needs

@@ -127,10 +127,12 @@ def _query(run: Runner, arguments: Sequence[str]) -> Result:
     return answer
 
 
-def read_installed(run: Runner, names: Sequence[str], held: Held) -> dict[str, Package]:
-    """Return the packages named (patterns, too), or all."""
+def read_installed(
+    run: Runner, names: Sequence[str], held: Held, *, full: bool = False
+) -> dict[str, Package]:
+    """Return the packages named (patterns, too), or all; ``full``: see :func:`parse_installed`."""
     answer = _query(run, ["-qa", "--queryformat", _FORMAT, *names])
-    packages = parse_installed(answer.stdout, held)
+    packages = parse_installed(answer.stdout, held, full=full)
     if not names:
         return packages
     # rpm takes a name with its version for a name, too.
@@ -141,10 +143,10 @@ def read_installed(run: Runner, names: Sequence[str], held: Held) -> dict[str, P
     }
 
 
-def parse_installed(text: str, held: Held) -> dict[str, Package]:
-    """Return the packages; of those that stand side by side each version under its full name, too.
+def parse_installed(text: str, held: Held, *, full: bool = False) -> dict[str, Package]:
+    """Return the packages; of those that stand side by side the newest version.
 
-    The short name has the newest version.
+    :param full: whether each of their versions is there under its full name, too.
     """
     found: dict[str, list[tuple[int, str]]] = {}
     packages = {}
@@ -154,14 +156,17 @@ def parse_installed(text: str, held: Held) -> dict[str, Package]:
             time = int(fields[3]) if fields[3].isdigit() else 0
             name, version = fields[0], plain(fields[2])
             found.setdefault(name, []).append((time, version))
-            if side_by_side(name):
-                full = full_name(name, version, fields[1])
-                packages[full] = Package(INSTALLED, version, held(name, version))
+            if full and side_by_side(name):
+                packages[full_name(name, version, fields[1])] = Package(
+                    INSTALLED, version, held(name, version)
+                )
     for name, entries in found.items():
         versions = [version for _time, version in sorted(entries)]
         if _SIDE_BY_SIDE.match(name):
             version = newest_first(versions)[0]
-            packages[name] = Package(INSTALLED, version, held(name, version), detail=SEVERAL)
+            packages[name] = Package(
+                INSTALLED, version, held(name, version), detail=SEVERAL if full else ""
+            )
             continue
         # A transaction that was killed has installed the new one and not yet erased the old one.
         twice = len(set(versions)) > 1
@@ -174,9 +179,9 @@ def parse_installed(text: str, held: Held) -> dict[str, Package]:
     return packages
 
 
-def read_database(run: Runner, held: Held) -> Database:
+def read_database(run: Runner, held: Held, *, full: bool = False) -> Database:
     """Return all packages, and the names that each one needs."""
-    packages = read_installed(run, (), held)
+    packages = read_installed(run, (), held, full=full)
     text = _query(run, ["-qa", "--queryformat", _RELATIONS]).stdout
     paths = sorted(
         {
@@ -192,16 +197,18 @@ def read_database(run: Runner, held: Held) -> Database:
         if owners:
             files = _query(run, ["-q", "--queryformat", _FILES, *owners]).stdout
     needs = parse_needs(text, files)
+    # Which version of what stands side by side is needed is not known: each.
+    versions: dict[str, list[str]] = {}
+    for name in packages:
+        if short_name(name) != name:
+            versions.setdefault(short_name(name), []).append(name)
     return Database(
         packages,
-        {name: (*others, *_versions_of(packages, others)) for name, others in needs.items()},
+        {
+            name: (*others, *(full for other in others for full in versions.get(other, ())))
+            for name, others in needs.items()
+        },
     )
-
-
-def _versions_of(packages: Collection[str], names: Collection[str]) -> tuple[str, ...]:
-    """Return the full names of those that stand side by side: which one is needed is not known."""
-    short = {name for name in names if side_by_side(name)}
-    return tuple(name for name in packages if name not in short and short_name(name) in short)
 
 
 def parse_needs(text: str, files: str) -> dict[str, tuple[str, ...]]:
@@ -290,6 +297,8 @@ class RpmManager:
     # rpm's transactions are in no journal: one that was killed is seen by what is there twice.
     journal = ""
     releases_first = True
+    # Whether versions that stand side by side can be told apart by their names.
+    full_names = False
 
     def __init__(self, run: Runner, options: Sequence[str] = ()) -> None:
         self._run = run
@@ -318,7 +327,7 @@ class RpmManager:
         return (*_WITHOUT_LOCKS, self.lock_file) if self.locks().strip() else ()
 
     def read(self, names: Sequence[str] = ()) -> Database:
-        return Database(read_installed(self.run, names, self.held()), {})
+        return Database(read_installed(self.run, names, self.held(), full=self.full_names), {})
 
     def mentioned(self, answer: Result) -> tuple[str, ...]:
         return mentioned(answer)

@@ -1,0 +1,161 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node of the RPM families with a GPU and a distribution's archive, and NVIDIA's repository.
+
+The package managers, the repositories and their signatures are real. The packages, the archive, the
+GPU, the kernel and dracut are stand-ins.
+"""
+
+from __future__ import annotations
+
+import http.server
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.integration.packages import standin_repository, standin_rpm_drivers
+from tests.integration.packages.rpm_node import DNF, DNF5, ZYPPER, Manager, RpmNode, node_tree
+from tests.testbed.rpm_standins import KERNELS
+
+MODULE = "/etc/dnf/modules.d/nvidia-driver.module"
+# A Tesla T4: every branch and both flavours of the modules are for it.
+_GPU = {"vendor": "0x10de", "device": "0x1eb8", "class": "0x030200"}
+_DRACUT = (
+    '#!/bin/sh\n# STAND-IN for dracut: it writes down how it was called.\necho "$@" >>/run/dracut\n'
+)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What a node says that it is, and which of NVIDIA's folders is for it."""
+
+    name: str
+    manager: Manager
+    release: str
+    folder: str
+
+    @property
+    def family(self) -> str:
+        return standin_rpm_drivers.FOLDERS[self.folder][0]
+
+    @property
+    def streams(self) -> bool:
+        return standin_rpm_drivers.FOLDERS[self.folder][1]
+
+
+def _release(identity: str, version: str, like: str = "", platform: str = "") -> str:
+    fields = {"ID": identity, "VERSION_ID": version, "ID_LIKE": like, "PLATFORM_ID": platform}
+    return "".join(f'{name}="{value}"\n' for name, value in fields.items() if value)
+
+
+_EL = "rhel centos fedora"
+DISTRIBUTIONS = {
+    one.name: one
+    for one in (
+        Distribution("rocky9", DNF, _release("rocky", "9.4", _EL, "platform:el9"), "rhel9"),
+        Distribution("alma10", DNF, _release("almalinux", "10.0", _EL, "platform:el10"), "rhel10"),
+        Distribution("fedora44", DNF5, _release("fedora", "44"), "fedora44"),
+        Distribution(
+            "leap15", ZYPPER, _release("opensuse-leap", "15.6", "suse opensuse"), "opensuse15"
+        ),
+        Distribution("sles15", ZYPPER, _release("sles", "15.6", "suse"), "sles15"),
+        Distribution("rhel8", DNF, _release("rhel", "8.10", "fedora", "platform:el8"), "rhel8"),
+        Distribution("ol8", DNF, _release("ol", "8.10", "fedora", "platform:el8"), "rhel8"),
+        Distribution("ol9", DNF, _release("ol", "9.4", "fedora", "platform:el9"), "rhel9"),
+        Distribution("amzn2023", DNF, _release("amzn", "2023", "fedora"), "amzn2023"),
+        Distribution("openeuler24", DNF, _release("openEuler", "24.03"), "rhel9"),
+    )
+}
+
+
+class Web:
+    """The repositories on loopback; files whose names end with one of ``broken`` are not sent."""
+
+    def __init__(self, folder: Path):
+        self.broken: tuple[str, ...] = ()
+        self.folder = folder
+        web = self
+
+        class Handler(http.server.SimpleHTTPRequestHandler):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, directory=str(folder), **kwargs)
+
+            def do_GET(self):
+                if web.broken and self.path.endswith(web.broken):
+                    self.send_error(503)
+                else:
+                    super().do_GET()
+
+            def log_message(self, format, *args):
+                """Say nothing."""
+
+        self._server = standin_repository.serve(folder)
+        self._server.RequestHandlerClass = Handler
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.key = (folder / "key").read_text()
+        self.fingerprint = (folder / "fingerprint").read_text()
+
+    def close(self):
+        self._server.shutdown()
+
+
+class DriverNode(RpmNode):
+    """The node of one distribution."""
+
+    def __init__(self, root: Path, work: Path, distribution: Distribution, web: Web):
+        url = f"{web.url}/cuda/{distribution.folder}"
+        super().__init__(root, work, distribution.manager, url, web.key, web.fingerprint)
+        self.distribution, self.web = distribution, web
+        self.kernels = KERNELS[distribution.family]
+        for path, text in self._files().items():
+            place = root / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)
+            place.write_text(text)
+            place.chmod(0o755 if text.startswith("#!") else 0o644)
+        for kernel in self.kernels:
+            (root / "lib" / "modules" / kernel).mkdir(parents=True)
+            (root / "lib" / "modules" / kernel / "build").symlink_to(f"/usr/src/kernels/{kernel}")
+
+    def _files(self):
+        archive = f"{self.web.url}/archive/{self.distribution.family}/x86_64"
+        return {
+            "etc/os-release": self.distribution.release,
+            f"{self.manager.folder.lstrip('/')}/archive.repo": (
+                f"[archive]\nname=stand-in archive\nbaseurl={archive}\nenabled=1\ngpgcheck=0\n"
+            ),
+            **{f"sys/bus/pci/devices/0000:17:00.0/{name}": f"{v}\n" for name, v in _GPU.items()},
+            "sys/firmware/memmap": "",
+            "proc/sys/kernel/osrelease": f"{self.kernels[0]}\n",
+            "proc/sys/kernel/arch": "x86_64\n",
+            "proc/sys/kernel/hostname": "standin\n",
+            "usr/sbin/dracut": _DRACUT,
+        }
+
+    def stream(self):
+        fields = dict(
+            line.split("=", 1) for line in self.shell(f"cat {MODULE}").splitlines() if "=" in line
+        )
+        return fields.get("stream") or None
+
+    def driver(self):
+        """The installed driver's packages: version by name."""
+        lines = self.shell("rpm -qa --queryformat '%{NAME} %{VERSION}\\n'").splitlines()
+        found = dict(line.split() for line in lines)
+        words = ("nvidia", "cuda-drivers", "nvlsm")
+        return {name: version for name, version in found.items() if any(w in name for w in words)}
+
+    def remove_tree(self):
+        shutil.rmtree(self.root)
+
+
+def make(distribution: Distribution, work: Path, web: Web) -> DriverNode:
+    root = node_tree(distribution.manager, distribution.name)
+    node = DriverNode(root, work, distribution, web)
+    node.shell("rpm --import /dev/null; true")
+    base = web.folder / "archive" / distribution.family / "x86_64" / "standin-base-1-1.noarch.rpm"
+    shutil.copy(base, root / "tmp" / "x.rpm")
+    node.shell("rpm --install --nosignature --nodigest /tmp/x.rpm")
+    (root / "tmp" / "x.rpm").unlink()
+    return node
