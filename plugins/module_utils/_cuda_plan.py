@@ -15,6 +15,7 @@ from ._cuda import check, minor, parse_cuda, release_of, runs
 from ._cuda_data import (
     BUILT_IN,
     DISTRO_PACKAGE,
+    NCCL_PACKAGES,
     CudaData,
 )
 from ._cuda_files import (
@@ -39,9 +40,12 @@ from ._cuda_types import (
     Tables,
     Wanted,
 )
+from ._distributions import DEB, FAMILIES, best_effort
 from ._driver_data import driver_data
+from ._driver_sources import system_of
 from ._driver_types import Step
 from ._errors import InputError
+from ._package_managers import MANAGERS, unsupported
 from ._package_set import fits
 from ._runfile import check_cuda, cuda_arguments, parse_checksum, shown
 
@@ -80,7 +84,8 @@ def _plan(
     wanted = _versions(node, wish, tables)
     warnings = _check(node, gpus, wish, wanted, tables)
     default = _default(wish, wanted)
-    packages = _packages(wish, wanted, default)
+    family = FAMILIES.get(node["os"]["family"] or "")
+    packages = _packages(wish, wanted, default, family.packages if family else DEB)
     repository, repository_step, note = plan_repository(node, wish, wanted, packages, tables)
     package_steps = _package_steps(node, wish, wanted, packages)
     runfiles = _runfiles(node, wish, wanted)
@@ -101,6 +106,8 @@ def _plan(
         for step in (repository_step, *package_steps, *runfile_steps, link_step, *file_steps)
         if step is not None
     )
+    if package_steps or repository_step:
+        warnings.append(best_effort(node["os"], system_of(node, tables.drivers).folder))
     actions = {one.action for one in wanted}
     action = next((name for name in ("install", "upgrade", "downgrade") if name in actions), "none")
     if action == "none" and any(step.action == "install" for step in package_steps):
@@ -136,7 +143,7 @@ def _plan(
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
         or (f"CUDA {', '.join(one.version for one in wanted)} is as wished.",),
         warnings=tuple(
-            dict.fromkeys((*warnings, *([note] if note else []), *_unasked(node, wanted)))
+            text for text in dict.fromkeys((*warnings, note, *_unasked(node, wanted))) if text
         ),
     )
 
@@ -205,13 +212,21 @@ def _check_source(node: Mapping[str, Any], wish: CudaWish, version: str, source:
                 f"runfiles: {{'{version}': {{url: ..., checksum: 'sha256:...'}}}}."
             )
         return
-    if system["package_manager"] != "apt":
+    if system["package_manager"] not in MANAGERS:
         raise Refusal(
             f"{system['id']} {system['version']} installs packages with "
-            f"{system['package_manager'] or 'a tool that is not known'}; this release installs "
-            f"CUDA's packages with apt. Next step: give a runfile: runfiles: {{'{version}': "
+            f"{system['package_manager'] or 'a tool that is not known'}; this release knows "
+            f"{', '.join(MANAGERS)}. Next step: give a runfile: runfiles: {{'{version}': "
             "{url: ..., checksum: 'sha256:...'}}."
         )
+    if source == DISTRO and system["package_manager"] != "apt":
+        raise Refusal(
+            f"{system['id']} {system['version']} has no CUDA of its own. Next step: take NVIDIA's "
+            "packages (source: package), or a runfile."
+        )
+    old = unsupported(system, wish.controller)
+    if old:
+        raise Refusal(old)
 
 
 def _from_distro(node: Mapping[str, Any], version: str, release: str, tables: Tables) -> Wanted:
@@ -330,7 +345,7 @@ def _default(wish: CudaWish, wanted: Sequence[Wanted]) -> Wanted | None:
 
 
 def _packages(
-    wish: CudaWish, wanted: Sequence[Wanted], default: Wanted | None
+    wish: CudaWish, wanted: Sequence[Wanted], default: Wanted | None, kind: str
 ) -> dict[str, str | None]:
     packages: dict[str, str | None] = {}
     for one in wanted:
@@ -341,12 +356,12 @@ def _packages(
             exact = len(parse_cuda(one.version)) > 2
             packages[one.name] = f"{one.version}-*" if exact else None
     if wish.libraries:
-        packages.update(_library_packages(wish, wanted, default))
+        packages.update(_library_packages(wish, wanted, default, kind))
     return dict(sorted(packages.items()))
 
 
 def _library_packages(
-    wish: CudaWish, wanted: Sequence[Wanted], default: Wanted | None
+    wish: CudaWish, wanted: Sequence[Wanted], default: Wanted | None, kind: str
 ) -> dict[str, str | None]:
     of = default or wanted[0]
     if of.source == DISTRO:
@@ -378,7 +393,7 @@ def _library_packages(
             )
         # Its packages for all CUDA versions have one name: the version says which one it is for.
         full = version if "+cuda" in version else f"{version}*+cuda{cuda}"
-        packages.update({"libnccl2": full, "libnccl-dev": full})
+        packages.update(dict.fromkeys(NCCL_PACKAGES[kind], full))
     return packages
 
 

@@ -12,11 +12,19 @@ from typing import Any
 
 from . import _driver_branches as rules
 from . import _driver_files as texts
+from ._distributions import FAMILIES, best_effort
 from ._driver_absent import plan_absent
 from ._driver_case import Case, Refused, Target
 from ._driver_data import DriverData, driver_data
 from ._driver_options import read_wish
-from ._driver_packages import LOCK_PATTERNS, PackageSet, headers, obsolete, package_set
+from ._driver_packages import (
+    PackageSet,
+    headers,
+    lock_patterns,
+    module_streams,
+    obsolete,
+    package_set,
+)
 from ._driver_present import (
     Present,
     differing_files,
@@ -44,6 +52,7 @@ from ._driver_state import (
 )
 from ._driver_target import decide, unfit
 from ._driver_types import DriverPlan, DriverWish, Step, sentence, version_numbers
+from ._package_managers import MANAGERS, unsupported
 from ._packages import is_driver
 from ._runfile import install_arguments
 
@@ -84,13 +93,18 @@ def plan_driver(node: Mapping[str, Any], wish: DriverWish, data: DriverData) -> 
             else "No NVIDIA GPU is in this node: nothing to do."
         )
         return DriverPlan("none", reasons=(reason,))
-    case = Case(node, wish, data, gpus, system_of(node), read_present(node))
+    case = Case(node, wish, data, gpus, system_of(node, data), read_present(node))
     try:
         target = decide(case)
         _check_node(case, target)
     except Refused as refusal:
         return DriverPlan("refuse", reasons=refusal.reasons)
-    return _kept(case, target) if target.keep else _changed(case, target)
+    plan = _kept(case, target) if target.keep else _changed(case, target)
+    old = unsupported(node["os"], wish.controller) if plan.change and plan.packages else ""
+    if old:
+        cause, mark, step = old.partition("Next step: ")
+        return DriverPlan("refuse", reasons=(cause.strip(), mark + step))
+    return plan
 
 
 def _check_node(case: Case, target: Target) -> None:
@@ -98,6 +112,13 @@ def _check_node(case: Case, target: Target) -> None:
     wish, system = case.wish, case.system
     if target.keep:
         return
+    if target.source in (DISTRO, NVIDIA) and system.manager not in MANAGERS:
+        raise Refused(
+            f"{system.words} installs packages with "
+            f"{system.manager or 'a tool that is not known'}; this release knows "
+            f"{', '.join(MANAGERS)}.",
+            "give a runfile as nvidia_driver_runfile, with its checksum.",
+        )
     if target.source == DISTRO and system.id == "debian":
         archive = case.node["os"].get("archive")
         if not archive:
@@ -121,12 +142,7 @@ def _check_node(case: Case, target: Target) -> None:
                 "add contrib non-free non-free-firmware, or Signed-By, to that entry.",
             )
     package_set_ = _wanted(case, target) if target.source in (DISTRO, NVIDIA) else None
-    if (
-        wish.dkms == "false"
-        and package_set_
-        and not package_set_.signed
-        and system.manager == "apt"
-    ):
+    if wish.dkms == "false" and package_set_ and not package_set_.signed:
         raise Refused(
             "nvidia_driver_dkms is false, but this source has no prebuilt kernel modules for "
             f"{system.words}.",
@@ -158,7 +174,7 @@ def _kept(case: Case, target: Target) -> DriverPlan:
     build = kernel_step(case, kernels_without_module(node))
     # A driver that does not work is mended where that can be done, and from then on it is ours.
     mended = build is not None and not present.working
-    ours = (asked or managed or mended) and case.system.manager == "apt"
+    ours = (asked or managed or mended) and case.system.manager in MANAGERS
     warnings = [*target.warnings, *state_warnings(case, present, ours)]
     plan = DriverPlan(
         action="none",
@@ -198,7 +214,7 @@ def _kept_packages(
     installed: dict[str, str | None] = {
         name: version
         for name, version in present.packages.items()
-        if ":" not in name and is_locked(name, LOCK_PATTERNS)
+        if ":" not in name and is_locked(name, lock_patterns(case.system))
     }
     if kernel:
         missing = [name for name in known if name not in present.packages]
@@ -215,7 +231,7 @@ def _kept_packages(
     else:
         packages = {**installed, **plan.packages}
     hold = case.wish.hold
-    loose = unheld(case.node, LOCK_PATTERNS)
+    loose = unheld(case.node, lock_patterns(case.system))
     if hold and loose:
         steps.append(_hold_step(loose))
     elif not hold and present.held and case.node["driver"]["managed"]:
@@ -226,6 +242,8 @@ def _kept_packages(
         replace(
             plan,
             packages=packages,
+            # What an admin installed keeps the stream that it came from.
+            streams=wanted.streams if kernel and case.node["driver"]["managed"] else {},
             optional_packages={**(wanted.optional if kernel else {}), **plan.optional_packages},
             hold=hold,
             lock={"patterns": list(wanted.patterns), "version": present.version},
@@ -236,7 +254,7 @@ def _kept_packages(
 
 def _makes_modules(name: str) -> bool:
     return "dkms" in name or name.startswith(
-        ("nvidia-headless", "nvidia-open", "cuda-drivers", "linux-modules-nvidia")
+        ("nvidia-headless", "nvidia-open", "cuda-drivers", "linux-modules-nvidia", "kmod-nvidia")
     )
 
 
@@ -289,6 +307,7 @@ def _changed(case: Case, target: Target) -> DriverPlan:
             packages=wanted.packages,
             optional_packages=wanted.optional,
             pinning=wanted.pinning,
+            streams=wanted.streams,
             hold=wish.hold,
             lock={
                 "patterns": list(wanted.patterns),
@@ -313,11 +332,10 @@ def _changed(case: Case, target: Target) -> DriverPlan:
             steps.insert(0, Step("repository", *change))
         detail = f"{words}, {target.flavour} kernel modules"
         note = wanted.note
-        if case.system.manager != "apt":
-            warnings.append(
-                f"This release decides for {case.system.words}, but installs with apt only; "
-                f"{case.system.manager or 'its package manager'} comes in a later one."
-            )
+        steps.extend(_stream_steps(case, target, wanted))
+        effort = best_effort(node["os"], case.system.folder)
+        if effort:
+            warnings.append(effort)
     if gone:
         plan = replace(plan, obsolete=gone)
         reason = "another source" if other_source else "another branch or kind of kernel modules"
@@ -328,6 +346,28 @@ def _changed(case: Case, target: Target) -> DriverPlan:
             Step("hold", "hold", words, "an unattended upgrade could replace a part of the set")
         )
     return _configured(case, target, plan, steps, warnings)
+
+
+def _stream_steps(case: Case, target: Target, wanted: PackageSet) -> list[Step]:
+    """Return the step that enables or switches streams of dnf's modules, where that is seen."""
+    present, steps = case.present, []
+    before: Mapping[str, str] = {}
+    if present and present.source == target.source and present.flavour:
+        before = module_streams(
+            case.system, present.source, present.branch, present.flavour, case.data
+        )
+    for module, stream in wanted.streams.items():
+        old = before.get(module)
+        if old == stream:
+            continue
+        reason = (
+            f"{old} is what the driver that is there came from, and dnf takes no other from it"
+            if old
+            else f"the packages of {stream} are in no other stream"
+        )
+        verb = "switch" if old else "enable"
+        steps.append(Step("stream", verb, f"{module}:{stream}", reason))
+    return steps
 
 
 def _action(present: Present | None, target: Target) -> str:
@@ -355,9 +395,10 @@ def _with_runfile(case: Case, target: Target, plan: DriverPlan) -> DriverPlan:
     )
     packages: dict[str, str | None] = {}
     optional: dict[str, str | None] = {}
-    if case.system.manager == "apt":
+    family = FAMILIES.get(case.system.family)
+    if family and case.system.manager in MANAGERS:
         meta, optional = headers(case.node, case.system, case.data)
-        packages = {**({meta: None} if meta else {}), "gcc": None, "make": None}
+        packages = {**({meta: None} if meta else {}), **dict.fromkeys(family.build)}
         if dkms:
             packages["dkms"] = None
     return replace(

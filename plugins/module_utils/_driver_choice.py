@@ -12,6 +12,7 @@ from typing import Any
 from . import _driver_branches as rules
 from ._driver_case import PLACES, Case, Refused
 from ._driver_data import OPEN_DEFAULT_FROM, RUNFILE_URL
+from ._driver_packages import signed_modules
 from ._driver_sources import DISTRO, NVIDIA, RUNFILE, describe_row, offers, row, sources
 
 
@@ -173,10 +174,14 @@ def _rows(case: Case, order: Sequence[str]) -> str:
 def _ways(case: Case, branch: str, order: Sequence[str]) -> str:
     ways = []
     others = [one for one in sources(case.system) if one not in order]
+    good = rules.serving(case.gpus, case.data, case.asked_flavour)
+    nothing = not any(row(case.system, one, case.data) for one in order)
     for source in others:
+        has = [one for one in good if offers(case.system, source, one, case.data)]
         if offers(case.system, source, branch, case.data):
             ways.append(f"nvidia_driver_source: {source} has it")
-    good = rules.serving(case.gpus, case.data, case.asked_flavour)
+        elif nothing and has:
+            ways.append(f"nvidia_driver_source: {source} has {', '.join(has)}")
     if any(offers(case.system, one, it, case.data) for one in sources(case.system) for it in good):
         ways.append(f"ask for {_fitting(case, good)}")
     ways.append(
@@ -207,7 +212,7 @@ def _no_runfile(case: Case, asked: str | None) -> tuple[str, str]:
     )
 
 
-def choose_flavour(case: Case, branch: str) -> tuple[str, str]:
+def choose_flavour(case: Case, branch: str, source: str) -> tuple[str, str]:
     possible = rules.flavours(case.gpus, branch, case.data)
     if case.asked_flavour:
         why = "as they were then" if case.back else "as asked for"
@@ -221,6 +226,10 @@ def choose_flavour(case: Case, branch: str) -> tuple[str, str]:
         )
     if present and present.branch == branch and present.flavour in possible:
         return str(present.flavour), f"Kernel modules: {present.flavour}, as they are now."
+    signed = signed_modules(case.node, case.system, source, case.wish, case.data)
+    kinds = [kind for kind in possible if signed and kind in signed["modules"]]
+    if signed and kinds:
+        return kinds[0], f"Kernel modules: {kinds[0]}, those that {signed['by']} has signed."
     chosen = rules.default_flavour(possible, branch)
     return chosen, (
         f"Kernel modules: {chosen}, NVIDIA's default "

@@ -41,6 +41,8 @@ class DriverWish:
     key_fingerprints: tuple[str, ...] = ()
     manage_repository: bool = True
     today: str = ""
+    # The ansible-core that would install the packages.
+    controller: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class DriverPlan:
     packages: Mapping[str, str | None] = field(default_factory=dict)
     optional_packages: Mapping[str, str | None] = field(default_factory=dict)
     pinning: Mapping[str, str | None] = field(default_factory=dict)
+    # Streams of dnf's modules, by module.
+    streams: Mapping[str, str] = field(default_factory=dict)
     obsolete: tuple[str, ...] = ()
     lock: Mapping[str, Any] = field(default_factory=lambda: {"patterns": [], "version": None})
     hold: bool = False

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._apt_sources import AptEntry
 from ._apt_sources import parse as parse_apt
+from ._distributions import FAMILIES, OTHER_MANAGERS, family_of
 from ._pci import PciFunction, hex_id
 from ._pci_data import VENDORS
 
@@ -35,27 +36,9 @@ _ARCHIVE_FILE = re.compile(r"/(?:sources\.list|(?:debian|ubuntu|system)\.sources
 # Mirrors and cloud images keep the last part; mirror+file names a list of mirrors.
 _ARCHIVE_URI = re.compile(r"/(?:debian|ubuntu|ubuntu-ports)/?\Z|\Amirror\+file:")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-
-_FAMILIES = {
-    "debian": ("debian", "ubuntu", "linuxmint", "raspbian", "devuan"),
-    "rhel": (
-        *("rhel", "fedora", "centos", "rocky", "almalinux", "ol", "amzn", "azurelinux", "mariner"),
-        *("openeuler", "anolis", "alinux", "opencloudos", "kylin", "ctyunos", "uos"),
-    ),
-    "suse": ("suse", "sles", "sled", "opensuse", "opensuse-leap", "opensuse-tumbleweed"),
-}
-# The tools of each family, the one to use first.
-_MANAGERS = {
-    "debian": (("apt", "/usr/bin/apt-get"),),
-    "rhel": (("dnf5", "/usr/bin/dnf5"), ("dnf", "/usr/bin/dnf"), ("yum", "/usr/bin/yum")),
-    "suse": (("zypper", "/usr/bin/zypper"),),
-}
 _ANY_MANAGER = (
-    *_MANAGERS["debian"],
-    *_MANAGERS["rhel"],
-    *_MANAGERS["suse"],
-    ("apk", "/sbin/apk"),
-    ("pacman", "/usr/bin/pacman"),
+    *(manager for family in FAMILIES.values() for manager in family.managers),
+    *OTHER_MANAGERS,
 )
 
 
@@ -98,9 +81,9 @@ def read_os(reader: NodeReader) -> dict[str, Any]:
     identity = release.get("ID", "").lower() or None
     family = os_family(identity, release.get("ID_LIKE", ""))
     hostname = reader.kernel_value("hostname") or reader.read_line("/etc/hostname")
-    manager = next(
-        (name for name, path in _MANAGERS.get(family or "", ()) if reader.exists(path)), None
-    ) or next((name for name, path in _ANY_MANAGER if reader.exists(path)), None)
+    manager = next((name for name, path in _managers(family) if reader.exists(path)), None) or next(
+        (name for name, path in _ANY_MANAGER if reader.exists(path)), None
+    )
     return {
         "family": family,
         "id": identity,
@@ -127,13 +110,14 @@ def _os_release(reader: NodeReader) -> dict[str, str]:
     return found
 
 
+def _managers(family: str | None) -> tuple[tuple[str, str], ...]:
+    row = FAMILIES.get(family or "")
+    return row.managers if row else ()
+
+
 def os_family(identity: str | None, like: str) -> str | None:
     """Return debian, rhel or suse, by the distribution's id or those that it is like."""
-    for word in (identity or "", *like.lower().split()):
-        for family, names in _FAMILIES.items():
-            if word in names:
-                return family
-    return None
+    return family_of((identity or "", *like.lower().split()))
 
 
 def find_fqdn(hostname: str | None, hosts: str) -> str | None:

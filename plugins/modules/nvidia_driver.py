@@ -209,8 +209,8 @@ options:
 notes:
   - Is not run with C(async). What takes long runs detached from the connection by itself, and the
     progress is told.
-  - Needs root. Installs on the Debian family; the others are planned for and refused with the
-    reason.
+  - Needs root. Installs with apt, dnf (4 and 5) and zypper; where another tool is, the reason is
+    said and nothing is changed.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.package_manager
@@ -328,6 +328,8 @@ from ..module_utils._driver import plan_driver, read_options
 from ..module_utils._driver_diagnosis import UNKNOWN
 from ..module_utils._driver_evidence import uptime
 from ..module_utils._driver_files import GRIDD, PERSISTENCED, TOKEN
+from ..module_utils._driver_packages import module_streams
+from ..module_utils._driver_sources import system_of
 from ..module_utils._driver_work import Diagnosed, Work, diagnosis
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._node_facts import gather
@@ -425,7 +427,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     params = module.params
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)
-    options = {**params, "today": params["_today"]}
+    options = {**params, "today": params["_today"], "controller": module.ansible_version}
     wish, data = read_options(options)
     facts = gather(reader, RuntimePaths(), _seen(params["state_path"]))
     return Work(
@@ -599,9 +601,21 @@ def _explain(work: Work) -> dict[str, Any]:
         "sets": []
         if passing and unchanged
         else flow.rollback_tasks(
-            before, sorted({*there, *broken}), managed=bool(work.pending.get("managed"))
+            before,
+            sorted({*there, *broken}),
+            managed=bool(work.pending.get("managed")),
+            streams=_streams(work, before),
         ),
     }
+
+
+def _streams(work: Work, before: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the streams of dnf's modules that the packages of the driver before are in."""
+    if not before or not before["branch"] or not before["kernel_module"]:
+        return {}
+    _wish, data = read_options(work.params)
+    system = system_of(work.facts, data)
+    return module_streams(system, before["source"], before["branch"], before["kernel_module"], data)
 
 
 def _rollback(work: Work) -> dict[str, Any]:
