@@ -35,6 +35,43 @@ STREAMS = {
     "latest-dkms": (None, "latest"),
 }
 _KMOD = {"open": "kmod-nvidia-open-dkms", "latest": "kmod-nvidia-latest-dkms"}
+_SHARE = "/usr/share/kubegpu-standin"
+# It keeps DKMS's tree as DKMS does, and builds nothing.
+_DKMS = """#!/bin/sh
+# STAND-IN for DKMS: add VERSION, remove VERSION, autoinstall -k KERNEL
+tree=/var/lib/dkms/nvidia
+build() {
+    mkdir -p "$tree/$1/$2/x86_64/module" && ln -sfn "$1/$2/x86_64" "$tree/kernel-$2-x86_64"
+}
+case "$1" in
+add)
+    mkdir -p "$tree/$2/source"
+    for place in /lib/modules/*; do
+        if [ -d "$place/build" ]; then build "$2" "${place##*/}"; fi
+    done
+    ;;
+remove)
+    for link in "$tree"/kernel-*; do
+        case "$(readlink "$link")" in "$2"/*) rm -f "$link" ;; esac
+    done
+    rm -rf "${tree:?}/$2"
+    rmdir "$tree" 2>/dev/null
+    ;;
+autoinstall)
+    for place in "$tree"/[0-9]*; do build "${place##*/}" "$3"; done
+    ;;
+esac
+exit 0
+"""
+# Of packages whose modules are built where they are installed.
+_PUT = (
+    "for place in /lib/modules/*; do mkdir -p $place/updates; cp {0} $place/updates/nvidia.ko; "
+    "echo updates/nvidia.ko: >$place/modules.dep; done\n"
+)
+_TAKE = (
+    "if [ $1 = 0 ]; then rm -f /lib/modules/*/updates/nvidia.ko /lib/modules/*/modules.dep; "
+    "rmdir /lib/modules/*/updates; fi; true\n"
+)
 _SCRIPT = "#!/bin/sh\n# STAND-IN for {0} {1}\n"
 
 
@@ -61,7 +98,7 @@ def archive(family: str) -> Iterator[Rpm]:
     """The distribution's own archive (and EPEL's DKMS): what the driver needs of it."""
     yield Rpm("standin-base", "1")
     if family == "rhel":
-        yield Rpm("dkms", "3.0.13", files={"/usr/sbin/dkms": _SCRIPT.format("dkms", "3.0.13")})
+        yield Rpm("dkms", "3.0.13", files={"/usr/sbin/dkms": _DKMS})
         for kernel in KERNELS["rhel"]:
             version, _dash, release = kernel.removesuffix(".x86_64").partition("-")
             build = {f"/usr/src/kernels/{kernel}/Makefile": "# stand-in\n"}
@@ -136,8 +173,13 @@ def _rhel(version: str) -> Iterator[Rpm]:
                 f"{source}/dkms.conf": f'PACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{version}"\n',
                 **binary,
             },
+            scripts={
+                "post": f"/usr/sbin/dkms add {version}\n",
+                "preun": f"test ! -x /usr/sbin/dkms || /usr/sbin/dkms remove {version}\n",
+            },
             more=(
-                "Requires: dkms", f"Provides: nvidia-kmod = 3:{version}", f"Conflicts: {other}"
+                "Requires(post): dkms", "Requires: dkms",
+                f"Provides: nvidia-kmod = 3:{version}", f"Conflicts: {other}"
             ),
         )  # fmt: skip
     parts = ("nvidia-driver", "nvidia-driver-cuda", "nvidia-modprobe")
@@ -168,8 +210,12 @@ def _suse(version: str) -> Iterator[Rpm]:
     for name, kind in kinds:
         source = f"/usr/src/kernel-modules/nvidia-{version}-{name}"
         others = tuple(f"Conflicts: {other}" for other, _kind in kinds if other != name)
+        licence = "Dual MIT/GPL" if kind == "open" else "NVIDIA"
+        module = f"{_SHARE}/{name}/nvidia.ko"
+        made = elf.module("nvidia", version, KERNELS["suse"][0], licence)
         yield rpm(
-            name, files={f"{source}/README": "stand-in\n"},
+            name, files={f"{source}/README": "stand-in\n", module: made},
+            scripts={"post": _PUT.format(module), "postun": _TAKE},
             more=(
                 f"Provides: nvidia-kmod = {version}",
                 *([f"Provides: nvidia-open-kmod = {version}"] if kind == "open" else []),

@@ -29,16 +29,19 @@ def driver_web():
     web.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def driver_nodes(driver_web, tmp_path_factory):
-    """Make a node of a distribution, the same one for all tests of a module."""
+    """Give the node of a distribution; one tree for each package manager, for all tests."""
     made = {}
 
-    def get(distribution):
-        if distribution.name not in made:
-            work = tmp_path_factory.mktemp(distribution.name)
-            made[distribution.name] = driver_node.make(distribution, work, driver_web)
-        return made[distribution.name]
+    def get(name):
+        distribution = driver_node.DISTRIBUTIONS[name]
+        manager = distribution.manager
+        if manager.name not in made:
+            work = tmp_path_factory.mktemp(manager.name)
+            made[manager.name] = driver_node.make(manager, work, driver_web)
+        made[manager.name].become(distribution)
+        return made[manager.name]
 
     yield get
     for node in made.values():

@@ -19,6 +19,11 @@ from tests.integration.packages.rpm_node import DNF, DNF5, ZYPPER, Manager, RpmN
 from tests.testbed.rpm_standins import KERNELS
 
 MODULE = "/etc/dnf/modules.d/nvidia-driver.module"
+# Where a kernel's headers are, by its name.
+_BUILD = {
+    "rhel": "/usr/src/kernels/{}",
+    "suse": "/usr/src/linux-{}-obj/x86_64/default",
+}
 # A Tesla T4: every branch and both flavours of the modules are for it.
 _GPU = {"vendor": "0x10de", "device": "0x1eb8", "class": "0x030200"}
 _DRACUT = (
@@ -101,22 +106,31 @@ class Web:
 
 
 class DriverNode(RpmNode):
-    """The node of one distribution."""
+    """The node; one tree for all distributions of a package manager, one after another."""
 
-    def __init__(self, root: Path, work: Path, distribution: Distribution, web: Web):
-        url = f"{web.url}/cuda/{distribution.folder}"
-        super().__init__(root, work, distribution.manager, url, web.key, web.fingerprint)
-        self.distribution, self.web = distribution, web
+    def __init__(self, root: Path, work: Path, manager: Manager, web: Web):
+        super().__init__(root, work, manager, "", web.key, web.fingerprint)
+        self.web = web
+        self.distribution: Distribution | None = None
+        self.kernels: tuple[str, ...] = ()
+
+    def become(self, distribution: Distribution) -> None:
+        if self.distribution == distribution:
+            return
+        self.distribution = distribution
+        self.url = f"{self.web.url}/cuda/{distribution.folder}"
         self.kernels = KERNELS[distribution.family]
         for path, text in self._files().items():
-            place = root / path
+            place = self.root / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)
             place.write_text(text)
             place.chmod(0o755 if text.startswith("#!") else 0o644)
         for kernel in self.kernels:
-            (root / "lib" / "modules" / kernel).mkdir(parents=True)
-            (root / "lib" / "modules" / kernel / "build").symlink_to(f"/usr/src/kernels/{kernel}")
+            build = self.root / "lib" / "modules" / kernel / "build"
+            build.parent.mkdir(parents=True, exist_ok=True)
+            build.unlink(missing_ok=True)
+            build.symlink_to(_BUILD[distribution.family].format(kernel.removesuffix("-default")))
 
     def _files(self):
         archive = f"{self.web.url}/archive/{self.distribution.family}/x86_64"
@@ -146,15 +160,21 @@ class DriverNode(RpmNode):
         words = ("nvidia", "cuda-drivers", "nvlsm")
         return {name: version for name, version in found.items() if any(w in name for w in words)}
 
+    def dracut(self):
+        """How dracut was called since this was asked last."""
+        place = self.root / "run" / "dracut"
+        text = place.read_text() if place.exists() else ""
+        place.unlink(missing_ok=True)
+        return text.splitlines()
+
     def remove_tree(self):
         shutil.rmtree(self.root)
 
 
-def make(distribution: Distribution, work: Path, web: Web) -> DriverNode:
-    root = node_tree(distribution.manager, distribution.name)
-    node = DriverNode(root, work, distribution, web)
-    node.shell("rpm --import /dev/null; true")
-    base = web.folder / "archive" / distribution.family / "x86_64" / "standin-base-1-1.noarch.rpm"
+def make(manager: Manager, work: Path, web: Web) -> DriverNode:
+    root = node_tree(manager, f"driver-{manager.name}")
+    node = DriverNode(root, work, manager, web)
+    base = web.folder / "archive" / "rhel" / "x86_64" / "standin-base-1-1.noarch.rpm"
     shutil.copy(base, root / "tmp" / "x.rpm")
     node.shell("rpm --install --nosignature --nodigest /tmp/x.rpm")
     (root / "tmp" / "x.rpm").unlink()

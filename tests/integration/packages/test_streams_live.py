@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.packages.driver_node import DISTRIBUTIONS
 from tests.integration.packages.rpm_node import needs_root
 
 pytestmark = needs_root
@@ -19,8 +18,7 @@ LOCK = {"patterns": ["nvidia-*", "kmod-nvidia*", "cuda-drivers*"], "version": "5
 
 @pytest.fixture(scope="module")
 def node(driver_nodes):
-    made = driver_nodes(DISTRIBUTIONS["rocky9"])
-    yield made
+    return driver_nodes("rocky9")
 
 
 def wish(stream="580-open", packages=OPEN, **options):
@@ -86,6 +84,6 @@ def test_a_stream_of_somebody_comes_back_after_a_fault_and_in_the_end(node):
 
 @pytest.mark.parametrize("name", ["fedora44", "leap15"])
 def test_no_streams_elsewhere(driver_nodes, name):
-    node = driver_nodes(DISTRIBUTIONS[name])
+    node = driver_nodes(name)
     words = node.task("package_set", check=True, **wish())["msg"]
     assert "module_streams:" in words and "has no streams of modules" in words
