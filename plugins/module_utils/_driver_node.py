@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._command import Result, Runner
 from ._device_users import find_holders, find_users, loaded_modules
+from ._distributions import initramfs_tools
 from ._driver_diagnosis import DeviceUser
 from ._driver_evidence import read_environment
 from ._driver_fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT
@@ -37,12 +38,6 @@ _DAEMONS = {
     IMEX_UNIT: "nvidia-imex",
 }
 _NO_MODULE = "not found in directory"
-_INITRAMFS = (
-    ("update-initramfs", ("-u", "-k", "all")),
-    ("dracut", ("--force", "--regenerate-all")),
-    ("mkinitrd", ()),
-    ("mkinitcpio", ("-P",)),
-)
 _INITRAMFS_TIMEOUT = 1800
 _BUILD_TIMEOUT = 1800
 _CHECKSUM_TIMEOUT = 600
@@ -156,9 +151,12 @@ def load_again(run: Runner, reader: NodeReader, loaded: str | None) -> str:
     return ""
 
 
-def rebuild_initramfs(run: Runner, reader: NodeReader) -> str:
-    """Rebuild the initial RAM disks of all kernels; return why it was not done, or nothing."""
-    for program, arguments in _INITRAMFS:
+def rebuild_initramfs(run: Runner, reader: NodeReader, family: str | None = None) -> str:
+    """Rebuild the initial RAM disks of all kernels; return why it was not done, or nothing.
+
+    :param family: the distribution's, whose own program comes before the others'.
+    """
+    for program, *arguments in initramfs_tools(family):
         if reader.first([f"{folder}/{program}" for folder in _FOLDERS]) is None:
             continue
         answer = run([program, *arguments], timeout=_INITRAMFS_TIMEOUT)

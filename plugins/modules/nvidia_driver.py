@@ -661,7 +661,7 @@ def _rollback(work: Work) -> dict[str, Any]:
     configuration.read_again(work, done)
     notes = [installer.runfile_again(work, pending.get("before"))]
     if flow.needs_initramfs(done):
-        machine.rebuild_initramfs(work.run, work.reader)
+        machine.rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
     notes.append(machine.load_again(work.run, work.reader, pending.get("loaded")))
     memory = flow.given_back(work.memory)
     installer.drop_cached(work, memory)
@@ -684,7 +684,7 @@ def _finish_present(work: Work) -> dict[str, Any]:
             next_step="Run again: it goes on where this run stopped.",
         )
     if work.pending.get("initramfs"):
-        skipped = machine.rebuild_initramfs(run, reader)
+        skipped = machine.rebuild_initramfs(run, reader, work.facts["os"]["family"])
         if skipped:
             work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
     for text in machine.enable_services(run, work.plan.services, start=False):
@@ -743,7 +743,7 @@ def _finish_absent(work: Work) -> dict[str, Any]:
         pass
     configuration.read_again(work, changes)
     if work.pending.get("initramfs"):
-        skipped = machine.rebuild_initramfs(run, reader)
+        skipped = machine.rebuild_initramfs(run, reader, work.facts["os"]["family"])
         if skipped:
             work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
     installer.drop_cached(work, None)

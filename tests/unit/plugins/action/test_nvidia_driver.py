@@ -867,7 +867,7 @@ def test_without_a_tool_for_initramfs_there_is_a_warning(task, node, capsys):
     (node.root / "usr/sbin/update-initramfs").unlink()
     task(version=NEW)
     assert "initial RAM disk was not rebuilt" in capsys.readouterr().err
-    assert _driver_node._INITRAMFS[0][0] not in " ".join(node.calls)
+    assert "update-initramfs" not in " ".join(node.calls)
 
 
 @pytest.mark.parametrize(
