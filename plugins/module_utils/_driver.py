@@ -16,17 +16,6 @@ from ._distributions import FAMILIES, best_effort
 from ._driver_absent import plan_absent
 from ._driver_case import Case, Refused, Target
 from ._driver_data import DriverData, driver_data
-from ._driver_fabric import (
-    BRIDGE_MODULE,
-    IMEX_UNIT,
-    drift_words,
-    drifted,
-    member_names,
-    members,
-    missing_warning,
-    needs,
-    services,
-)
 from ._driver_options import read_wish
 from ._driver_packages import (
     PackageSet,
@@ -36,6 +25,7 @@ from ._driver_packages import (
     obsolete,
     package_set,
 )
+from ._driver_parts import drift_steps, mended, parts_of
 from ._driver_present import (
     Present,
     differing_files,
@@ -219,16 +209,7 @@ def _kept_packages(
     steps: list[Step] = []
     wanted = _wanted(case, target)
     known = {name: text for name, text in wanted.packages.items() if is_driver(name)}
-    drift = drifted(present.packages, present.version)
-    if drift:
-        steps.append(
-            Step(
-                "packages",
-                "install",
-                drift_words(drift, present.version),
-                "what sets up NVLink refuses a driver of another version",
-            )
-        )
+    steps.extend(drift_steps(present))
     # The set is brought to what we would install only where it is that: an admin's choice of
     # other packages for the same driver is held as it is.
     kernel = [name for name in known if name in present.packages and _makes_modules(name)]
@@ -240,16 +221,8 @@ def _kept_packages(
     if kernel:
         packages = {**wanted.packages, **plan.packages}
     else:
-        found = members(
-            needs(case.node, case.wish),
-            case.system,
-            str(target.source),
-            target.branch,
-            present.version,
-        )
-        known = dict(found.packages)
-        mended = dict.fromkeys(drift, f"{present.version}*")
-        packages = {**installed, **mended, **known, **plan.packages}
+        known = dict(parts_of(case, target).packages)
+        packages = {**installed, **mended(present), **known, **plan.packages}
     missing = [name for name in known if name not in present.packages]
     if missing:
         steps.append(
@@ -472,13 +445,9 @@ def _configured(
         units[PERSISTENCED] = "enabled"
     if case.guest:
         units[GRIDD] = "enabled"
-    wanted = needs(node, wish)
-    source = str(target.source)
-    units.update(services(wanted, wish, member_names(case.system, source, target.branch)))
-    missing = members(wanted, case.system, source, target.branch, target.version).missing
-    warnings.extend(
-        text for text in (wanted.elsewhere, missing_warning(wanted, missing, source)) if text
-    )
+    parts = parts_of(case, target)
+    units.update(parts.units)
+    warnings.extend(parts.warnings)
     steps.extend(service_steps(case, units))
     if node["driver"].get("pending"):
         steps.append(
@@ -500,11 +469,10 @@ def _configured(
 
 def _files(case: Case, target: Target, plan: DriverPlan) -> dict[str, str]:
     wish = case.wish
-    fabric = needs(case.node, wish)
-    names = member_names(case.system, str(target.source), target.branch)
+    parts = parts_of(case, target)
     files = {
         texts.NOUVEAU: texts.nouveau(),
-        texts.MODULES: texts.modules(*([BRIDGE_MODULE] if fabric.bridged else ())),
+        texts.MODULES: texts.modules(*parts.modules),
         texts.UDEV: texts.udev(),
     }
     if wish.module_options:
@@ -514,8 +482,7 @@ def _files(case: Case, target: Target, plan: DriverPlan) -> dict[str, str]:
         files[texts.UNATTENDED] = texts.unattended()
     if target.source == RUNFILE and wish.persistence:
         files[texts.PERSISTENCED] = texts.persistenced()
-    if IMEX_UNIT in services(fabric, wish, names):
-        files[texts.IMEX_NODES] = texts.imex_nodes(wish.imex_nodes)
+    files.update(parts.files)
     licence = texts.gridd(wish.licence)
     if case.guest and any(wish.licence.get(key) for key in ("server", "port", "feature_type")):
         files[texts.GRIDD] = licence
