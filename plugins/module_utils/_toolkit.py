@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ._containerd_flavours import makes_handler
+from ._distributions import best_effort
 from ._package_managers import unsupported
 from ._repository import same_repository
 from ._toolkit_data import (
@@ -143,7 +144,15 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         if step is not None
     )
     warnings = tuple(
-        note for note in (cdi_warning, *containerd_notes, *docker_notes, *_runtimes(node)) if note
+        note
+        for note in (
+            best_effort(node["os"]) if package_steps or repository_step else "",
+            cdi_warning,
+            *containerd_notes,
+            *docker_notes,
+            *_runtimes(node),
+        )
+        if note
     )
     return ToolkitPlan(
         action=action,

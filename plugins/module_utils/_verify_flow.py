@@ -24,7 +24,9 @@ from ._driver_diagnosis import UNKNOWN, Finding, diagnose
 from ._driver_evidence import collect
 from ._errors import KubegpuError
 from ._failure_texts import explain_one
+from ._node_facts import read_nvml
 from ._verify import NODE_LAYERS, RUNTIME, Engine, Seen, Trial
+from ._verify_fabric import Fabric, look
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
@@ -62,6 +64,7 @@ class Options:
     devices: tuple[str, ...] = ("all",)
     timeout: int = 60
     image_timeout: int = 600
+    fabric_timeout: int = 120
     containerd_socket: str = "/run/containerd/containerd.sock"
 
 
@@ -116,7 +119,22 @@ class Verifier:
             cdi=run(["nvidia-ctk", "cdi", "list"], timeout=_QUICK) if spec else None,
             cli=run(["nvidia-container-cli", "info"], timeout=60) if node["nvml"] else None,
             config_there=reader.exists(_TOOLKIT_CONFIG),
+            fabric=self._fabric(node) if "nvml" in layers else None,
             engines=tuple(self._engines(node)) if RUNTIME in layers else (),
+        )
+
+    def _fabric(self, node: Mapping[str, Any]) -> Fabric | None:
+        def devices() -> Sequence[Mapping[str, Any]]:
+            nvml, _complaint = read_nvml(self.world.reader, node["gpus"])
+            return nvml["devices"] if nvml else ()
+
+        return look(
+            node,
+            self.world.run,
+            devices,
+            self.options.fabric_timeout,
+            time.monotonic,
+            time.sleep,
         )
 
     def starts_containers(self) -> bool:
