@@ -194,7 +194,7 @@ class TestRuntimes:
         facts = node(runtimes={"containerd": None, "docker": None, "crio": None})
         plan = plan_toolkit(facts, ToolkitWish())
         assert not plan.containerd and not plan.docker
-        assert any("install containerd or Docker" in note for note in plan.warnings)
+        assert any("install containerd, CRI-O or Docker" in note for note in plan.warnings)
 
     def test_disabled_cri_is_left_alone_and_reported(self):
         facts = installed(runtimes__containerd__cri_enabled=False)
