@@ -131,7 +131,9 @@ options:
     type: int
     default: 600
   containerd_socket:
-    description: Socket of containerd.
+    description: >-
+      Socket of containerd. With the default, that of k3s, RKE2, k0s or MicroK8s is used where the
+      node runs one of them.
     type: path
     default: /run/containerd/containerd.sock
   containerd_config_path:
