@@ -94,7 +94,10 @@ def containerd_configs(draw, versions=(1, 2, 3, 4), containerd=None, plain=False
     :param containerd: only what that release loads.
     :param plain: one that a node works with, and that has no handler nvidia yet.
     """
-    pick = lambda values: draw(st.sampled_from(list(values)))  # noqa: E731
+
+    def pick(values):
+        return draw(st.sampled_from(list(values)))
+
     loads = [
         (version, release)
         for version in versions
@@ -182,7 +185,10 @@ _RUNTIME = st.fixed_dictionaries(
 @st.composite
 def daemon_configs(draw, odd=True):
     """Return a ``daemon.json``; ``odd`` ones begin with a mark or are no object at all."""
-    pick = lambda values: draw(st.sampled_from(list(values)))  # noqa: E731
+
+    def pick(values):
+        return draw(st.sampled_from(list(values)))
+
     if odd and draw(st.integers(0, 19)) == 0:
         return pick(["", "\n", "null", "{}", "\ufeff{}\n", " {\n}\n"])
     names = draw(st.lists(st.sampled_from(sorted(_DAEMON)), max_size=5, unique=True))
