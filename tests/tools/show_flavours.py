@@ -49,7 +49,7 @@ table means is in [containerd](containerd.md).
 *Written* is all that `containerd_runtime` with `name: gpu` changes, as a diff. *In effect* is what
 the **real containerd** of the generation says, by `containerd config dump`: before, and after the
 distribution was restarted. The distributions themselves are stand-ins, made after their sources
-([the whole files](../tests/unit/fixtures/flavours/README.md)).
+(the whole files: `tests/unit/fixtures/flavours`).
 """
 _LEFT_OUT = "# ..."
 _TABLE = re.compile(r"^\s*\[")
