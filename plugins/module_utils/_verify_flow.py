@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._command import TIMED_OUT, Result, Runner
-from ._cri import ask
+from ._containerd_flavours import PLAIN, asked_by, find_flavour
+from ._cri import CRIO_SOCKET, ask
 from ._driver_diagnosis import UNKNOWN, Finding, diagnose
 from ._driver_evidence import collect
 from ._errors import KubegpuError
@@ -38,6 +39,8 @@ _KUBERNETES = "k8s.io"
 _TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 _RUNC_SHIM = "io.containerd.runc.v2"
 _SMI = ("nvidia-smi", "-L")
+# Where the facts have what each engine knows.
+_KNOWN = (("containerd", "handlers"), ("docker", "runtimes"), ("crio", "runtimes"))
 # Where the loader looks in a root file system that has no cache of its own.
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib"
 _LOADER_FILES = ("/etc/debian_version", "/etc/ld.so.conf")
@@ -53,7 +56,7 @@ class Options:
 
     layers: tuple[str, ...] = NODE_LAYERS
     container: bool = True
-    engines: tuple[str, ...] = ("containerd", "docker")
+    engines: tuple[str, ...] = ("containerd", "docker", "crio")
     handler: str = "nvidia"
     runtime_path: str = "/usr/bin/nvidia-container-runtime"
     image: str = ""
@@ -65,7 +68,7 @@ class Options:
     timeout: int = 60
     image_timeout: int = 600
     fabric_timeout: int = 120
-    containerd_socket: str = "/run/containerd/containerd.sock"
+    containerd_socket: str = PLAIN.socket
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,10 @@ class Verifier:
         self.options = options
         self.check = check
         self._count = 0
+        self._flavour, _sign = find_flavour(world.reader.exists)
+        # Whose containerd it is says where it listens, unless somebody says so.
+        given = options.containerd_socket
+        self._socket = self._flavour.socket if given == PLAIN.socket else given
 
     def seen(self, node: Mapping[str, Any]) -> Seen:
         """Return what was asked and tried."""
@@ -148,7 +155,7 @@ class Verifier:
 
     def _program(self, node: Mapping[str, Any]) -> str:
         """Return the nvidia runtime that is in use: the handler's own where it names one."""
-        for engine, field in (("containerd", "handlers"), ("docker", "runtimes")):
+        for engine, field in _KNOWN:
             known = (node["runtimes"][engine] or {}).get(field) or {}
             path = (known.get(self.options.handler) or {}).get("path")
             if path and path.startswith("/") and _is_nvidia(path, self.options.runtime_path):
@@ -166,9 +173,7 @@ class Verifier:
             pods = bool(containerd and containerd["cri_enabled"] is not False)
             yield self._left_out("docker") or self._docker(node, docker, pods)
         if runtimes["crio"]:
-            yield Engine(
-                "crio", self.options.handler, idle="CRI-O is not verified by this release."
-            )
+            yield self._left_out("crio") or self._crio(runtimes["crio"])
 
     def _left_out(self, name: str) -> Engine | None:
         if name in self.options.engines:
@@ -182,26 +187,29 @@ class Verifier:
         if facts["cri_enabled"] is False and docker:
             idle = "containerd's CRI plugin is off: it serves Docker alone."
             return Engine("containerd", handler, idle=idle)
-        if facts["flavour"] != "containerd":
-            idle = f"The containerd of {facts['flavour']} is not verified by this release."
-            return Engine("containerd", handler, idle=idle)
         fault = self._not_running("containerd", facts)
         if fault:
             return Engine("containerd", handler, fault=fault)
-        answer = ask(self.world.run, self.options.containerd_socket)
+        flavour = self._flavour
+        ctr = asked_by(flavour, self.world.reader.exists)
+        answer = ask(self.world.run, self._socket, flavour.crictl, ctr)
         if not answer.ready:
             otherwise = Finding(
                 "cri_not_ready",
                 "containerd runs, but its CRI does not answer: Kubernetes cannot use it.",
                 answer.words,
-                "Look at: ctr plugins ls; journalctl --unit containerd.",
+                f"Look at: {' '.join(ctr)} plugins ls; journalctl --unit {facts['unit']}.",
             )
             return Engine("containerd", handler, fault=explain_one(answer.words, otherwise))
         known: Mapping[str, Any] = facts["handlers"] or {}
         handlers, how = tuple(sorted(known)), "containerd config dump"
         if answer.handlers is not None:
             handlers, how = tuple(sorted(answer.handlers)), "crictl info"
-        elif self.world.restarted_since(facts["unit"], facts["config_path"]) is False:
+        elif (
+            # What a distribution writes when it starts is newer than that start.
+            flavour.generated is None
+            and self.world.restarted_since(facts["unit"], facts["config_path"]) is False
+        ):
             return Engine(
                 "containerd",
                 handler,
@@ -252,6 +260,45 @@ class Verifier:
             "docker info",
             fault=wrong,
             trials=trials,
+        )
+
+    def _crio(self, facts: Mapping[str, Any]) -> Engine:
+        """Look the handler up. CRI-O starts no container without a pod: the layer pod does that."""
+        handler, known = self.options.handler, facts["runtimes"] or {}
+        fault = self._not_running("crio", facts)
+        if fault:
+            return Engine("crio", handler, fault=fault)
+        answer = ask(self.world.run, CRIO_SOCKET, ctr=None)
+        handlers, how = tuple(sorted(known)), "the files in /etc/crio"
+        if answer.handlers is not None:
+            handlers, how = tuple(sorted(answer.handlers)), "crictl info"
+        if not answer.ready:
+            otherwise = Finding(
+                "cri_not_ready",
+                "CRI-O runs, but does not answer: Kubernetes cannot use it.",
+                answer.words,
+                "Look at: journalctl --unit crio.",
+            )
+            fault = explain_one(answer.words, otherwise)
+        elif answer.handlers is None and facts["restart_required"]:
+            fault = Finding(
+                "restart_required",
+                f"The files of CRI-O were changed after the running one started: what they say of "
+                f"{handler} is not in force.",
+                f"{handler} is {'in' if handler in known else 'not in'} the files",
+                f"systemctl restart {facts['unit']} (running containers go on), or run "
+                "kubegpu.nodes.site, which does it.",
+            )
+        elif handler in handlers:
+            fault = self._wrong_program("crio", {"type": _RUNC_SHIM, **known.get(handler, {})})
+        return Engine(
+            "crio",
+            handler,
+            handler in handlers,
+            handlers,
+            facts["default_runtime"],
+            how,
+            fault=fault,
         )
 
     def _not_running(self, name: str, facts: Mapping[str, Any]) -> Finding | None:
@@ -348,7 +395,8 @@ class Verifier:
         return self.world.run([*self._ctr_start(namespace), *argv], timeout=timeout)
 
     def _ctr_start(self, namespace: str) -> list[str]:
-        return ["ctr", "--address", self.options.containerd_socket, "--namespace", namespace]
+        ctr = asked_by(self._flavour, self.world.reader.exists)
+        return [*ctr, "--address", self._socket, "--namespace", namespace]
 
     def _lines(self, namespace: str, *argv: str) -> list[str]:
         answer = self._ctr(namespace, *argv)
