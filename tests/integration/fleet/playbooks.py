@@ -72,7 +72,7 @@ def environment() -> dict[str, str]:
 def play(
     name: str, *arguments: str, variables: dict[str, Any] | None = None, timeout: int = TIMEOUT
 ) -> Run:
-    """Run ``kubegpu.nodes.<name>``, or a file, on the fleet; never raises for a play that failed."""
+    """Run ``kubegpu.nodes.<name>`` or a file on the fleet; never raises for a play that failed."""
     playbook = name if name.endswith(".yml") else f"kubegpu.nodes.{name}"
     argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), playbook, *arguments]
     if variables:

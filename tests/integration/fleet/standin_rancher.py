@@ -15,8 +15,8 @@ from pathlib import Path
 
 from tests.testbed.fleet import Node
 from tests.testbed.nodes import copy_in, execute
-from tests.testbed.payload import tar
 from tests.testbed.paths import HERE
+from tests.testbed.payload import tar
 from tests.testbed.proof import IMAGE
 from tests.unit.fixtures import flavour_node
 
