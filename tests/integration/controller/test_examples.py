@@ -181,7 +181,7 @@ def test_proxy_is_handed_to_all_roles(tmp_path):
     """What a plan does not show: the roles' own variables follow the common ones."""
     roles = ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit")
     wanted = {"https_proxy": "http://proxy.example.com:3128", "ca_file": "/etc/ssl/site-ca.pem"}
-    tasks: list[dict[str, object]] = [
+    tasks = [
         {
             "ansible.builtin.import_role": {"name": f"kubegpu.nodes.{role}", "tasks_from": "plan"},
             "when": False,
@@ -189,8 +189,8 @@ def test_proxy_is_handed_to_all_roles(tmp_path):
         for role in roles
     ]
     that = [f"{role}_{key} == '{value}'" for role in roles for key, value in wanted.items()]
-    tasks.append({"ansible.builtin.assert": {"that": that}})
-    show = {"hosts": "gpu1.example.com", "gather_facts": False, "tasks": tasks}
+    check = {"ansible.builtin.assert": {"that": that}}
+    show = {"hosts": "gpu1.example.com", "gather_facts": False, "tasks": [*tasks, check]}
     (tmp_path / "show.yml").write_text(yaml.safe_dump([show]))
     inventory = str(EXAMPLES / "inventories" / "proxy_and_ca")
     answer = run("ansible-playbook", "-i", inventory, str(tmp_path / "show.yml"), folder=tmp_path)

@@ -28,13 +28,20 @@ class _Handler(SimpleHTTPRequestHandler):
         self.server.asked.append((self.client_address[0], self.path))
 
 
+class _Server(ThreadingHTTPServer):
+    """Has a list of who asked for what."""
+
+    def __init__(self, address: tuple[str, int], handler: partial[_Handler]):
+        super().__init__(address, handler)
+        self.asked: list[tuple[str, str]] = []
+
+
 class Mirror:
     """A web server of one folder; with ``tls`` it speaks HTTPS."""
 
     def __init__(self, folder: Path, address: str, tls: ssl.SSLContext | None = None):
         handler = partial(_Handler, directory=str(folder))
-        self.server = ThreadingHTTPServer((address, 0), handler)
-        self.server.asked = []
+        self.server = _Server((address, 0), handler)
         if tls:
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
         self.port = self.server.server_address[1]

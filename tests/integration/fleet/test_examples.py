@@ -210,7 +210,7 @@ def kubespray(lane):
 
 
 def kubespray_without_its_variable(lane):
-    without: dict[str, Any] = {"containerd_additional_runtimes": []}
+    without = {"containerd_additional_runtimes": []}
     with Kubespray(lane, 2) as site:
         site.step("kubespray", playbook=str(KUBESPRAY), **without)
         site.step("example", **without)
