@@ -135,12 +135,19 @@ def cloud_image(lane):
     (version,) = re.findall(
         r"Module  ([0-9.]+)", execute(lane.node, "cat", "/proc/driver/nvidia/version")
     )
-    made = {f"usr/lib/x86_64-linux-gnu/{name}.so.{version}": name for name in LIBRARIES}
-    made["usr/bin/nvidia-uninstall"] = "nothing"
-    copy_in(
-        lane.node,
-        tar({path: (elf.library(name, version), 0o755) for path, name in made.items()}, {}),
-    )
+    kernel = execute(lane.node, "uname", "-r").strip()
+    modules, library = f"usr/lib/modules/{kernel}", "usr/lib/x86_64-linux-gnu"
+    files = {
+        f"{modules}/modules.dep": b"kernel/drivers/video/nvidia.ko:\n",
+        f"{modules}/kernel/drivers/video/nvidia.ko": elf.module(
+            "nvidia", version, kernel, "NVIDIA"
+        ),
+        "usr/bin/nvidia-uninstall": b"#!/bin/sh\nexit 9\n",
+        **{f"{library}/{name}.so.{version}": elf.library(name, version) for name in LIBRARIES},
+    }
+    links = {f"{library}/{name}.so.1": f"{name}.so.{version}" for name in LIBRARIES}
+    copy_in(lane.node, tar({path: (text, 0o755) for path, text in files.items()}, links))
+    made = [*files, *links]
     sums = ["sh", "-c", f"cd / && sha256sum {' '.join(made)}"]
     before = execute(lane.node, *sums)
     lane.keep(
@@ -153,7 +160,7 @@ def cloud_image(lane):
         kept=execute(lane.node, *sums) == before,
         version=version,
     )
-    execute(lane.node, "sh", "-c", f"cd / && rm -f {' '.join(made)}")
+    execute(lane.node, "sh", "-c", f"cd / && rm -rf {' '.join(made)} usr/lib/modules")
 
 
 def on_gpu3(lane, _served):
