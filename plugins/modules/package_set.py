@@ -328,7 +328,6 @@ from ..module_utils._package_set import (
     best,
     check,
     exact,
-    explain,
     finished,
     fits,
     in_the_way,
@@ -347,6 +346,7 @@ from ..module_utils._package_set import (
     with_streams,
     without,
 )
+from ..module_utils._package_words import explain
 from ..module_utils._repository import redact
 from ..module_utils._state import StateStore
 

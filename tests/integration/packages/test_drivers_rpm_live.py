@@ -73,7 +73,7 @@ class Life:
         before = self.seen()
         wish = {"kernel_module": "open", "source": "nvidia", "load": False, **self.old}
         answer = self.node.task("nvidia_driver", **wish)
-        assert answer["failed"] and "signature is not accepted" in answer["msg"]
+        assert answer["failed"] and "signature is not accepted" in answer["msg"], answer["msg"]
         assert difference(before, self.seen()) == []
         assert self.node.stream() is None and self.node.driver() == {}
         self.node.task("nvidia_repository", name=REPOSITORY, state="absent")

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._package_manager import Work
-from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import explain
+from ansible_collections.kubegpu.nodes.plugins.module_utils._package_words import explain
 from ansible_collections.kubegpu.nodes.plugins.module_utils._zypper import (
     Zypper,
     parse_search,
