@@ -18,20 +18,20 @@ pytestmark = needs_root
 
 WHOLE = (
     *("wrong-key", "install", "again", "upgrade", "downgrade", "hold-lost", "proprietary"),
-    *("other-branch", "fault", "killed", "remove"),
+    *("other-branch", "fault", "killed", "cuda", "remove"),
 )
 MAIN = ("wrong-key", "install", "again", "upgrade", "hold-lost", "killed", "downgrade", "remove")
 SHORT = ("install", "again", "remove")
 STEPS = {
     "rocky9": WHOLE,
-    "alma10": MAIN,
+    "alma10": ("install", "again", "upgrade", "remove"),
     "rhel8": SHORT,
     "ol8": SHORT,
     "ol9": SHORT,
     "amzn2023": SHORT,
     "openeuler24": SHORT,
     "fedora44": MAIN,
-    "leap15": MAIN,
+    "leap15": (*MAIN[:-1], "cuda", "remove"),
     "sles15": SHORT,
 }
 OLD, NEW = {"branch": "580", "version": "580.95.05"}, {"branch": "580", "version": "580.178.04"}
@@ -51,6 +51,8 @@ class Life:
         self.node = node
         self.old, self.new = PAIRS.get(name, (OLD, NEW))
         self.streams = DISTRIBUTIONS[name].streams
+        # Check mode before and after each run, once for each package manager: it takes its time.
+        self.whole = len(STEPS[name]) > len(SHORT) + 1
         self.before = self.seen()
 
     def seen(self):
@@ -59,7 +61,9 @@ class Life:
 
     def driver(self, **wish):
         wish = {"kernel_module": "open", "source": "nvidia", "load": False, **wish}
-        return self.node.run("nvidia_driver", **wish)
+        answer = (self.node.run if self.whole else self.node.task)("nvidia_driver", **wish)
+        assert not answer.get("failed"), answer["msg"]
+        return answer
 
     def is_there(self, version, stream):
         driver = self.node.driver()
@@ -139,6 +143,17 @@ class Life:
         self.driver(**wish)
         self.is_there(there, f"{wish['branch']}-open")
         assert len(self.node.shell(f"rpm -q {library}").split()) == 1
+
+    def cuda(self):
+        """The whole life of a toolkit: both in the one repository."""
+        before = self.seen()
+        wish = {"versions": ["13.0"], "source": "nvidia", "verify": False}
+        assert self.node.run("cuda_toolkit", **wish)["changed"]
+        assert "cuda-nvcc-13-0-13.0.2-1" in self.node.shell("rpm -qa")
+        assert self.node.held("cuda-toolkit-13-0")
+        assert not self.node.task("cuda_toolkit", **wish)["changed"]
+        assert self.node.run("cuda_toolkit", state="absent")["changed"]
+        assert difference(before, self.seen()) == []
 
     def remove(self):
         assert self.driver(state="absent")["changed"]
