@@ -97,20 +97,29 @@ EPEL = "epel"
 NO_DKMS = ""
 
 
+_WITHOUT_DKMS = {
+    EPEL: "DKMS, which builds the kernel modules, is in EPEL where NVIDIA's repository has none; "
+    "no repository is added for it. Next step: enable EPEL (the package epel-release brings the "
+    "entry; Oracle's is oracle-epel-release-el<N>) or a mirror that has dkms, then run again.",
+    ARCHIVE: "DKMS, which builds the kernel modules, is in the distribution's own archive. Next "
+    "step: enable the part of it, or the mirror, that has dkms, then run again.",
+}
+
+
 @dataclass(frozen=True)
 class Distribution:
     """What one distribution is.
 
     ``folder``: NVIDIA's folder, where {major} is the first number of the version and {joined} all
     of it without dots; empty: NVIDIA has none. ``folders``: those that are called otherwise, by
-    the first number. ``listed``: whether NVIDIA lists it; the others are best effort. ``dkms``:
-    whence the driver's packages have what builds modules; empty: they need none.
+    the first number. ``best_effort``: NVIDIA does not list it, or nothing of it could be tried.
+    ``dkms``: whence the driver's packages have what builds modules; empty: they need none.
     """
 
     family: str
     folder: str = ""
     folders: Mapping[str, str] = field(default_factory=dict)
-    listed: bool = True
+    best_effort: bool = False
     dkms: str = ARCHIVE
 
 
@@ -125,7 +134,7 @@ def _alike(**folders: str) -> Distribution:
     return Distribution(
         RHEL,
         folders={number.lstrip("v"): folder for number, folder in folders.items()},
-        listed=False,
+        best_effort=True,
         dkms=EPEL,
     )
 
@@ -133,9 +142,9 @@ def _alike(**folders: str) -> Distribution:
 DISTRIBUTIONS: Mapping[str, Distribution] = {
     "ubuntu": Distribution(DEBIAN, "ubuntu{joined}"),
     "debian": Distribution(DEBIAN, "debian{major}"),
-    "linuxmint": Distribution(DEBIAN, listed=False),
-    "raspbian": Distribution(DEBIAN, listed=False),
-    "devuan": Distribution(DEBIAN, listed=False),
+    "linuxmint": Distribution(DEBIAN, best_effort=True),
+    "raspbian": Distribution(DEBIAN, best_effort=True),
+    "devuan": Distribution(DEBIAN, best_effort=True),
     "rhel": _RHEL,
     "rocky": _RHEL,
     "almalinux": _RHEL,
@@ -143,10 +152,10 @@ DISTRIBUTIONS: Mapping[str, Distribution] = {
     "centos": _RHEL,
     "fedora": Distribution(RHEL, "fedora{major}"),
     "amzn": Distribution(RHEL, "amzn{major}"),
-    "azurelinux": Distribution(RHEL, "azl{major}"),
-    "mariner": Distribution(RHEL, listed=False),
-    # NVIDIA has a folder of its own; nothing of it could be tried.
-    "kylin": Distribution(RHEL, "kylin{major}", listed=False),
+    # NVIDIA has folders of their own for these two; nothing of them could be tried.
+    "azurelinux": Distribution(RHEL, "azl{major}", best_effort=True),
+    "kylin": Distribution(RHEL, "kylin{major}", best_effort=True),
+    "mariner": Distribution(RHEL, best_effort=True),
     # All of these (u).
     "openeuler": _alike(v20="rhel8", v22="rhel9", v24="rhel9"),
     "anolis": _alike(v8="rhel8", v23="rhel9"),
@@ -157,10 +166,10 @@ DISTRIBUTIONS: Mapping[str, Distribution] = {
     "uos": _alike(v20="rhel8"),
     "sles": _SLES,
     "sles_sap": _SLES,
-    "sled": Distribution(SUSE, "sles{major}", {"16": "suse16"}, listed=False, dkms=NO_DKMS),
+    "sled": Distribution(SUSE, "sles{major}", {"16": "suse16"}, best_effort=True, dkms=NO_DKMS),
     "opensuse-leap": _OPENSUSE,
     "opensuse": _OPENSUSE,
-    "opensuse-tumbleweed": Distribution(SUSE, listed=False, dkms=NO_DKMS),
+    "opensuse-tumbleweed": Distribution(SUSE, best_effort=True, dkms=NO_DKMS),
 }
 # Words of ID_LIKE that are no distribution of their own here.
 _LIKE = {"suse": SUSE}
@@ -213,17 +222,23 @@ def best_effort(
     """
     identity, version = system["id"] or "", system["version"] or ""
     row = distributions.get(identity)
-    if row is None or row.listed:
+    if row is None or not row.best_effort:
         return ""
     text = f"{identity} {version} is best effort: nothing was tried on it"
     if not folder:
         return f"{text}, and NVIDIA does not list it."
-    if folder == own_folder(identity, version):
+    if row.folder:
         return f"{text}. NVIDIA's folder {folder} is used."
     return (
         f"{text}, and NVIDIA does not list it. Its folder {folder} is used; another one by "
         f"nvidia_driver_repositories: {{{own_folder(identity, version)}: {{folder: ...}}}}."
     )
+
+
+def without_dkms(identity: str) -> str:
+    """Return what has to be said where no repository of the node has dkms."""
+    row = DISTRIBUTIONS.get(identity)
+    return _WITHOUT_DKMS.get(row.dkms if row else ARCHIVE, "")
 
 
 def kernel_flavour(family: str, kernel: str) -> str:

@@ -21,7 +21,6 @@ from ._driver_packages import (
     PackageSet,
     headers,
     lock_patterns,
-    module_streams,
     obsolete,
     package_set,
 )
@@ -49,6 +48,7 @@ from ._driver_state import (
     reboot,
     service_steps,
     state_warnings,
+    stream_steps,
 )
 from ._driver_target import decide, unfit
 from ._driver_types import DriverPlan, DriverWish, Step, sentence, version_numbers
@@ -332,7 +332,7 @@ def _changed(case: Case, target: Target) -> DriverPlan:
             steps.insert(0, Step("repository", *change))
         detail = f"{words}, {target.flavour} kernel modules"
         note = wanted.note
-        steps.extend(_stream_steps(case, target, wanted))
+        steps.extend(stream_steps(case, target, wanted.streams))
         effort = best_effort(node["os"], case.system.folder)
         if effort:
             warnings.append(effort)
@@ -346,28 +346,6 @@ def _changed(case: Case, target: Target) -> DriverPlan:
             Step("hold", "hold", words, "an unattended upgrade could replace a part of the set")
         )
     return _configured(case, target, plan, steps, warnings)
-
-
-def _stream_steps(case: Case, target: Target, wanted: PackageSet) -> list[Step]:
-    """Return the step that enables or switches streams of dnf's modules, where that is seen."""
-    present, steps = case.present, []
-    before: Mapping[str, str] = {}
-    if present and present.source == target.source and present.flavour:
-        before = module_streams(
-            case.system, present.source, present.branch, present.flavour, case.data
-        )
-    for module, stream in wanted.streams.items():
-        old = before.get(module)
-        if old == stream:
-            continue
-        reason = (
-            f"{old} is what the driver that is there came from, and dnf takes no other from it"
-            if old
-            else f"the packages of {stream} are in no other stream"
-        )
-        verb = "switch" if old else "enable"
-        steps.append(Step("stream", verb, f"{module}:{stream}", reason))
-    return steps
 
 
 def _action(present: Present | None, target: Target) -> str:

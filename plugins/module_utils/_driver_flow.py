@@ -43,6 +43,11 @@ _BUILD = re.compile(
     r"dkms|kernel module|post-?inst|returned an error code|subprocess|own script failed",
     re.IGNORECASE,
 )
+_NO_DKMS = re.compile(
+    r"(?:No package list of this node has|nothing provides|No match for argument:?|No provider of)"
+    r"[^\n]*(?<![\w-])dkms(?![\w-])",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -408,6 +413,11 @@ def rollback_tasks(
         task["module_streams"] = dict(streams)
     tasks.append({**task, "background": True})
     return tasks
+
+
+def lacks_dkms(words: str) -> bool:
+    """Return whether packages failed since no repository has DKMS."""
+    return bool(_NO_DKMS.search(words))
 
 
 def passing(words: str) -> bool:

@@ -60,6 +60,7 @@ _KERNEL = re.compile(
     r"|open-kernel|driver-\d+|driver\Z|driver-open)|cuda-drivers"
     r"|linux-(?:modules|objects)-nvidia-|kmod-nvidia)"
 )
+_SIGNED = {"modules": (), "architectures": (), "by": "its publisher", "trusted": False}
 # Of RPM packages: nvidia-driver has no modules there.
 _RPM_KERNEL = re.compile(
     r"(?:nvidia-open|cuda-drivers|a?kmod-nvidia|dkms-nvidia|nvidia-(?:open-)?driver-G\d+)"
@@ -285,9 +286,12 @@ def signed_modules(
 
     Of Ubuntu's own says :func:`prebuilt_flavour`.
     """
-    found = row(system, source or "", data)
-    signed: Mapping[str, Any] | None = (found or {}).get("signed")
-    if not signed or system.arch not in signed["architectures"] or wish.dkms == "true":
+    given = (row(system, source or "", data) or {}).get("signed")
+    if not given or wish.dkms == "true":
+        return None
+    # A row of the user's own can say less.
+    signed = {**_SIGNED, **given}
+    if signed["architectures"] and system.arch not in signed["architectures"]:
         return None
     return signed if node["secure_boot"] is True or wish.dkms == "false" else None
 
@@ -389,9 +393,12 @@ def obsolete(
             and branch_of(present[name].partition(":")[2] or present[name]) == old_branch
             and any(_SUFFIX.search(one) for one in wanted.packages if one.startswith(_OF_DRIVER))
         )
+        # Modules that come built replace those that DKMS builds, whose package would go on.
+        unsigned = wanted.signed and plain.startswith("kmod-nvidia") and plain.endswith("-dkms")
         if (
             other_source
             or other_flavour
+            or unsigned
             or renamed
             or (of_branch is not None and of_branch != branch)
             or plain.startswith("nvidia-driver-pinning-")

@@ -11,6 +11,7 @@ from typing import Any
 
 from . import _driver_files as texts
 from ._driver_case import Case, Target
+from ._driver_packages import module_streams
 from ._driver_present import Present, kernels_without_module, running_kernel
 from ._driver_sources import RUNFILE
 from ._driver_types import Step, branch_of
@@ -29,6 +30,31 @@ def licence_token(case: Case) -> tuple[dict[str, Any] | None, Step | None]:
         return token, None
     reason = "it is another one" if there else "the guest has no licence without it"
     return token, Step("licence", "write", texts.TOKEN, reason)
+
+
+def stream_steps(case: Case, target: Target, streams: Mapping[str, str]) -> list[Step]:
+    """Return the step that enables or switches streams of dnf's modules, where that is seen.
+
+    :param streams: those that the target's packages are in.
+    """
+    present, steps = case.present, []
+    before: Mapping[str, str] = {}
+    if present and present.source == target.source and present.flavour:
+        before = module_streams(
+            case.system, present.source, present.branch, present.flavour, case.data
+        )
+    for module, stream in streams.items():
+        old = before.get(module)
+        if old == stream:
+            continue
+        reason = (
+            f"the driver that is there is of {old}, and dnf offers the packages of one stream alone"
+            if old
+            else f"the packages of {stream} are in no other stream"
+        )
+        verb = "switch" if old else "enable"
+        steps.append(Step("stream", verb, f"{module}:{stream}", reason))
+    return steps
 
 
 def service_steps(case: Case, services: Mapping[str, str]) -> list[Step]:

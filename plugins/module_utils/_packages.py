@@ -238,6 +238,12 @@ def _is_kernel(name: str) -> bool:
 
 
 def _is_core(name: str) -> bool:
+    if "-signed-" in name:
+        # SUSE signs kernel modules for NVIDIA's own packages.
+        return False
     return _is_kernel(name) or name.startswith(
-        ("nvidia-driver", "nvidia-headless", "nvidia-utils", "libnvidia-compute", "cuda-drivers")
+        (
+            *("nvidia-driver", "nvidia-headless", "nvidia-utils", "libnvidia-compute"),
+            *("cuda-drivers", "nvidia-compute"),
+        )
     )

@@ -324,6 +324,7 @@ from ..module_utils import _driver_installer as installer
 from ..module_utils import _driver_node as machine
 from ..module_utils._apply import applied
 from ..module_utils._command import module_runner
+from ..module_utils._distributions import without_dkms
 from ..module_utils._driver import plan_driver, read_options
 from ..module_utils._driver_diagnosis import UNKNOWN
 from ..module_utils._driver_evidence import uptime
@@ -512,6 +513,7 @@ def _plan(work: Work) -> dict[str, Any]:
         "needed": needed,
         "sets": sets,
         "runfile": None if runfile is None else dict(runfile),
+        "dkms": without_dkms(work.facts["os"]["id"] or ""),
     }
     return result
 

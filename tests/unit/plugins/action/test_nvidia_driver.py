@@ -1106,6 +1106,14 @@ def test_an_installers_words_are_told_beside_a_cause_that_it_does_not_name(task,
     assert "ERROR: Something else." in answer["msg"]
 
 
+@pytest.mark.parametrize(("system", "word"), [("rocky", "EPEL"), ("amzn", "own archive")])
+def test_a_node_without_dkms_is_told_where_it_is(task, node, system, word):
+    write(node.root, "/etc/os-release", f"ID={system}\nVERSION_ID=9\n")
+    node.fail["package_set"] = "No package list of this node has dkms."
+    answer = task(version=NEW)
+    assert word in answer["msg"] and "Next step: enable" in answer["msg"]
+
+
 def test_packages_that_take_too_long_name_the_option(task, node):
     node.fail["package_set"] = "packages: not finished after 9 seconds, and stopped."
     answer = task(version=NEW, build_timeout=9)

@@ -90,8 +90,8 @@ def test_every_row_is_of_a_family_and_every_folder_has_a_repository():
         if stem:
             assert any(re.match(rf"{stem}\d", name) for name in REPOSITORIES), identity
         assert os_family(identity, "") == row.family
-        assert row.listed or best_effort({"id": identity, "version": "1"}), identity
-        assert not (row.listed and best_effort({"id": identity, "version": "1"})), identity
+        said = best_effort({"id": identity, "version": "1"})
+        assert bool(said) == row.best_effort, identity
 
 
 def test_every_manager_of_a_family_is_known_but_yum():
@@ -136,7 +136,7 @@ def test_one_more_row_is_one_more_distribution(monkeypatch):
     driver, cuda, toolkit = plans(facts)
     # The toolkit's repository is one for all, so that it needs no row.
     assert (driver.action, cuda.action, toolkit.action) == ("refuse", "refuse", "install")
-    row = Distribution("rhel", folders={"7": "rhel9"}, listed=False)
+    row = Distribution("rhel", folders={"7": "rhel9"}, best_effort=True)
     monkeypatch.setitem(DISTRIBUTIONS, "madeup", row)
     assert os_family("madeup", "") == "rhel"
     driver, cuda, toolkit = plans(facts)

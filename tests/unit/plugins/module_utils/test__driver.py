@@ -487,6 +487,17 @@ def test_unattended_upgrades_are_apts():
         assert plan.hold and texts.UNATTENDED not in plan.files
 
 
+def test_signed_modules_by_a_row_of_the_users_own():
+    rows = {"rhel9": {"signed": {}}}
+    plan = plan_of("T4", "rocky9 sb", repositories=rows)
+    assert plan.action == "refuse" and "Secure Boot is on" in plan.reasons[0]
+    rows = {"rhel10": {"signed": {"modules": ["open"], "packages": ["kmod-site-{flavour}"]}}}
+    plan = plan_of("T4", "rhel10 sb", repositories=rows)
+    assert plan.kernel_module == "open" and list(plan.packages) == ["kmod-site-"]
+    assert any("firmware trusts its publisher" in text for text in plan.warnings)
+    assert plan.streams == {}
+
+
 def test_another_folder_for_a_system_that_is_best_effort():
     plan = plan_of("T4", "euler")
     assert plan.repository["url"].endswith("/repos/rhel9/x86_64")
