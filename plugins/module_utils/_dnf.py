@@ -56,6 +56,7 @@ class Dnf(_rpm.RpmManager):
     mark: tuple[str, ...] = ("mark", "remove")
     has_streams: bool = True
     full_names = True
+    replaces = True
 
     def __init__(
         self, run: Runner, options: Sequence[str] = (), streams: Mapping[str, str] | None = None
@@ -186,6 +187,7 @@ class Dnf(_rpm.RpmManager):
                     ],
                     "state": "present",
                     "allow_downgrade": True,
+                    **({"allowerasing": True} if work.replacing else {}),
                 },
                 {"name": list(work.along), "state": "absent", "autoremove": False},
             )
