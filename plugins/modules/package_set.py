@@ -724,10 +724,10 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
         freed = _there(params["_freed"], database.packages)
         for argv in node.manager.mark_commands(freed, (), named):
             node.patiently(argv)
-        _streams_back(node, params["_streams"])
         error = explain(params["_failure"], f"The package set {params['name']}")
         names = sorted(wish.packages)
         offered = node.manager.available(names)
+        _streams_back(node, params["_streams"])
         if present and missing(plan, offered):
             raise not_available(missing(plan, offered), plan, offered, error.evidence or str(error))
         raise error
@@ -939,9 +939,8 @@ def _try(
     extra = [other for other in extra if other not in removed]
     incoming = dict(simulation.incoming)
     leaving = (*going, *removed)
-    replaced = tuple(
-        other for other in leaving if node.manager.replaces and other in simulation.removed
-    )
+    replaces = plan.install and node.manager.replaces
+    replaced = tuple(other for other in leaving if replaces and other in simulation.removed)
     first = tuple(other for other in leaving if other not in replaced)
     if not extra and plan.install and first:
         # Removing comes first, in a call of its own. It can bring something in place of what goes.
