@@ -61,6 +61,10 @@ class Life:
         etc = [line for line in self.node.etc() if _ENTRY not in line]
         return [*self.node.packages(), *etc]
 
+    def same(self, before):
+        told = difference(before, self.seen())
+        assert told == [], told
+
     def driver(self, **wish):
         wish = {**_WISH, **wish}
         answer = (self.node.run if self.whole else self.node.task)("nvidia_driver", **wish)
@@ -79,7 +83,7 @@ class Life:
         before = self.seen()
         answer = self.node.task("nvidia_driver", **_WISH, **self.old)
         assert answer["failed"] and "signature is not accepted" in answer["msg"], answer["msg"]
-        assert difference(before, self.seen()) == []
+        self.same(before)
         assert self.node.stream() is None and self.node.driver() == {}
         self.node.task("nvidia_repository", name=REPOSITORY, state="absent")
 
@@ -129,7 +133,8 @@ class Life:
         answer = self.node.task("nvidia_driver", **_WISH, **NEW)
         self.node.web.broken = ()
         assert answer["failed"] and "repository cannot be reached" in answer["msg"], answer["msg"]
-        assert difference(before, self.seen()) == [] and self.node.stream() == stream
+        self.same(before)
+        assert self.node.stream() == stream
 
     def killed(self):
         """A run dies while it fetches packages, its transaction half way; the next one goes on."""
@@ -156,12 +161,13 @@ class Life:
         assert self.node.held("cuda-toolkit-13-0")
         assert not self.node.task("cuda_toolkit", **wish)["changed"]
         assert self.node.run("cuda_toolkit", state="absent")["changed"]
-        assert difference(before, self.seen()) == []
+        self.same(before)
 
     def remove(self):
         assert self.driver(state="absent")["changed"]
         self.node.task("nvidia_repository", name=REPOSITORY, state="absent")
-        assert difference(self.before, self.seen()) == [] and self.node.stream() is None
+        self.same(self.before)
+        assert self.node.stream() is None
 
 
 @pytest.fixture(scope="module")
