@@ -201,8 +201,7 @@ def _suse(version: str) -> Iterator[Rpm]:
         fields = (*(f"Requires: {need} = {version}" for need in needs), *more)
         return Rpm(name, version, fields=fields, **rest)  # type: ignore[arg-type]
 
-    libraries = {"files": _libraries(version), "links": _links(version)}
-    yield rpm("nvidia-compute-G06", **libraries)
+    yield rpm("nvidia-compute-G06", files=_libraries(version), links=_links(version))
     smi = {"/usr/bin/nvidia-smi": _SCRIPT.format("nvidia-smi", version)}
     yield rpm("nvidia-compute-utils-G06", "nvidia-compute-G06", files=smi)
     yield rpm("nvidia-video-G06", "nvidia-compute-G06")
