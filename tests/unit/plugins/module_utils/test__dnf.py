@@ -218,3 +218,13 @@ def test_streams_are_read_switched_and_assumed():
     assert assumed.apart("/x").manager.streams_offered(["x"]) == {"x": ()}
     assert run.calls[-1][0] == "unshare"
     assert not Dnf5(run).has_streams
+
+
+def test_what_goes_goes_together_and_what_is_replaced_with_the_new():
+    def told(**work):
+        return [call["arguments"] for call in Dnf(Recorder()).tasks(Work(**work), 5)]
+
+    # dnf 5 takes nothing away that something else still needs.
+    assert [one["name"] for one in told(purge=["x"], along=["z"])] == [["x", "z"]]
+    assert "allowerasing" not in told(install={"a": None})[0]
+    assert told(install={"a": None}, replacing=True)[0]["allowerasing"] is True
