@@ -938,15 +938,20 @@ def _try(
     removed = in_the_way(wish, extra) if plan.install else ()
     extra = [other for other in extra if other not in removed]
     incoming = dict(simulation.incoming)
-    leaving = (*going, *removed)
-    replaces = plan.install and node.manager.replaces
-    replaced = tuple(other for other in leaving if replaces and other in simulation.removed)
-    first = tuple(other for other in leaving if other not in replaced)
-    if not extra and plan.install and first:
+    replaced: tuple[str, ...] = ()
+    if not extra and plan.install and (going or removed):
         # Removing comes first, in a call of its own. It can bring something in place of what goes.
-        alone = node.manager.simulate({}, first)
+        leaving = (*going, *removed)
+        known = {*leaving, *install, *named}
+        alone = node.manager.simulate({}, leaving)
+        extra = sorted(set(alone.removed) - known)
+        if extra and node.manager.replaces:
+            # Others need the one or the other: what goes is taken away by what comes.
+            replaced = tuple(other for other in leaving if other in simulation.removed)
+            first = tuple(other for other in leaving if other not in replaced)
+            alone = node.manager.simulate({}, first) if first else Simulation(alone.answer, (), {})
+            extra = sorted(set(alone.removed) - known)
         incoming.update(alone.incoming)
-        extra = sorted(set(alone.removed) - {*going, *removed, *install, *named})
     if extra:
         raise KubegpuError(
             f"The package set {name} cannot be changed without removing "
