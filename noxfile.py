@@ -96,7 +96,7 @@ def engines(session: nox.Session) -> None:
 
 @nox.session
 def packages(session: nox.Session) -> None:
-    """Repository and packages with the real apt and dpkg, in a Debian root file system."""
+    """Repositories and packages with the real apt, dnf and zypper, in root file systems."""
     binaries = _tools(session)
     need = "from tests.testbed.tools import need; need(('mmdebstrap', 'apt-ftparchive', 'gpg'))"
     session.run(str(binaries / "python"), "-c", need, external=True)

@@ -56,6 +56,7 @@ class Dnf(_rpm.RpmManager):
     mark: tuple[str, ...] = ("mark", "remove")
     has_streams: bool = True
     full_names = True
+    replaces = True
 
     def __init__(
         self, run: Runner, options: Sequence[str] = (), streams: Mapping[str, str] | None = None
@@ -174,7 +175,11 @@ class Dnf(_rpm.RpmManager):
         )
 
     def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
-        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge)))
+        # What goes goes together: dnf 5 removes nothing that something else still needs.
+        along = list(work.along)
+        last = along if work.install else []
+        first = [] if work.install else along
+        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge, *first)))
         return [
             {"module": self.module, "arguments": {"lock_timeout": lock_timeout, **arguments}}
             for arguments in (
@@ -186,8 +191,9 @@ class Dnf(_rpm.RpmManager):
                     ],
                     "state": "present",
                     "allow_downgrade": True,
+                    **({"allowerasing": True} if work.replacing else {}),
                 },
-                {"name": list(work.along), "state": "absent", "autoremove": False},
+                {"name": last, "state": "absent", "autoremove": False},
             )
             if arguments["name"]
         ]

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ._errors import InputError, KubegpuError
+from ._package_words import cause_of
 
 # No stream is enabled, and dnf may take the default one.
 NONE = ""
@@ -122,11 +123,15 @@ def not_offered(
         f"{module}: {', '.join(offered.get(module, ())) or 'no such module'}"
         for module in dict.fromkeys(name.partition(":")[0] for name in names)
     )
+    cause, next_step = cause_of(refresh) or (
+        "",
+        "Ask for a stream that is there, or correct the repository.",
+    )
     return KubegpuError(
         f"No repository of this node has the module stream {', '.join(names)}; nothing was "
-        "changed.",
+        f"changed. {cause}".rstrip(),
         evidence=f"streams that are there: {seen}" + (f"\n{refresh}" if refresh else ""),
-        next_step="Ask for a stream that is there, or correct the repository.",
+        next_step=next_step,
     )
 
 

@@ -50,6 +50,8 @@ class Work:
     install: Mapping[str, str | None] = field(default_factory=dict)
     helpers: Sequence[str] = ()
     along: Sequence[str] = ()
+    # Whether installing takes away what it replaces (see ``PackageManager.replaces``).
+    replacing: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,9 @@ class PackageManager(Protocol):
     releases_first: bool
     # What the words of a dry run say where the sources themselves cannot be read.
     broken_sources: str
+    # Whether one call installs packages and removes what they replace. Elsewhere that goes first,
+    # in a call of its own, which takes away what needs the one or the other.
+    replaces: bool
     # Whether packages come in streams of modules, of which one is enabled.
     has_streams: bool
 

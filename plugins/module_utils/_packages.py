@@ -130,6 +130,9 @@ def read_rpm_query(text: str, locks: Iterable[str] = ()) -> tuple[Package, ...]:
         short = rest if epoch in ("0", "(none)") else version
         held = is_locked(name, short, locks)
         if name in found:
+            # Of the same architecture it is what a killed transaction has left: no other package.
+            if found[name].architecture == architecture:
+                continue
             name = f"{name}.{architecture}"
         found[name] = Package(name, short, architecture, vendor, held)
     return tuple(found.values())

@@ -18,6 +18,10 @@ from ._package_set import Package
 from ._packages import read_zypp_locks
 
 _AUTOMATIC = "/var/lib/zypp/AutoInstalled"
+_MARK = (
+    *("sh", "-c"),
+    'for name; do grep -qxF -e "$name" "$0" 2>/dev/null || echo "$name" >>"$0"; done',
+)
 _TAG = re.compile(r"<(?P<end>/?)(?P<tag>to-[\w-]+|solvable)\b(?P<rest>[^>]*)>")
 _ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
 _SAID = re.compile(
@@ -99,11 +103,12 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
     def mark_commands(
         self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
     ) -> tuple[list[str], ...]:
-        # zypper itself keeps the automatic marks, and has no command that gives one back.
         marks = (("addlock", hold), ("removelock", release))
-        return tuple(
-            ["zypper", "--non-interactive", verb, *names] for verb, names in marks if names
-        )
+        commands = [["zypper", "--non-interactive", verb, *names] for verb, names in marks if names]
+        # zypper takes the mark from what it is told by name, and has no command that gives it back.
+        if automatic:
+            commands.append([*_MARK, _AUTOMATIC, *automatic])
+        return tuple(commands)
 
     def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
         going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge)))

@@ -328,7 +328,6 @@ from ..module_utils._package_set import (
     best,
     check,
     exact,
-    explain,
     finished,
     fits,
     in_the_way,
@@ -347,6 +346,7 @@ from ..module_utils._package_set import (
     with_streams,
     without,
 )
+from ..module_utils._package_words import explain
 from ..module_utils._repository import redact
 from ..module_utils._state import StateStore
 
@@ -559,16 +559,18 @@ def _tasks(
     going = set(plan.going)
     # apt takes nothing away below a package that is held and not named.
     held = [name for name in plan.along if database.packages[name].held]
-    purge = [*plan.purge, *held]
+    purge = [name for name in (*plan.purge, *held) if name not in change.replaced]
+    remove = [name for name in plan.remove if name not in change.replaced]
     hold = module.params["state"] == "present" and wish.hold
     work = Work(
         broken=[name for name in _broken(database.packages) if name in going],
         # That is so too for what is below one of those that are removed alone.
-        remove=[*plan.remove, *(_there(purge, database.packages) if plan.remove else ())],
+        remove=[*remove, *(_there(purge, database.packages) if remove else ())],
         purge=purge,
         install=change.install,
         helpers=node.manager.helpers(database.packages, hold=hold),
-        along=[name for name in plan.along if name not in held],
+        along=[name for name in plan.along if name not in {*held, *change.replaced}],
+        replacing=bool(change.replaced),
     )
     freed = _free(node, plan, change, database) if plan.changed else []
     _switch(node)
@@ -722,10 +724,10 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
         freed = _there(params["_freed"], database.packages)
         for argv in node.manager.mark_commands(freed, (), named):
             node.patiently(argv)
-        _streams_back(node, params["_streams"])
         error = explain(params["_failure"], f"The package set {params['name']}")
         names = sorted(wish.packages)
         offered = node.manager.available(names)
+        _streams_back(node, params["_streams"])
         if present and missing(plan, offered):
             raise not_available(missing(plan, offered), plan, offered, error.evidence or str(error))
         raise error
@@ -900,13 +902,15 @@ class Change:
     """What is told to the package manager: versions by name, and why some are named at all.
 
     ``named`` come along with the set and are named for their version alone; ``removed`` are
-    members of the lock that stand in the way; ``incoming`` is all that will be installed.
+    members of the lock that stand in the way; ``incoming`` is all that will be installed,
+    ``replaced`` what goes in the same call.
     """
 
     install: Mapping[str, str | None] = field(default_factory=dict)
     named: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     incoming: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
 
 def _try(
@@ -934,11 +938,20 @@ def _try(
     removed = in_the_way(wish, extra) if plan.install else ()
     extra = [other for other in extra if other not in removed]
     incoming = dict(simulation.incoming)
+    replaced: tuple[str, ...] = ()
     if not extra and plan.install and (going or removed):
         # Removing comes first, in a call of its own. It can bring something in place of what goes.
-        alone = node.manager.simulate({}, (*going, *removed))
+        leaving = (*going, *removed)
+        known = {*leaving, *install, *named}
+        alone = node.manager.simulate({}, leaving)
+        extra = sorted(set(alone.removed) - known)
+        if extra and node.manager.replaces:
+            # Others need the one or the other: what goes is taken away by what comes.
+            replaced = tuple(other for other in leaving if other in simulation.removed)
+            first = tuple(other for other in leaving if other not in replaced)
+            alone = node.manager.simulate({}, first) if first else Simulation(alone.answer, (), {})
+            extra = sorted(set(alone.removed) - known)
         incoming.update(alone.incoming)
-        extra = sorted(set(alone.removed) - {*going, *removed, *install, *named})
     if extra:
         raise KubegpuError(
             f"The package set {name} cannot be changed without removing "
@@ -954,7 +967,7 @@ def _try(
             return Change()
         raise explain(words, f"The package set {name} (dry run)")
     along = tuple(other for other in named if other not in install)
-    return Change({**install, **named}, along, removed, tuple(incoming))
+    return Change({**install, **named}, along, removed, tuple(incoming), replaced)
 
 
 def _simulate(

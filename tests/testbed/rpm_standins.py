@@ -96,13 +96,20 @@ class Rpm:
 
 def archive(family: str) -> Iterator[Rpm]:
     """The distribution's own archive (and EPEL's DKMS): what the driver needs of it."""
-    yield Rpm("standin-base", "1")
+    yield Rpm("standin-base", "1", fields=("Provides: /bin/sh",))
     if family == "rhel":
         yield Rpm("dkms", "3.0.13", files={"/usr/sbin/dkms": _DKMS})
         for kernel in KERNELS["rhel"]:
             version, _dash, release = kernel.removesuffix(".x86_64").partition("-")
             build = {f"/usr/src/kernels/{kernel}/Makefile": "# stand-in\n"}
-            yield Rpm("kernel-devel", version, release, files=build, architecture="x86_64")
+            # By this dnf knows that several may stand side by side.
+            beside = ("Provides: installonlypkg(kernel)",)
+            yield Rpm(
+                *("kernel-devel", version, release),
+                fields=beside,
+                files=build,
+                architecture="x86_64",
+            )
             need = (f"Requires: kernel-devel = {version}-{release}",)
             yield Rpm("kernel-devel-matched", version, release, fields=need, architecture="x86_64")
     else:
@@ -194,8 +201,7 @@ def _suse(version: str) -> Iterator[Rpm]:
         fields = (*(f"Requires: {need} = {version}" for need in needs), *more)
         return Rpm(name, version, fields=fields, **rest)  # type: ignore[arg-type]
 
-    libraries = {"files": _libraries(version), "links": _links(version)}
-    yield rpm("nvidia-compute-G06", **libraries)
+    yield rpm("nvidia-compute-G06", files=_libraries(version), links=_links(version))
     smi = {"/usr/bin/nvidia-smi": _SCRIPT.format("nvidia-smi", version)}
     yield rpm("nvidia-compute-utils-G06", "nvidia-compute-G06", files=smi)
     yield rpm("nvidia-video-G06", "nvidia-compute-G06")

@@ -9,8 +9,12 @@ GPU, the kernel and dracut are stand-ins.
 
 from __future__ import annotations
 
+import contextlib
 import http.server
+import os
 import shutil
+import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,10 +79,14 @@ DISTRIBUTIONS = {
 
 
 class Web:
-    """The repositories on loopback; files whose names end with one of ``broken`` are not sent."""
+    """The repositories on loopback; files whose names end with one of ``broken`` are not sent.
+
+    ``told`` is called first for a file that is not sent.
+    """
 
     def __init__(self, folder: Path):
         self.broken: tuple[str, ...] = ()
+        self.told: Callable[[], None] = lambda: None
         self.folder = folder
         web = self
 
@@ -88,6 +96,7 @@ class Web:
 
             def do_GET(self):
                 if web.broken and self.path.endswith(web.broken):
+                    web.told()
                     self.send_error(503)
                 else:
                     super().do_GET()
@@ -166,6 +175,15 @@ class DriverNode(RpmNode):
         text = place.read_text() if place.exists() else ""
         place.unlink(missing_ok=True)
         return text.splitlines()
+
+    def kill(self):
+        """Kill this node's run of Ansible and all that works in its tree."""
+        play = str(self.work / "play.json").encode()
+        for place in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                mine = play in (place / "cmdline").read_bytes()
+                if mine or (place / "root").readlink() == self.root:
+                    os.kill(int(place.name), signal.SIGKILL)
 
     def remove_tree(self):
         shutil.rmtree(self.root)

@@ -104,16 +104,18 @@ class RpmNode(ChrootNode):
 
     def run(self, module, **options):
         """Run a task: check mode says the same before it, and that there is nothing after it."""
-        check, answer, *again = self.tasks(
+        answers = self.tasks(
             (module, options, {"check_mode": True}),
             (module, options),
             (module, options, {"check_mode": True}),
         )
-        assert not answer.get("failed"), answer["msg"]
+        # The play ends where a task fails.
+        assert not answers[-1].get("failed"), answers[-1]["msg"]
+        check, answer, again = answers
         # Where check mode had changed something, the run would have found less to do.
         assert check["changed"] == answer["changed"]
         assert check["diff"] == answer["diff"]
-        assert not again[0]["changed"], again[0]["diff"]
+        assert not again["changed"], again["diff"]
         return answer
 
     def repository(self, **options):

@@ -138,8 +138,8 @@ def _repository(root: Path, packages: list[Rpm], target: Path, vendor: str, text
     names = [f"/tmp/specs/{number}.spec" for number in range(len(packages))]
     _chroot(root, "rpmbuild", "-bb", "--quiet", *_MACROS, *names)
     target.mkdir(parents=True)
-    for path in (root / "tmp" / "rpmbuild" / "RPMS").rglob("*.rpm"):
-        shutil.move(path, target / path.name)
+    for built in (root / "tmp" / "rpmbuild" / "RPMS").rglob("*.rpm"):
+        shutil.move(built, target / built.name)
     for name in ("rpmbuild", "specs"):
         shutil.rmtree(root / "tmp" / name, ignore_errors=True)
     _index(root, target, text)

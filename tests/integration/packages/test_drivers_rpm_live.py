@@ -18,20 +18,20 @@ pytestmark = needs_root
 
 WHOLE = (
     *("wrong-key", "install", "again", "upgrade", "downgrade", "hold-lost", "proprietary"),
-    *("other-branch", "fault", "killed", "remove"),
+    *("other-branch", "fault", "killed", "cuda", "remove"),
 )
-MAIN = ("wrong-key", "install", "again", "upgrade", "hold-lost", "killed", "downgrade", "remove")
+MAIN = ("wrong-key", "install", "again", "upgrade", "downgrade", "hold-lost", "killed", "remove")
 SHORT = ("install", "again", "remove")
 STEPS = {
     "rocky9": WHOLE,
-    "alma10": MAIN,
+    "alma10": ("install", "again", "upgrade", "remove"),
     "rhel8": SHORT,
     "ol8": SHORT,
     "ol9": SHORT,
     "amzn2023": SHORT,
     "openeuler24": SHORT,
     "fedora44": MAIN,
-    "leap15": MAIN,
+    "leap15": (*MAIN[:-1], "cuda", "remove"),
     "sles15": SHORT,
 }
 OLD, NEW = {"branch": "580", "version": "580.95.05"}, {"branch": "580", "version": "580.178.04"}
@@ -40,6 +40,8 @@ NEWEST = {"branch": "595", "version": "595.91.07"}
 # NVIDIA's folder for it begins with 595.
 PAIRS = {"fedora44": (NEXT, NEWEST)}
 REPOSITORY = "kubegpu-nvidia-driver"
+_WISH = {"kernel_module": "open", "source": "nvidia", "load": False}
+_LIBRARY = "nvidia-persistenced"
 # dnf keeps the entry of a module without a stream, which says nothing.
 _ENTRY = "etc/dnf/modules.d"
 
@@ -51,15 +53,23 @@ class Life:
         self.node = node
         self.old, self.new = PAIRS.get(name, (OLD, NEW))
         self.streams = DISTRIBUTIONS[name].streams
+        # Check mode before and after each run, once for each package manager: it takes its time.
+        self.whole = len(STEPS[name]) > len(SHORT) + 1
         self.before = self.seen()
 
     def seen(self):
         etc = [line for line in self.node.etc() if _ENTRY not in line]
         return [*self.node.packages(), *etc]
 
+    def same(self, before):
+        told = difference(before, self.seen())
+        assert told == [], told
+
     def driver(self, **wish):
-        wish = {"kernel_module": "open", "source": "nvidia", "load": False, **wish}
-        return self.node.run("nvidia_driver", **wish)
+        wish = {**_WISH, **wish}
+        answer = (self.node.run if self.whole else self.node.task)("nvidia_driver", **wish)
+        assert not answer.get("failed"), answer["msg"]
+        return answer
 
     def is_there(self, version, stream):
         driver = self.node.driver()
@@ -71,10 +81,9 @@ class Life:
         url = f"{self.node.web.url}/wrong/cuda/{self.node.distribution.folder}"
         self.node.task("nvidia_repository", **self.node.repository(name=REPOSITORY, url=url))
         before = self.seen()
-        wish = {"kernel_module": "open", "source": "nvidia", "load": False, **self.old}
-        answer = self.node.task("nvidia_driver", **wish)
-        assert answer["failed"] and "signature is not accepted" in answer["msg"]
-        assert difference(before, self.seen()) == []
+        answer = self.node.task("nvidia_driver", **_WISH, **self.old)
+        assert answer["failed"] and "signature is not accepted" in answer["msg"], answer["msg"]
+        self.same(before)
         assert self.node.stream() is None and self.node.driver() == {}
         self.node.task("nvidia_repository", name=REPOSITORY, state="absent")
 
@@ -88,8 +97,7 @@ class Life:
         assert "devel" in self.node.shell("rpm -qa '*devel*'")
 
     def again(self):
-        wish = {"kernel_module": "open", "source": "nvidia", "load": False, **self.old}
-        assert not self.node.task("nvidia_driver", **wish)["changed"]
+        assert not self.node.task("nvidia_driver", **_WISH, **self.old)["changed"]
 
     def upgrade(self):
         assert self.driver(**self.new)["plan"]["action"] == "upgrade"
@@ -102,11 +110,10 @@ class Life:
     def hold_lost(self):
         now = next(iter(self.node.driver().values()))
         wish = self.old if now == self.old["version"] else self.new
-        name = "nvidia-persistenced"
-        self.node.shell(self.node.manager.unlock.format(name))
-        assert not self.node.held(name)
+        self.node.shell(self.node.manager.unlock.format(_LIBRARY))
+        assert not self.node.held(_LIBRARY)
         assert self.driver(**wish)["changed"]
-        assert self.node.held(name)
+        assert self.node.held(_LIBRARY)
 
     def proprietary(self):
         self.driver(**self.old, **{"kernel_module": "proprietary"})
@@ -123,27 +130,44 @@ class Life:
         stream = self.node.stream()
         self.node.web.broken = ("nvidia-driver-cuda-libs-580.178.04-1.noarch.rpm",)
         self.node.shell("dnf clean packages")
-        wish = {"kernel_module": "open", "source": "nvidia", "load": False, **NEW}
-        answer = self.node.task("nvidia_driver", **wish)
+        answer = self.node.task("nvidia_driver", **_WISH, **NEW)
         self.node.web.broken = ()
-        assert answer["failed"] and answer["rolled_back"], answer["msg"]
-        assert difference(before, self.seen()) == [] and self.node.stream() == stream
+        assert answer["failed"] and "repository cannot be reached" in answer["msg"], answer["msg"]
+        self.same(before)
+        assert self.node.stream() == stream
 
     def killed(self):
-        """Where a transaction dies, the new package is there and the old one is not gone yet."""
-        library = "nvidia-persistenced"
-        there = self.node.driver()[library]
-        other = next(v["version"] for v in (OLD, NEW, NEXT, NEWEST) if v["version"] != there)
-        self.node.rpm_install(f"{library}-{other}-1")
-        wish = next(v for v in (OLD, NEW, NEXT, NEWEST) if v["version"] == there)
+        """A run dies while it fetches packages, its transaction half way; the next one goes on."""
+        there = self.node.driver()[_LIBRARY]
+        wish = self.new if there == self.old["version"] else self.old
+        rpm = f"{_LIBRARY}-{wish['version']}-1"
+        self.node.web.broken, self.node.web.told = (f"{rpm}.noarch.rpm",), self.node.kill
+        with pytest.raises(AssertionError):
+            self.node.task("nvidia_driver", **_WISH, **wish)
+        self.node.web.broken, self.node.web.told = (), lambda: None
+        # As rpm leaves it: the new package is there and the old one is not gone yet.
+        self.node.rpm_install(rpm)
+        assert len(self.node.shell(f"rpm -q {_LIBRARY}").split()) == 2
         self.driver(**wish)
-        self.is_there(there, f"{wish['branch']}-open")
-        assert len(self.node.shell(f"rpm -q {library}").split()) == 1
+        self.is_there(wish["version"], f"{wish['branch']}-open")
+        assert len(self.node.shell(f"rpm -q {_LIBRARY}").split()) == 1
+
+    def cuda(self):
+        """The whole life of a toolkit: both in the one repository."""
+        before = self.seen()
+        wish = {"versions": ["13.0"], "source": "package", "verify": False}
+        assert self.node.run("cuda_toolkit", **wish)["changed"]
+        assert "cuda-nvcc-13-0-13.0.2-1" in self.node.shell("rpm -qa")
+        assert self.node.held("cuda-toolkit-13-0")
+        assert not self.node.task("cuda_toolkit", **wish)["changed"]
+        assert self.node.run("cuda_toolkit", state="absent")["changed"]
+        self.same(before)
 
     def remove(self):
         assert self.driver(state="absent")["changed"]
         self.node.task("nvidia_repository", name=REPOSITORY, state="absent")
-        assert difference(self.before, self.seen()) == [] and self.node.stream() is None
+        self.same(self.before)
+        assert self.node.stream() is None
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._dnf import (
     parse_transaction,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._package_manager import Work
-from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import explain
+from ansible_collections.kubegpu.nodes.plugins.module_utils._package_words import explain
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "packages"
 CONTAINER = ("libnvidia-container-tools", "libnvidia-container1", "nvidia-container-toolkit")
@@ -171,3 +171,60 @@ def test_the_plugin_that_holds_is_brought_where_it_is_missing():
     assert Dnf(run).helpers({}, hold=True) == ("dnf-command(versionlock)",)
     assert Dnf(run).helpers({}, hold=False) == ()
     assert Dnf(Recorder()).helpers({}, hold=True) == ()
+
+
+KERNELS = ("5.14.0-427.el9", "5.14.0-503.el9")
+FULL = [f"kernel-devel-{kernel}.x86_64" for kernel in KERNELS]
+
+
+def test_versions_that_stand_side_by_side_have_names_of_their_own():
+    text = "".join(f"kernel-devel\tx86_64\t0:{one}\t1\n" for one in KERNELS)
+    offered = "".join(f"kernel-devel\t0:{one}\tx86_64\n" for one in KERNELS)
+    needs = "P\tkernel-devel\tkernel-devel\nR\tkernel-devel-matched\tkernel-devel\n"
+    run = Recorder(repoquery=Result(0, offered, ""), **{"-qa": Result(0, text, "")})
+    packages = Dnf(run).read(FULL[:1]).packages
+    assert list(packages) == FULL[:1] and packages[FULL[0]].version == KERNELS[0]
+    assert Dnf(run).read(["kernel-devel"]).packages["kernel-devel"].version == KERNELS[1]
+    assert Dnf(run).available(FULL[:1])[FULL[0]] == (KERNELS[0],)
+    # What needs one of them keeps each.
+    run.answers["-qa"] = Result(0, text + needs, "")
+    assert set(FULL) < set(Dnf(run).everything().needs["kernel-devel-matched"])
+    table = recorded("remove").replace("libnvidia-container1 ", "kernel-devel ")
+    assert "kernel-devel" in parse_transaction(table, ["kernel-devel"])[0]
+    assert any(name.startswith("kernel-devel-") for name in parse_transaction(table)[0])
+    told = Dnf(run).tasks(Work(install={FULL[0]: KERNELS[0]}), 5)
+    assert told[0]["arguments"]["name"] == FULL[:1]
+
+
+def test_streams_are_read_switched_and_assumed():
+    run = Recorder(list=Result(0, "nvidia-driver 580-open default x\n", ""))
+    run.locks = "[nvidia-driver]\nname=nvidia-driver\nstream=580-open\nprofiles=\nstate=enabled\n"
+    dnf = Dnf(run)
+    assert dnf.streams(["nvidia-driver"]) == {"nvidia-driver": "580-open"}
+    assert dnf.streams_offered(["nvidia-driver", "x"]) == {"nvidia-driver": ("580-open",), "x": ()}
+    commands = dnf.stream_commands({"nvidia-driver": "580-open"}, {"nvidia-driver": "580-dkms"})
+    assert [argv[-2:] for argv in commands] == [
+        ["reset", "nvidia-driver"],
+        ["enable", "nvidia-driver:580-dkms"],
+    ]
+    assumed = dnf.assuming({"nvidia-driver": "580-dkms"})
+    assumed.available(["a"])
+    assert run.calls[-1][:2] == ["unshare", "--mount"] and "stream=580-dkms" in run.calls[-1][7]
+    assumed.simulate({"a": None}, ())
+    assert run.calls[-1][0] == "unshare"
+    # What changes is never told of a stream that is only assumed.
+    assert assumed.update()[0] == "dnf"
+    assert assumed.mark_commands(["a"], (), ())[0][0] == "dnf"
+    assert assumed.apart("/x").manager.streams_offered(["x"]) == {"x": ()}
+    assert run.calls[-1][0] == "unshare"
+    assert not Dnf5(run).has_streams
+
+
+def test_what_goes_goes_together_and_what_is_replaced_with_the_new():
+    def told(**work):
+        return [call["arguments"] for call in Dnf(Recorder()).tasks(Work(**work), 5)]
+
+    # dnf 5 takes nothing away that something else still needs.
+    assert [one["name"] for one in told(purge=["x"], along=["z"])] == [["x", "z"]]
+    assert "allowerasing" not in told(install={"a": None})[0]
+    assert told(install={"a": None}, replacing=True)[0]["allowerasing"] is True

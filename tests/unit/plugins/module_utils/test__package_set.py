@@ -25,7 +25,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import 
     best,
     check,
     exact,
-    explain,
     finished,
     fits,
     in_the_way,
@@ -38,6 +37,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import 
     verify,
     without,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._package_words import explain
 
 
 @pytest.mark.parametrize(

@@ -156,3 +156,13 @@ def test_signed_modules_do_not_decide_on_the_source() -> None:
 )
 def test_flavour(names: tuple[str, ...], expected: str | None) -> None:
     assert flavour(dict.fromkeys(names, "1")) == expected
+
+
+def test_what_a_killed_transaction_left_is_no_other_package():
+    text = "".join(
+        f"nvidia-persistenced\t3:{version}-1\tnoarch\tNVIDIA\n"
+        for version in ("580.95.05", "580.178.04")
+    )
+    assert [package.name for package in read_rpm_query(text)] == ["nvidia-persistenced"]
+    second = read_rpm_query(text.replace("noarch", "i686", 1))
+    assert [package.name for package in second][1] == "nvidia-persistenced.noarch"

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._package_manager import Work
-from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import explain
+from ansible_collections.kubegpu.nodes.plugins.module_utils._package_words import explain
 from ansible_collections.kubegpu.nodes.plugins.module_utils._zypper import (
     Zypper,
     parse_search,
@@ -62,6 +63,9 @@ def test_failures_are_explained(name, cause):
     assert "<" not in words and "&apos;" not in words
 
 
+AUTOMATIC = "/var/lib/zypp/AutoInstalled"
+
+
 class Recorder:
     def __init__(self, locks="", answer=None):
         self.calls, self.locks, self.answer = [], locks, answer or Result(0, "", "")
@@ -109,13 +113,21 @@ def test_a_dry_run_sees_no_locks():
 
 def test_marks_and_what_ansible_is_told():
     zypper = Zypper(Recorder())
-    # zypper has no command for automatic marks.
-    hold, release = zypper.mark_commands(["a"], ["b"], ["c"])
+    hold, release, automatic = zypper.mark_commands(["a"], ["b"], ["c", "d"])
     assert hold[-2:] == ["addlock", "a"] and release[-2:] == ["removelock", "b"]
+    assert automatic[-3:] == [AUTOMATIC, "c", "d"]
     work = Work(purge=["x"], install={"a": "1-1", "b": None}, along=["z"])
     told = [(call["module"], call["arguments"]["name"]) for call in zypper.tasks(work, 5)]
     module = "community.general.zypper"
     assert told == [(module, ["x"]), (module, ["a=1-1", "b"]), (module, ["z"])]
+
+
+def test_automatic_marks_are_given_back(tmp_path):
+    marks = tmp_path / "AutoInstalled"
+    marks.write_text("# zypper's\nnvidia\n")
+    command = Zypper(Recorder()).mark_commands((), (), ["nvidia", "nvidia-gl"])[0]
+    subprocess.run([word.replace(AUTOMATIC, str(marks)) for word in command], check=True)
+    assert marks.read_text() == "# zypper's\nnvidia\nnvidia-gl\n"
 
 
 def test_a_lock_of_another_run():
