@@ -49,6 +49,7 @@ class ActionModule(ActionBase):
                         "title": {"type": "str", "required": True},
                         "paired": {"type": "bool", "default": False},
                         "below": {"type": "list", "elements": "str", "default": []},
+                        "optional": {"type": "bool", "default": False},
                     },
                 },
                 "rows": {"type": "list", "elements": "dict", "required": True},
@@ -57,7 +58,13 @@ class ActionModule(ActionBase):
             }
         )
         columns = [
-            Column(column["key"], column["title"], column["paired"], tuple(column["below"]))
+            Column(
+                column["key"],
+                column["title"],
+                column["paired"],
+                tuple(column["below"]),
+                column["optional"],
+            )
             for column in options["columns"]
         ]
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns

@@ -87,6 +87,19 @@ options:
     type: str
     choices: [never, if_idle, always]
     default: if_idle
+  crio:
+    description: Whether CRI-O is configured. V(auto) is where it is installed.
+    type: str
+    choices: [auto, 'true', 'false']
+    default: auto
+  crio_set_default:
+    description: Whether the handler becomes CRI-O's default.
+    type: bool
+    default: false
+  crio_restart:
+    description: Whether CRI-O may be restarted.
+    type: bool
+    default: true
   driver_version:
     description: The driver that an earlier step of the same run loads, for the CDI specification.
       Empty is the one that is loaded.
@@ -108,8 +121,8 @@ RETURN = r"""
 _value:
   description: >-
     C(action) (none, install, upgrade, downgrade or refuse), C(version), C(packages), C(hold),
-    C(obsolete), C(change_packages), C(repository), C(change_config), C(cdi), C(containerd),
-    C(docker), C(steps), C(reasons) and C(warnings).
+    C(obsolete), C(change_packages), C(repository), C(change_config), C(settings), C(cdi),
+    C(containerd), C(docker), C(crio), C(steps), C(reasons) and C(warnings).
   type: dict
 """
 
@@ -155,7 +168,7 @@ def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[s
             wishes[name] = str(value)
     if "key_fingerprints" in wishes:
         wishes["key_fingerprints"] = tuple(wishes["key_fingerprints"] or ())
-    for engine in ("containerd", "docker"):
+    for engine in ("containerd", "docker", "crio"):
         if engine in wishes:
             wishes[engine] = str(wishes[engine]).lower()
     return plan_toolkit(gpu_node, ToolkitWish(**wishes)).to_json()

@@ -41,6 +41,9 @@ options:
   docker:
     description: The same of M(kubegpu.nodes.docker_runtime).
     type: dict
+  crio:
+    description: The same of M(kubegpu.nodes.crio_runtime).
+    type: dict
   run_tags:
     description: The tags that the run is told, as in C(ansible_run_tags). Steps that a run of
       the playbook C(site) with these tags does not do are left out, and named in
@@ -86,13 +89,14 @@ def node_plan(
     toolkit: Mapping[str, Any] | None = None,
     containerd: Mapping[str, Any] | None = None,
     docker: Mapping[str, Any] | None = None,
+    crio: Mapping[str, Any] | None = None,
     run_tags: Sequence[str] = ("all",),
     skip_tags: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the row of one node."""
     results = {
         engine: answer
-        for engine, answer in (("containerd", containerd), ("docker", docker))
+        for engine, answer in (("containerd", containerd), ("docker", docker), ("crio", crio))
         if answer and not answer.get("skipped")
     }
     plans = {"driver": driver or {}, "cuda": cuda or {}, "toolkit": toolkit or {}}

@@ -29,6 +29,10 @@ options:
   docker:
     description: Answer of M(kubegpu.nodes.docker_runtime), where it ran.
     type: dict
+  crio:
+    description: Answer of M(kubegpu.nodes.crio_runtime), where it ran. Where nothing differed, the
+      facts tell what CRI-O has.
+    type: dict
   gpu_node:
     description: The fact C(gpu_node) after the run, for what is there of driver and CUDA.
     type: dict
@@ -61,8 +65,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: C(node), C(driver), C(cuda), C(toolkit), C(containerd), C(docker) and C(open), what
-    is still to be done.
+  description: C(node), C(driver), C(cuda), C(toolkit), C(containerd), C(docker), C(crio) and
+    C(open), what is still to be done.
   type: dict
 """
 
@@ -80,9 +84,11 @@ def node_result(
     containerd: Mapping[str, Any] | None = None,
     docker: Mapping[str, Any] | None = None,
     gpu_node: Mapping[str, Any] | None = None,
+    *,
     driver: Mapping[str, Any] | None = None,
     driver_answer: Mapping[str, Any] | None = None,
     cuda: Mapping[str, Any] | None = None,
+    crio: Mapping[str, Any] | None = None,
     predicted: bool = False,
     toolkit_done: bool = True,
 ) -> dict[str, Any]:
@@ -93,6 +99,7 @@ def node_result(
             ("driver", driver_answer),
             ("containerd", containerd),
             ("docker", docker),
+            ("crio", crio),
         )
         if answer and not answer.get("skipped")
     }

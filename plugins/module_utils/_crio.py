@@ -26,6 +26,9 @@ _OCI = frozenset({"", "oci", "pod"})
 _BUILT_IN = ("crun", "runc")
 # What belongs to one program only.
 _OWN = frozenset({"runtime_path", "platform_runtime_paths", "runtime_config_path"})
+# Where NVIDIA's runtime looks for the program below it, and the setting that names others.
+_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+RUNTIMES_SETTING = "nvidia-container-runtime.runtimes"
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?")
 
 
@@ -79,6 +82,20 @@ class Wanted:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Runtime:
+    """The node's own runtime, from which a handler inherits."""
+
+    name: str
+    settings: Mapping[str, Any]
+
+    @property
+    def path(self) -> str | None:
+        """Its program; None where CRI-O looks for it in PATH."""
+        program = self.settings.get("runtime_path")
+        return program if isinstance(program, str) and program else None
+
+
 def effective(files: Iterable[ConfigFile]) -> Effective:
     """Return what CRI-O makes of the files, which come in the order in which it reads them."""
     handlers: dict[str, Mapping[str, Any]] = {}
@@ -124,27 +141,38 @@ def _last_word(later: tuple[ConfigFile, ...], path: str | None, what: str) -> No
         )
 
 
-def _handler(request: Request, seen: Effective, warnings: list[str]) -> dict[str, Any]:
-    """Return the handler: all of the node's own OCI runtime but its program."""
-    candidates = (seen.default, *_BUILT_IN, *seen.handlers)
-    for name in candidates:
-        handler = seen.handlers.get(name or "")
-        if name == request.name or handler is None:
+def own_runtime(name: str, seen: Effective) -> Runtime | None:
+    """Return the node's own OCI runtime, which the handler ``name`` is not."""
+    for candidate in (seen.default, *_BUILT_IN, *seen.handlers):
+        handler = seen.handlers.get(candidate or "")
+        if candidate is None or candidate == name or handler is None:
             continue
         if handler.get("runtime_type", "") in _OCI and not handler.get("inherit_default_runtime"):
-            _check_kinds(str(name), handler)
-            kept = {key: value for key, value in handler.items() if key not in _OWN}
-            program = handler.get("runtime_path")
-            if isinstance(program, str) and program:
-                warnings.append(
-                    f"The handler starts {name} below NVIDIA's runtime: where {program} is not in "
-                    "PATH, name it by nvidia-container-runtime.runtimes (container_toolkit_config)."
-                )
-            return {"runtime_path": request.runtime_path, **kept}
-    warnings.append(
-        "No file names the node's own runtime, so the handler has CRI-O's own settings."
-    )
-    return {"runtime_path": request.runtime_path, "runtime_type": "oci"}
+            return Runtime(candidate, handler)
+    return None
+
+
+def outside_path(program: str | None) -> bool:
+    """Return whether NVIDIA's runtime finds a program only where its whole path is named."""
+    return bool(program) and str(program).rpartition("/")[0] not in ("", *_PATH)
+
+
+def _handler(request: Request, seen: Effective, warnings: list[str]) -> dict[str, Any]:
+    """Return the handler: all of the node's own OCI runtime but its program."""
+    own = own_runtime(request.name, seen)
+    if own is None:
+        warnings.append(
+            "No file names the node's own runtime, so the handler has CRI-O's own settings."
+        )
+        return {"runtime_path": request.runtime_path, "runtime_type": "oci"}
+    _check_kinds(own.name, own.settings)
+    kept = {key: value for key, value in own.settings.items() if key not in _OWN}
+    if outside_path(own.path):
+        warnings.append(
+            f"The handler starts {own.name} below NVIDIA's runtime, which finds {own.path} only "
+            f"where {RUNTIMES_SETTING} names it (container_toolkit_config)."
+        )
+    return {"runtime_path": request.runtime_path, **kept}
 
 
 def _check_kinds(name: str, handler: Mapping[str, Any]) -> None:
@@ -156,6 +184,20 @@ def _check_kinds(name: str, handler: Mapping[str, Any]) -> None:
                 evidence=f"{key} = {value!r}",
                 next_step="Write the handler by hand.",
             )
+
+
+def outdated(
+    name: str, path: str, before: Iterable[ConfigFile], own: ConfigFile, after: Iterable[ConfigFile]
+) -> bool:
+    """Return whether a handler of our own file lacks what the node's own runtime has now."""
+    there = table(own.data, (*_RUNTIME, "runtimes", name))
+    try:
+        wish = wanted(Request(name=name, runtime_path=path), before, after)
+    except KubegpuError:
+        # Not by us, or no longer ours to correct: the module says so when it is asked.
+        return False
+    prefix = f"crio.runtime.runtimes.{name}."
+    return any(there.get(key[len(prefix) :]) != value for key, value in wish.settings.items())
 
 
 def handlers(seen: Effective) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Callable
 from ._apply import FileChange, applied
 from ._command import Runner
 from ._containerd_config import ConfigFile, Parser, decode
-from ._cri import Answer, read_info, wait_until_ready
+from ._cri import CRIO_SOCKET, Answer, read_info, wait_until_ready
 from ._crio import Effective, Request, Wanted, effective, handlers, wanted
 from ._errors import InputError, KubegpuError, RolledBackError
 from ._files import FileState, changed_since, glob_files, read_file
@@ -35,7 +35,7 @@ class Settings:
     restart: bool = False
     restart_timeout: int = 60
     unit: str = "crio"
-    socket: str = "/var/run/crio/crio.sock"
+    socket: str = CRIO_SOCKET
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,14 @@ class CrioRuntime:
         return tuple(before), tuple(after)
 
     def _decoded(self, state: FileState) -> ConfigFile:
-        return decode(state.path, state.content, self.world.parse)
+        try:
+            return decode(state.path, state.content, self.world.parse)
+        except InputError as error:
+            raise InputError(
+                f"{state.path} is not valid TOML, so CRI-O cannot load it either.",
+                evidence=error.evidence,
+                next_step="Correct the file (crio config names the place), then run again.",
+            ) from error
 
     def _key(self, path: str) -> str:
         return f"{_KEY}:{self.request.name}:{path}"

@@ -35,15 +35,18 @@ _SECRETS_OF_THE_SYSTEM = ("kubernetes.io/service-account-token", "helm.sh/releas
 def default_handler(node: Mapping[str, Any], seen: Mapping[str, Any] | None = None) -> str | None:
     """Return the default runtime of the engine that serves Kubernetes; None where it is not known.
 
-    :param seen: what the roles of the same run know newer than the facts: ``containerd`` and
-        ``docker``, each the default runtime's name.
+    :param seen: what the roles of the same run know newer than the facts: ``containerd``,
+        ``docker`` and ``crio``, each the default runtime's name.
     """
     runtimes = node.get("runtimes") or {}
     containerd, docker = runtimes.get("containerd") or {}, runtimes.get("docker") or {}
     newer = seen or {}
     if containerd.get("cri_enabled"):
         return str(newer.get("containerd") or containerd.get("default_handler") or "") or None
-    if docker and not runtimes.get("crio"):
+    crio = runtimes.get("crio")
+    if crio:
+        return str(newer.get("crio") or crio.get("default_runtime") or "") or None
+    if docker:
         return str(newer.get("docker") or docker.get("default_runtime") or "") or None
     return None
 

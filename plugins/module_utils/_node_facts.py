@@ -61,7 +61,7 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
     packages = read_packages(reader, system["family"])
     units, starts = read_units(reader, (*UNITS, *SERVICES))
     nvml, complaint = read_nvml(reader, gpus)
-    runtimes, runtime_problems = read_runtimes(reader, units, paths, packages)
+    runtimes, runtime_problems = read_runtimes(reader, units, paths, packages, starts)
     for runtime in runtimes.values():
         if runtime is not None:
             runtime["started"] = starts.get(runtime["unit"])

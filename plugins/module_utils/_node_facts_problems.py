@@ -171,5 +171,5 @@ def _runtime(node: Mapping[str, Any]) -> dict[str, str] | None:
         "no_container_runtime",
         "No container runtime is on this node.",
         "neither containerd, dockerd nor crio was found",
-        "Install containerd or Docker (this collection never does), then run again.",
+        "Install containerd, CRI-O or Docker (this collection never does), then run again.",
     )

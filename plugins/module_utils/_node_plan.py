@@ -20,7 +20,7 @@ _DECIDED_BY_DRIVER = (
     "unknown_gpu",
     "vgpu_guest_without_grid_driver",
 )
-_ENGINES = ("containerd", "docker")
+_ENGINES = ("containerd", "docker", "crio")
 # Steps of the toolkit's plan whose names say enough.
 _SPEAK_FOR_THEMSELVES = ("cdi", *_ENGINES)
 _NEW_CONFIGURATION = "the running daemon does not know the new configuration"
@@ -62,8 +62,9 @@ def node_plan(
     :param node: the facts ``gpu_node``, or None where the node could not be read.
     :param plans: the decisions as JSON values, by part (``PARTS``); a part that takes no part
         is not there. They are in the row as they are, each under its part's name.
-    :param results: answers of ``containerd_runtime`` and ``docker_runtime`` in check mode, by
-        engine; they know more than the facts and replace the plan's own step for that engine.
+    :param results: answers of ``containerd_runtime``, ``docker_runtime`` and ``crio_runtime``
+        in check mode, by engine; they know more than the facts and replace the plan's own step
+        for that engine.
     :param run_tags: the tags that the run is told; steps of other tags are named and left out.
     :param skip_tags: the tags that it is told to skip.
     """
@@ -113,8 +114,8 @@ def node_result(
     :param name: the inventory name.
     :param plans: by part, that of the driver from the facts after the run; empty is a part that
         took no part.
-    :param results: what ``containerd_runtime``, ``docker_runtime`` and ``nvidia_driver``
-        (under ``driver``) answered.
+    :param results: what ``containerd_runtime``, ``docker_runtime``, ``crio_runtime`` and
+        ``nvidia_driver`` (under ``driver``) answered.
     :param node: the facts ``gpu_node`` after the run.
     :param predicted: whether the run only looked, so that the facts are those before it.
     :param toolkit_done: whether the toolkit's part ran; without it the facts tell its version.
@@ -134,6 +135,7 @@ def node_result(
         else node["container_toolkit"]["version"],
         "containerd": _engine_words(results.get("containerd")),
         "docker": _engine_words(results.get("docker")),
+        "crio": _engine_words(results.get("crio") or _crio_answer(node)),
         "open": [
             *_driver_open(driver, results.get("driver")),
             *still_open,
@@ -157,6 +159,14 @@ def fleet_rows(
         else:
             rows.append({**_row(host, None, action="unknown", why=[missing]), "open": [missing]})
     return rows
+
+
+def _crio_answer(node: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return what the module would have said: where nothing differs it is not asked."""
+    crio = (node or {}).get("runtimes", {}).get("crio")
+    if not crio or crio.get("runtimes") is None:
+        return None
+    return {"handlers": crio["runtimes"], "default_runtime": crio["default_runtime"]}
 
 
 def _engine_words(result: Mapping[str, Any] | None) -> list[str]:

@@ -29,6 +29,8 @@ class Column:
     paired: bool = False
     # Keys whose values stand below, where they say anything: one cell instead of narrow columns.
     below: tuple[str, ...] = ()
+    # Left out where no row says anything.
+    optional: bool = False
 
 
 def render(
@@ -41,6 +43,7 @@ def render(
     :param width: characters that the screen has.
     :param title: a line above the table.
     """
+    columns = [one for one in columns if not one.optional or any(row.get(one.key) for row in rows)]
     cells = [[_cell(row, column) for column in columns] for row in rows]
     natural, words, texts = [], [], []
     for index, column in enumerate(columns):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ._containerd_flavours import makes_handler
+from ._crio import RUNTIMES_SETTING
 from ._package_managers import unsupported
 from ._repository import same_repository
 from ._toolkit_data import (
@@ -21,51 +21,21 @@ from ._toolkit_data import (
     OBSOLETE_PACKAGES,
     PACKAGES,
     PINNED_VERSION,
-    RUNTIME_PATH,
     Family,
 )
+from ._toolkit_runtimes import (
+    docker_restart,
+    no_runtime,
+    plan_containerd,
+    plan_crio,
+    plan_docker,
+    toolkit_settings,
+)
+from ._toolkit_types import Step, ToolkitWish, version_key
 
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.
 _OUR_PREFIX = "kubegpu-"
 _CREDENTIALS = re.compile(r"://[^/@\s]+@")
-
-# Docker learned --gpus in this version; older ones select the GPU by --runtime.
-GPUS_OPTION_SINCE = (19, 3)
-
-
-@dataclass(frozen=True)
-class ToolkitWish:
-    """What the user asks for. Empty strings and tuples mean: what this release knows."""
-
-    version: str = ""
-    manage_repository: bool = True
-    repository_name: str = "kubegpu-nvidia-container-toolkit"
-    repository_url: str = ""
-    key_fingerprints: tuple[str, ...] = ()
-    hold: bool = True
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    cdi: bool = True
-    runtime_name: str = "nvidia"
-    containerd: str = "auto"
-    containerd_set_default: bool = False
-    containerd_enable_cri: bool = False
-    docker: str = "auto"
-    docker_set_default: bool = False
-    docker_restart: str = "if_idle"
-    # The driver that an earlier step of the same run loads.
-    driver_version: str = ""
-    # The ansible-core that would install the packages.
-    controller: str = ""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing that would be done, and why."""
-
-    step: str
-    action: str
-    detail: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -80,9 +50,11 @@ class ToolkitPlan:
     change_packages: bool = False
     repository: Mapping[str, Any] | None = None
     change_config: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
     cdi: Mapping[str, Any] | None = None
     containerd: bool = False
     docker: bool = False
+    crio: bool = False
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -114,10 +86,13 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         name for name in OBSOLETE_PACKAGES if name in (_toolkit(node)["obsolete_packages"] or {})
     )
     repository, repository_step = _repository(node, wish, family)
-    config_steps = _config_steps(node, wish)
+    crio, crio_step, crio_notes = plan_crio(node, wish)
+    takes_part = bool(node["runtimes"]["crio"]) and wish.crio != "false"
+    settings, why_settings = toolkit_settings(node, wish, takes_part)
+    config_steps = _config_steps(node, settings, why_settings)
     cdi, cdi_step, cdi_warning = _cdi(node, wish, version)
-    containerd, containerd_step, containerd_notes = _containerd(node, wish)
-    docker, docker_step, docker_notes = _docker(node, wish)
+    containerd, containerd_step, containerd_notes = plan_containerd(node, wish)
+    docker, docker_step, docker_notes = plan_docker(node, wish)
     if obsolete:
         package_steps = (
             Step(
@@ -128,7 +103,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
             ),
             *package_steps,
         )
-    restart_step = _docker_restart(wish, action, docker)
+    restart_step = docker_restart(wish, action, docker)
     steps = tuple(
         step
         for step in (
@@ -139,12 +114,12 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
             containerd_step,
             docker_step,
             restart_step,
+            crio_step,
         )
         if step is not None
     )
-    warnings = tuple(
-        note for note in (cdi_warning, *containerd_notes, *docker_notes, *_runtimes(node)) if note
-    )
+    notes = (cdi_warning, *containerd_notes, *docker_notes, *crio_notes, *no_runtime(node))
+    warnings = tuple(note for note in notes if note)
     return ToolkitPlan(
         action=action,
         version=version,
@@ -154,9 +129,11 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         change_packages=bool(package_steps),
         repository=repository,
         change_config=bool(config_steps),
+        settings=settings,
         cdi=cdi,
         containerd=containerd,
         docker=docker,
+        crio=crio,
         steps=steps,
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
         or (f"Toolkit {version} and the runtimes are as wished.",),
@@ -183,7 +160,8 @@ def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
             f"{system['id']} {system['version']} installs packages with "
             f"{system['package_manager'] or 'a tool that is not known'}; this release knows "
             f"{', '.join(sorted(FAMILIES))}. Next step: install the container toolkit by hand "
-            "and use the modules containerd_runtime and docker_runtime, which work there.",
+            "and use the modules containerd_runtime, crio_runtime and docker_runtime, which work "
+            "there.",
         )
     old = unsupported(system, wish.controller)
     if old:
@@ -295,12 +273,16 @@ def _trusted(entry: Mapping[str, Any], accepted: Sequence[str]) -> bool:
     return bool(keys) and set(keys) <= set(accepted)
 
 
-def _config_steps(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[Step, ...]:
+def _config_steps(
+    node: Mapping[str, Any], settings: Mapping[str, Any], why: str | None
+) -> tuple[Step, ...]:
     present: Mapping[str, Any] = _toolkit(node)["config"] or {}
-    differing = sorted(key for key, value in wish.settings.items() if present.get(key) != value)
+    differing = sorted(key for key, value in settings.items() if present.get(key) != value)
     if not differing:
         return ()
     seen = ", ".join(f"{key} is {present.get(key, 'not set')}" for key in differing)
+    if why and RUNTIMES_SETTING in differing:
+        seen += f"; {why}"
     return (Step("config", "set", ", ".join(differing), seen),)
 
 
@@ -335,127 +317,3 @@ def _cdi(
         Step("cdi", "refresh", f"driver {driver}", reason),
         None,
     )
-
-
-def _containerd(
-    node: Mapping[str, Any], wish: ToolkitWish
-) -> tuple[bool, Step | None, tuple[str, ...]]:
-    runtime = node["runtimes"]["containerd"]
-    if wish.containerd == "false" or (runtime is None and wish.containerd == "auto"):
-        return False, None, ()
-    if runtime is None:
-        return (
-            False,
-            None,
-            ("containerd is asked for, but not installed. Next step: install it, then run again.",),
-        )
-    if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
-        return (
-            wish.containerd == "true",
-            None,
-            (
-                "containerd's CRI plugin is disabled, as Docker's packages do it: Kubernetes "
-                "cannot use this containerd. Next step, if it should: "
-                "nvidia_container_toolkit_containerd_enable_cri: true.",
-            ),
-        )
-    handlers = runtime["handlers"] or {}
-    handler = handlers.get(wish.runtime_name)
-    path = (handler or {}).get("path")
-    if handler is None and makes_handler(runtime["flavour"], wish.runtime_name, RUNTIME_PATH):
-        reason = f"{runtime['flavour']} makes the handler itself, when it starts and finds it"
-        step = _runtime_step("containerd", "restart", wish.runtime_name, reason)
-    elif handler is None:
-        step = _runtime_step("containerd", "add", wish.runtime_name, "no such handler is there")
-    elif path and path != RUNTIME_PATH:
-        step = _runtime_step("containerd", "change", wish.runtime_name, f"it runs {path}")
-    elif wish.containerd_set_default and runtime["default_handler"] != wish.runtime_name:
-        step = _runtime_step(
-            "containerd",
-            "default",
-            wish.runtime_name,
-            f"default is {runtime['default_handler']}",
-        )
-    else:
-        step = None
-    return True, step, ()
-
-
-def _docker(
-    node: Mapping[str, Any], wish: ToolkitWish
-) -> tuple[bool, Step | None, tuple[str, ...]]:
-    runtime = node["runtimes"]["docker"]
-    if wish.docker == "false" or (runtime is None and wish.docker == "auto"):
-        return False, None, ()
-    if runtime is None:
-        return (
-            False,
-            None,
-            ("Docker is asked for, but not installed. Next step: install it, then run again.",),
-        )
-    notes: tuple[str, ...] = ()
-    if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
-        notes = (
-            f"Docker {runtime['version']} has no --gpus: use docker run "
-            f"--runtime={wish.runtime_name}.",
-        )
-    entry = (runtime["runtimes"] or {}).get(wish.runtime_name)
-    path = entry.get("path") if isinstance(entry, Mapping) else entry
-    if entry is None:
-        step = _runtime_step("docker", "add", wish.runtime_name, "no such runtime is there")
-    elif path and path != RUNTIME_PATH:
-        step = _runtime_step("docker", "change", wish.runtime_name, f"it runs {path}")
-    elif wish.docker_set_default and runtime["default_runtime"] != wish.runtime_name:
-        step = _runtime_step(
-            "docker",
-            "default",
-            wish.runtime_name,
-            f"default is {runtime['default_runtime']}",
-        )
-    else:
-        step = None
-    return True, step, notes
-
-
-def _docker_restart(wish: ToolkitWish, action: str, docker: bool) -> Step | None:
-    """Return the restart that follows from installing the toolkit: its hook is looked for once."""
-    if not docker or action != "install" or wish.docker_restart == "never":
-        return None
-    when = "" if wish.docker_restart == "always" else "where no container would be stopped"
-    return Step(
-        "docker", "restart", when, "--gpus needs a dockerd started after the toolkit was installed"
-    )
-
-
-def _runtime_step(engine: str, action: str, name: str, reason: str) -> Step:
-    return Step(engine, action, f"runtime {name}", reason)
-
-
-def _runtimes(node: Mapping[str, Any]) -> tuple[str, ...]:
-    if any(node["runtimes"][name] for name in ("containerd", "docker")):
-        return ()
-    if node["runtimes"]["crio"]:
-        return (
-            "CRI-O is the only runtime of this node, and the playbooks do not configure it. Next "
-            "step: the module kubegpu.nodes.crio_runtime, after this run.",
-        )
-    return (
-        "No container runtime is on this node. Next step: install containerd or Docker (this "
-        "collection never does), then run again.",
-    )
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, for comparing: ``1.20.0-1`` is (1, 20, 0, 1)."""
-    text = version.partition(":")[2] or version
-    numbers: list[int] = []
-    for part in text.replace("-", ".").replace("~", ".").replace("+", ".").split("."):
-        digits = ""
-        for character in part:
-            if not character.isdigit():
-                break
-            digits += character
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)

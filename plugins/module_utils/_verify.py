@@ -40,6 +40,7 @@ _OF_THE_DRIVER = frozenset(
 _CONFIG_PROBLEMS = {
     "containerd": ("containerd_config_invalid", "cri_disabled"),
     "docker": ("docker_config_invalid",),
+    "crio": ("crio_config_invalid",),
 }
 _SMI_GPU = re.compile(r"^GPU \d+: ", re.MULTILINE)
 _NO_SMI = re.compile(r"nvidia-smi\W*: (?:executable file not found|no such file)")
@@ -457,8 +458,8 @@ def _runtimes(
                 False,
                 "no_container_runtime",
                 "No container runtime is on this node.",
-                "neither containerd nor dockerd was found",
-                "Install containerd or Docker (this collection never does), then run again.",
+                "neither containerd, dockerd nor crio was found",
+                "Install containerd, CRI-O or Docker (this collection never does), then run again.",
             )
         ]
     return [_engine(node, engine, wish, driver_works, toolkit) for engine in seen.engines]

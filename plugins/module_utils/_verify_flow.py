@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._command import TIMED_OUT, Result, Runner
-from ._cri import ask
+from ._cri import CRIO_SOCKET, ask
 from ._driver_diagnosis import UNKNOWN, Finding, diagnose
 from ._driver_evidence import collect
 from ._errors import KubegpuError
@@ -36,6 +36,8 @@ _KUBERNETES = "k8s.io"
 _TOOLKIT_CONFIG = "/etc/nvidia-container-runtime/config.toml"
 _RUNC_SHIM = "io.containerd.runc.v2"
 _SMI = ("nvidia-smi", "-L")
+# Where the facts have what each engine knows.
+_KNOWN = (("containerd", "handlers"), ("docker", "runtimes"), ("crio", "runtimes"))
 # Where the loader looks in a root file system that has no cache of its own.
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib"
 _LOADER_FILES = ("/etc/debian_version", "/etc/ld.so.conf")
@@ -51,7 +53,7 @@ class Options:
 
     layers: tuple[str, ...] = NODE_LAYERS
     container: bool = True
-    engines: tuple[str, ...] = ("containerd", "docker")
+    engines: tuple[str, ...] = ("containerd", "docker", "crio")
     handler: str = "nvidia"
     runtime_path: str = "/usr/bin/nvidia-container-runtime"
     image: str = ""
@@ -130,7 +132,7 @@ class Verifier:
 
     def _program(self, node: Mapping[str, Any]) -> str:
         """Return the nvidia runtime that is in use: the handler's own where it names one."""
-        for engine, field in (("containerd", "handlers"), ("docker", "runtimes")):
+        for engine, field in _KNOWN:
             known = (node["runtimes"][engine] or {}).get(field) or {}
             path = (known.get(self.options.handler) or {}).get("path")
             if path and path.startswith("/") and _is_nvidia(path, self.options.runtime_path):
@@ -148,9 +150,7 @@ class Verifier:
             pods = bool(containerd and containerd["cri_enabled"] is not False)
             yield self._left_out("docker") or self._docker(node, docker, pods)
         if runtimes["crio"]:
-            yield Engine(
-                "crio", self.options.handler, idle="CRI-O is not verified by this release."
-            )
+            yield self._left_out("crio") or self._crio(runtimes["crio"])
 
     def _left_out(self, name: str) -> Engine | None:
         if name in self.options.engines:
@@ -234,6 +234,45 @@ class Verifier:
             "docker info",
             fault=wrong,
             trials=trials,
+        )
+
+    def _crio(self, facts: Mapping[str, Any]) -> Engine:
+        """Look the handler up. CRI-O starts no container without a pod: the layer pod does that."""
+        handler, known = self.options.handler, facts["runtimes"] or {}
+        fault = self._not_running("crio", facts)
+        if fault:
+            return Engine("crio", handler, fault=fault)
+        answer = ask(self.world.run, CRIO_SOCKET, ctr=None)
+        handlers, how = tuple(sorted(known)), "the files in /etc/crio"
+        if answer.handlers is not None:
+            handlers, how = tuple(sorted(answer.handlers)), "crictl info"
+        if not answer.ready:
+            otherwise = Finding(
+                "cri_not_ready",
+                "CRI-O runs, but does not answer: Kubernetes cannot use it.",
+                answer.words,
+                "Look at: journalctl --unit crio.",
+            )
+            fault = explain_one(answer.words, otherwise)
+        elif answer.handlers is None and facts["restart_required"]:
+            fault = Finding(
+                "restart_required",
+                f"The files of CRI-O were changed after the running one started: what they say of "
+                f"{handler} is not in force.",
+                f"{handler} is {'in' if handler in known else 'not in'} the files",
+                f"systemctl restart {facts['unit']} (running containers go on), or run "
+                "kubegpu.nodes.site, which does it.",
+            )
+        elif handler in handlers:
+            fault = self._wrong_program("crio", {"type": _RUNC_SHIM, **known.get(handler, {})})
+        return Engine(
+            "crio",
+            handler,
+            handler in handlers,
+            handlers,
+            facts["default_runtime"],
+            how,
+            fault=fault,
         )
 
     def _not_running(self, name: str, facts: Mapping[str, Any]) -> Finding | None:

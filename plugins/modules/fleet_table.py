@@ -44,6 +44,10 @@ options:
         type: list
         elements: str
         default: []
+      optional:
+        description: Whether the column is left out where no row says anything in it.
+        type: bool
+        default: false
   notes:
     description: The rows' key for a list of remarks. They are shown below the table, each once
       with the names of the rows (their first column) that make it.

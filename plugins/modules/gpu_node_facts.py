@@ -273,6 +273,12 @@ ansible_facts:
             - C(docker) has C(version), C(config_path), C(unit), C(active), C(runtimes) (C(path),
               C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running); of
               the running daemon where it answers, else of the file.
+            - C(crio) has C(version), C(config_path), C(drop_in_path), C(unit), C(active), and what
+              its files say, C(runtimes) (C(type), C(path), C(file), and whether it is C(outdated),
+              a handler of ours that lacks what the node's own runtime has now),
+              C(default_runtime), C(default_file), C(own_runtime) (C(name) and C(path) of the one
+              from which a handler inherits) and C(restart_required), whether one of them changed
+              after the running CRI-O started.
             - Each has C(started) too, when its unit's main process was started, in UTC.
             - C(settled) of C(containerd) and C(docker) has, by the runtime's name, what our module
               was asked for when it found nothing left to do, as a checksum; it is there as long
@@ -328,7 +334,8 @@ ansible_facts:
             - code: no_container_runtime
               cause: No container runtime is on this node.
               evidence: neither containerd, dockerd nor crio was found
-              next_step: Install containerd or Docker (this collection never does), then run again.
+              next_step: >-
+                Install containerd, CRI-O or Docker (this collection never does), then run again.
 """
 
 from ansible.module_utils.basic import AnsibleModule

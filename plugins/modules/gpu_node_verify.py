@@ -14,8 +14,8 @@ description:
     driver. V(module), the driver that is installed is the one that is loaded, with libraries of the
     same version. V(nvml), the driver answers and counts as many GPUs as the PCI bus. V(toolkit),
     NVIDIA's container runtime answers, its configuration can be read, and the CDI specification is
-    that of the driver that is loaded. V(runtime), containerd or Docker knows the handler, and a
-    container that is really started through it sees the GPUs.
+    that of the driver that is loaded. V(runtime), containerd, CRI-O or Docker knows the handler,
+    and a container that is really started through it (not by CRI-O) sees the GPUs.
   - Each failure has a cause, what was seen, and the next step. What drivers, toolkit and runtimes
     say where something is wrong is recognised and explained, with the driver that an image wants,
     for example. See P(kubegpu.nodes.verify_rows#filter) for a table of it.
@@ -66,7 +66,7 @@ options:
     description: The runtimes whose default the handler has to be.
     type: list
     elements: str
-    choices: [containerd, docker]
+    choices: [containerd, docker, crio]
     default: []
   runtime_path:
     description: NVIDIA's container runtime, where the handler does not name another one.
@@ -75,11 +75,12 @@ options:
   engines:
     description: >-
       The runtimes that are looked at, where the node has them. A containerd that serves Docker
-      alone, and a Docker that does not run beside a containerd of Kubernetes, take no part.
+      alone, and a Docker that does not run beside a containerd of Kubernetes, take no part. Of
+      CRI-O the handler is looked up, and no container is started outside of a pod.
     type: list
     elements: str
-    choices: [containerd, docker]
-    default: [containerd, docker]
+    choices: [containerd, docker, crio]
+    default: [containerd, docker, crio]
   container:
     description: Whether containers are started. Without, the handler is only looked up.
     type: bool
@@ -415,15 +416,15 @@ def main() -> None:
             "require_default": {
                 "type": "list",
                 "elements": "str",
-                "choices": ["containerd", "docker"],
+                "choices": ["containerd", "docker", "crio"],
                 "default": [],
             },
             "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
             "engines": {
                 "type": "list",
                 "elements": "str",
-                "choices": ["containerd", "docker"],
-                "default": ["containerd", "docker"],
+                "choices": ["containerd", "docker", "crio"],
+                "default": ["containerd", "docker", "crio"],
             },
             "container": {"type": "bool", "default": True},
             "image": {"type": "str", "default": ""},

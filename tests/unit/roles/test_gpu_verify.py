@@ -33,6 +33,7 @@ def value(name, **variables):
         ({"containerd": True}, ["containerd"]),
         ({"docker": "yes"}, ["docker"]),
         ({"containerd": True, "docker": True}, ["containerd", "docker"]),
+        ({"crio": True}, ["crio"]),
     ],
 )
 def test_s11_a_default_is_looked_for_where_it_was_wished(wishes, engines):
@@ -44,9 +45,12 @@ def test_s11_a_default_is_looked_for_where_it_was_wished(wishes, engines):
 
 @pytest.mark.parametrize("off", [False, "false"])
 def test_a_runtime_that_is_left_alone_is_not_judged(off):
-    assert value("__gpu_verify_engines") == ["containerd", "docker"]
-    assert value("__gpu_verify_engines", nvidia_container_toolkit_docker=off) == ["containerd"]
-    assert value("__gpu_verify_engines", nvidia_container_toolkit_containerd=off) == ["docker"]
+    every = ["containerd", "docker", "crio"]
+    assert value("__gpu_verify_engines") == every
+    for engine in every:
+        rest = [name for name in every if name != engine]
+        wish = {f"nvidia_container_toolkit_{engine}": off}
+        assert value("__gpu_verify_engines", **wish) == rest
 
 
 def test_the_pods_take_the_device_plugins_pull_secret_where_they_have_none():

@@ -76,6 +76,8 @@ def test_a_run_that_sees_some_nodes_only_keeps_the_class():
               runtimes__docker__default_runtime="nvidia"), "nvidia"),
         (node(runtimes__containerd=None, runtimes__docker=None), None),
         (node(runtimes__containerd=None, runtimes__crio={"version": "1"}), None),
+        (node(runtimes__containerd__cri_enabled=False,
+              runtimes__crio={"default_runtime": "nvidia"}), "nvidia"),
     ],
 )  # fmt: skip
 def test_the_default_handler_is_that_of_the_engine_that_serves_kubernetes(facts, handler):

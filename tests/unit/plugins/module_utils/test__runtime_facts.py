@@ -405,6 +405,12 @@ def test_crio(tmp_path: Path) -> None:
     assert runtimes["crio"] == {
         "version": "1.30.4",
         "config_path": "/etc/crio/crio.conf",
+        "drop_in_path": "/etc/crio/crio.conf.d/99-nvidia.toml",
         "unit": "crio",
         "active": False,
+        "runtimes": {},
+        "default_runtime": None,
+        "default_file": None,
+        "own_runtime": None,
+        "restart_required": False,
     }

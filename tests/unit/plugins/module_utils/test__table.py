@@ -91,3 +91,9 @@ def test_a_long_note_is_wrapped():
     text = paragraph("gpu1: " + "word " * 40, 60)
     assert max(len(line) for line in text.splitlines()) <= 60
     assert text.splitlines()[1].startswith("    word")
+
+
+def test_an_optional_column_is_there_where_a_row_says_something():
+    columns = [Column("a", "Node"), Column("b", "CRI-O", optional=True)]
+    assert "CRI-O" not in render(columns, [{"a": "one", "b": []}, {"a": "two"}], 80)
+    assert "CRI-O" in render(columns, [{"a": "one", "b": []}, {"a": "two", "b": ["x"]}], 80)

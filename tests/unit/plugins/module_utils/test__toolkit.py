@@ -16,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
     same_repository,
     version_key,
 )
+from tests.unit.fixtures.crio import configured, packaged
 from tests.unit.fixtures.node_facts import installed, node
 
 OFFICIAL = "https://nvidia.github.io/libnvidia-container/stable/deb"
@@ -194,7 +195,7 @@ class TestRuntimes:
         facts = node(runtimes={"containerd": None, "docker": None, "crio": None})
         plan = plan_toolkit(facts, ToolkitWish())
         assert not plan.containerd and not plan.docker
-        assert any("install containerd or Docker" in note for note in plan.warnings)
+        assert any("install containerd, CRI-O or Docker" in note for note in plan.warnings)
 
     def test_disabled_cri_is_left_alone_and_reported(self):
         facts = installed(runtimes__containerd__cri_enabled=False)
@@ -320,12 +321,78 @@ def test_containerd_of_a_distribution(flavour, name, step):
     assert not [engine for engine, _action in steps(plan) if engine == "containerd"]
 
 
-def test_crio_alone_is_reported_with_the_next_step():
-    crio = {"version": "1.30.0"}
-    plan = plan_toolkit(
-        node(runtimes={"containerd": None, "docker": None, "crio": crio}), ToolkitWish()
-    )
-    assert any("CRI-O" in note for note in plan.warnings)
+LISTED = {"nvidia-container-runtime.runtimes": ["runc", "crun", "/usr/libexec/crio/crun"]}
+
+
+class TestCrio:
+    @pytest.mark.parametrize(
+        ("crio", "wishes", "expected"),
+        [
+            (packaged(), {}, [("crio", "add")]),
+            (packaged(), {"crio": "false"}, []),
+            (packaged(runtimes=None), {}, [("crio", "add")]),
+            (configured(), {}, []),
+            (configured({"path": "/usr/bin/crun"}), {}, [("crio", "change")]),
+            (configured({"outdated": True}), {}, [("crio", "change")]),
+            (configured(), {"crio_set_default": True}, [("crio", "default")]),
+            (configured(default_runtime="nvidia"), {"crio_set_default": True}, []),
+            # Taken back where it is ours, left alone where it is somebody else's.
+            (configured(default_runtime="nvidia", default_file=packaged()["drop_in_path"]), {},
+             [("crio", "default")]),
+            (configured(default_runtime="nvidia"), {}, []),
+            (configured(restart_required=True), {}, [("crio", "restart")]),
+            (configured(restart_required=True), {"crio_restart": False},
+             [("crio", "wait for a restart")]),
+        ],
+    )  # fmt: skip
+    def test_it_is_asked_only_where_something_differs(self, crio, wishes, expected):
+        facts = installed(runtimes__crio=crio, container_toolkit__config=LISTED)
+        plan = plan_toolkit(facts, ToolkitWish(**wishes))
+        assert steps(plan) == expected
+        assert plan.crio is bool(expected)
+        assert all(step.reason for step in plan.steps)
+
+    def test_it_alone_is_runtime_enough(self):
+        facts = installed(runtimes__containerd=None, runtimes__docker=None,
+                          runtimes__crio=packaged())  # fmt: skip
+        plan = plan_toolkit(facts, ToolkitWish())
+        assert not any("No container runtime" in note for note in plan.warnings)
+
+    def test_asked_for_and_not_there(self):
+        plan = plan_toolkit(installed(), ToolkitWish(crio="true"))
+        assert not plan.crio and any("CRI-O is asked for" in note for note in plan.warnings)
+
+    @pytest.mark.parametrize(
+        ("config", "own", "wished", "expected"),
+        [
+            # As the toolkit's package has it, or before there is one.
+            ({"nvidia-container-runtime.runtimes": ["runc", "crun"]}, None, {}, LISTED),
+            (None, None, {}, LISTED),
+            # It is there: nothing changes, and it is not lost when something else does.
+            (LISTED, None, {}, LISTED),
+            ({"nvidia-container-runtime.runtimes": ["/usr/libexec/crio/crun", "x"]}, None, {},
+             {"nvidia-container-runtime.runtimes": ["/usr/libexec/crio/crun", "x"]}),
+            # In PATH, or of a name that is looked for.
+            (None, {"name": "crun", "path": "/usr/bin/crun"}, {}, {}),
+            (None, {"name": "crun", "path": None}, {}, {}),
+            # The user's own word counts.
+            (None, None, {"nvidia-container-runtime.runtimes": ["crun"]},
+             {"nvidia-container-runtime.runtimes": ["crun"]}),
+        ],
+    )  # fmt: skip
+    def test_a_runtime_outside_path_is_named_to_nvidias(self, config, own, wished, expected):
+        crio = configured(**({"own_runtime": own} if own else {}))
+        facts = installed(runtimes__crio=crio, container_toolkit__config=config)
+        plan = plan_toolkit(facts, ToolkitWish(settings=wished))
+        assert plan.settings == expected
+        assert plan.change_config is (bool(expected) and config != expected)
+        if plan.change_config and not wished:
+            assert any("/usr/libexec/crio/crun" in reason for reason in plan.reasons)
+
+    def test_without_crio_the_toolkits_settings_are_the_users(self):
+        wish = ToolkitWish(settings={"a.b": 1}, crio="false")
+        facts = installed(runtimes__crio=packaged())
+        assert plan_toolkit(facts, wish).settings == {"a.b": 1}
 
 
 def test_docker_that_may_not_be_restarted_is_not_planned_to_be():

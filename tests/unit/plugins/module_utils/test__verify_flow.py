@@ -11,6 +11,7 @@ That containers really start, and that nothing is left of them, is shown on real
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 
 import pytest
@@ -25,6 +26,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_flow import 
     World,
     cleaned,
 )
+from tests.unit.fixtures.crio import configured, packaged
 from tests.unit.fixtures.node_facts import P4, node
 
 SMI = Result(0, "GPU 0: Tesla P4 (UUID: GPU-1)\n", "")
@@ -70,6 +72,13 @@ ANSWERS = {
     " run ": SMI,
     "^ldd": LDD,
 }
+
+
+def crictl_info(*handlers):
+    """Return the answer of ``crictl info``, in the form that CRI gives it."""
+    condition = {"type": "RuntimeReady", "status": True}
+    named = {"runtimeHandlers": [{"name": name} for name in handlers]} if handlers else {}
+    return json.dumps({"status": {"conditions": [condition]}, "config": {}, **named})
 
 
 def facts(**changes):
@@ -188,6 +197,40 @@ def test_a_program_of_ones_own_is_good(tmp_path):
     found, run = verifier(tmp_path, options)
     engines(found, facts(runtimes__containerd__handlers=own))
     assert run.matching("--runc-binary /opt/gpu/runtime")
+
+
+@pytest.mark.parametrize(
+    ("crio", "answers", "listed", "code"),
+    [
+        (configured(), {}, True, None),
+        (packaged(), {}, False, None),
+        (configured(active=False), {}, None, "crio_not_running"),
+        (configured(restart_required=True), {}, True, "restart_required"),
+        (configured({"path": "/usr/bin/crun"}), {}, True, "wrong_program"),
+        (configured(runtimes=None), {}, False, None),
+        # crictl knows what the running one has: that counts, not the files.
+        (configured(restart_required=True), {"crictl.*crio.sock": crictl_info("nvidia")}, True,
+         None),
+        (configured(), {"crictl.*crio.sock": crictl_info("crun")}, False, None),
+        # One that names no handlers, as before CRI-O 1.31.
+        (configured(), {"crictl.*crio.sock": crictl_info()}, True, None),
+        (configured(), {"crictl.*crio.sock": Result(1, "", "connection refused")}, True,
+         "cri_not_ready"),
+    ],
+)  # fmt: skip
+def test_crio_is_looked_up_and_starts_nothing(tmp_path, crio, answers, listed, code):
+    found, run = verifier(tmp_path, answers=answers)
+    only = facts(runtimes__containerd=None, runtimes__docker=None, runtimes__crio=crio)
+    engine = engines(found, only)["crio"]
+    assert engine.listed is listed
+    assert (engine.fault.code if engine.fault else None) == code
+    assert engine.trials == ()
+    assert not run.matching(" run ")
+
+
+def test_crio_can_be_left_out(tmp_path):
+    found, _run = verifier(tmp_path, Options(engines=("containerd",)))
+    assert engines(found, facts(runtimes__crio=configured()))["crio"].idle
 
 
 def test_who_takes_no_part(tmp_path):

@@ -24,31 +24,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import crio_runtime
+from tests.unit.fixtures.crio import PACKAGED
 from tests.unit.module_process import predicted, run_module
 
-# As cri-o/packaging has them for 1.30 and later (templates/latest/cri-o/bundle/10-crio.conf).
-PACKAGED = """\
-[crio.image]
-signature_policy = "/etc/crio/policy.json"
-
-[crio.runtime]
-default_runtime = "crun"
-
-[crio.runtime.runtimes.crun]
-runtime_path = "/usr/libexec/crio/crun"
-runtime_root = "/run/crun"
-runtime_type = "pod"
-monitor_path = "/usr/libexec/crio/conmonrs"
-allowed_annotations = [
-    "io.containers.trace-syscall",
-]
-
-[crio.runtime.runtimes.runc]
-runtime_path = "/usr/libexec/crio/runc"
-runtime_root = "/run/runc"
-runtime_type = "pod"
-monitor_path = "/usr/libexec/crio/conmonrs"
-"""
 JOURNAL = "crio: validating runtime config: runtime validation"
 
 
@@ -187,6 +165,27 @@ def test_missing_program_is_planned_but_not_written(arguments, folder):
 def test_names_are_validated(arguments, folder, name):
     assert predicted(crio_runtime.main, {**arguments, "name": name})["failed"]
     assert not own(folder).exists()
+
+
+def test_broken_files_are_named_with_crio_own_check(arguments, folder):
+    (folder / "crio.conf.d" / "10-crio.conf").write_text("[crio\n")
+    answer = predicted(crio_runtime.main, arguments)
+    assert answer["failed"]
+    assert "10-crio.conf is not valid TOML, so CRI-O" in answer["cause"]
+    assert "crio config" in answer["next_step"]
+
+
+@pytest.mark.parametrize(
+    ("program", "warned"),
+    [("/usr/libexec/crio/crun", True), ("/usr/bin/crun", False), ("crun", False)],
+)
+def test_a_program_that_nvidias_runtime_would_not_find_is_warned_of(
+    arguments, folder, program, warned
+):
+    text = PACKAGED.replace("/usr/libexec/crio/crun", program)
+    (folder / "crio.conf.d" / "10-crio.conf").write_text(text)
+    reasons = " ".join(run(arguments)["reasons"])
+    assert ("nvidia-container-runtime.runtimes" in reasons) is warned
 
 
 def test_no_crio_is_told_with_the_next_step(arguments, folder):

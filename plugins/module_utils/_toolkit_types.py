@@ -1,0 +1,65 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is asked of the container toolkit and the runtimes, and one step of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ToolkitWish:
+    """What the user asks for. Empty strings and tuples mean: what this release knows."""
+
+    version: str = ""
+    manage_repository: bool = True
+    repository_name: str = "kubegpu-nvidia-container-toolkit"
+    repository_url: str = ""
+    key_fingerprints: tuple[str, ...] = ()
+    hold: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cdi: bool = True
+    runtime_name: str = "nvidia"
+    containerd: str = "auto"
+    containerd_set_default: bool = False
+    containerd_enable_cri: bool = False
+    docker: str = "auto"
+    docker_set_default: bool = False
+    docker_restart: str = "if_idle"
+    crio: str = "auto"
+    crio_set_default: bool = False
+    crio_restart: bool = True
+    # The driver that an earlier step of the same run loads.
+    driver_version: str = ""
+    # The ansible-core that would install the packages.
+    controller: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that would be done, and why."""
+
+    step: str
+    action: str
+    detail: str
+    reason: str
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, for comparing: ``1.20.0-1`` is (1, 20, 0, 1)."""
+    text = version.partition(":")[2] or version
+    numbers: list[int] = []
+    for part in text.replace("-", ".").replace("~", ".").replace("+", ".").split("."):
+        digits = ""
+        for character in part:
+            if not character.isdigit():
+                break
+            digits += character
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
