@@ -756,7 +756,8 @@ class ContainerdRuntime:
             return
         paths = [
             *(binary, request.config_path, request.drop_in_path, request.runtime_path),
-            *(self._states, *self._watched(planned.files, version)),
+            *self._states,
+            *self._watched(planned.files, version),
             *filter(None, [self._made_by_itself()]),
         ]
         note = _settled.note(self.settings.wish, daemon.identity, paths, mark)

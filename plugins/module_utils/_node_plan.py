@@ -161,6 +161,13 @@ def fleet_rows(
     return rows
 
 
+def hosts_with(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str
+) -> list[str]:
+    """Return the hosts whose variable ``key`` is true; one that has none is left out."""
+    return [host for host in hosts if hostvars[host].get(key) is True]
+
+
 def _crio_answer(node: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """Return what the module would have said: where nothing differs it is not asked."""
     crio = (node or {}).get("runtimes", {}).get("crio")

@@ -30,6 +30,7 @@ from ._toolkit_runtimes import (
     plan_crio,
     plan_docker,
     toolkit_settings,
+    wishes,
 )
 from ._toolkit_types import Step, ToolkitWish, version_key
 
@@ -55,6 +56,7 @@ class ToolkitPlan:
     containerd: bool = False
     docker: bool = False
     crio: bool = False
+    wishes: Mapping[str, str] = field(default_factory=dict)
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -134,6 +136,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         containerd=containerd,
         docker=docker,
         crio=crio,
+        wishes=wishes(wish),
         steps=steps,
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
         or (f"Toolkit {version} and the runtimes are as wished.",),

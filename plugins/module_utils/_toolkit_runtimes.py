@@ -11,6 +11,7 @@ from typing import Any
 
 from ._containerd_flavours import makes_handler
 from ._crio import RUNTIMES_SETTING, outside_path
+from ._settled import wish_name
 from ._toolkit_data import RUNTIME_PATH
 from ._toolkit_types import Step, ToolkitWish, version_key
 
@@ -20,9 +21,35 @@ GPUS_OPTION_SINCE = (19, 3)
 _LOOKED_FOR = ("runc", "crun")
 
 
+def wishes(wish: ToolkitWish) -> dict[str, str]:
+    """Return the names of what is asked of the modules of containerd and Docker."""
+    common = {"name": wish.runtime_name, "cdi": wish.runtime_cdi, "path": RUNTIME_PATH}
+    return {
+        "containerd": wish_name(
+            {
+                **common,
+                "set_default": wish.containerd_set_default,
+                "enable_cri": wish.containerd_enable_cri,
+                "options": wish.containerd_options,
+                "restart": wish.containerd_restart,
+            }
+        ),
+        "docker": wish_name(
+            {**common, "set_default": wish.docker_set_default, "restart": wish.docker_restart}
+        ),
+    }
+
+
+def _settled(node: Mapping[str, Any], engine: str, wish: ToolkitWish) -> bool:
+    """Return whether the module would find nothing to do, as it found the last time."""
+    found = node["runtimes"][engine]["settled"] or {}
+    return bool(found.get(wish.runtime_name) == wishes(wish)[engine])
+
+
 def plan_containerd(
     node: Mapping[str, Any], wish: ToolkitWish
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
+    """Return whether containerd's module has to look, and what it would do as far as facts tell."""
     runtime = node["runtimes"]["containerd"]
     if wish.containerd == "false" or (runtime is None and wish.containerd == "auto"):
         return False, None, ()
@@ -60,13 +87,14 @@ def plan_containerd(
             f"default is {runtime['default_handler']}",
         )
     else:
-        step = None
+        return not _settled(node, "containerd", wish), None, ()
     return True, step, ()
 
 
 def plan_docker(
     node: Mapping[str, Any], wish: ToolkitWish
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
+    """Return whether Docker's module has to look, and what it would do as far as facts tell."""
     runtime = node["runtimes"]["docker"]
     if wish.docker == "false" or (runtime is None and wish.docker == "auto"):
         return False, None, ()
@@ -96,7 +124,7 @@ def plan_docker(
             f"default is {runtime['default_runtime']}",
         )
     else:
-        step = None
+        return not _settled(node, "docker", wish), None, notes
     return True, step, notes
 
 
