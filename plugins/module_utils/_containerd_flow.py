@@ -53,12 +53,12 @@ from ._files import (
     FileState,
     changed_since,
     glob_files,
-    mark,
     read_file,
     remove_leftovers,
     sha256,
     write_file,
 )
+from ._marks import mark
 from ._record import FileRecord, Undo
 from ._service import Daemon, journal, read_daemon, restart
 from ._state import StateStore

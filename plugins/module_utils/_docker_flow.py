@@ -17,8 +17,9 @@ from . import _settled
 from ._command import Runner
 from ._docker import Edited, Info, Ledger, Needs, Request, Running
 from ._errors import InputError, KubegpuError, RolledBackError
-from ._files import FileState, changed_since, mark, read_file, remove_leftovers, write_file
+from ._files import FileState, changed_since, read_file, remove_leftovers, write_file
 from ._json_text import Document, decode, parse, redact
+from ._marks import mark
 from ._record import FileRecord, Undo
 from ._service import Daemon, journal, read_daemon, reload, restart
 from ._state import StateStore

@@ -189,24 +189,6 @@ def changed_since(path: str, moment: float) -> bool:
         return False
 
 
-def mark(path: str) -> str | None:
-    """Return a name for the file as it is now, None where nothing is there.
-
-    Whatever is done to it leaves another one: nobody can set the change time back.
-    """
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return ":".join(
-        str(number)
-        for number in (
-            *(status.st_dev, status.st_ino, status.st_mode, status.st_size),
-            *(status.st_mtime_ns, status.st_ctime_ns),
-        )
-    )
-
-
 @contextlib.contextmanager
 def locked(path: str, timeout: float = 60.0) -> Iterator[None]:
     """Hold the lock file ``path`` while the block runs; wait ``timeout`` seconds for it at most.

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _packages
-from ._driver_files import PATHS
-from ._driver_flow import FILES, RECORD
+from ._driver_files import FILES, PATHS, RECORD
 from ._packages import Package
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._command import Result, Runner
-from ._files import mark
+from ._marks import mark
 from ._service import process_birth
 
 _MAX_LINKS = 40

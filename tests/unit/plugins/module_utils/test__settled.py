@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._files import mark
+from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark
 from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import (
     key,
     note,
