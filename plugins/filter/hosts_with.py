@@ -6,13 +6,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: hosts_with
-short_description: Select the hosts of which a variable is true
+short_description: Select the hosts whose node was read, or of which a variable is true
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes names of hosts and returns those whose variable is true. A host that has none, since it
-    failed before, is left out.
+  - Takes names of hosts and returns those whose node was read, or, with a name, whose variable is
+    true. A host that has none, since it failed before, is left out.
   - It lets a play run on the hosts that need it, where a condition on each task would be skipped
     one by one.
 positional: _input, hostvars, key
@@ -27,9 +27,8 @@ options:
     type: dict
     required: true
   key:
-    description: Name of the variable.
+    description: Name of the variable. Without it the fact C(gpu_node) is looked for.
     type: str
-    required: true
 """
 
 EXAMPLES = r"""
@@ -49,7 +48,25 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
+# A play's hosts are worked out before Ansible forks a process for each task and host. What all of
+# those need for the plans is imported here, once: in each of them it is compiled anew.
+from ansible_collections.kubegpu.nodes.plugins.module_utils import (
+    _cuda_options,
+    _cuda_plan,
+    _driver,
+    _driver_options,
+    _toolkit,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import hosts_with
+
+__all__ = [
+    "_cuda_options",
+    "_cuda_plan",
+    "_driver",
+    "_driver_options",
+    "_toolkit",
+    "hosts_with",
+]
 
 
 class FilterModule:

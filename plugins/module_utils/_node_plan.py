@@ -162,9 +162,11 @@ def fleet_rows(
 
 
 def hosts_with(
-    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str | None = None
 ) -> list[str]:
-    """Return the hosts whose variable ``key`` is true; one that has none is left out."""
+    """Return the hosts whose variable ``key`` is true; without one, those whose node was read."""
+    if key is None:
+        return [host for host in hosts if "gpu_node" in hostvars[host].get("ansible_facts", ())]
     return [host for host in hosts if hostvars[host].get(key) is True]
 
 
