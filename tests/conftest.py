@@ -50,6 +50,15 @@ def _same_libraries_on_old_pythons() -> None:
 def pytest_configure() -> None:
     """Choose the seed of made inputs once; workers get it with their environment."""
     os.environ.setdefault("KUBEGPU_PROPERTY_SEED", str(random.SystemRandom().randrange(2**32)))
+    if importlib.util.find_spec("hypothesis"):
+        hypothesis = importlib.import_module("hypothesis")
+        # How long an example takes says something of the machine's load, and nothing of us.
+        hypothesis.settings.register_profile(
+            "any load",
+            deadline=None,
+            suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        )
+        hypothesis.settings.load_profile("any load")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_flow import lacks_dkms
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
@@ -87,11 +88,13 @@ class _Work:
         self._task_vars = task_vars
         self._result = result
         self._limit = DEFAULT_TIMEOUT
+        self._without_dkms = ""
 
     def do(self) -> None:
         self._limit = seconds(self._options, "build_timeout")
         plan = self._module("plan")
         tasks = plan.pop("_tasks")
+        self._without_dkms = tasks["dkms"]
         self._result.update(plan)
         if not tasks["needed"]:
             return
@@ -196,6 +199,8 @@ class _Work:
         if given.get("background"):
             given["timeout"] = self._limit
         answer = self._action.other(_PACKAGES, given, self._task_vars)
+        if answer.get("failed") and lacks_dkms(str(answer.get("msg"))):
+            answer["msg"] += f" {self._without_dkms}".rstrip()
         if answer.get("failed") and _STOPPED in str(answer.get("msg")):
             answer["msg"] += f" Next step: raise build_timeout, which is {self._limit} seconds."
         return answer

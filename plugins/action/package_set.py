@@ -48,6 +48,7 @@ class ActionModule(ActionBase):
             _failure=failure,
             _named=tasks["named"],
             _freed=tasks["freed"],
+            _streams=tasks["streams"],
             _run=run,
         )
         if recorded.get("failed"):

@@ -115,6 +115,11 @@ options:
     description: Rows that are merged over the table of NVIDIA's repositories.
     type: dict
     default: {}
+  controller:
+    description: Version of the ansible-core that would install the packages. Not every one can on
+      RHEL 8. Empty is this one.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -141,6 +146,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.release import __version__
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import plan_cuda
@@ -158,6 +164,7 @@ def cuda_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, A
             "cuda_toolkit_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
+    wishes["controller"] = wishes.get("controller") or __version__
     unknown = sorted(set(wishes) - {*_DEFAULTS, *_TABLES})
     if unknown:
         raise AnsibleFilterError(

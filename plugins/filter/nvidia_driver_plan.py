@@ -90,6 +90,26 @@ options:
     description: Whether the persistence daemon is wanted.
     type: bool
     default: true
+  fabric:
+    description:
+      - Whether the fabric manager is wanted. V(auto) is where the node has NVSwitches, or GPUs of
+        a board that has them.
+    type: str
+    choices: [auto, 'true', 'false']
+    default: auto
+  imex:
+    description:
+      - Whether the package of NVIDIA's IMEX service is wanted. V(auto) is where the GPUs are those
+        of a rack with NVLink between nodes.
+    type: str
+    choices: [auto, 'true', 'false']
+    default: auto
+  imex_nodes:
+    description:
+      - Addresses or names of all nodes of the IMEX domain. Empty leaves the service alone.
+    type: list
+    elements: str
+    default: []
   licence:
     description:
       - Licence of a vGPU guest, with C(server), C(port), C(feature_type), C(token_path) (a file of
@@ -144,6 +164,11 @@ options:
       controller's date.
     type: str
     default: ""
+  controller:
+    description: Version of the ansible-core that would install the packages. Not every one can on
+      RHEL 8. Empty is this one.
+    type: str
+    default: ""
 """
 
 EXAMPLES = r"""
@@ -163,9 +188,10 @@ _value:
   description:
     - C(action) (none, install, upgrade, downgrade, remove or refuse), C(branch), C(version) (null
       is what the source has of the branch), C(kernel_module), C(source), C(packages),
-      C(optional_packages), C(pinning), C(obsolete), C(lock), C(hold), C(repository), C(runfile),
-      C(uninstall), C(files), C(licence_token), C(services), C(initramfs), C(load), C(change),
-      C(reboot), C(steps), C(reasons) and C(warnings). Every key is always there.
+      C(optional_packages), C(pinning), C(streams) (of dnf's modules, by module), C(obsolete),
+      C(lock), C(hold), C(repository), C(runfile), C(uninstall), C(files), C(licence_token),
+      C(services), C(initramfs), C(load), C(change), C(reboot), C(steps), C(reasons) and
+      C(warnings). Every key is always there.
   type: dict
 """
 
@@ -174,6 +200,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible.release import __version__
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
     DriverWish,
@@ -198,6 +225,7 @@ def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, 
             f"nvidia_driver_plan does not know {', '.join(unknown)}. It knows "
             f"{', '.join(sorted(_OPTIONS))}."
         )
+    wishes["controller"] = wishes.get("controller") or __version__
     if not wishes.get("today"):
         wishes["today"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _dpkg
 from ._command import Result, Runner
-from ._package_manager import Apart, Database, Simulation, Work
+from ._package_manager import Apart, Database, Simulation, WithoutStreams, Work
 from ._package_set import Package
 
 _LISTS_APART = """\
@@ -23,7 +23,7 @@ Dir::Cache::srcpkgcache "";
 _HELPER = "python3-apt"
 
 
-class Apt:
+class Apt(WithoutStreams):
     """The package manager of Debian, Ubuntu and those that build on them."""
 
     module = "ansible.builtin.apt"

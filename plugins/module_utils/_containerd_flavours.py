@@ -48,6 +48,8 @@ class Flavour:
     # What it puts in for ${NAME} in config_path.
     variables: Mapping[str, str] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
+    # Seconds that a restart of the unit may take, and CRI after it.
+    restart_timeout: int = 60
 
 
 _RANCHER_SOCKET = "/run/k3s/containerd/containerd.sock"
@@ -84,6 +86,8 @@ def _rancher(name: str, tools: str, units: tuple[str, ...], programs: tuple[str,
         },
         finds=_RANCHER_FINDS,
         programs=programs,
+        # The unit starts Kubernetes too, whose units themselves have no limit.
+        restart_timeout=600,
     )
 
 
@@ -155,6 +159,17 @@ def find_flavour(
             if exists(path):
                 return flavour, path
     return PLAIN, ""
+
+
+def unit_in_use(states: Mapping[str, bool]) -> str | None:
+    """Return the unit that runs, else the first one.
+
+    RKE2's archive brings the units of servers and of agents to every node.
+
+    :param states: whether each unit that is there runs, in the order of the flavour.
+    """
+    running = [unit for unit, active in states.items() if active]
+    return next(iter([*running, *states]), None)
 
 
 def asked_by(flavour: Flavour, exists: Callable[[str], bool]) -> tuple[str, ...]:

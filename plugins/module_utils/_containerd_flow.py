@@ -43,6 +43,7 @@ from ._containerd_flavours import (
     has_base_template,
     made_by_itself,
     marked,
+    unit_in_use,
     with_mark,
 )
 from ._containerd_undo import History, continued, plan_absent
@@ -76,7 +77,7 @@ class Settings:
     socket: str = PLAIN.socket
     validate: bool = True
     restart: bool = False
-    restart_timeout: int = 60
+    restart_timeout: int = PLAIN.restart_timeout
     lock_timeout: float = 180.0
     #: The caller's name for all that it asks, by which the facts tell that it is done.
     wish: str = ""
@@ -156,10 +157,10 @@ class ContainerdRuntime:
             return self._work(check=False)
 
     def _unit(self) -> str:
-        """Return the first unit of the flavour that this node has."""
+        """Return the unit of the flavour that this node has, and uses."""
         units = self._way.flavour.units
-        known = (unit for unit in units if read_daemon(self.world.run, unit).exists)
-        return next(known, units[0])
+        daemons = [read_daemon(self.world.run, unit) for unit in units]
+        return unit_in_use({one.unit: one.active for one in daemons if one.exists}) or units[0]
 
     def _read_daemon(self) -> Daemon:
         return read_daemon(self.world.run, self.settings.unit, self._way.flavour.pid_file)
@@ -817,6 +818,8 @@ def at_home(
         settings = replace(settings, unit=unit())
     if settings.socket == PLAIN.socket:
         settings = replace(settings, socket=flavour.socket)
+    if settings.restart_timeout == PLAIN.restart_timeout:
+        settings = replace(settings, restart_timeout=flavour.restart_timeout)
     return request, settings
 
 

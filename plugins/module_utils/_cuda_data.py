@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from ._distributions import DEB, RPM
 from ._errors import InputError
 
 SOURCE_DATE = "2026-11-21"
@@ -164,6 +165,11 @@ DISTRO_CUDA: Mapping[str, str] = MappingProxyType(
         "ubuntu22.04": "11.5.1",
         "ubuntu24.04": "12.0.1",
     }
+)
+
+# The packages of NCCL, by the kind of packages; RPM's are (u). cuDNN's is called alike in both (u).
+NCCL_PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {DEB: ("libnccl2", "libnccl-dev"), RPM: ("libnccl", "libnccl-devel")}
 )
 
 _VERSION = re.compile(r"\d+(?:\.\d+){0,3}\Z")

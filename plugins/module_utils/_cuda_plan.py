@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from ._cuda_files import (
     loader_text,
     profile_text,
 )
+from ._cuda_packages import lock, numbers, obsolete, packages_of, steps_of
 from ._cuda_sources import plan_repository
 from ._cuda_types import (
     AUTO,
@@ -39,16 +39,16 @@ from ._cuda_types import (
     Tables,
     Wanted,
 )
+from ._distributions import DEB, FAMILIES, best_effort
 from ._driver_data import driver_data
+from ._driver_sources import system_of
 from ._driver_types import Step
 from ._errors import InputError
-from ._package_set import fits
+from ._package_managers import MANAGERS, unsupported
 from ._runfile import check_cuda, cuda_arguments, parse_checksum, shown
 
 # The third number of many version.json is a date or a build, and no update.
 _LAST_UPDATE = 20
-_CUDNN = re.compile(r"(?:lib)?cudnn\d+-(?:\w+-)?cuda-\d+")
-_NCCL = re.compile(r"\d+(?:\.\d+){0,2}(?:-\d+\+cuda\d+\.\d+)?\Z")
 
 
 def plan_cuda(node: Mapping[str, Any], wish: CudaWish, tables: Tables | None = None) -> CudaPlan:
@@ -80,9 +80,13 @@ def _plan(
     wanted = _versions(node, wish, tables)
     warnings = _check(node, gpus, wish, wanted, tables)
     default = _default(wish, wanted)
-    packages = _packages(wish, wanted, default)
+    family = FAMILIES.get(node["os"]["family"] or "")
+    packages = packages_of(wish, wanted, default, family.packages if family else DEB)
     repository, repository_step, note = plan_repository(node, wish, wanted, packages, tables)
-    package_steps = _package_steps(node, wish, wanted, packages)
+    package_steps = steps_of(node, wish, wanted, packages)
+    old = unsupported(node["os"], wish.controller) if package_steps else ""
+    if old:
+        raise Refusal(old)
     runfiles = _runfiles(node, wish, wanted)
     runfile_steps = [
         Step(
@@ -101,6 +105,8 @@ def _plan(
         for step in (repository_step, *package_steps, *runfile_steps, link_step, *file_steps)
         if step is not None
     )
+    if package_steps or repository_step:
+        warnings.append(best_effort(node["os"], system_of(node, tables.drivers).folder))
     actions = {one.action for one in wanted}
     action = next((name for name in ("install", "upgrade", "downgrade") if name in actions), "none")
     if action == "none" and any(step.action == "install" for step in package_steps):
@@ -119,8 +125,8 @@ def _plan(
         ),
         default=default.version if default else None,
         packages=packages,
-        obsolete=_obsolete(node, packages),
-        lock=_lock(wish, wanted, packages),
+        obsolete=obsolete(node, packages),
+        lock=lock(wish, wanted, packages),
         hold=wish.hold,
         change_packages=bool(package_steps),
         repository=repository,
@@ -136,7 +142,7 @@ def _plan(
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
         or (f"CUDA {', '.join(one.version for one in wanted)} is as wished.",),
         warnings=tuple(
-            dict.fromkeys((*warnings, *([note] if note else []), *_unasked(node, wanted)))
+            text for text in dict.fromkeys((*warnings, note, *_unasked(node, wanted))) if text
         ),
     )
 
@@ -205,12 +211,17 @@ def _check_source(node: Mapping[str, Any], wish: CudaWish, version: str, source:
                 f"runfiles: {{'{version}': {{url: ..., checksum: 'sha256:...'}}}}."
             )
         return
-    if system["package_manager"] != "apt":
+    if system["package_manager"] not in MANAGERS:
         raise Refusal(
             f"{system['id']} {system['version']} installs packages with "
-            f"{system['package_manager'] or 'a tool that is not known'}; this release installs "
-            f"CUDA's packages with apt. Next step: give a runfile: runfiles: {{'{version}': "
+            f"{system['package_manager'] or 'a tool that is not known'}; this release knows "
+            f"{', '.join(MANAGERS)}. Next step: give a runfile: runfiles: {{'{version}': "
             "{url: ..., checksum: 'sha256:...'}}."
+        )
+    if source == DISTRO and system["package_manager"] != "apt":
+        raise Refusal(
+            f"{system['id']} {system['version']} has no CUDA of its own. Next step: take NVIDIA's "
+            "packages (source: package), or a runfile."
         )
 
 
@@ -233,21 +244,16 @@ def _compared(version: str, package: str | None) -> tuple[str, str]:
         return "install", "it is not there"
     if not _is_other(version, package):
         return "none", ""
-    older = _numbers(package) < parse_cuda(version)
+    older = numbers(package) < parse_cuda(version)
     return ("upgrade" if older else "downgrade"), f"{package} is installed"
 
 
 def _is_other(version: str, seen: str | None) -> bool:
     """Return whether what is there is certainly another version than the one asked for."""
-    asked, have = parse_cuda(version), _numbers(seen or "")
+    asked, have = parse_cuda(version), numbers(seen or "")
     if len(asked) < 3 or (len(have) > 2 and have[2] > _LAST_UPDATE):
         return False
     return asked != (*have, 0, 0)[:3]
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    match = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", version)
-    return tuple(int(part) for part in match.group(1).split(".")) if match else ()
 
 
 def _check(
@@ -324,136 +330,6 @@ def _default(wish: CudaWish, wanted: Sequence[Wanted]) -> Wanted | None:
         f"default is {wish.default}, which versions ({', '.join(wish.versions)}) does not have. "
         "Next step: add it to versions, or name one of them."
     )
-
-
-# Packages.
-
-
-def _packages(
-    wish: CudaWish, wanted: Sequence[Wanted], default: Wanted | None
-) -> dict[str, str | None]:
-    packages: dict[str, str | None] = {}
-    for one in wanted:
-        if one.source == DISTRO:
-            packages[DISTRO_PACKAGE] = None
-        elif one.source == PACKAGE:
-            # With an update: any packaging revision of it.
-            exact = len(parse_cuda(one.version)) > 2
-            packages[one.name] = f"{one.version}-*" if exact else None
-    if wish.libraries:
-        packages.update(_library_packages(wish, wanted, default))
-    return dict(sorted(packages.items()))
-
-
-def _library_packages(
-    wish: CudaWish, wanted: Sequence[Wanted], default: Wanted | None
-) -> dict[str, str | None]:
-    of = default or wanted[0]
-    if of.source == DISTRO:
-        raise Refusal(
-            "libraries come from NVIDIA's repository, which source: distro does not use. Next "
-            "step: source: package, or install the distribution's own by package_set."
-        )
-    cuda = minor(of.version)
-    packages: dict[str, str | None] = {}
-    if "cudnn" in wish.libraries:
-        version = str(wish.libraries["cudnn"] or "")
-        numbers = _numbers(version)
-        if version and (not numbers or numbers[0] < 9):
-            raise Refusal(
-                f"libraries: cudnn {version!r} is not a version from 9 on, whose packages are "
-                "known. Next step: leave it empty for the newest of 9, or install libcudnn8 by "
-                "package_set."
-            )
-        major = numbers[0] if numbers else 9
-        name = f"cudnn{major}-cuda-{cuda.partition('.')[0]}"
-        packages[name] = f"{version}*" if len(numbers) > 1 else None
-    if "nccl" in wish.libraries:
-        version = str(wish.libraries["nccl"] or "")
-        if version and not _NCCL.match(version):
-            raise Refusal(
-                f"libraries: nccl {version!r} is no version. Next step: give '2.28.3' or '2.28', "
-                f"which is taken for CUDA {cuda}; in full '2.28.3-1+cuda{cuda}', where NVIDIA "
-                f"builds it for another {cuda.partition('.')[0]}.x; or '' for the newest."
-            )
-        # Its packages for all CUDA versions have one name: the version says which one it is for.
-        full = version if "+cuda" in version else f"{version}*+cuda{cuda}"
-        packages.update({"libnccl2": full, "libnccl-dev": full})
-    return packages
-
-
-def _obsolete(node: Mapping[str, Any], packages: Mapping[str, str | None]) -> tuple[str, ...]:
-    """Return cuDNN's packages for another CUDA than the default, which exclude those that come.
-
-    Only held ones: they are ours. What an admin has installed goes by their own hand.
-    """
-    ending = next((name.partition("-")[2] for name in packages if _CUDNN.match(name)), None)
-    have: Mapping[str, str] = node["cuda"]["packages"]
-    if ending is None or all(name in have for name in packages if _CUDNN.match(name)):
-        return ()
-    unheld = set(node["cuda"].get("unheld") or ())
-    return tuple(
-        name
-        for name in sorted(have)
-        if _CUDNN.match(name) and not name.endswith(f"-{ending}") and name not in unheld
-    )
-
-
-def _lock(
-    wish: CudaWish, wanted: Sequence[Wanted], packages: Mapping[str, str | None]
-) -> dict[str, Any]:
-    """Return the names and patterns of what is held: the packages, and what comes along."""
-    if not wish.hold:
-        return {"patterns": [], "version": None}
-    patterns = list(packages)
-    for one in wanted:
-        if one.source == PACKAGE:
-            ending = minor(one.version).replace(".", "-")
-            patterns.extend((f"cuda-*-{ending}", f"lib*-{ending}"))
-    patterns.extend(
-        f"lib{name.partition('-')[0]}*-{name.partition('-')[2]}"
-        for name in packages
-        if name.startswith("cudnn")
-    )
-    return {"patterns": patterns, "version": None}
-
-
-def _package_steps(
-    node: Mapping[str, Any],
-    wish: CudaWish,
-    wanted: Sequence[Wanted],
-    packages: Mapping[str, str | None],
-) -> list[Step]:
-    have: Mapping[str, str] = node["cuda"]["packages"]
-    steps = []
-    done: set[str] = set()
-    for one in wanted:
-        if one.source not in (PACKAGE, DISTRO):
-            continue
-        name = DISTRO_PACKAGE if one.source == DISTRO else one.name
-        done.add(name)
-        if one.action != "none":
-            steps.append(Step("packages", one.action, f"CUDA {one.version} ({name})", one.reason))
-    for name, version in packages.items():
-        if name in done:
-            continue
-        text = have.get(name)
-        if text is None:
-            gone = _obsolete(node, packages) if _CUDNN.match(name) else ()
-            reason = f"it replaces {', '.join(gone)}" if gone else "it is not there"
-            steps.append(Step("packages", "install", name, reason))
-        elif not fits(version, text):
-            steps.append(Step("packages", "change", f"{name} {version}", f"{text} is installed"))
-    unheld = set(node["cuda"].get("unheld") or ())
-    differing = [name for name in packages if name in have and (name in unheld) == wish.hold]
-    if differing and not steps:
-        verb = "hold" if wish.hold else "unhold"
-        reason = "an upgrade could replace a part of the set" if wish.hold else "hold is false"
-        steps.append(Step("packages", verb, ", ".join(differing), reason))
-    return steps
-
-
-# Repository.
 
 
 # Runfiles, link and files.

@@ -13,8 +13,7 @@ from typing import Any
 from ._cuda import required_by
 from ._cuda_data import DISTRO_COMPONENTS, DISTRO_PACKAGE
 from ._cuda_types import PACKAGE, CudaWish, Refusal, Tables, Wanted
-from ._driver_data import NVIDIA_FOLDERS
-from ._driver_sources import DEBIAN_REPOSITORY
+from ._driver_sources import DEBIAN_REPOSITORY, system_of
 from ._driver_types import Step
 from ._repository import same_repository
 
@@ -48,8 +47,9 @@ def _nvidia(
     node: Mapping[str, Any], wish: CudaWish, wanted: Sequence[Wanted], tables: Tables
 ) -> tuple[dict[str, Any] | None, Step | None, str]:
     system = node["os"]
-    name = _folder(system)
+    name = system_of(node, tables.drivers).folder or ""
     row: Mapping[str, Any] = tables.drivers.repositories.get(name) or {}
+    name = str(row.get("folder") or name)
     architecture = (row.get("architectures") or {}).get(system["arch"])
     original = f"{row['url']}/{name}/{architecture}" if architecture else ""
     if not original and not wish.repository_url:
@@ -148,7 +148,3 @@ def _archive(node: Mapping[str, Any], wish: CudaWish) -> tuple[dict[str, Any] | 
     detail = f"{archive['uri']} {' '.join(missing)}"
     reason = f"{DISTRO_PACKAGE} is in a component that {archive['file']} does not have"
     return wished, Step("repository", "add", detail, reason)
-
-
-def _folder(system: Mapping[str, Any]) -> str:
-    return f"{NVIDIA_FOLDERS.get(system['id'], '')}{(system['version'] or '').replace('.', '')}"

@@ -51,6 +51,8 @@ class CudaWish:
     repository_key_url: str = ""
     key_fingerprints: tuple[str, ...] = ()
     planned_repositories: tuple[str, ...] = ()
+    # The ansible-core that would install the packages.
+    controller: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from . import _rpm
-from ._command import Result
+from . import _dnf_modules, _rpm
+from ._command import Result, Runner
 from ._package_manager import Apart, Database, Simulation, Work
 from ._package_set import Package
 from ._packages import read_versionlock, read_versionlock_toml
@@ -54,6 +54,15 @@ class Dnf(_rpm.RpmManager):
     all_versions: tuple[str, ...] = ("--showduplicates",)
     without_plugin: tuple[str, ...] = ("--disableplugin=versionlock",)
     mark: tuple[str, ...] = ("mark", "remove")
+    has_streams: bool = True
+    full_names = True
+
+    def __init__(
+        self, run: Runner, options: Sequence[str] = (), streams: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(run, options)
+        # What reads sees these enabled; what changes does not.
+        self._streams = dict(streams or {})
 
     def locked(self, answer: Result) -> bool:
         return not answer.ok and bool(
@@ -61,7 +70,7 @@ class Dnf(_rpm.RpmManager):
         )
 
     def everything(self) -> Database:
-        database = _rpm.read_database(self.run, self.held())
+        database = _rpm.read_database(self.run, self.held(), full=True)
         answer = self._dnf("--disablerepo=*", "repoquery", "--installed", "--queryformat", _REASONS)
         return Database(
             _rpm.marked(database.packages, parse_automatic(answer.stdout)), database.needs
@@ -74,7 +83,16 @@ class Dnf(_rpm.RpmManager):
             *self.without_plugin,
             *("repoquery", "--available", *self.all_versions, "--queryformat", _LISTING, *names),
         )
-        return _rpm.parse_versions([line.split("\t") for line in answer.stdout.splitlines()])
+        lines = [line.split("\t") for line in answer.stdout.splitlines()]
+        # What stands side by side can be asked for by its full name.
+        more = [
+            [full, *fields[1:]]
+            for fields in lines
+            if len(fields) == 3 and _rpm.side_by_side(fields[0])
+            for full in [_rpm.full_name(fields[0], _rpm.plain(fields[1]), fields[2])]
+            if full in names
+        ]
+        return _rpm.parse_versions([*lines, *more])
 
     def update(self) -> tuple[str, ...]:
         # Keys are those of the repositories' own entries, which have been checked before.
@@ -85,7 +103,29 @@ class Dnf(_rpm.RpmManager):
         return "\n".join(lines) or ("" if answer.ok else answer.words())
 
     def apart(self, folder: str) -> Apart:
-        return Apart(type(self)(self.run, (f"--setopt=cachedir={folder}",)))
+        return Apart(type(self)(self.run, (f"--setopt=cachedir={folder}",), self._streams))
+
+    def streams(self, modules: Sequence[str]) -> dict[str, str]:
+        return {
+            name: _dnf_modules.parse(
+                name, self.run(["cat", f"{_dnf_modules.FOLDER}/{name}.module"]).stdout
+            )
+            for name in modules
+        }
+
+    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        answer = self._dnf("module", "list", *modules)
+        found = _dnf_modules.parse_list(answer.stdout)
+        return {name: found.get(name, ()) for name in modules}
+
+    def stream_commands(
+        self, now: Mapping[str, str], wanted: Mapping[str, str]
+    ) -> tuple[list[str], ...]:
+        program = (self.program, "-C", "-y", "-q", _TOLERANT, *self._options)
+        return _dnf_modules.commands(program, now, wanted)
+
+    def assuming(self, streams: Mapping[str, str]) -> Dnf:
+        return type(self)(self.run, self._options, streams)
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
         # What goes is removed in a call of its own, before; here it may be in the way.
@@ -100,7 +140,8 @@ class Dnf(_rpm.RpmManager):
         )
         answer = self.run(
             [
-                *(*self.without_locks(), self.program, "-C", _TOLERANT, *self._options),
+                *(*_dnf_modules.assuming(self._streams), *self.without_locks()),
+                *(self.program, "-C", _TOLERANT, *self._options),
                 *(*self.without_plugin, "--assumeno", "--setopt=clean_requirements_on_remove=0"),
                 *command,
             ],
@@ -108,7 +149,7 @@ class Dnf(_rpm.RpmManager):
         )
         words = f"{answer.stdout}\n{answer.stderr}"
         done = answer.ok or ("Transaction Summary" in words and bool(_DONE.search(words)))
-        removed, incoming = parse_transaction(answer.stdout)
+        removed, incoming = parse_transaction(answer.stdout, (*install, *remove))
         return Simulation(
             Result(0 if done else answer.rc, answer.stdout, answer.stderr), removed, incoming
         )
@@ -153,7 +194,11 @@ class Dnf(_rpm.RpmManager):
 
     def _dnf(self, *arguments: str) -> Result:
         return self.run(
-            [self.program, "-C", "-q", _TOLERANT, *self._options, *arguments], timeout=300
+            [
+                *(*_dnf_modules.assuming(self._streams), self.program, "-C", "-q", _TOLERANT),
+                *(*self._options, *arguments),
+            ],
+            timeout=300,
         )
 
     def patterns(self, text: str) -> tuple[str, ...]:
@@ -176,6 +221,8 @@ class Dnf5(Dnf):
     all_versions: tuple[str, ...] = ()
     without_plugin: tuple[str, ...] = ()
     mark: tuple[str, ...] = ("mark", "dependency")
+    # Fedora has had no modules since release 39.
+    has_streams: bool = False
 
     def patterns(self, text: str) -> tuple[str, ...]:
         return read_versionlock_toml(text)
@@ -188,7 +235,9 @@ class Dnf5(Dnf):
 
 
 def _spec(name: str, version: str | None) -> str:
-    return f"{name}-{version}" if version else name
+    if version is None or _rpm.short_name(name) != name:
+        return name
+    return f"{name}-{version}"
 
 
 def parse_automatic(text: str) -> frozenset[str]:
@@ -199,8 +248,14 @@ def parse_automatic(text: str) -> frozenset[str]:
     )
 
 
-def parse_transaction(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return what the table of a transaction removes, and what comes in which version."""
+def parse_transaction(
+    text: str, asked: Collection[str] = ()
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return what the table of a transaction removes, and what comes in which version.
+
+    :param asked: the names that dnf was told. What stands side by side has its full name, unless it
+        was asked for by its short one.
+    """
     removed: list[str] = []
     incoming: dict[str, str] = {}
     kind = ""
@@ -212,10 +267,13 @@ def parse_transaction(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
             entry.extend(line.split())
             continue
         if len(entry) >= 3:
+            name, version = entry[0], _rpm.plain(entry[2])
+            if _rpm.side_by_side(name) and name not in asked:
+                name = _rpm.full_name(name, version, entry[1])
             if kind in _INSTALLS:
-                incoming[entry[0]] = _rpm.plain(entry[2])
+                incoming[name] = version
             elif kind in _REMOVES:
-                removed.append(entry[0])
+                removed.append(name)
         entry = []
         if replaced:
             removed.append(replaced["name"])

@@ -12,11 +12,19 @@ from typing import Any
 
 from . import _driver_branches as rules
 from . import _driver_files as texts
+from ._distributions import FAMILIES, best_effort
 from ._driver_absent import plan_absent
 from ._driver_case import Case, Refused, Target
 from ._driver_data import DriverData, driver_data
 from ._driver_options import read_wish
-from ._driver_packages import LOCK_PATTERNS, PackageSet, headers, obsolete, package_set
+from ._driver_packages import (
+    PackageSet,
+    headers,
+    lock_patterns,
+    obsolete,
+    package_set,
+)
+from ._driver_parts import drift_steps, mended, parts_of
 from ._driver_present import (
     Present,
     differing_files,
@@ -41,9 +49,11 @@ from ._driver_state import (
     reboot,
     service_steps,
     state_warnings,
+    stream_steps,
 )
 from ._driver_target import decide, unfit
 from ._driver_types import DriverPlan, DriverWish, Step, sentence, version_numbers
+from ._package_managers import MANAGERS, unsupported
 from ._packages import is_driver
 from ._runfile import install_arguments
 
@@ -84,13 +94,18 @@ def plan_driver(node: Mapping[str, Any], wish: DriverWish, data: DriverData) -> 
             else "No NVIDIA GPU is in this node: nothing to do."
         )
         return DriverPlan("none", reasons=(reason,))
-    case = Case(node, wish, data, gpus, system_of(node), read_present(node))
+    case = Case(node, wish, data, gpus, system_of(node, data), read_present(node))
     try:
         target = decide(case)
         _check_node(case, target)
     except Refused as refusal:
         return DriverPlan("refuse", reasons=refusal.reasons)
-    return _kept(case, target) if target.keep else _changed(case, target)
+    plan = _kept(case, target) if target.keep else _changed(case, target)
+    old = unsupported(node["os"], wish.controller) if plan.change and plan.packages else ""
+    if old:
+        cause, mark, step = old.partition("Next step: ")
+        return DriverPlan("refuse", reasons=(cause.strip(), mark + step))
+    return plan
 
 
 def _check_node(case: Case, target: Target) -> None:
@@ -98,6 +113,13 @@ def _check_node(case: Case, target: Target) -> None:
     wish, system = case.wish, case.system
     if target.keep:
         return
+    if target.source in (DISTRO, NVIDIA) and system.manager not in MANAGERS:
+        raise Refused(
+            f"{system.words} installs packages with "
+            f"{system.manager or 'a tool that is not known'}; this release knows "
+            f"{', '.join(MANAGERS)}.",
+            "give a runfile as nvidia_driver_runfile, with its checksum.",
+        )
     if target.source == DISTRO and system.id == "debian":
         archive = case.node["os"].get("archive")
         if not archive:
@@ -121,12 +143,7 @@ def _check_node(case: Case, target: Target) -> None:
                 "add contrib non-free non-free-firmware, or Signed-By, to that entry.",
             )
     package_set_ = _wanted(case, target) if target.source in (DISTRO, NVIDIA) else None
-    if (
-        wish.dkms == "false"
-        and package_set_
-        and not package_set_.signed
-        and system.manager == "apt"
-    ):
+    if wish.dkms == "false" and package_set_ and not package_set_.signed:
         raise Refused(
             "nvidia_driver_dkms is false, but this source has no prebuilt kernel modules for "
             f"{system.words}.",
@@ -158,7 +175,7 @@ def _kept(case: Case, target: Target) -> DriverPlan:
     build = kernel_step(case, kernels_without_module(node))
     # A driver that does not work is mended where that can be done, and from then on it is ours.
     mended = build is not None and not present.working
-    ours = (asked or managed or mended) and case.system.manager == "apt"
+    ours = (asked or managed or mended) and case.system.manager in MANAGERS
     warnings = [*target.warnings, *state_warnings(case, present, ours)]
     plan = DriverPlan(
         action="none",
@@ -192,30 +209,32 @@ def _kept_packages(
     steps: list[Step] = []
     wanted = _wanted(case, target)
     known = {name: text for name, text in wanted.packages.items() if is_driver(name)}
+    steps.extend(drift_steps(present))
     # The set is brought to what we would install only where it is that: an admin's choice of
     # other packages for the same driver is held as it is.
     kernel = [name for name in known if name in present.packages and _makes_modules(name)]
     installed: dict[str, str | None] = {
         name: version
         for name, version in present.packages.items()
-        if ":" not in name and is_locked(name, LOCK_PATTERNS)
+        if ":" not in name and is_locked(name, lock_patterns(case.system))
     }
     if kernel:
-        missing = [name for name in known if name not in present.packages]
         packages = {**wanted.packages, **plan.packages}
-        if missing:
-            steps.append(
-                Step(
-                    "packages",
-                    "install",
-                    ", ".join(missing),
-                    f"these belong to driver {present.version} and are not there",
-                )
-            )
     else:
-        packages = {**installed, **plan.packages}
+        known = dict(parts_of(case, target).packages)
+        packages = {**installed, **mended(present), **known, **plan.packages}
+    missing = [name for name in known if name not in present.packages]
+    if missing:
+        steps.append(
+            Step(
+                "packages",
+                "install",
+                ", ".join(missing),
+                f"these belong to driver {present.version} and are not there",
+            )
+        )
     hold = case.wish.hold
-    loose = unheld(case.node, LOCK_PATTERNS)
+    loose = unheld(case.node, lock_patterns(case.system))
     if hold and loose:
         steps.append(_hold_step(loose))
     elif not hold and present.held and case.node["driver"]["managed"]:
@@ -226,6 +245,8 @@ def _kept_packages(
         replace(
             plan,
             packages=packages,
+            # What an admin installed keeps the stream that it came from.
+            streams=wanted.streams if kernel and case.node["driver"]["managed"] else {},
             optional_packages={**(wanted.optional if kernel else {}), **plan.optional_packages},
             hold=hold,
             lock={"patterns": list(wanted.patterns), "version": present.version},
@@ -236,7 +257,7 @@ def _kept_packages(
 
 def _makes_modules(name: str) -> bool:
     return "dkms" in name or name.startswith(
-        ("nvidia-headless", "nvidia-open", "cuda-drivers", "linux-modules-nvidia")
+        ("nvidia-headless", "nvidia-open", "cuda-drivers", "linux-modules-nvidia", "kmod-nvidia")
     )
 
 
@@ -289,6 +310,7 @@ def _changed(case: Case, target: Target) -> DriverPlan:
             packages=wanted.packages,
             optional_packages=wanted.optional,
             pinning=wanted.pinning,
+            streams=wanted.streams,
             hold=wish.hold,
             lock={
                 "patterns": list(wanted.patterns),
@@ -313,11 +335,10 @@ def _changed(case: Case, target: Target) -> DriverPlan:
             steps.insert(0, Step("repository", *change))
         detail = f"{words}, {target.flavour} kernel modules"
         note = wanted.note
-        if case.system.manager != "apt":
-            warnings.append(
-                f"This release decides for {case.system.words}, but installs with apt only; "
-                f"{case.system.manager or 'its package manager'} comes in a later one."
-            )
+        steps.extend(stream_steps(case, target, wanted.streams))
+        effort = best_effort(node["os"], case.system.folder)
+        if effort:
+            warnings.append(effort)
     if gone:
         plan = replace(plan, obsolete=gone)
         reason = "another source" if other_source else "another branch or kind of kernel modules"
@@ -355,9 +376,10 @@ def _with_runfile(case: Case, target: Target, plan: DriverPlan) -> DriverPlan:
     )
     packages: dict[str, str | None] = {}
     optional: dict[str, str | None] = {}
-    if case.system.manager == "apt":
+    family = FAMILIES.get(case.system.family)
+    if family and case.system.manager in MANAGERS:
         meta, optional = headers(case.node, case.system, case.data)
-        packages = {**({meta: None} if meta else {}), "gcc": None, "make": None}
+        packages = {**({meta: None} if meta else {}), **dict.fromkeys(family.build)}
         if dkms:
             packages["dkms"] = None
     return replace(
@@ -396,12 +418,15 @@ def _configured(
     if initramfs:
         reason = "the initial RAM disk has a copy of what modprobe reads"
         steps.append(Step("initramfs", "rebuild", "", reason))
-    services: dict[str, str] = {}
+    units: dict[str, str] = {}
     if wish.persistence:
-        services[PERSISTENCED] = "enabled"
+        units[PERSISTENCED] = "enabled"
     if case.guest:
-        services[GRIDD] = "enabled"
-    steps.extend(service_steps(case, services))
+        units[GRIDD] = "enabled"
+    parts = parts_of(case, target)
+    units.update(parts.units)
+    warnings.extend(parts.warnings)
+    steps.extend(service_steps(case, units))
     if node["driver"].get("pending"):
         steps.append(
             Step("driver", "finish", "", "an earlier run began a change and did not finish it")
@@ -413,7 +438,7 @@ def _configured(
         plan,
         files=files,
         licence_token=token,
-        services=services,
+        services=units,
         initramfs=initramfs,
         load=loading,
     )
@@ -422,9 +447,10 @@ def _configured(
 
 def _files(case: Case, target: Target, plan: DriverPlan) -> dict[str, str]:
     wish = case.wish
+    parts = parts_of(case, target)
     files = {
         texts.NOUVEAU: texts.nouveau(),
-        texts.MODULES: texts.modules(),
+        texts.MODULES: texts.modules(*parts.modules),
         texts.UDEV: texts.udev(),
     }
     if wish.module_options:
@@ -434,6 +460,7 @@ def _files(case: Case, target: Target, plan: DriverPlan) -> dict[str, str]:
         files[texts.UNATTENDED] = texts.unattended()
     if target.source == RUNFILE and wish.persistence:
         files[texts.PERSISTENCED] = texts.persistenced()
+    files.update(parts.files)
     licence = texts.gridd(wish.licence)
     if case.guest and any(wish.licence.get(key) for key in ("server", "port", "feature_type")):
         files[texts.GRIDD] = licence

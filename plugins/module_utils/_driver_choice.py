@@ -12,6 +12,8 @@ from typing import Any
 from . import _driver_branches as rules
 from ._driver_case import PLACES, Case, Refused
 from ._driver_data import OPEN_DEFAULT_FROM, RUNFILE_URL
+from ._driver_fabric import carries, members, needs
+from ._driver_packages import signed_modules
 from ._driver_sources import DISTRO, NVIDIA, RUNFILE, describe_row, offers, row, sources
 
 
@@ -69,6 +71,7 @@ def choose_branch(
     if stay:
         return stay
     good = rules.serving(case.gpus, data, case.asked_flavour)
+    order = _able(case, order, good)
     offered = [branch for branch in good if any(offers(system, one, branch, data) for one in order)]
     unknown = [gpu for gpu in case.gpus if not gpu.known]
     chosen = (
@@ -126,7 +129,23 @@ def _order(case: Case) -> tuple[str, ...]:
     if present and present.source in order and not wish.replace_source:
         # A change of source is not made where the driver's own has what is wished.
         return (present.source, *(one for one in order if one != present.source))
-    return order
+    wanted, newest = needs(case.node, wish), case.data.newest_branch()
+    return tuple(sorted(order, key=lambda one: not carries(wanted, case.system, one, newest)))
+
+
+def _able(case: Case, order: tuple[str, ...], good: Sequence[str]) -> tuple[str, ...]:
+    """Return the sources that have all that the node needs, where there is one with a driver."""
+    present = case.present
+    if present and present.source in order and not case.wish.replace_source:
+        return order
+    wanted = needs(case.node, case.wish)
+    able = tuple(
+        one
+        for one in order
+        for branches in [[it for it in good if offers(case.system, one, it, case.data)]]
+        if any(carries(wanted, case.system, one, branch) for branch in branches)
+    )
+    return able or order
 
 
 def _stay(
@@ -160,6 +179,13 @@ def _why_source(case: Case, source: str) -> str:
     if case.present and case.present.source == source:
         return f"Source: {place}, from which the driver that is there came."
     if source == NVIDIA and case.system.id == "ubuntu":
+        wanted = needs(case.node, case.wish)
+        missing = members(wanted, case.system, DISTRO, case.data.newest_branch(), None).missing
+        if missing:
+            return (
+                f"Source: {place}, as the distribution's archive does not carry "
+                f"{', '.join(missing)}, which this node needs ({wanted.why})."
+            )
         return f"Source: {place}, as the distribution's archive has no such branch."
     if source == DISTRO and case.system.id == "debian":
         return f"Source: {place}, as NVIDIA's repository has no such branch for it."
@@ -173,10 +199,14 @@ def _rows(case: Case, order: Sequence[str]) -> str:
 def _ways(case: Case, branch: str, order: Sequence[str]) -> str:
     ways = []
     others = [one for one in sources(case.system) if one not in order]
+    good = rules.serving(case.gpus, case.data, case.asked_flavour)
+    nothing = not any(row(case.system, one, case.data) for one in order)
     for source in others:
+        has = [one for one in good if offers(case.system, source, one, case.data)]
         if offers(case.system, source, branch, case.data):
             ways.append(f"nvidia_driver_source: {source} has it")
-    good = rules.serving(case.gpus, case.data, case.asked_flavour)
+        elif nothing and has:
+            ways.append(f"nvidia_driver_source: {source} has {', '.join(has)}")
     if any(offers(case.system, one, it, case.data) for one in sources(case.system) for it in good):
         ways.append(f"ask for {_fitting(case, good)}")
     ways.append(
@@ -207,7 +237,7 @@ def _no_runfile(case: Case, asked: str | None) -> tuple[str, str]:
     )
 
 
-def choose_flavour(case: Case, branch: str) -> tuple[str, str]:
+def choose_flavour(case: Case, branch: str, source: str) -> tuple[str, str]:
     possible = rules.flavours(case.gpus, branch, case.data)
     if case.asked_flavour:
         why = "as they were then" if case.back else "as asked for"
@@ -221,6 +251,10 @@ def choose_flavour(case: Case, branch: str) -> tuple[str, str]:
         )
     if present and present.branch == branch and present.flavour in possible:
         return str(present.flavour), f"Kernel modules: {present.flavour}, as they are now."
+    signed = signed_modules(case.node, case.system, source, case.wish, case.data)
+    kinds = [kind for kind in possible if signed and kind in signed["modules"]]
+    if signed and kinds:
+        return kinds[0], f"Kernel modules: {kinds[0]}, those that {signed['by']} has signed."
     chosen = rules.default_flavour(possible, branch)
     return chosen, (
         f"Kernel modules: {chosen}, NVIDIA's default "

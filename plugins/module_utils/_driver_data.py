@@ -134,6 +134,29 @@ def _nvidia(first: str, key: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
+# The streams of dnf's module nvidia-driver, by kernel modules, where a repository has them.
+STREAM_MODULE = "nvidia-driver"
+_STREAMS = {OPEN: "{branch}-open", PROPRIETARY: "{branch}-dkms"}
+# Kernel modules that are built and signed already: of which kind, whose signature, whether the
+# firmware is known to trust it, and by which stream or packages. All of it is (u).
+_PRECOMPILED = {
+    "modules": [PROPRIETARY],
+    "architectures": ["x86_64"],
+    "by": "NVIDIA",
+    "trusted": False,
+    "stream": "{branch}",
+}
+_SUSE_SIGNED = {
+    "modules": [OPEN],
+    "architectures": ["x86_64", "aarch64"],
+    "by": "SUSE",
+    "trusted": True,
+    # {flavour}: of the kernel, without its "kernel-".
+    "packages": ["nvidia-open-driver-G06-signed-cuda-kmp-{flavour}", "nvidia-compute-utils-G06"],
+    "more": ["nvidia-video-G06"],
+}
+
+
 def _archive(*branches: str, **more: Any) -> dict[str, Any]:
     return {
         "first": None,
@@ -168,17 +191,19 @@ REPOSITORIES: dict[str, dict[str, Any]] = {
         },
         architectures={"x86_64": "x86_64"},
     ),
-    "rhel8": _nvidia("515", _RPM_KEY),
-    "rhel9": _nvidia("515", _RPM_KEY),
+    "rhel8": _nvidia("515", _RPM_KEY, streams=_STREAMS, signed=_PRECOMPILED),
+    "rhel9": _nvidia("515", _RPM_KEY, streams=_STREAMS, signed=_PRECOMPILED),
     "rhel10": _nvidia("575", _RPM_KEY),  # first and key (u)
     "fedora44": _nvidia("595", _RPM_KEY),  # first and key (u)
-    "amzn2023": _nvidia("560", _RPM_KEY),
+    "amzn2023": _nvidia("560", _RPM_KEY, streams=_STREAMS),
     "azl3": _nvidia("570", _RPM_KEY),  # folder's name, first and key (u)
-    "kylin10": _nvidia("550", _RPM_KEY),  # first and key (u)
+    "kylin10": _nvidia(  # first and key (u); the guide names open-dkms alone
+        "550", _RPM_KEY, streams={OPEN: "open-dkms", PROPRIETARY: "latest-dkms"}
+    ),
     "kylin11": _nvidia("610", _RPM_KEY),  # key (u)
-    "sles15": _nvidia("515", _RPM_KEY),
-    "opensuse15": _nvidia("515", _RPM_KEY),
-    "suse16": _nvidia("590", _RPM_KEY),  # first and key (u)
+    "sles15": _nvidia("515", _RPM_KEY, signed=_SUSE_SIGNED),
+    "opensuse15": _nvidia("515", _RPM_KEY, signed=_SUSE_SIGNED),
+    "suse16": _nvidia("590", _RPM_KEY, signed=_SUSE_SIGNED),  # first and key (u)
     # Which branches the archives of 22.04 and 24.04 have beside 580: (u).
     "ubuntu2204-archive": _archive("535", "570", "580", kernel="5.15"),
     "ubuntu2404-archive": _archive("535", "570", "580", "595", kernel="6.8"),
@@ -199,19 +224,6 @@ UBUNTU_FLAVOURS = {
     "gcp": "gcp",
     "oracle": "oracle",
     "nvidia": "nvidia",
-}
-
-# os.id to the stem of the folder's name; what follows is the version without dot.
-NVIDIA_FOLDERS = {
-    "ubuntu": "ubuntu",
-    "debian": "debian",
-    **dict.fromkeys(("rhel", "rocky", "almalinux", "centos", "ol"), "rhel"),
-    "fedora": "fedora",
-    "amzn": "amzn",
-    "azurelinux": "azl",
-    "kylin": "kylin",
-    **dict.fromkeys(("sles", "sles_sap"), "sles"),
-    **dict.fromkeys(("opensuse-leap", "opensuse"), "opensuse"),
 }
 
 # {host} and {folder} of the two places that have a runfile; some versions are on one of them only.
@@ -243,6 +255,8 @@ _TABLES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
         "components": ("list", ()),
         "kernel": ("str", ()),
         "open_version": ("version", ()),
+        "streams": ("dict", ()),
+        "signed": ("dict", ()),
     },
 }
 _PATTERNS = {
@@ -320,7 +334,9 @@ def _merged(
         values = {field: _plain(value) for field, value in row.items()}
         if isinstance(values.get("branches"), list):
             values["branches"] = [str(branch) for branch in values["branches"]]
-        rows[name] = {**rows.get(name, new), **values}
+        # A row for another system's packages is like that system's in what it does not say.
+        like = rows.get(str(values.get("folder") or ""), new)
+        rows[name] = {**rows.get(name, like), **values}
     return rows
 
 

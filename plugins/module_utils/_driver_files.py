@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ._errors import InputError
@@ -21,12 +21,13 @@ UNATTENDED = "/etc/apt/apt.conf.d/60kubegpu-nvidia-driver"
 PERSISTENCED = "/etc/systemd/system/nvidia-persistenced.service"
 GRIDD = "/etc/nvidia/gridd.conf"
 TOKEN = "/etc/nvidia/ClientConfigToken/kubegpu.tok"
+IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
 
 # The value of the node's record, and the beginning of the keys of its files.
 RECORD = "nvidia_driver"
 FILES = "nvidia_driver::"
 # The files that the driver's plan writes; the facts have the sha256 of each that is there.
-PATHS = (NOUVEAU, OPTIONS, MODULES, UDEV, UNATTENDED, PERSISTENCED, GRIDD, TOKEN)
+PATHS = (NOUVEAU, OPTIONS, MODULES, UDEV, UNATTENDED, PERSISTENCED, GRIDD, TOKEN, IMEX_NODES)
 # Those that the initial RAM disk has a copy of.
 IN_INITRAMFS = (NOUVEAU, OPTIONS)
 
@@ -71,9 +72,9 @@ def options(wanted: Mapping[str, Any], *, debian: bool) -> str:
     return _HEADER + "".join(lines)
 
 
-def modules() -> str:
+def modules(*more: str) -> str:
     """Return what is loaded at boot: CUDA needs the second, which nothing else loads."""
-    return f"{_HEADER}nvidia\nnvidia-uvm\n"
+    return _HEADER + "".join(f"{name}\n" for name in ("nvidia", "nvidia-uvm", *more))
 
 
 def udev() -> str:
@@ -125,6 +126,11 @@ def persistenced() -> str:
         "[Install]\n"
         "WantedBy=multi-user.target\n"
     )
+
+
+def imex_nodes(addresses: Iterable[str]) -> str:
+    """Return the nodes of an IMEX domain; the list has to be the same on each of them."""
+    return _HEADER + "".join(f"{address}\n" for address in addresses)
 
 
 def gridd(licence: Mapping[str, Any]) -> str:

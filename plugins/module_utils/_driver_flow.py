@@ -40,6 +40,11 @@ _BUILD = re.compile(
     r"dkms|kernel module|post-?inst|returned an error code|subprocess|own script failed",
     re.IGNORECASE,
 )
+_NO_DKMS = re.compile(
+    r"(?:No package list of this node has|nothing provides|No match for argument:?|No provider of)"
+    r"[^\n]*(?<![\w-])dkms(?![\w-])",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -325,6 +330,8 @@ def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
             "repository_expected": expected,
             "background": True,
         }
+        if plan.streams:
+            task["module_streams"] = dict(plan.streams)
         if plan.optional_packages:
             task["optional"] = dict(plan.optional_packages)
         if plan.lock and plan.lock.get("patterns"):
@@ -368,13 +375,18 @@ def uninstalls(plan: DriverPlan, memory: Memory, node: Mapping[str, Any]) -> boo
 
 
 def rollback_tasks(
-    before: Mapping[str, Any] | None, there: Sequence[str], *, managed: bool = False
+    before: Mapping[str, Any] | None,
+    there: Sequence[str],
+    *,
+    managed: bool = False,
+    streams: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the calls of package_set that put back what stood there before this change.
 
     :param before: the driver before it, as in the record.
     :param there: the driver's packages that are there now, in whatever state.
     :param managed: whether it was ours then: what a runfile's modules are built with stays.
+    :param streams: the streams of dnf's modules that its packages are in.
     """
     old = dict(before["packages"]) if before else {}
     if not old and managed and before and before["source"] == "runfile":
@@ -393,10 +405,16 @@ def rollback_tasks(
     tasks: list[dict[str, Any]] = []
     if pins or new_pins:
         tasks.append({"name": PINNING_SET, "packages": pins, "obsolete": new_pins, "hold": hold})
-    tasks.append(
-        {"name": SET, "packages": others, "obsolete": new, "hold": hold, "background": True}
-    )
+    task: dict[str, Any] = {"name": SET, "packages": others, "obsolete": new, "hold": hold}
+    if streams:
+        task["module_streams"] = dict(streams)
+    tasks.append({**task, "background": True})
     return tasks
+
+
+def lacks_dkms(words: str) -> bool:
+    """Return whether packages failed since no repository has DKMS."""
+    return bool(_NO_DKMS.search(words))
 
 
 def passing(words: str) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _dpkg
 from . import _driver_flow as flow
 from . import _driver_node as machine
 from ._driver_diagnosis import NOUVEAU, Finding
 from ._driver_work import Diagnosed, Work
 from ._errors import InputError, KubegpuError
 from ._files import FileState, remove_empty_directories, write_file
+from ._package_managers import choose
 from ._package_set import ABSENT, CONFIGURATION
 from ._packages import is_driver
 from ._runfile import beside_nouveau, uninstall_arguments
@@ -35,7 +35,7 @@ def run_runfile(work: Work) -> dict[str, Any]:
         more = beside_nouveau(runfile["version"])
         if not more:
             # The files that keep it away are written; they have to count at the next boot.
-            machine.rebuild_initramfs(work.run, work.reader)
+            machine.rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
             work.keep(flow.with_pending(work.memory, boot_first=True))
             raise Diagnosed(
                 Finding(
@@ -60,11 +60,14 @@ def see_packages(work: Work) -> None:
     names = sorted(work.plan.packages)
     if not names:
         return
-    offered = _dpkg.available(work.run, names)
-    if any(name not in offered for name in names):
-        work.run(["apt-get", "update"], timeout=900)
-        offered = _dpkg.available(work.run, names)
-    unknown = [name for name in names if name not in offered]
+    manager = choose(work.facts["os"]["package_manager"], work.run)
+    if manager.has_streams and work.plan.streams:
+        manager = manager.assuming(work.plan.streams)
+    offered = manager.available(names)
+    if any(not offered.get(name) for name in names):
+        work.run(manager.update(), timeout=900)
+        offered = manager.available(names)
+    unknown = [name for name in names if not offered.get(name)]
     if unknown:
         raise KubegpuError(
             "The driver of the runfile stays, since no package list of this node has "
@@ -76,7 +79,8 @@ def see_packages(work: Work) -> None:
 def driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
     """Return the driver's packages that are installed, and those that are half there."""
     try:
-        packages = _dpkg.read(work.run).packages
+        manager = choose(work.facts["os"]["package_manager"], work.run)
+        packages = manager.read().packages
     except InputError:
         return dict((flow.standing(work.facts) or {"packages": {}})["packages"]), []
     ours = {name: package for name, package in packages.items() if is_driver(name)}

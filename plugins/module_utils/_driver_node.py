@@ -9,16 +9,19 @@ Everything is done by a runner and seen by a reader that are passed in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._command import Result, Runner
 from ._device_users import find_holders, find_users, loaded_modules
+from ._distributions import initramfs_tools
 from ._driver_diagnosis import DeviceUser
 from ._driver_evidence import read_environment
+from ._driver_fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT
 from ._driver_flow import INSTALLER, PERSISTENCED_UNIT, Look
 from ._errors import KubegpuError
+from ._failure_texts import explain
 from ._runfile import LOG, UNINSTALL_LOG, uninstall_arguments
 
 if TYPE_CHECKING:
@@ -28,18 +31,18 @@ if TYPE_CHECKING:
 # The module's own name, and Debian's, where an alternative that was never set leaves no alias.
 _MODULES = ("nvidia", "nvidia-current", "nvidia-current-open")
 _UVM = ("nvidia-uvm", "nvidia-current-uvm", "nvidia-current-open-uvm")
-# The driver's own daemon, as the kernel cuts its name.
-_PERSISTENCED = "nvidia-persiste"
+# The driver's own daemons, as the kernel cuts their names.
+_DAEMONS = {
+    PERSISTENCED_UNIT: "nvidia-persiste",
+    MANAGER_UNIT: "nv-fabricmanage",
+    IMEX_UNIT: "nvidia-imex",
+}
 _NO_MODULE = "not found in directory"
-_INITRAMFS = (
-    ("update-initramfs", ("-u", "-k", "all")),
-    ("dracut", ("--force", "--regenerate-all")),
-    ("mkinitrd", ()),
-    ("mkinitcpio", ("-P",)),
-)
 _INITRAMFS_TIMEOUT = 1800
 _BUILD_TIMEOUT = 1800
 _CHECKSUM_TIMEOUT = 600
+# The fabric manager is up when it has set up all switches.
+_UNIT_TIMEOUT = 300
 _ABSENT = 127
 # What ``timeout`` answers for a command that it stopped.
 _STOPPED = 124
@@ -48,8 +51,13 @@ _FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 NO_UNIT = "not-found"
 
 
-def look_around(reader: NodeReader) -> Look:
-    """Return what decides whether a module can be loaded or changed now."""
+def look_around(reader: NodeReader, ours: Collection[str] = ()) -> Look:
+    """Return what decides whether a module can be loaded or changed now.
+
+    :param ours: units that are stopped for a change and started again, beside the persistence
+        daemon.
+    """
+    units = {PERSISTENCED_UNIT, *ours}
     loaded = loaded_version(reader)
     environment = read_environment(reader)
     nouveau = None
@@ -59,7 +67,7 @@ def look_around(reader: NodeReader) -> Look:
         loaded=loaded,
         # A container may be one that is allowed to.
         cannot=environment.why_not if environment.may_load is False else "",
-        users=tuple(str(user) for user in find_users(reader) if not _is_daemon(user))
+        users=tuple(str(user) for user in find_users(reader) if not _is_daemon(user, units))
         if loaded
         else (),
         holders=find_holders(reader) if loaded else (),
@@ -67,8 +75,12 @@ def look_around(reader: NodeReader) -> Look:
     )
 
 
-def _is_daemon(user: DeviceUser) -> bool:
-    return user.unit == f"{PERSISTENCED_UNIT}.service" or user.name.startswith(_PERSISTENCED)
+def _is_daemon(user: DeviceUser, units: Collection[str]) -> bool:
+    return any(
+        user.unit == f"{unit}.service" or user.name.startswith(name)
+        for unit, name in _DAEMONS.items()
+        if unit in units
+    )
 
 
 def loaded_version(reader: NodeReader) -> str | None:
@@ -77,16 +89,23 @@ def loaded_version(reader: NodeReader) -> str | None:
 
 @dataclass(frozen=True)
 class Modules:
-    """Loads and unloads the driver's kernel modules."""
+    """Loads and unloads the driver's kernel modules.
+
+    ``ours``: units that are stopped for it, beside the persistence daemon.
+    """
 
     run: Runner
     reader: NodeReader
+    ours: tuple[str, ...] = ()
 
     def unload(self) -> Result | None:
         """Unload all modules of the driver; return the answer of the one that stays, or None."""
         if self.reader.is_dir("/sys/module/nvidia"):
             # It holds the devices open and belongs to the driver; it is started again later.
             self.run(["systemctl", "stop", PERSISTENCED_UNIT])
+            for unit in self.ours:
+                # It can take a while to let the switches go.
+                self.run(["systemctl", "stop", f"{unit}.service"], timeout=120)
         for name in loaded_modules(self.reader):
             answer = self.run(["rmmod", name])
             if not answer.ok:
@@ -126,14 +145,18 @@ def load_again(run: Runner, reader: NodeReader, loaded: str | None) -> str:
     answer = Modules(run, reader).load()
     if not answer.ok:
         return f"the kernel module {loaded}, which was loaded ({answer.words()})"
-    if read_services(run, [PERSISTENCED_UNIT]).get(PERSISTENCED_UNIT) == "enabled":
-        run(["systemctl", "start", f"{PERSISTENCED_UNIT}.service"])
+    for unit, state in read_services(run, _DAEMONS).items():
+        if state == "enabled":
+            run(["systemctl", "start", f"{unit}.service"], timeout=120)
     return ""
 
 
-def rebuild_initramfs(run: Runner, reader: NodeReader) -> str:
-    """Rebuild the initial RAM disks of all kernels; return why it was not done, or nothing."""
-    for program, arguments in _INITRAMFS:
+def rebuild_initramfs(run: Runner, reader: NodeReader, family: str | None = None) -> str:
+    """Rebuild the initial RAM disks of all kernels; return why it was not done, or nothing.
+
+    :param family: the distribution's, whose own program comes before the others'.
+    """
+    for program, *arguments in initramfs_tools(family):
         if reader.first([f"{folder}/{program}" for folder in _FOLDERS]) is None:
             continue
         answer = run([program, *arguments], timeout=_INITRAMFS_TIMEOUT)
@@ -159,10 +182,13 @@ def read_services(run: Runner, units: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def enable_services(run: Runner, units: Mapping[str, str], *, start: bool) -> list[str]:
+def enable_services(
+    run: Runner, units: Mapping[str, str], *, start: bool, again: Collection[str] = ()
+) -> list[str]:
     """Enable the units, and start them where the module is loaded; return what is to be warned of.
 
     :param units: ``enabled`` by unit.
+    :param again: those that are started anew where they run.
     """
     warnings = []
     states = read_services(run, units)
@@ -181,8 +207,21 @@ def enable_services(run: Runner, units: Mapping[str, str], *, start: bool) -> li
         if start:
             # A unit that failed a few times without the module is refused until this is said.
             run(["systemctl", "reset-failed", f"{unit}.service"])
-            _systemctl(run, "start", unit)
+            _systemctl(run, "restart" if unit in again else "start", unit)
     return warnings
+
+
+def load_bridges(run: Runner) -> str:
+    """Load what NVSwitches behind bridges are reached through; return why that fails."""
+    answer = run(["modprobe", BRIDGE_MODULE], timeout=60)
+    if answer.ok:
+        return ""
+    return (
+        f"The kernel module {BRIDGE_MODULE}, through which this node reaches its NVSwitches, "
+        f"cannot be loaded ({answer.words()}): the fabric manager will not find them. Next step: "
+        "install what has it (linux-modules-extra-<kernel> on Ubuntu, kernel-modules-extra, or "
+        "NVIDIA's DOCA-OFED), then run again."
+    )
 
 
 def give_back_services(run: Runner, earlier: Mapping[str, str]) -> None:
@@ -286,10 +325,14 @@ def differences(plan: DriverPlan) -> str:
 
 
 def _systemctl(run: Runner, verb: str, unit: str) -> None:
-    answer = run(["systemctl", verb, f"{unit}.service"], timeout=120)
+    answer = run(["systemctl", verb, f"{unit}.service"], timeout=_UNIT_TIMEOUT)
     if not answer.ok:
+        journal = run(
+            ["journalctl", "--unit", unit, "--no-pager", "--output=cat", "--lines=20"], timeout=20
+        ).stdout.strip()
+        known = explain(journal)
         raise KubegpuError(
-            f"systemctl {verb} {unit} failed.",
-            evidence=answer.words(),
-            next_step=f"Look at: journalctl --unit {unit}",
+            f"systemctl {verb} {unit} failed." + (f" {known[0].cause}" if known else ""),
+            evidence=(known[0].evidence if known else "") or answer.words(),
+            next_step=known[0].next_step if known else f"Look at: journalctl --unit {unit}",
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ._driver_data import is_date
@@ -20,9 +21,13 @@ _CHOICES = {
     "kernel_module": ("auto", "open", "proprietary"),
     "source": ("auto", "distro", "nvidia", "runfile"),
     "dkms": ("auto", "true", "false"),
+    "fabric": ("auto", "true", "false"),
+    "imex": ("auto", "true", "false"),
 }
 _BRANCH = re.compile(r"(?:auto|\d{3,})\Z")
 _VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
+# An address of either kind, or a name.
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*\Z")
 _RUNFILE_KEYS = ("url", "path", "checksum", "version", "remote")
 _WORDS = {
     **dict.fromkeys(("true", "yes", "on", "1", "y", "t"), True),
@@ -42,7 +47,7 @@ def read_wish(given: Mapping[str, Any]) -> DriverWish:
             continue
         if isinstance(known.default, bool):
             wishes[name] = _boolean(name, value)
-        elif name == "key_fingerprints":
+        elif name in ("key_fingerprints", "imex_nodes"):
             texts = [value] if isinstance(value, str) else value
             wishes[name] = tuple(str(text) for text in texts)
         elif name in ("runfile", "module_options", "licence"):
@@ -53,7 +58,14 @@ def read_wish(given: Mapping[str, Any]) -> DriverWish:
             wishes[name] = str(value).strip()
     wish = DriverWish(**wishes)
     return _checked(
-        DriverWish(**{**wishes, "dkms": wish.dkms.lower(), "runfile": wish.runfile or None})
+        replace(
+            wish,
+            # YAML makes a boolean of true, which is a word here.
+            dkms=wish.dkms.lower(),
+            fabric=wish.fabric.lower(),
+            imex=wish.imex.lower(),
+            runfile=wish.runfile or None,
+        )
     )
 
 
@@ -71,6 +83,9 @@ def _checked(wish: DriverWish) -> DriverWish:
         )
     if wish.today and not is_date(wish.today):
         raise _wrong("today", wish.today, "a date as YYYY-MM-DD")
+    wrong = [one for one in wish.imex_nodes if not _ADDRESS.match(one)]
+    if wrong:
+        raise _wrong("imex_nodes", wrong, "a list of addresses or names")
     if wish.runfile is not None:
         unknown = sorted(str(key) for key in wish.runfile if key not in _RUNFILE_KEYS)
         if unknown:

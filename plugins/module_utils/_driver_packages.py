@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ._driver_data import OPEN, PINNED_FROM, UBUNTU_FLAVOURS, DriverData
+from ._distributions import DISTRIBUTIONS, NO_DKMS, kernel_flavour, kernel_headers
+from ._driver_data import OPEN, PINNED_FROM, STREAM_MODULE, UBUNTU_FLAVOURS, DriverData
+from ._driver_fabric import members, needs
 from ._driver_sources import DISTRO, NVIDIA, System, row
 from ._driver_types import DriverWish, branch_of
 
@@ -59,6 +61,11 @@ _KERNEL = re.compile(
     r"|open-kernel|driver-\d+|driver\Z|driver-open)|cuda-drivers"
     r"|linux-(?:modules|objects)-nvidia-|kmod-nvidia)"
 )
+_SIGNED = {"modules": (), "architectures": (), "by": "its publisher", "trusted": False}
+# Of RPM packages: nvidia-driver has no modules there.
+_RPM_KERNEL = re.compile(
+    r"(?:nvidia-open|cuda-drivers|a?kmod-nvidia|dkms-nvidia|nvidia-(?:open-)?driver-G\d+)"
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,13 @@ class PackageSet:
     pinning: Mapping[str, str | None] = field(default_factory=dict)
     patterns: tuple[str, ...] = LOCK_PATTERNS
     signed: bool = False
+    streams: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+
+
+def lock_patterns(system: System) -> tuple[str, ...]:
+    """Return which packages belong to one driver on this system."""
+    return LOCK_PATTERNS if system.manager == "apt" else RPM_LOCK_PATTERNS
 
 
 def package_set(
@@ -84,9 +97,28 @@ def package_set(
     data: DriverData,
 ) -> PackageSet:
     """Return the names of the driver's packages. ``version`` None is: the newest of the branch."""
+    found = _of_driver(node, system, source, branch, version, flavour, wish, data)
+    more = members(needs(node, wish), system, source, branch, version)
+    return replace(
+        found,
+        packages={**found.packages, **more.packages},
+        optional={**found.optional, **more.optional},
+    )
+
+
+def _of_driver(
+    node: Mapping[str, Any],
+    system: System,
+    source: str,
+    branch: str,
+    version: str | None,
+    flavour: str,
+    wish: DriverWish,
+    data: DriverData,
+) -> PackageSet:
     text = f"{version}*" if version else f"{branch}.*"
     if system.manager != "apt":
-        return _rpm(system, branch, version, flavour, wish)
+        return _rpm(node, system, source, branch, version, flavour, wish, data)
     if source == NVIDIA:
         return _nvidia(node, system, branch, version, flavour, wish)
     if system.id == "ubuntu":
@@ -98,6 +130,11 @@ def headers(
     node: Mapping[str, Any], system: System, data: DriverData
 ) -> tuple[str | None, dict[str, str | None]]:
     """Return the package that follows the newest kernel's headers, and those of exact kernels."""
+    if system.manager != "apt":
+        found: dict[str, str | None] = {}
+        for kernel in relevant_kernels(node):
+            found.update(kernel_headers(system.family, kernel["version"], system.arch))
+        return None, found
     exact: dict[str, str | None] = {
         f"linux-headers-{kernel['version']}": None for kernel in relevant_kernels(node)
     }
@@ -190,9 +227,6 @@ def _ubuntu(
     if not wish.compute_only:
         packages[f"libnvidia-decode-{suffix}"] = text
         packages[f"libnvidia-encode-{suffix}"] = text
-    if node["nvswitches"]:
-        optional[f"nvidia-fabricmanager-{branch}"] = text
-        optional[f"libnvidia-nscq-{branch}"] = text
     note = f"signed modules of Ubuntu for {prebuilt} kernels" if prebuilt else "built by DKMS"
     return PackageSet(packages, optional, signed=bool(prebuilt), note=note)
 
@@ -249,31 +283,97 @@ def _nvidia(
         packages["nvidia-driver-cuda"] = text
         packages["nvidia-kernel-open-dkms" if is_open else "nvidia-kernel-dkms"] = text
         optional["nvidia-persistenced"] = None
-    if node["nvswitches"]:
-        optional[f"nvidia-fabricmanager{suffix}"] = text
-        optional[f"libnvidia-nscq{suffix}"] = text
     pinning: dict[str, str | None] = (
         {f"nvidia-driver-pinning-{version or branch}": None} if pinned else {}
     )
     return PackageSet(packages, optional, pinning, note="built by DKMS")
 
 
+def signed_modules(
+    node: Mapping[str, Any],
+    system: System,
+    source: str | None,
+    wish: DriverWish,
+    data: DriverData,
+) -> Mapping[str, Any] | None:
+    """Return what the source has of signed kernel modules in RPM packages, where it is wished.
+
+    Of Ubuntu's own says :func:`prebuilt_flavour`.
+    """
+    given = (row(system, source or "", data) or {}).get("signed")
+    if not given or wish.dkms == "true":
+        return None
+    # A row of the user's own can say less.
+    signed = {**_SIGNED, **given}
+    if signed["architectures"] and system.arch not in signed["architectures"]:
+        return None
+    return signed if node["secure_boot"] is True or wish.dkms == "false" else None
+
+
+def module_streams(
+    system: System, source: str | None, branch: str, flavour: str, data: DriverData
+) -> dict[str, str]:
+    """Return the streams of dnf's modules that a driver built by DKMS comes from."""
+    streams = (row(system, source or "", data) or {}).get("streams") or {}
+    stream = streams.get(flavour)
+    return {STREAM_MODULE: str(stream).format(branch=branch)} if stream else {}
+
+
 def _rpm(
-    system: System, branch: str, version: str | None, flavour: str, wish: DriverWish
+    node: Mapping[str, Any],
+    system: System,
+    source: str,
+    branch: str,
+    version: str | None,
+    flavour: str,
+    wish: DriverWish,
+    data: DriverData,
 ) -> PackageSet:
     text = f"{version}*" if version else f"{branch}.*"
     is_open = flavour == OPEN
-    if wish.compute_only:
-        packages: dict[str, str | None] = {
-            "nvidia-driver-cuda": text,
-            ("kmod-nvidia-open-dkms" if is_open else "kmod-nvidia-latest-dkms"): text,
-        }
+    signed = signed_modules(node, system, source, wish, data)
+    if signed and flavour in signed["modules"]:
+        return _signed_rpm(node, branch, text, wish, signed)
+    packages: dict[str, str | None] = {}
+    distribution = DISTRIBUTIONS.get(system.id)
+    by_dkms = distribution is None or distribution.dkms != NO_DKMS
+    if not wish.compute_only:
+        packages["nvidia-open" if is_open else "cuda-drivers"] = text
+    elif by_dkms:
+        packages["nvidia-driver-cuda"] = text
+        packages["kmod-nvidia-open-dkms" if is_open else "kmod-nvidia-latest-dkms"] = text
     else:
-        packages = {("nvidia-open" if is_open else "cuda-drivers"): text}
-    note = "built by DKMS"
-    if system.folder in ("rhel8", "rhel9", "amzn2023", "kylin10"):
-        note = f"dnf module nvidia-driver:{branch}-{'open' if is_open else 'dkms'}"
-    return PackageSet(packages, patterns=RPM_LOCK_PATTERNS, note=note)
+        # SUSE's names (u).
+        packages["nvidia-compute-utils-G06"] = text
+        packages["nvidia-open-driver-G06" if is_open else "nvidia-driver-G06-kmp-default"] = text
+    if by_dkms:
+        packages["dkms"] = None
+    _meta, exact = headers(node, system, data)
+    if wish.persistence:
+        exact["nvidia-persistenced"] = text
+    streams = module_streams(system, source, branch, flavour, data)
+    note = "built by DKMS" if by_dkms else "built where they are installed"
+    return PackageSet(packages, exact, patterns=RPM_LOCK_PATTERNS, streams=streams, note=note)
+
+
+def _signed_rpm(
+    node: Mapping[str, Any], branch: str, text: str, wish: DriverWish, signed: Mapping[str, Any]
+) -> PackageSet:
+    flavour = kernel_flavour(node["os"]["family"] or "", node["os"]["kernel"] or "")
+    names = list(signed.get("packages") or ())
+    if not names:
+        names = ["nvidia-driver-cuda" if wish.compute_only else "cuda-drivers"]
+    elif not wish.compute_only:
+        names.extend(signed.get("more") or ())
+    stream = signed.get("stream")
+    return PackageSet(
+        {name.format(flavour=flavour.partition("-")[2]): text for name in names},
+        {"nvidia-persistenced": text} if wish.persistence else {},
+        patterns=RPM_LOCK_PATTERNS,
+        signed=True,
+        streams={STREAM_MODULE: stream.format(branch=branch)} if stream else {},
+        note=f"built and signed by {signed['by']}",
+    )
 
 
 def obsolete(
@@ -298,7 +398,8 @@ def obsolete(
             continue
         match = None if plain.startswith(_SHARED) else _SUFFIX.search(plain)
         of_branch = match["branch"] if match else None
-        other_flavour = bool(_KERNEL.match(plain)) and ("open" in plain) != (flavour == OPEN)
+        kernel = _RPM_KERNEL if wanted.patterns == RPM_LOCK_PATTERNS else _KERNEL
+        other_flavour = bool(kernel.match(plain)) and ("open" in plain) != (flavour == OPEN)
         # nvidia-headless brings its parts, of which one has the flavour in its name.
         renamed = (
             old_branch != branch
@@ -306,9 +407,12 @@ def obsolete(
             and branch_of(present[name].partition(":")[2] or present[name]) == old_branch
             and any(_SUFFIX.search(one) for one in wanted.packages if one.startswith(_OF_DRIVER))
         )
+        # Modules that come built replace those that DKMS builds, whose package would go on.
+        unsigned = wanted.signed and plain.startswith("kmod-nvidia") and plain.endswith("-dkms")
         if (
             other_source
             or other_flavour
+            or unsigned
             or renamed
             or (of_branch is not None and of_branch != branch)
             or plain.startswith("nvidia-driver-pinning-")

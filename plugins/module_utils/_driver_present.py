@@ -16,6 +16,9 @@ from ._driver_types import branch_of
 from ._package_set import covers
 from ._packages import flavour as flavour_of_packages
 
+# Kernel modules that come built: Ubuntu's, those of a precompiled stream, SUSE's.
+_PREBUILT = ("linux-modules-nvidia-", "kmod-nvidia", "nvidia-open-driver-")
+
 
 @dataclass(frozen=True)
 class Present:
@@ -33,7 +36,7 @@ class Present:
     @property
     def prebuilt(self) -> bool:
         """Return whether its modules are the distribution's own builds, which need no headers."""
-        return any(name.startswith("linux-modules-nvidia-") for name in self.packages) and not any(
+        return any(name.startswith(_PREBUILT) for name in self.packages) and not any(
             "dkms" in name.replace("no-dkms", "") for name in self.packages
         )
 

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ._driver_data import NVIDIA_FOLDERS, DriverData
+from ._distributions import folder_of, own_folder
+from ._driver_data import DriverData
 from ._driver_types import DriverWish
 from ._repository import same_repository
 
@@ -39,22 +40,19 @@ class System:
         return f"{self.id} {self.version}".strip()
 
 
-def system_of(node: Mapping[str, Any]) -> System:
+def system_of(node: Mapping[str, Any], data: DriverData) -> System:
     facts = node["os"]
     identity, version = facts["id"] or "", facts["version"] or ""
-    # A system of no table of ours can still have a row of the user's own.
-    stem = NVIDIA_FOLDERS.get(identity, identity)
-    major = version.partition(".")[0].lstrip("vV")
-    number = version.replace(".", "") if identity == "ubuntu" else major
-    if stem in ("sles", "opensuse") and major.isdigit() and int(major) >= 16:
-        stem = "suse"
+    # A row of the user's own goes before the folder that is taken for a system.
+    own = own_folder(identity, version)
+    known = folder_of(identity, version)
     return System(
         identity,
         version,
         facts["family"] or "",
         facts["package_manager"] or "",
         facts["arch"] or "",
-        f"{stem}{number}" if stem and number else None,
+        own if known is None or own in data.repositories else known,
     )
 
 

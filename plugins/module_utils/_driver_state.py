@@ -11,6 +11,8 @@ from typing import Any
 
 from . import _driver_files as texts
 from ._driver_case import Case, Target
+from ._driver_fabric import needs, unmanaged_warning
+from ._driver_packages import module_streams
 from ._driver_present import Present, kernels_without_module, running_kernel
 from ._driver_sources import RUNFILE
 from ._driver_types import Step, branch_of
@@ -29,6 +31,31 @@ def licence_token(case: Case) -> tuple[dict[str, Any] | None, Step | None]:
         return token, None
     reason = "it is another one" if there else "the guest has no licence without it"
     return token, Step("licence", "write", texts.TOKEN, reason)
+
+
+def stream_steps(case: Case, target: Target, streams: Mapping[str, str]) -> list[Step]:
+    """Return the step that enables or switches streams of dnf's modules, where that is seen.
+
+    :param streams: those that the target's packages are in.
+    """
+    present, steps = case.present, []
+    before: Mapping[str, str] = {}
+    if present and present.source == target.source and present.flavour:
+        before = module_streams(
+            case.system, present.source, present.branch, present.flavour, case.data
+        )
+    for module, stream in streams.items():
+        old = before.get(module)
+        if old == stream:
+            continue
+        reason = (
+            f"the driver that is there is of {old}, and dnf offers the packages of one stream alone"
+            if old
+            else f"the packages of {stream} are in no other stream"
+        )
+        verb = "switch" if old else "enable"
+        steps.append(Step("stream", verb, f"{module}:{stream}", reason))
+    return steps
 
 
 def service_steps(case: Case, services: Mapping[str, str]) -> list[Step]:
@@ -84,14 +111,11 @@ def state_warnings(case: Case, present: Present | None, ours: bool) -> list[str]
             "Whether the GPUs are virtual ones (vGPU) of this guest cannot be told without root. "
             "Next step: become."
         )
-    if node["nvswitches"]:
-        found.append(
-            f"{node['nvswitches']} NVSwitches are in this node: CUDA needs the fabric manager in "
-            "the driver's exact version, running; this release wishes its package and does not "
-            "configure it."
-        )
     if present is None:
         return found
+    fabric = unmanaged_warning(needs(node, case.wish), node, present.version)
+    if fabric and not ours:
+        found.append(fabric)
     driver = node["driver"]
     loaded, userland = driver["loaded"], driver["userland"]
     if loaded and userland and loaded != userland:

@@ -14,8 +14,8 @@ from . import _driver_branches as rules
 from ._driver_branches import Gpu
 from ._driver_case import PLACES, Case, Refused, Target, upper
 from ._driver_choice import alternatives, choose_branch, choose_flavour
-from ._driver_packages import prebuilt_flavour
-from ._driver_sources import DISTRO, RUNFILE, offers, row
+from ._driver_packages import prebuilt_flavour, signed_modules
+from ._driver_sources import DISTRO, NVIDIA, RUNFILE, offers, row
 from ._driver_types import DriverWish, branch_of
 from ._errors import InputError
 from ._runfile import check_driver, file_name
@@ -52,7 +52,7 @@ def decide(case: Case) -> Target:
     if asked:
         _check_asked(case, asked)
     branch, source, reasons, warnings = choose_branch(case, asked, runfile)
-    flavour, why_flavour = choose_flavour(case, branch)
+    flavour, why_flavour = choose_flavour(case, branch, source)
     target = Target(
         branch=branch,
         version=wish.version or None,
@@ -332,6 +332,9 @@ def _checked_boot(case: Case, target: Target) -> Target:
     if target.source == DISTRO and prebuilt_flavour(case.node, case.system, case.wish, case.data):
         reason = "Secure Boot is on: Ubuntu's prebuilt modules are signed with its own key."
         return replace(target, reasons=(*target.reasons, reason))
+    found = signed_modules(case.node, case.system, target.source, case.wish, case.data)
+    if found and target.flavour in found["modules"]:
+        return _signed_by(found, target)
     if case.present and case.present.loaded and case.node["driver"]["dkms"]:
         # A module that was built here is loaded: its key is enrolled.
         return target
@@ -367,6 +370,13 @@ def _checked_boot(case: Case, target: Target) -> Target:
         f"let them be built here and enrol their key: nvidia_driver_dkms: true, then {steps}; or "
         "switch Secure Boot off in the firmware."
     )
+    kinds = _other_kinds(case, target)
+    if kinds:
+        raise Refused(
+            f"Secure Boot is on, and there are signed kernel modules of branch {target.branch} for "
+            f"{case.system.words} that are {kinds}, not {target.flavour}.",
+            f"ask for them: nvidia_driver_kernel_module: {kinds}; or {way}",
+        )
     if has:
         raise Refused(
             f"Secure Boot is on, and {PLACES[str(target.source)]} has no signed kernel modules of "
@@ -379,3 +389,28 @@ def _checked_boot(case: Case, target: Target) -> Target:
         f"{case.system.words} with kernel {case.node['os']['kernel']}.",
         way,
     )
+
+
+def _signed_by(signed: Mapping[str, Any], target: Target) -> Target:
+    """Return the target whose modules are signed by somebody else than the distribution."""
+    by = signed["by"]
+    reason = f"Secure Boot is on: these kernel modules come built and signed by {by}."
+    warnings = target.warnings
+    if not signed["trusted"]:
+        warnings = (
+            *warnings,
+            f"Whether this node's firmware trusts {by}'s signature is not told by facts. Where it "
+            "does not, the module does not load, and the run says so. Next step then: enrol the "
+            f"certificate that {by} publishes for it (mokutil --import, reboot, Enroll MOK), or "
+            "nvidia_driver_dkms: true for a key of the node's own.",
+        )
+    return replace(target, reasons=(*target.reasons, reason), warnings=warnings)
+
+
+def _other_kinds(case: Case, target: Target) -> str:
+    """Return the kind of kernel modules that would be signed, where the GPUs work with it."""
+    found = signed_modules(case.node, case.system, NVIDIA, case.wish, case.data)
+    if found is None or not offers(case.system, NVIDIA, target.branch, case.data):
+        return ""
+    possible = rules.flavours(case.gpus, target.branch, case.data)
+    return next((kind for kind in possible if kind in found["modules"]), "")

@@ -18,7 +18,8 @@ from ._runfile import shown_runfile
 class DriverWish:
     """What the user asks for. Empty strings and mappings mean: what the collection knows.
 
-    ``today`` is an ISO date; empty is the date of the data. ``dkms`` is auto, true or false.
+    ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
+    auto, true or false.
     """
 
     state: str = "present"
@@ -34,6 +35,9 @@ class DriverWish:
     compute_only: bool = False
     module_options: Mapping[str, Any] = field(default_factory=dict)
     persistence: bool = True
+    fabric: str = "auto"
+    imex: str = "auto"
+    imex_nodes: tuple[str, ...] = ()
     licence: Mapping[str, Any] = field(default_factory=dict)
     repository_name: str = "kubegpu-nvidia-driver"
     repository_url: str = ""
@@ -41,6 +45,8 @@ class DriverWish:
     key_fingerprints: tuple[str, ...] = ()
     manage_repository: bool = True
     today: str = ""
+    # The ansible-core that would install the packages.
+    controller: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,8 @@ class DriverPlan:
     packages: Mapping[str, str | None] = field(default_factory=dict)
     optional_packages: Mapping[str, str | None] = field(default_factory=dict)
     pinning: Mapping[str, str | None] = field(default_factory=dict)
+    # Streams of dnf's modules, by module.
+    streams: Mapping[str, str] = field(default_factory=dict)
     obsolete: tuple[str, ...] = ()
     lock: Mapping[str, Any] = field(default_factory=lambda: {"patterns": [], "version": None})
     hold: bool = False

@@ -14,6 +14,7 @@ from . import _driver_flow as flow
 from ._command import Runner
 from ._driver_diagnosis import Finding, diagnose
 from ._driver_evidence import collect
+from ._driver_fabric import UNITS
 from ._driver_files import RECORD
 from ._driver_node import look_around
 from ._driver_types import DriverPlan, DriverWish
@@ -61,8 +62,14 @@ class Work:
     def pending(self) -> Mapping[str, Any]:
         return self.memory.pending or {}
 
+    @property
+    def daemons(self) -> tuple[str, ...]:
+        """Return the units that work for the driver, are ours, and are stopped for a change."""
+        units = self.plan.services if self.present else self.memory.services
+        return tuple(unit for unit in UNITS if unit in units)
+
     def look(self) -> flow.Look:
-        return look_around(self.reader)
+        return look_around(self.reader, self.daemons)
 
     def loading(self, look: flow.Look) -> flow.Loading:
         """Return whether the module is to be loaded (or, for absent, unloaded) now."""

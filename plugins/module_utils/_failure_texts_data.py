@@ -98,6 +98,36 @@ FAILURES = (
         "NVIDIA's CUDA runtime errors (209)",
     ),
     KnownText(
+        "fabric_manager_version",
+        r"interface version (?P<own>[\d.]+\d) do(?:es)?n['\u2019]t match with (?:the )?"
+        r"driver version (?P<loaded>[\d.]+\d)",
+        "the log of NVIDIA's fabric manager",
+        "The fabric manager is {own}, and the driver that is loaded is {loaded}: it runs with its "
+        "very own version alone, and without it CUDA says error 802.",
+        "Run kubegpu.nodes.site for this node with a wish for the driver (nvidia_driver_branch): "
+        "role nvidia_driver keeps both at one version. By hand: install nvidia-fabricmanager in "
+        "version {loaded}, or reboot where the driver's packages are {own}.",
+        "fabric manager NVIDIA GPU driver interface version 550.127.05 don't match with driver "
+        "version 550.120. Please update with matching NVIDIA driver package.",
+        "github.com/akash-network/website/pull/632",
+        covers=("fabric_not_ready",),
+    ),
+    KnownText(
+        "fabric_nothing_to_do",
+        r"NV_WARN_NOTHING_TO_DO",
+        "the log of NVIDIA's fabric manager",
+        "The fabric manager found no NVSwitch: this machine has none, or it is a board with NVLink "
+        "5 (B200, B300) and what reaches its switches is missing.",
+        "Without NVSwitches: systemctl disable --now nvidia-fabricmanager "
+        "(nvidia_driver_fabric: false). On B200 and B300: install nvlsm and infiniband-diags, and "
+        "modprobe ib_umad (linux-modules-extra-<kernel> on Ubuntu has it); role nvidia_driver does "
+        "it.",
+        "request to query NVSwitch device information from NVSwitch driver failed with "
+        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
+        "github.com/data-infra/cube-studio/issues/29",
+        covers=("fabric_not_ready",),
+    ),
+    KnownText(
         "fabric_not_ready",
         r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY",
         "a CUDA program (error 802)",

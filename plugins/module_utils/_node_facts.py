@@ -14,6 +14,7 @@ from ._node_facts_driver import SERVICES, read_dkms, read_driver, read_modules, 
 from ._node_facts_problems import find_problems
 from ._node_facts_system import (
     read_archive,
+    read_bridges,
     read_functions,
     read_kernels,
     read_nouveau,
@@ -74,6 +75,7 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
         "python": read_python(reader),
         "gpus": gpus,
         "nvswitches": count_nvswitches(functions),
+        "nvswitch_bridges": read_bridges(reader, gpus),
         "driver": read_driver(reader, packages, units, modules.get(system["kernel"]), dkms, record),
         "secure_boot": read_secure_boot(reader),
         "nouveau": read_nouveau(reader),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _packages
+from ._driver_fabric import is_member
 from ._driver_files import FILES, PATHS, RECORD
 from ._packages import Package
 
@@ -187,7 +188,9 @@ def _installed(
         return module
     for package in packages:
         match = _PACKAGE_VERSION.search(package.version)
-        if match and not package.name.startswith(("cuda-drivers", "nvidia-driver-pinning")):
+        apart = package.name.startswith(("cuda-drivers", "nvidia-driver-pinning", "nvlsm"))
+        # What goes with NVLink can have been left behind by an upgrade by hand.
+        if match and not apart and not is_member(package.name):
             return match.group(1)
     if built:
         return str(built[-1]["version"])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from ._apt_sources import AptEntry
 from ._apt_sources import parse as parse_apt
+from ._distributions import FAMILIES, OTHER_MANAGERS, family_of
+from ._driver_fabric import BRIDGED_BOARDS
 from ._pci import PciFunction, hex_id
 from ._pci_data import VENDORS
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 _PCI = "/sys/bus/pci/devices"
 # Microseconds since the machine was started.
 _STARTED = "ExecMainStartTimestampMonotonic"
+# Mellanox, InfiniBand controller; and how much of its product data is read.
+_BRIDGE_KIND = ("15b3", "0207")
+_VPD = 1024
 _CONFIG_SPACE = 256
 _EFI = "/sys/firmware/efi"
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
@@ -35,27 +40,9 @@ _ARCHIVE_FILE = re.compile(r"/(?:sources\.list|(?:debian|ubuntu|system)\.sources
 # Mirrors and cloud images keep the last part; mirror+file names a list of mirrors.
 _ARCHIVE_URI = re.compile(r"/(?:debian|ubuntu|ubuntu-ports)/?\Z|\Amirror\+file:")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
-
-_FAMILIES = {
-    "debian": ("debian", "ubuntu", "linuxmint", "raspbian", "devuan"),
-    "rhel": (
-        *("rhel", "fedora", "centos", "rocky", "almalinux", "ol", "amzn", "azurelinux", "mariner"),
-        *("openeuler", "anolis", "alinux", "opencloudos", "kylin", "ctyunos", "uos"),
-    ),
-    "suse": ("suse", "sles", "sled", "opensuse", "opensuse-leap", "opensuse-tumbleweed"),
-}
-# The tools of each family, the one to use first.
-_MANAGERS = {
-    "debian": (("apt", "/usr/bin/apt-get"),),
-    "rhel": (("dnf5", "/usr/bin/dnf5"), ("dnf", "/usr/bin/dnf"), ("yum", "/usr/bin/yum")),
-    "suse": (("zypper", "/usr/bin/zypper"),),
-}
 _ANY_MANAGER = (
-    *_MANAGERS["debian"],
-    *_MANAGERS["rhel"],
-    *_MANAGERS["suse"],
-    ("apk", "/sbin/apk"),
-    ("pacman", "/usr/bin/pacman"),
+    *(manager for family in FAMILIES.values() for manager in family.managers),
+    *OTHER_MANAGERS,
 )
 
 
@@ -93,14 +80,35 @@ def read_functions(reader: NodeReader) -> list[PciFunction]:
     return functions
 
 
+def read_bridges(reader: NodeReader, gpus: Sequence[Mapping[str, Any]]) -> int | None:
+    """Return how many bridges to NVSwitches there are, where the GPUs are of a board with such.
+
+    They are network functions like any other but for a word in their vital product data, which
+    root alone may read: None where that is so.
+    """
+    if not any(gpu["vendor"] == "nvidia" and gpu["device_id"] in BRIDGED_BOARDS for gpu in gpus):
+        return 0
+    found = 0
+    for address in reader.list_dir(_PCI):
+        folder = f"{_PCI}/{address}"
+        kinds = (hex_id(reader.read_line(f"{folder}/{name}")) for name in ("vendor", "class"))
+        if tuple(kinds) != _BRIDGE_KIND:
+            continue
+        data = reader.read_bytes(f"{folder}/vpd", _VPD)
+        if data is None:
+            return None
+        found += b"SW_MNG" in data
+    return found
+
+
 def read_os(reader: NodeReader) -> dict[str, Any]:
     release = _os_release(reader)
     identity = release.get("ID", "").lower() or None
     family = os_family(identity, release.get("ID_LIKE", ""))
     hostname = reader.kernel_value("hostname") or reader.read_line("/etc/hostname")
-    manager = next(
-        (name for name, path in _MANAGERS.get(family or "", ()) if reader.exists(path)), None
-    ) or next((name for name, path in _ANY_MANAGER if reader.exists(path)), None)
+    manager = next((name for name, path in _managers(family) if reader.exists(path)), None) or next(
+        (name for name, path in _ANY_MANAGER if reader.exists(path)), None
+    )
     return {
         "family": family,
         "id": identity,
@@ -127,13 +135,14 @@ def _os_release(reader: NodeReader) -> dict[str, str]:
     return found
 
 
+def _managers(family: str | None) -> tuple[tuple[str, str], ...]:
+    row = FAMILIES.get(family or "")
+    return row.managers if row else ()
+
+
 def os_family(identity: str | None, like: str) -> str | None:
     """Return debian, rhel or suse, by the distribution's id or those that it is like."""
-    for word in (identity or "", *like.lower().split()):
-        for family, names in _FAMILIES.items():
-            if word in names:
-                return family
-    return None
+    return family_of((identity or "", *like.lower().split()))
 
 
 def find_fqdn(hostname: str | None, hosts: str) -> str | None:

@@ -16,6 +16,8 @@ from typing import Any
 _MIB = 1024 * 1024
 _NOT = frozenset({"", "N/A", "[N/A]", "None", "Not Supported", "Unknown Error", "Requested"})
 _MAX_MIG = 16
+# NVML_GPU_FABRIC_STATE_*, in the words of nvidia-smi; 0 is 'not supported'.
+_FABRIC_STATES = {1: "not_started", 2: "in_progress", 3: "completed"}
 
 
 def from_nvml(nvml: Any) -> dict[str, Any]:
@@ -59,7 +61,31 @@ def _nvml_device(nvml: Any, handle: Any) -> dict[str, Any]:
         "mig_mode": _mode(mig[0]),
         "mig_mode_pending": _mode(mig[1]),
         "mig_devices": _nvml_mig(nvml, handle) if mig[0] else [],
+        "fabric": _nvml_fabric(nvml, handle),
     }
+
+
+def _nvml_fabric(nvml: Any, handle: Any) -> dict[str, Any] | None:
+    """Return whether the GPU has joined an NVLink fabric; None for one that has no part in one."""
+    for function, kind in (
+        ("nvmlDeviceGetGpuFabricInfoV", "c_nvmlGpuFabricInfoV_t"),
+        ("nvmlDeviceGetGpuFabricInfo", "c_nvmlGpuFabricInfo_t"),
+    ):
+        structure = getattr(nvml, kind, None)
+        if structure is None:
+            continue
+        info = structure()
+        place = importlib.import_module("ctypes").byref(info)
+        if _ask(nvml, function, handle, place) is not None:
+            status = "success" if info.status == 0 else f"error {info.status}"
+            return _fabric(_FABRIC_STATES.get(info.state), status)
+    return None
+
+
+def _fabric(state: str | None, status: str | None) -> dict[str, Any] | None:
+    # The status says something only of a registration that has ended.
+    ended = state == "completed"
+    return None if state is None else {"state": state, "status": status if ended else None}
 
 
 def _nvml_mig(nvml: Any, handle: Any) -> list[dict[str, Any]]:
@@ -135,6 +161,7 @@ def from_smi(text: str) -> dict[str, Any]:
 def _smi_device(gpu: Any) -> dict[str, Any]:
     compute = _field(gpu, "compute_mode")
     mig_mode = _field(gpu, "mig_mode/current_mig")
+    state = _field(gpu, "fabric/state")
     return {
         "address": _address(gpu.get("id") or _field(gpu, "pci/pci_bus_id")),
         "uuid": _field(gpu, "uuid"),
@@ -148,6 +175,10 @@ def _smi_device(gpu: Any) -> dict[str, Any]:
         "mig_mode": _lower(mig_mode),
         "mig_mode_pending": _lower(_field(gpu, "mig_mode/pending_mig")),
         "mig_devices": [_smi_mig(device) for device in gpu.findall("mig_devices/mig_device")],
+        "fabric": _fabric(
+            None if state is None else state.lower().replace(" ", "_"),
+            _lower(_field(gpu, "fabric/status")),
+        ),
     }
 
 

@@ -61,6 +61,26 @@ class Apart:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
+class WithoutStreams:
+    """The part of a package manager that has no modules."""
+
+    has_streams: bool = False
+
+    def streams(self, modules: Sequence[str]) -> dict[str, str]:
+        return {}
+
+    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    def stream_commands(
+        self, now: Mapping[str, str], wanted: Mapping[str, str]
+    ) -> tuple[list[str], ...]:
+        return ()
+
+    def assuming(self, streams: Mapping[str, str]) -> PackageManager:
+        raise NotImplementedError
+
+
 class PackageManager(Protocol):
     """One package manager of a node, asked by a runner that is passed in."""
 
@@ -76,6 +96,8 @@ class PackageManager(Protocol):
     releases_first: bool
     # What the words of a dry run say where the sources themselves cannot be read.
     broken_sources: str
+    # Whether packages come in streams of modules, of which one is enabled.
+    has_streams: bool
 
     @property
     def run(self) -> Runner: ...
@@ -132,3 +154,17 @@ class PackageManager(Protocol):
 
     def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
         """Return the calls of Ansible's module: ``module`` and ``arguments`` of each."""
+
+    def streams(self, modules: Sequence[str]) -> dict[str, str]:
+        """Return the stream of each module that is enabled, as ``_module_streams`` says it."""
+
+    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the streams that repositories have, by module."""
+
+    def stream_commands(
+        self, now: Mapping[str, str], wanted: Mapping[str, str]
+    ) -> tuple[list[str], ...]:
+        """Return the commands that switch to the streams."""
+
+    def assuming(self, streams: Mapping[str, str]) -> PackageManager:
+        """Return the same manager, which reads as if these streams were enabled."""

@@ -12,10 +12,12 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from . import _module_streams as modules
 from ._errors import InputError, KubegpuError
+from ._module_streams import Kept, Streams
 
 ABSENT = "absent"
 INSTALLED = "installed"
@@ -23,6 +25,9 @@ INSTALLED = "installed"
 CONFIGURATION = "configuration"
 # Unpacked or configured half way: neither there nor gone.
 BROKEN = "broken"
+# The detail of a package that stands for several versions beside each other. Each has a name of its
+# own, too, and it is by that one that what came along is given back.
+SEVERAL = "in one version or several"
 # Shown as the version of a package that is installed in whatever version there is.
 ANY = "any"
 
@@ -102,6 +107,7 @@ class Wish:
     obsolete: tuple[str, ...] = ()
     optional: Mapping[str, str | None] = field(default_factory=dict)
     lock: Lock | None = None
+    streams: Mapping[str, str] = field(default_factory=dict)
 
     def held(self, name: str, before: Package) -> bool:
         """Return whether a package of the set shall be held."""
@@ -144,6 +150,8 @@ class Record:
 
     ``remains``: of what came along, the packages of which an earlier removal had left the
     configuration files. Those stay when the package goes.
+
+    ``streams``: of modules, as they were before us and as we made them.
     """
 
     before: Mapping[str, Package] = field(default_factory=dict)
@@ -154,6 +162,7 @@ class Record:
     named: tuple[str, ...] = ()
     run: str = ""
     remains: tuple[str, ...] = ()
+    streams: Kept = field(default_factory=Kept)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -165,6 +174,7 @@ class Record:
             **({"named": list(self.named)} if self.named else {}),
             **({"run": self.run} if self.run else {}),
             **({"remains": list(self.remains)} if self.remains else {}),
+            **({"streams": asdict(self.streams)} if self.streams else {}),
         }
 
     @classmethod
@@ -181,6 +191,7 @@ class Record:
             tuple(data.get("named", ())),
             str(data.get("run", "")),
             tuple(data.get("remains", ())),
+            Kept(**data.get("streams", {})),
         )
 
 
@@ -206,6 +217,7 @@ class Plan:
     lost: tuple[str, ...] = ()
     # Of ``install``: what nobody asks for by name, and may go instead where it is in the way.
     soft: tuple[str, ...] = ()
+    streams: Streams = field(default_factory=Streams)
 
     @property
     def going(self) -> tuple[str, ...]:
@@ -213,7 +225,13 @@ class Plan:
 
     @property
     def changed(self) -> bool:
-        return bool(self.install or self.going or self.to_hold() or self.to_release())
+        return bool(
+            self.install
+            or self.going
+            or self.to_hold()
+            or self.to_release()
+            or self.streams.changes
+        )
 
     def to_hold(self) -> tuple[str, ...]:
         return tuple(
@@ -473,6 +491,12 @@ def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
     return Record(before) if before else None
 
 
+def with_streams(plan: Plan, streams: Streams, *, present: bool) -> Plan:
+    """Return the plan with what is to be done about streams of modules."""
+    reasons = (*streams.reasons(present=present), *plan.reasons)
+    return replace(plan, streams=streams, reasons=reasons)
+
+
 def ours(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
     """Return which of the packages were not there before us."""
     if record is None:
@@ -551,6 +575,7 @@ def begun(
         tuple(dict.fromkeys((*record.named, *named))),
         run,
         tuple(sorted(remains)),
+        modules.begun(record.streams, plan.streams),
     )
 
 
@@ -562,7 +587,7 @@ def finished(record: Record, packages: Mapping[str, Package]) -> Record:
     brought = {
         name: package.automatic
         for name, package in packages.items()
-        if package.status in (INSTALLED, BROKEN) and name not in known
+        if package.status in (INSTALLED, BROKEN) and name not in known and package.detail != SEVERAL
     }
     return Record(
         record.before,
@@ -570,6 +595,7 @@ def finished(record: Record, packages: Mapping[str, Package]) -> Record:
         None,
         record.patterns,
         remains=record.remains,
+        streams=record.streams,
     )
 
 

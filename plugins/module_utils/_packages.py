@@ -36,6 +36,7 @@ _DRIVER_PREFIXES = (
     "akmod-nvidia",
     "dkms-nvidia",
     "cuda-drivers",
+    "libnvsdm-",
 )
 _DRIVER_NAMES = ("libcuda1", "libnvsdm", "nvlsm")
 _NO_DRIVER_PREFIXES = (
@@ -238,6 +239,12 @@ def _is_kernel(name: str) -> bool:
 
 
 def _is_core(name: str) -> bool:
+    if "-signed-" in name:
+        # SUSE signs kernel modules for NVIDIA's own packages.
+        return False
     return _is_kernel(name) or name.startswith(
-        ("nvidia-driver", "nvidia-headless", "nvidia-utils", "libnvidia-compute", "cuda-drivers")
+        (
+            *("nvidia-driver", "nvidia-headless", "nvidia-utils", "libnvidia-compute"),
+            *("cuda-drivers", "nvidia-compute"),
+        )
     )

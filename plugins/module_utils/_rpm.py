@@ -14,7 +14,7 @@ from functools import cmp_to_key
 from ._command import Result, Runner
 from ._errors import KubegpuError
 from ._package_manager import Database
-from ._package_set import BROKEN, INSTALLED, Package
+from ._package_set import BROKEN, INSTALLED, SEVERAL, Package
 from ._packages import is_locked
 
 _FORMAT = r"%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{INSTALLTIME}\n"
@@ -35,6 +35,9 @@ _PART = re.compile(r"\d+|[A-Za-z]+|[~^]")
 # is a mount point; the new name space is its own, so that nobody else sees the change.
 _WITHOUT_LOCKS = ("unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$0" && exec "$@"')
 
+# Version, release and architecture behind a name.
+_FULL = re.compile(r"-(?:\d+:)?[^:-]+-[^:-]+\.(?:noarch|x86_64|aarch64)\Z")
+
 # From what stands in the lock file: is this package, in this version, held?
 Held = Callable[[str, str], bool]
 
@@ -43,6 +46,21 @@ def plain(version: str) -> str:
     """Return epoch, version and release as people write them: without an epoch that is 0."""
     epoch, _colon, rest = version.partition(":")
     return rest if epoch in ("0", "(none)", "") else version
+
+
+def side_by_side(name: str) -> bool:
+    """Return whether several versions of a package may be installed."""
+    return bool(_SIDE_BY_SIDE.match(name))
+
+
+def full_name(name: str, version: str, architecture: str) -> str:
+    """Return the name of one version of a package: as its own where several stand side by side."""
+    return f"{name}-{version}.{architecture}"
+
+
+def short_name(name: str) -> str:
+    """Return the package's name of one that can have its version behind it."""
+    return _FULL.sub("", name) if side_by_side(name) else name
 
 
 def compare(one: str, other: str) -> int:
@@ -109,10 +127,12 @@ def _query(run: Runner, arguments: Sequence[str]) -> Result:
     return answer
 
 
-def read_installed(run: Runner, names: Sequence[str], held: Held) -> dict[str, Package]:
-    """Return the packages named (patterns, too), or all."""
+def read_installed(
+    run: Runner, names: Sequence[str], held: Held, *, full: bool = False
+) -> dict[str, Package]:
+    """Return the packages named (patterns, too), or all; ``full``: see :func:`parse_installed`."""
     answer = _query(run, ["-qa", "--queryformat", _FORMAT, *names])
-    packages = parse_installed(answer.stdout, held)
+    packages = parse_installed(answer.stdout, held, full=full)
     if not names:
         return packages
     # rpm takes a name with its version for a name, too.
@@ -123,19 +143,30 @@ def read_installed(run: Runner, names: Sequence[str], held: Held) -> dict[str, P
     }
 
 
-def parse_installed(text: str, held: Held) -> dict[str, Package]:
+def parse_installed(text: str, held: Held, *, full: bool = False) -> dict[str, Package]:
+    """Return the packages; of those that stand side by side the newest version.
+
+    :param full: whether each of their versions is there under its full name, too.
+    """
     found: dict[str, list[tuple[int, str]]] = {}
+    packages = {}
     for line in text.splitlines():
         fields = line.split("\t")
         if len(fields) == 4 and fields[1] not in _SECOND:
             time = int(fields[3]) if fields[3].isdigit() else 0
-            found.setdefault(fields[0], []).append((time, plain(fields[2])))
-    packages = {}
+            name, version = fields[0], plain(fields[2])
+            found.setdefault(name, []).append((time, version))
+            if full and side_by_side(name):
+                packages[full_name(name, version, fields[1])] = Package(
+                    INSTALLED, version, held(name, version)
+                )
     for name, entries in found.items():
         versions = [version for _time, version in sorted(entries)]
         if _SIDE_BY_SIDE.match(name):
             version = newest_first(versions)[0]
-            packages[name] = Package(INSTALLED, version, held(name, version))
+            packages[name] = Package(
+                INSTALLED, version, held(name, version), detail=SEVERAL if full else ""
+            )
             continue
         # A transaction that was killed has installed the new one and not yet erased the old one.
         twice = len(set(versions)) > 1
@@ -148,9 +179,9 @@ def parse_installed(text: str, held: Held) -> dict[str, Package]:
     return packages
 
 
-def read_database(run: Runner, held: Held) -> Database:
+def read_database(run: Runner, held: Held, *, full: bool = False) -> Database:
     """Return all packages, and the names that each one needs."""
-    packages = read_installed(run, (), held)
+    packages = read_installed(run, (), held, full=full)
     text = _query(run, ["-qa", "--queryformat", _RELATIONS]).stdout
     paths = sorted(
         {
@@ -165,7 +196,19 @@ def read_database(run: Runner, held: Held) -> Database:
         owners = sorted({line for line in answer.stdout.splitlines() if line in packages})
         if owners:
             files = _query(run, ["-q", "--queryformat", _FILES, *owners]).stdout
-    return Database(packages, parse_needs(text, files))
+    needs = parse_needs(text, files)
+    # Which version of what stands side by side is needed is not known: each.
+    versions: dict[str, list[str]] = {}
+    for name in packages:
+        if short_name(name) != name:
+            versions.setdefault(short_name(name), []).append(name)
+    return Database(
+        packages,
+        {
+            name: (*others, *(full for other in others for full in versions.get(other, ())))
+            for name, others in needs.items()
+        },
+    )
 
 
 def parse_needs(text: str, files: str) -> dict[str, tuple[str, ...]]:
@@ -254,6 +297,8 @@ class RpmManager:
     # rpm's transactions are in no journal: one that was killed is seen by what is there twice.
     journal = ""
     releases_first = True
+    # Whether versions that stand side by side can be told apart by their names.
+    full_names = False
 
     def __init__(self, run: Runner, options: Sequence[str] = ()) -> None:
         self._run = run
@@ -282,7 +327,7 @@ class RpmManager:
         return (*_WITHOUT_LOCKS, self.lock_file) if self.locks().strip() else ()
 
     def read(self, names: Sequence[str] = ()) -> Database:
-        return Database(read_installed(self.run, names, self.held()), {})
+        return Database(read_installed(self.run, names, self.held(), full=self.full_names), {})
 
     def mentioned(self, answer: Result) -> tuple[str, ...]:
         return mentioned(answer)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._containerd_flavours import FLAVOURS, PLAIN, Flavour, filled_in, find_flavour
+from ._containerd_flavours import FLAVOURS, PLAIN, Flavour, filled_in, find_flavour, unit_in_use
 from ._packages import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
 from ._toml_reader import read_toml
 
@@ -119,8 +119,9 @@ def _containerd(
     else:
         binary = reader.first(flavour.binaries)
         config_path, name = flavour.config_path, flavour.name
-        known = [item for item in flavour.units if (units or {}).get(item)]
-        unit = known[0] if known else flavour.units[0]
+        states = units or {}
+        known = {item: bool(_active(states, item)) for item in flavour.units if states.get(item)}
+        unit = unit_in_use(known) or flavour.units[0]
     text = reader.read_text(config_path)
     effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
     return (

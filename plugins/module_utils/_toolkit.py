@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ._crio import RUNTIMES_SETTING
+from ._distributions import best_effort
 from ._package_managers import unsupported
 from ._repository import same_repository
 from ._toolkit_data import (
@@ -120,7 +121,10 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         )
         if step is not None
     )
-    notes = (cdi_warning, *containerd_notes, *docker_notes, *crio_notes, *no_runtime(node))
+    notes = (
+        best_effort(node["os"]) if package_steps or repository_step else "",
+        *(cdi_warning, *containerd_notes, *docker_notes, *crio_notes, *no_runtime(node)),
+    )
     warnings = tuple(note for note in notes if note)
     return ToolkitPlan(
         action=action,

@@ -13,6 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ._distributions import FAMILIES as DISTRIBUTION_FAMILIES
+from ._distributions import RPM
+
 # The version that this release installs where none is asked for and none is there.
 PINNED_VERSION = "1.20.0"
 
@@ -59,30 +62,24 @@ _EARLIER = (
 )
 
 
-def _rpm(package_manager: str) -> Family:
+def _family(package_manager: str, packages: str) -> Family:
     return Family(
         package_manager=package_manager,
-        # The managers add the architecture, as in NVIDIA's own nvidia-container-toolkit.repo.
-        repository_url="https://nvidia.github.io/libnvidia-container/stable/rpm",
+        # The managers of RPM add the architecture, as in NVIDIA's nvidia-container-toolkit.repo.
+        repository_url=f"https://nvidia.github.io/libnvidia-container/stable/{packages}",
         key_url="https://nvidia.github.io/libnvidia-container/gpgkey",
         revision="1",
         earlier_urls=_EARLIER,
         architectures=("x86_64", "aarch64"),
         # That file says gpgcheck=0 and repo_gpgcheck=1.
-        signed_packages=False,
+        signed_packages=packages != RPM,
     )
 
 
+# By the name of the package manager; yum of old releases is none that package_set uses.
 FAMILIES = {
-    "apt": Family(
-        package_manager="apt",
-        repository_url="https://nvidia.github.io/libnvidia-container/stable/deb",
-        key_url="https://nvidia.github.io/libnvidia-container/gpgkey",
-        revision="1",
-        earlier_urls=_EARLIER,
-        architectures=("x86_64", "aarch64"),
-    ),
-    "dnf": _rpm("dnf"),
-    "dnf5": _rpm("dnf5"),
-    "zypper": _rpm("zypper"),
+    name: _family(name, family.packages)
+    for family in DISTRIBUTION_FAMILIES.values()
+    for name, _path in family.managers
+    if name != "yum"
 }

@@ -18,6 +18,7 @@ from typing import Any
 from ._command import TIMED_OUT, Result
 from ._driver_diagnosis import Finding
 from ._failure_texts import explain, explain_one
+from ._verify_fabric import Fabric, fault, proof
 
 PCI, MODULE, NVML, TOOLKIT, RUNTIME = "pci", "module", "nvml", "toolkit", "runtime"
 NODE_LAYERS = (PCI, MODULE, NVML, TOOLKIT, RUNTIME)
@@ -106,6 +107,7 @@ class Seen:
     :param cdi: what ``nvidia-ctk cdi list`` answered.
     :param cli: what ``nvidia-container-cli info`` answered.
     :param config_there: whether the toolkit's configuration file is there.
+    :param fabric: how the NVLink fabric stands; None where the node has none.
     """
 
     smi: Result | None = None
@@ -115,6 +117,7 @@ class Seen:
     cdi: Result | None = None
     cli: Result | None = None
     config_there: bool = False
+    fabric: Fabric | None = None
     engines: tuple[Engine, ...] = ()
 
 
@@ -305,12 +308,16 @@ def _nvml(
             "Look at dmesg | grep -i -e NVRM -e Xid for the GPU that is missing: one that fell off "
             "the bus comes back by powering the node off and on.",
         )
+    of_fabric = fault(node, seen.fabric)
+    if of_fabric is not None:
+        return _of(NVML, of_fabric)
     cuda = f", CUDA {nvml['cuda_version']}" if nvml["cuda_version"] else ""
     how = "pynvml" if node["python"]["pynvml"] is not None else "nvidia-smi"
     return Verdict(
         NVML,
         True,
-        proof=f"{how} lists {_number(len(devices), 'GPU')}, driver {nvml['driver_version']}{cuda}",
+        proof=f"{how} lists {_number(len(devices), 'GPU')}, driver {nvml['driver_version']}{cuda}"
+        f"{proof(seen.fabric)}",
     )
 
 

@@ -19,12 +19,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._command import TIMED_OUT, Result, Runner
+from ._containerd_flavours import PLAIN, asked_by, find_flavour
 from ._cri import CRIO_SOCKET, ask
 from ._driver_diagnosis import UNKNOWN, Finding, diagnose
 from ._driver_evidence import collect
 from ._errors import KubegpuError
 from ._failure_texts import explain_one
+from ._node_facts import read_nvml
 from ._verify import NODE_LAYERS, RUNTIME, Engine, Seen, Trial
+from ._verify_fabric import Fabric, look
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
@@ -64,7 +67,8 @@ class Options:
     devices: tuple[str, ...] = ("all",)
     timeout: int = 60
     image_timeout: int = 600
-    containerd_socket: str = "/run/containerd/containerd.sock"
+    fabric_timeout: int = 120
+    containerd_socket: str = PLAIN.socket
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,10 @@ class Verifier:
         self.options = options
         self.check = check
         self._count = 0
+        self._flavour, _sign = find_flavour(world.reader.exists)
+        # Whose containerd it is says where it listens, unless somebody says so.
+        given = options.containerd_socket
+        self._socket = self._flavour.socket if given == PLAIN.socket else given
 
     def seen(self, node: Mapping[str, Any]) -> Seen:
         """Return what was asked and tried."""
@@ -118,7 +126,22 @@ class Verifier:
             cdi=run(["nvidia-ctk", "cdi", "list"], timeout=_QUICK) if spec else None,
             cli=run(["nvidia-container-cli", "info"], timeout=60) if node["nvml"] else None,
             config_there=reader.exists(_TOOLKIT_CONFIG),
+            fabric=self._fabric(node) if "nvml" in layers else None,
             engines=tuple(self._engines(node)) if RUNTIME in layers else (),
+        )
+
+    def _fabric(self, node: Mapping[str, Any]) -> Fabric | None:
+        def devices() -> Sequence[Mapping[str, Any]]:
+            nvml, _complaint = read_nvml(self.world.reader, node["gpus"])
+            return nvml["devices"] if nvml else ()
+
+        return look(
+            node,
+            self.world.run,
+            devices,
+            self.options.fabric_timeout,
+            time.monotonic,
+            time.sleep,
         )
 
     def starts_containers(self) -> bool:
@@ -164,26 +187,29 @@ class Verifier:
         if facts["cri_enabled"] is False and docker:
             idle = "containerd's CRI plugin is off: it serves Docker alone."
             return Engine("containerd", handler, idle=idle)
-        if facts["flavour"] != "containerd":
-            idle = f"The containerd of {facts['flavour']} is not verified by this release."
-            return Engine("containerd", handler, idle=idle)
         fault = self._not_running("containerd", facts)
         if fault:
             return Engine("containerd", handler, fault=fault)
-        answer = ask(self.world.run, self.options.containerd_socket)
+        flavour = self._flavour
+        ctr = asked_by(flavour, self.world.reader.exists)
+        answer = ask(self.world.run, self._socket, flavour.crictl, ctr)
         if not answer.ready:
             otherwise = Finding(
                 "cri_not_ready",
                 "containerd runs, but its CRI does not answer: Kubernetes cannot use it.",
                 answer.words,
-                "Look at: ctr plugins ls; journalctl --unit containerd.",
+                f"Look at: {' '.join(ctr)} plugins ls; journalctl --unit {facts['unit']}.",
             )
             return Engine("containerd", handler, fault=explain_one(answer.words, otherwise))
         known: Mapping[str, Any] = facts["handlers"] or {}
         handlers, how = tuple(sorted(known)), "containerd config dump"
         if answer.handlers is not None:
             handlers, how = tuple(sorted(answer.handlers)), "crictl info"
-        elif self.world.restarted_since(facts["unit"], facts["config_path"]) is False:
+        elif (
+            # What a distribution writes when it starts is newer than that start.
+            flavour.generated is None
+            and self.world.restarted_since(facts["unit"], facts["config_path"]) is False
+        ):
             return Engine(
                 "containerd",
                 handler,
@@ -369,7 +395,8 @@ class Verifier:
         return self.world.run([*self._ctr_start(namespace), *argv], timeout=timeout)
 
     def _ctr_start(self, namespace: str) -> list[str]:
-        return ["ctr", "--address", self.options.containerd_socket, "--namespace", namespace]
+        ctr = asked_by(self._flavour, self.world.reader.exists)
+        return [*ctr, "--address", self._socket, "--namespace", namespace]
 
     def _lines(self, namespace: str, *argv: str) -> list[str]:
         answer = self._ctr(namespace, *argv)

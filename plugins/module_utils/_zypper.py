@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _rpm
 from ._command import Result
-from ._package_manager import Apart, Database, Simulation, Work
+from ._package_manager import Apart, Database, Simulation, WithoutStreams, Work
 from ._package_set import Package
 from ._packages import read_zypp_locks
 
@@ -30,7 +30,7 @@ _SYSTEM = ("(System Packages)", "@System")
 _LOCKED = 7
 
 
-class Zypper(_rpm.RpmManager):
+class Zypper(WithoutStreams, _rpm.RpmManager):
     """The package manager of SLES and openSUSE."""
 
     module = "community.general.zypper"

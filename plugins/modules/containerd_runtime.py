@@ -130,7 +130,9 @@ options:
     type: bool
     default: false
   restart_timeout:
-    description: How many seconds a restart, and CRI after it, may take.
+    description: >-
+      How many seconds a restart, and CRI after it, may take. With the default, k3s and RKE2, which
+      start Kubernetes too, have 600.
     type: int
     default: 60
   unit:

@@ -164,7 +164,7 @@ options:
     default: ""
 notes:
   - Is not run with C(async). What takes long runs detached from the connection by itself.
-  - Needs root. Packages are installed on the Debian family, runfiles on any Linux.
+  - Needs root. Packages are installed with apt, dnf (4 and 5) and zypper, runfiles on any Linux.
   - NVIDIA's runfile needs a host compiler on the node for the proof; where there is none, it is
     refused before it is run.
 extends_documentation_fragment:
@@ -355,7 +355,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)
     memory = flow.Memory.from_json(store.get(flow.RECORD))
-    wish, tables = read_options(params)
+    wish, tables = read_options({**params, "controller": module.ansible_version})
     plan = CudaPlan()
     if params["state"] == "present":
         facts = gather(reader, RuntimePaths(), params["state_path"])

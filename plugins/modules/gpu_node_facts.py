@@ -143,6 +143,14 @@ ansible_facts:
           returned: always
           type: int
           sample: 0
+        nvswitch_bridges:
+          description:
+            - How many bridges to NVSwitches the node has, for GPUs (HGX B200, B300) whose
+              NVSwitches are not on its own PCI bus; V(0) for others, V(null) where that cannot be
+              told without root.
+          returned: always
+          type: int
+          sample: 0
         driver:
           description:
             - C(loaded) is the version of the kernel module that is loaded, C(installed) the one on
@@ -305,6 +313,9 @@ ansible_facts:
           description: >-
             What the driver says: C(driver_version), C(cuda_version) and C(devices), with memory in
             MiB. V(null) where the driver does not answer, or nothing is there to ask it with.
+            C(fabric) of a device has C(state) (V(not_started), V(in_progress), V(completed)) and,
+            where that is completed, C(status) (V(success), or what went wrong); V(null) for one
+            that joins no NVLink fabric.
           returned: always
           type: dict
           sample:
@@ -323,6 +334,7 @@ ansible_facts:
                 mig_mode: null
                 mig_mode_pending: null
                 mig_devices: []
+                fabric: null
         problems:
           description: >-
             What is wrong with the node: C(code) (in snake case), C(cause), C(evidence) and

@@ -130,8 +130,15 @@ options:
     description: Seconds that bringing an image has.
     type: int
     default: 600
+  fabric_timeout:
+    description: >-
+      Seconds that GPUs behind NVSwitches have to join their fabric, before the layer C(nvml) fails.
+    type: int
+    default: 120
   containerd_socket:
-    description: Socket of containerd.
+    description: >-
+      Socket of containerd. With the default, that of k3s, RKE2, k0s or MicroK8s is used where the
+      node runs one of them.
     type: path
     default: /run/containerd/containerd.sock
   containerd_config_path:
@@ -315,6 +322,8 @@ def _check(params: dict[str, typing.Any]) -> None:
             evidence=str(error),
             next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
         ) from error
+    if params["fabric_timeout"] < 0:
+        raise InputError("fabric_timeout is negative.", next_step="Give 0 for no waiting.")
     for name in ("timeout", "image_timeout"):
         if params[name] < 1:
             raise InputError(f"{name} is {params[name]}.", next_step="Give at least 1 second.")
@@ -348,6 +357,7 @@ def _options(params: dict[str, typing.Any]) -> Options:
         devices=tuple(params["devices"]),
         timeout=params["timeout"],
         image_timeout=params["image_timeout"],
+        fabric_timeout=params["fabric_timeout"],
         containerd_socket=params["containerd_socket"],
     )
 
@@ -435,6 +445,7 @@ def main() -> None:
             "devices": {"type": "list", "elements": "str", "default": ["all"]},
             "timeout": {"type": "int", "default": 60},
             "image_timeout": {"type": "int", "default": 600},
+            "fabric_timeout": {"type": "int", "default": 120},
             "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
             "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
             "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},

@@ -123,6 +123,31 @@ options:
       - Whether C(nvidia-persistenced) is enabled.
     type: bool
     default: true
+  fabric:
+    description:
+      - Whether the fabric manager is there, in the driver's exact version, enabled and running.
+        V(auto) is where the node has NVSwitches, or GPUs of a board that has them.
+      - V(false) leaves alone what is there.
+    type: str
+    choices: ["auto", "true", "false"]
+    default: auto
+  imex:
+    description:
+      - Whether the package of NVIDIA's IMEX service is there, in the driver's exact version.
+        V(auto) is where the GPUs are those of a rack with NVLink between nodes (GB200, GB300).
+    type: str
+    choices: ["auto", "true", "false"]
+    default: auto
+  imex_nodes:
+    description:
+      - Addresses or names of all nodes of the IMEX domain, this one included, the same list on
+        each. With it C(/etc/nvidia-imex/nodes_config.cfg) is written, and the service is enabled
+        and started.
+      - Empty leaves file and service alone. In Kubernetes NVIDIA's driver of dynamic resource
+        allocation starts IMEX for each job by itself, and asks for the service to be off.
+    type: list
+    elements: str
+    default: []
   licence:
     description:
       - Licence of a vGPU guest, for C(/etc/nvidia/gridd.conf), with the keys of the filter
@@ -209,8 +234,8 @@ options:
 notes:
   - Is not run with C(async). What takes long runs detached from the connection by itself, and the
     progress is told.
-  - Needs root. Installs on the Debian family; the others are planned for and refused with the
-    reason.
+  - Needs root. Installs with apt, dnf (4 and 5) and zypper; where another tool is, the reason is
+    said and nothing is changed.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.package_manager
@@ -324,10 +349,14 @@ from ..module_utils import _driver_installer as installer
 from ..module_utils import _driver_node as machine
 from ..module_utils._apply import applied
 from ..module_utils._command import module_runner
+from ..module_utils._distributions import without_dkms
 from ..module_utils._driver import plan_driver, read_options
 from ..module_utils._driver_diagnosis import UNKNOWN
 from ..module_utils._driver_evidence import uptime
 from ..module_utils._driver_files import GRIDD, PERSISTENCED, RECORD, TOKEN
+from ..module_utils._driver_services import start_services
+from ..module_utils._driver_packages import module_streams
+from ..module_utils._driver_sources import system_of
 from ..module_utils._driver_work import Diagnosed, Work, diagnosis
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._node_facts import gather
@@ -377,6 +406,9 @@ def main() -> None:
             "compute_only": {"type": "bool", "default": False},
             "module_options": {"type": "dict", "default": {}},
             "persistence": {"type": "bool", "default": True},
+            "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
+            "imex": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
+            "imex_nodes": {"type": "list", "elements": "str", "default": []},
             "licence": {"type": "dict", "default": {}},
             "repository_name": {"type": "str", "default": "kubegpu-nvidia-driver"},
             "repository_url": {"type": "str", "default": ""},
@@ -425,7 +457,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     params = module.params
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)
-    options = {**params, "today": params["_today"]}
+    options = {**params, "today": params["_today"], "controller": module.ansible_version}
     wish, data = read_options(options)
     facts = gather(reader, RuntimePaths(), _seen(params["state_path"]))
     return Work(
@@ -510,6 +542,7 @@ def _plan(work: Work) -> dict[str, Any]:
         "needed": needed,
         "sets": sets,
         "runfile": None if runfile is None else dict(runfile),
+        "dkms": without_dkms(work.facts["os"]["id"] or ""),
     }
     return result
 
@@ -599,9 +632,21 @@ def _explain(work: Work) -> dict[str, Any]:
         "sets": []
         if passing and unchanged
         else flow.rollback_tasks(
-            before, sorted({*there, *broken}), managed=bool(work.pending.get("managed"))
+            before,
+            sorted({*there, *broken}),
+            managed=bool(work.pending.get("managed")),
+            streams=_streams(work, before),
         ),
     }
+
+
+def _streams(work: Work, before: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the streams of dnf's modules that the packages of the driver before are in."""
+    if not before or not before["branch"] or not before["kernel_module"]:
+        return {}
+    _wish, data = read_options(work.params)
+    system = system_of(work.facts, data)
+    return module_streams(system, before["source"], before["branch"], before["kernel_module"], data)
 
 
 def _rollback(work: Work) -> dict[str, Any]:
@@ -616,7 +661,7 @@ def _rollback(work: Work) -> dict[str, Any]:
     configuration.read_again(work, done)
     notes = [installer.runfile_again(work, pending.get("before"))]
     if flow.needs_initramfs(done):
-        machine.rebuild_initramfs(work.run, work.reader)
+        machine.rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
     notes.append(machine.load_again(work.run, work.reader, pending.get("loaded")))
     memory = flow.given_back(work.memory)
     installer.drop_cached(work, memory)
@@ -639,7 +684,7 @@ def _finish_present(work: Work) -> dict[str, Any]:
             next_step="Run again: it goes on where this run stopped.",
         )
     if work.pending.get("initramfs"):
-        skipped = machine.rebuild_initramfs(run, reader)
+        skipped = machine.rebuild_initramfs(run, reader, work.facts["os"]["family"])
         if skipped:
             work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
     for text in machine.enable_services(run, work.plan.services, start=False):
@@ -654,7 +699,7 @@ def _finish_present(work: Work) -> dict[str, Any]:
     reboot = _load(work)
     loaded = machine.loaded_version(reader)
     if loaded:
-        machine.enable_services(run, work.plan.services, start=True)
+        start_services(work, reboot)
     return {**_answer(work, memory, loaded, reboot), "changed": True}
 
 
@@ -669,7 +714,7 @@ def _load(work: Work) -> str:
         return other_kernel
     if not loading.now:
         return loading.reboot
-    modules = machine.Modules(work.run, work.reader)
+    modules = machine.Modules(work.run, work.reader, work.daemons)
     stays = modules.unload() if look.loaded else modules.unload_nouveau()
     if stays is not None:
         # What was stopped for it is started again by the caller.
@@ -691,14 +736,14 @@ def _finish_absent(work: Work) -> dict[str, Any]:
     machine.give_back_services(run, work.memory.services)
     reboot = loading.reboot
     if loading.now:
-        stays = machine.Modules(run, reader).unload()
+        stays = machine.Modules(run, reader, work.daemons).unload()
         if stays is not None:
             reboot = f"The driver's module cannot be unloaded: {stays.words()}"
     with applied(work.store, list(changes.values())):
         pass
     configuration.read_again(work, changes)
     if work.pending.get("initramfs"):
-        skipped = machine.rebuild_initramfs(run, reader)
+        skipped = machine.rebuild_initramfs(run, reader, work.facts["os"]["family"])
         if skipped:
             work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
     installer.drop_cached(work, None)

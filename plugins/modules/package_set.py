@@ -87,6 +87,18 @@ options:
     type: list
     elements: str
     default: []
+  module_streams:
+    description:
+      - Streams of dnf's modules by name of the module, such as C(nvidia-driver) with V(580-open).
+        A module has one stream at most, and only the packages of that stream are offered.
+      - They are switched, by reset and enable, before the packages are changed. What the node had
+        before is recorded, and O(state=absent) puts it back, unless somebody has switched since. A
+        change that fails puts back what this run found.
+      - For dnf 4 alone (RHEL 8 and 9 and those that build on them, Amazon Linux 2023). Elsewhere
+        there are no modules, and the option is refused.
+    type: dict
+    default: {}
+    version_added: 0.1.0
   update_cache:
     description:
       - Whether the package lists may be refreshed. This is done only where they do not have a
@@ -142,6 +154,11 @@ options:
     type: list
     elements: str
     default: []
+  _streams:
+    description:
+      - Internal. The streams of modules that this run found before its change.
+    type: dict
+    default: {}
   _run:
     description:
       - Internal. The run that works on the set. One that another run has gone on from stops.
@@ -152,6 +169,9 @@ notes:
     for, so that it is right even where the repository is not there yet (O(repository_expected)).
   - dnf holds with its plugin C(versionlock), which is installed where it is missing, and zypper
     with its locks. A hold is released for a change and set again after it.
+  - Modules are switched with C(dnf module). M(ansible.builtin.dnf) knows a stream only together
+    with the packages of one of its profiles. Which profiles of a module were installed is not given
+    back.
   - What an earlier removal has left of configuration files is known for apt alone. rpm keeps an
     edited file as C(.rpmsave) when its package goes.
   - M(ansible.builtin.apt) needs python3-apt on the node and installs it where it is missing. It
@@ -201,6 +221,15 @@ EXAMPLES = r"""
       version: 595.58.03
     background: true
 
+- name: Install a driver of one stream of NVIDIA's module, on Rocky Linux 9
+  kubegpu.nodes.package_set:
+    name: nvidia-driver
+    module_streams:
+      nvidia-driver: 580-open
+    packages:
+      nvidia-open: 580.178.04*
+    background: true
+
 - name: Give back what stood there before
   kubegpu.nodes.package_set:
     name: nvidia-container-toolkit
@@ -226,6 +255,14 @@ previous:
     nvidia-container-toolkit:
       version: 1.19.0-1
       held: true
+module_streams:
+  description: The streams of the modules of O(module_streams), or of those that are given back, as
+    they are, or would be, afterwards. An empty string is none, V(!disabled) that none may be
+    enabled.
+  returned: success
+  type: dict
+  sample:
+    nvidia-driver: 580-open
 not_available:
   description: Packages that were there before and that no repository of the node has now. The
     record keeps them, so that O(state=absent) can put them back once one has.
@@ -270,8 +307,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils import _module_streams as modules
 from ..module_utils._command import Result, module_runner
-from ..module_utils._errors import KubegpuError
+from ..module_utils._errors import InputError, KubegpuError
+from ..module_utils._module_streams import Streams
 from ..module_utils._node_facts_system import read_os
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._package_manager import Database, PackageManager, Simulation, Work
@@ -305,6 +344,7 @@ from ..module_utils._package_set import (
     shown,
     uncovered,
     verify,
+    with_streams,
     without,
 )
 from ..module_utils._repository import redact
@@ -317,9 +357,16 @@ _LEAVES = (INSTALLED, CONFIGURATION)
 class Node:
     """The node's packages, as far as they have been asked for."""
 
-    def __init__(self, find: Callable[[], PackageManager], lock_timeout: int) -> None:
+    def __init__(
+        self,
+        find: Callable[[], PackageManager],
+        lock_timeout: int,
+        streams: Streams | None = None,
+    ) -> None:
         self._find = find
         self._lock_timeout = lock_timeout
+        # Of modules: what there is, and what packages are planned for.
+        self.streams = streams or Streams()
 
     @functools.cached_property
     def manager(self) -> PackageManager:
@@ -347,7 +394,23 @@ class Node:
             for path, text in apart.files.items():
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
-            yield Node(lambda: apart.manager, self._lock_timeout)
+            yield Node(lambda: apart.manager, self._lock_timeout, self.streams)
+
+    def assuming(self, streams: Streams) -> Node:
+        """Give the node as packages are to be planned for it: with these streams of modules."""
+        if not streams.after:
+            return self
+        changes = streams.changes
+        manager = self.manager.assuming(changes) if changes else self.manager
+        return Node(lambda: manager, self._lock_timeout, streams)
+
+    def lacking(self) -> tuple[str, ...]:
+        """Return the streams to be enabled that no repository has."""
+        return modules.unknown(self.streams, self.streams_offered(self.streams))
+
+    def streams_offered(self, streams: Streams) -> dict[str, tuple[str, ...]]:
+        names = sorted(streams.changes)
+        return self.manager.streams_offered(names) if names else {}
 
     def interrupted(self) -> bool:
         if not self.manager.journal:
@@ -368,6 +431,7 @@ def main() -> None:
             "obsolete": {"type": "list", "elements": "str", "default": []},
             "update_cache": {"type": "bool", "default": True},
             "optional": {"type": "dict", "default": {}},
+            "module_streams": {"type": "dict", "default": {}},
             "lock": {
                 "type": "dict",
                 "options": {
@@ -392,6 +456,7 @@ def main() -> None:
             "_failure": {"type": "str", "default": ""},
             "_named": {"type": "list", "elements": "str", "default": []},
             "_freed": {"type": "list", "elements": "str", "default": []},
+            "_streams": {"type": "dict", "default": {}},
             "_run": {"type": "str", "default": ""},
         },
         required_if=[("state", "present", ("packages",))],
@@ -425,8 +490,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     present = module.params["state"] == "present"
     key = _key(module.params)
     record = Record.from_json(store.get(key))
+    node = node.assuming(_streams(node, wish, present, record))
     if present:
-        check(wish)
         plan = _plan_of_set(node, wish, record)
         if not plan.changed and (record is None or record.pending is None):
             return _result(module, plan, {})
@@ -478,28 +543,73 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             _forget(store, key, record or Record(), database.packages)
         elif record is not None:
             store.put(key, replace(record, run=run).to_json())
-        # What is half configured fails in every call of apt until it is gone, and Ansible's module
-        # takes it away by purging alone.
-        going = set(plan.going)
-        # apt takes nothing away below a package that is held and not named.
-        held = [name for name in plan.along if database.packages[name].held]
-        purge = [*plan.purge, *held]
-        work = Work(
-            broken=[name for name in _broken(database.packages) if name in going],
-            # That is so too for what is below one of those that are removed alone.
-            remove=[*plan.remove, *(_there(purge, database.packages) if plan.remove else ())],
-            purge=purge,
-            install=change.install,
-            helpers=node.manager.helpers(database.packages, hold=present and wish.hold),
-            along=[name for name in plan.along if name not in held],
-        )
-        freed = _free(node, plan, change, database) if plan.changed else []
-        result["_tasks"] = {
-            "calls": node.manager.tasks(work, module.params["lock_timeout"]),
-            "named": named,
-            "freed": freed,
-        }
+        result["_tasks"] = _tasks(module, node, wish, plan, change, database)
     return result
+
+
+def _tasks(
+    module: AnsibleModule, node: Node, wish: Wish, plan: Plan, change: Change, database: Database
+) -> dict[str, Any]:
+    """Do what has to come first, and return what the action plugin has to do.
+
+    The record is written by now.
+    """
+    # What is half configured fails in every call of apt until it is gone, and Ansible's module
+    # takes it away by purging alone.
+    going = set(plan.going)
+    # apt takes nothing away below a package that is held and not named.
+    held = [name for name in plan.along if database.packages[name].held]
+    purge = [*plan.purge, *held]
+    hold = module.params["state"] == "present" and wish.hold
+    work = Work(
+        broken=[name for name in _broken(database.packages) if name in going],
+        # That is so too for what is below one of those that are removed alone.
+        remove=[*plan.remove, *(_there(purge, database.packages) if plan.remove else ())],
+        purge=purge,
+        install=change.install,
+        helpers=node.manager.helpers(database.packages, hold=hold),
+        along=[name for name in plan.along if name not in held],
+    )
+    freed = _free(node, plan, change, database) if plan.changed else []
+    _switch(node)
+    return {
+        "calls": node.manager.tasks(work, module.params["lock_timeout"]),
+        "named": [name for name in change.named if _is_automatic(database, name)],
+        "freed": freed,
+        "streams": dict(node.streams.before),
+    }
+
+
+def _streams(node: Node, wish: Wish, present: bool, record: Record | None) -> Streams:
+    """Return the streams of modules as they are and as they shall be."""
+    modules.check(wish.streams)
+    kept = record.streams if record else modules.Kept()
+    names = list(wish.streams if present else kept.before)
+    if not names:
+        return Streams()
+    if not node.manager.has_streams:
+        raise InputError(
+            f"module_streams: {node.manager.module.rpartition('.')[2]}, the package manager of "
+            "this node, has no streams of modules.",
+            next_step="Leave module_streams out here; it is for dnf 4 on RHEL 8 and 9, those that "
+            "build on them, and Amazon Linux 2023.",
+        )
+    found = node.manager.streams(names)
+    if present:
+        return Streams(found, wish.streams)
+    back = modules.given_back(kept, found)
+    # One whose repository has gone cannot be enabled any more.
+    return modules.without_unknown(back, node.streams_offered(back))
+
+
+def _switch(node: Node) -> None:
+    """Switch to the streams of modules that are planned for."""
+    before, changes = node.streams.before, node.streams.changes
+    for argv in node.manager.stream_commands(before, changes) if changes else ():
+        answer = node.patiently(argv, timeout=300)
+        if not answer.ok:
+            _streams_back(node, before)
+            raise explain(answer.words(), f"Switching to {modules.shown(changes).strip()}")
 
 
 def _ahead(
@@ -515,6 +625,7 @@ def _ahead(
     said = ""
     with contextlib.ExitStack() as stack:
         unknown = missing(plan, node.manager.available([*plan.install])) if plan.install else ()
+        unknown += node.lacking()
         if unknown and params["update_cache"] and not params["repository_expected"]:
             node = stack.enter_context(node.apart())
             said = _update(node)
@@ -562,6 +673,16 @@ def _free(node: Node, plan: Plan, change: Change, database: Database) -> list[st
     return names
 
 
+def _streams_back(node: Node, earlier: Mapping[str, str]) -> None:
+    """Put the streams back that a change which failed has found; what fails is seen next time."""
+    if not earlier:
+        return
+    found = node.manager.streams([*earlier])
+    changes = Streams(found, earlier).changes
+    for argv in node.manager.stream_commands(found, changes):
+        node.patiently(argv, timeout=300)
+
+
 def _there(names: Sequence[str], packages: Mapping[str, Package]) -> list[str]:
     """Return the names whose packages dpkg has."""
     return [name for name in names if packages.get(name, Package()).status in (INSTALLED, BROKEN)]
@@ -601,6 +722,7 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
         freed = _there(params["_freed"], database.packages)
         for argv in node.manager.mark_commands(freed, (), named):
             node.patiently(argv)
+        _streams_back(node, params["_streams"])
         error = explain(params["_failure"], f"The package set {params['name']}")
         names = sorted(wish.packages)
         offered = node.manager.available(names)
@@ -611,7 +733,10 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
     others = [name for name in params["_freed"] if name not in plan.after]
     _mark(node, plan, params["name"], named, _there(others, database.packages))
     packages = node.manager.everything().packages
-    wrong = verify(_settled(wish, present, record, packages), packages)
+    wrong = (
+        *verify(_settled(wish, present, record, packages), packages),
+        *_streams(node, wish, present, record).reasons(present=present),
+    )
     if wrong:
         raise KubegpuError(
             f"The package set {params['name']} is not as it should be after the change.",
@@ -654,6 +779,7 @@ def _wish(params: Mapping[str, Any]) -> Wish:
         Lock(tuple(params["lock"]["patterns"]), params["lock"]["version"])
         if params["lock"]
         else None,
+        {name: str(stream) for name, stream in params["module_streams"].items()},
     )
 
 
@@ -663,13 +789,15 @@ def _key(params: Mapping[str, Any]) -> str:
 
 def _plan_of_set(node: Node, wish: Wish, record: Record | None) -> Plan:
     """Return what differs, having looked at the packages of the set alone."""
+    check(wish)
     names = {*wish.packages, *wish.optional, *wish.obsolete}
     if wish.lock:
         # dpkg knows the same patterns.
         names.update(pattern for pattern in wish.lock.patterns if pattern[0] != "!")
     packages = node.manager.read(sorted(names)).packages if names else {}
     purged = _purged(node, wish, record, packages)
-    return plan_present(wish, packages, _offered(node, wish, packages), purged)
+    plan = plan_present(wish, packages, _offered(node, wish, packages), purged)
+    return with_streams(plan, node.streams, present=True)
 
 
 def _purged(
@@ -698,7 +826,8 @@ def _plan_now(
     if present:
         purged = _purged(node, wish, record, database.packages)
         offered = _offered(node, wish, database.packages)
-        return plan_present(wish, database.packages, offered, purged)
+        plan = plan_present(wish, database.packages, offered, purged)
+        return with_streams(plan, node.streams, present=True)
     assumed = finished(record, database.packages) if record else None
     along = removable(assumed, database.packages, database.needs)
     before = record.before if record else {}
@@ -708,13 +837,14 @@ def _plan_now(
         for name in dict.fromkeys((*before, *along, *brought))
         if name in database.packages and not before.get(name, Package()).installed
     ]
-    return plan_absent(
+    plan = plan_absent(
         assumed,
         database.packages,
         node.manager.available([name for name, old in before.items() if old.installed]),
         node.manager.edited([n for n in going if database.packages[n].status in _LEAVES]),
         along,
     )
+    return with_streams(plan, node.streams, present=False)
 
 
 def _settled(wish: Wish, present: bool, record: Record, packages: Mapping[str, Package]) -> Plan:
@@ -747,7 +877,11 @@ def _refresh(module: AnsibleModule, node: Node, plan: Plan, database: Database) 
     One repository among many that cannot be reached is no reason to stop, which is why this is not
     left to Ansible's module: what matters is whether the versions are known afterwards.
     """
-    if not plan.install or not module.params["update_cache"]:
+    if not module.params["update_cache"]:
+        return None
+    if node.lacking():
+        return _update(node)
+    if not plan.install:
         return None
     needed = node.manager.helpers(database.packages, hold=module.params["hold"])
     offered = node.manager.available([*plan.install, *needed])
@@ -779,8 +913,11 @@ def _try(
     node: Node, wish: Wish, plan: Plan, name: str, said: str, *, may_be_missing: bool
 ) -> Change:
     """Refuse a change that cannot work, or that would take other packages away."""
+    lacking = node.lacking()
+    if lacking and not may_be_missing:
+        raise modules.not_offered(lacking, node.streams_offered(node.streams), said)
     going = plan.going
-    if not plan.install and not going:
+    if lacking or (not plan.install and not going):
         return Change()
     offered = node.manager.available(list(plan.install))
     unknown = missing(plan, offered)
@@ -959,13 +1096,16 @@ def _result(module: AnsibleModule, plan: Plan, broken: Mapping[str, str]) -> dic
         "changed": plan.changed,
         "packages": _public(plan.after),
         "previous": _public(plan.before),
+        "module_streams": dict(plan.streams.after),
         "broken": dict(broken),
         "not_available": list(plan.lost),
         "reasons": [*plan.reasons, *plan.warnings],
     }
     if module._diff:
         title = f"packages {module.params['name']}"
-        before, after = shown(plan.before), shown(plan.after)
+        streams = plan.streams
+        before = modules.shown(streams.before) + shown(plan.before)
+        after = modules.shown(streams.after) + shown(plan.after)
         result["diff"] = (
             [{"before": before, "after": after, "before_header": title, "after_header": title}]
             if before != after

@@ -198,8 +198,15 @@ _FOR_DRIVERS = (
         "drv-ubuntu24b",
         "drv-ubuntu24b",
         "bookworm",
-        (_nvidia("0000:00:08.0", 0x1EB8, 0x12A2),),
-        "T4",
+        # One GPU of an HGX H100, and its board's NVSwitches (their id is not a documented one).
+        (
+            _nvidia("0000:00:08.0", 0x2330, 0x16C1),
+            *(
+                PciDevice(f"0000:00:{slot}.0", 0x10DE, 0x22A3, 0x068000, (0x10DE, 0x0000))
+                for slot in ("09", "0a", "0b", "0c")
+            ),
+        ),
+        "H100",
         files=("drivers", "drivers-ubuntu24"),
         archive="ubuntu",
         kernel="6.8.0-85-generic",

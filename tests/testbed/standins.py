@@ -12,7 +12,7 @@ drivers, and two versions of each.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -233,6 +233,7 @@ def _driver(suffix: str, version: str, full: str, component: str) -> Iterator[De
         yield deb(f"libnvidia-{name}{suffix}", files=contents, alone=(f"libnvidia-{name}",))
     smi = {"usr/bin/nvidia-smi": _script("nvidia-smi")}
     yield deb(f"nvidia-utils{suffix}", compute, files=smi, alone=("nvidia-utils",))
+    yield from _fabric(suffix.removesuffix("-server"), version, deb)
     utilities = f"nvidia-compute-utils{suffix}" if suffix else "nvidia-persistenced"
     unit = _script("nvidia-persistenced.service")
     if suffix.endswith("-server"):
@@ -298,6 +299,28 @@ def _driver(suffix: str, version: str, full: str, component: str) -> Iterator[De
         yield deb(f"nvidia-driver{suffix}{flavour}", *libs, *more, dkms, utilities)
     if not suffix:
         yield deb("nvidia-modprobe", files={"usr/bin/nvidia-modprobe": b"#!/bin/sh\nexit 0\n"})
+
+
+def _fabric(suffix: str, version: str, deb: Callable[..., Deb]) -> Iterator[Deb]:
+    """What goes with NVSwitches; Ubuntu's names have the branch alone."""
+    daemon = _script("nv-fabricmanager").replace(b"@VERSION@", version.encode())
+    yield deb(
+        f"nvidia-fabricmanager{suffix}",
+        files={
+            "usr/bin/nv-fabricmanager": daemon,
+            "usr/lib/systemd/system/nvidia-fabricmanager.service": _script(
+                "nvidia-fabricmanager.service"
+            ),
+        },
+        scripts=_hooks("fabricmanager"),
+        alone=("nvidia-fabric-manager",),
+    )
+    library = f"{_LIB}/libnvidia-nscq.so.{version}"
+    yield deb(
+        f"libnvidia-nscq{suffix}",
+        files={library: elf.library("libnvidia-nscq", version)},
+        alone=("libnvidia-nscq",),
+    )
 
 
 def _prebuilt(

@@ -21,7 +21,8 @@ from pathlib import Path
 
 _PROGRESS_SECONDS = 120
 _LOOK_SECONDS = 0.5
-_SUMMARY = re.compile(r"^\d+ passed|^=+ .*\d+ (passed|failed).*=+$|^make lint: ")
+# Results, and the seed with which made inputs come again.
+_SUMMARY = re.compile(r"^\d+ passed|^=+ .*\d+ (passed|failed).*=+$|^make lint: |^made inputs: ")
 
 
 @dataclass(frozen=True)

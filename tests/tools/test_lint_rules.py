@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,11 @@ import yaml
 
 from tests.tools.environments import REPOSITORY, checkout_files
 
+# What asks for a distribution: of Ansible's own facts, and of ours.
+LADDER = re.compile(
+    r"\bansible_(?:distribution|os_family|pkg_mgr|lsb)|\bos_family\b|\bdistribution\w*"
+    r"|\bos(?:\.|'?\]\[?'?|\[')(?:id|family|version|codename|package_manager)\b"
+)
 RUFF = Path(sys.executable).parent / "ruff"
 PLUGINS = [name for name in checkout_files() if name.startswith("plugins/") and ".py" in name]
 SETTINGS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -103,3 +109,47 @@ def test_the_readme_names_all_that_there_is() -> None:
     missing = [name for name in modules if f"| `{name}` |" not in text]
     missing += [name for name in (*playbooks, *roles) if f"| `kubegpu.nodes.{name}` |" not in text]
     assert missing == []
+
+
+def conditions(tree: object) -> list[str]:
+    """Return all conditions of a file of tasks or plays, however deep."""
+    if isinstance(tree, list):
+        return [text for item in tree for text in conditions(item)]
+    if not isinstance(tree, dict):
+        return []
+    own = [str(value) for key, value in tree.items() if key in ("when", "failed_when")]
+    return own + [text for value in tree.values() for text in conditions(value)]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "ansible_distribution == 'Rocky'",
+        "ansible_facts['os_family'] == 'RedHat'",
+        "ansible_facts.distribution_major_version | int >= 9",
+        "ansible_facts['gpu_node']['os']['id'] in ['rocky', 'rhel']",
+        "ansible_facts['gpu_node'].os.family == 'suse'",
+        "gpu_node.os['package_manager'] != 'apt'",
+    ],
+)
+def test_a_ladder_over_distributions_would_be_seen(condition: str) -> None:
+    tree = [{"block": [{"name": "A task", "when": ["true", condition]}]}]
+    assert any(LADDER.search(text) for text in conditions(tree))
+
+
+def test_no_task_asks_for_the_distribution() -> None:
+    """What differs between distributions is data: ``_distributions.py``."""
+    names = [
+        name
+        for name in checkout_files()
+        if name.endswith((".yml", ".yaml"))
+        and (name.startswith("playbooks/") or re.match(r"roles/[^/]+/(?:tasks|handlers)/", name))
+    ]
+    assert len(names) > 40
+    seen = 0
+    for name in names:
+        tree = yaml.safe_load((REPOSITORY / name).read_text(encoding="utf-8"))
+        for text in conditions(tree):
+            seen += 1
+            assert not LADDER.search(text), f"{name}: {text}"
+    assert seen > 60

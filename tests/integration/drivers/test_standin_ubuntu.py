@@ -5,7 +5,8 @@
 """The life of a driver on stand-ins of Ubuntu 24.04, from both sources of packages.
 
 The archive's driver comes with signed modules, NVIDIA's is built by (a stand-in of) DKMS; from 590
-on NVIDIA's packages have other names and are pinned. The steps run in this order on one node.
+on NVIDIA's packages have other names and are pinned. The steps run in this order on one node. The
+node of NVIDIA's packages has NVSwitches: the fabric manager is of the set, and goes with it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tests.integration.drivers.steps import (
     shell,
     words,
 )
+from tests.integration.fleet.playbooks import run_module
 
 OLD, NEW = "580.95.05", "580.178.04"
 NEXT_OLD, NEXT = "595.58.03", "595.91.07"
@@ -86,7 +88,30 @@ def there(node, version, branch):
     assert {found[name].split("-")[0] for name in of_driver} == {version}, found
     assert shell(node, "nvidia-smi -q -x | grep driver_version").strip().startswith("<driver_v")
     assert branch in version
+    if switches(node):
+        names = {f"nvidia-fabricmanager{suffix(branch)}", f"libnvidia-nscq{suffix(branch)}"}
+        assert names <= set(found)
+        assert driver["services"]["nvidia-fabricmanager"] == "active"
+        assert shell(node, "systemctl is-enabled nvidia-fabricmanager").strip() == "enabled"
+        assert shell(node, "cat /run/standin-fabric").strip() == version
+        verdict = verified(node)
+        assert verdict["ok"] is True and "fabric completed" in verdict["proof"], verdict
     return driver
+
+
+def switches(node):
+    return any(device.class_code == 0x068000 for device in node.gpus)
+
+
+def suffix(branch):
+    return f"-{branch}" if int(branch) < 590 else ""
+
+
+def verified(node):
+    """What the verification says of the driver, the fabric included."""
+    arguments = {"layers": ["nvml"], "fabric_timeout": 2}
+    answer = run_module(node.name, "kubegpu.nodes.gpu_node_verify", arguments)[node.name]
+    return answer["layers"][0]
 
 
 def test_install_of_an_exact_version(node, source, before):
@@ -104,6 +129,11 @@ def test_upgrade(node, source, before):
     run, _seconds = converge(node, source=source, version=NEW)
     assert there(node, NEW, "580")["previous"]["version"] == OLD
     assert answer(run, node, TASK)["previous"]["version"] == OLD
+    if switches(node):
+        # All of the set came in one transaction of the package manager.
+        last = shell(node, "cat /var/log/apt/history.log").rpartition("Start-Date")[2]
+        for name in ("nvidia-fabricmanager-580", "libnvidia-nscq-580", "libnvidia-compute-580"):
+            assert f"{name}:amd64 ({OLD}-0ubuntu1, {NEW}-0ubuntu1)" in last
 
 
 def test_downgrade(node, source, before):
@@ -121,13 +151,32 @@ def test_lost_hold_is_seen_and_mended(node, source, before):
     settled(node, source=source, branch="580")
     name = sorted(installed(node))[0]
     shell(node, f"apt-mark unhold {name}")
-    assert steps.apply(node, source=source, branch="580").status == 0
+    if switches(node):
+        drift(node)
+    run = steps.apply(node, source=source, branch="580")
+    assert run.status == 0, words(run)
     assert name in held(node)
+    there(node, NEW, "580")
+
+
+def drift(node):
+    """One part of the set goes to another version, and one is removed: by hand, as people do."""
+    shell(
+        node,
+        "export DEBIAN_FRONTEND=noninteractive; apt-get install -q -y --allow-downgrades "
+        f"--allow-change-held-packages nvidia-fabricmanager-580={OLD}-0ubuntu1; "
+        "apt-get remove -q -y --allow-change-held-packages libnvidia-nscq-580; "
+        "systemctl start nvidia-fabricmanager || true",
+    )
+    verdict = verified(node)
+    assert (verdict["ok"], verdict["code"]) == (False, "fabric_manager_version"), verdict
+    assert OLD in verdict["evidence"] and "nvidia_driver" in verdict["next_step"]
 
 
 def test_lost_file_and_module_come_back(node, source, before):
     shell(node, "rm /etc/modprobe.d/kubegpu-nouveau.conf")
-    shell(node, "systemctl stop nvidia-persistenced; modprobe -r nvidia-uvm; modprobe -r nvidia")
+    daemons = "nvidia-persistenced" + (" nvidia-fabricmanager" if switches(node) else "")
+    shell(node, f"systemctl stop {daemons}; modprobe -r nvidia-uvm; modprobe -r nvidia")
     assert facts(node)["driver"]["loaded"] is None
     converge(node, source=source, branch="580")
     assert "blacklist nouveau" in shell(node, "cat /etc/modprobe.d/kubegpu-nouveau.conf")

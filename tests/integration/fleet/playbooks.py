@@ -72,10 +72,9 @@ def environment() -> dict[str, str]:
 def play(
     name: str, *arguments: str, variables: dict[str, Any] | None = None, timeout: int = TIMEOUT
 ) -> Run:
-    """Run ``kubegpu.nodes.<name>`` on the fleet; never raises for a play that failed."""
-    argv = [
-        str(BIN / "ansible-playbook"), "-i", str(INVENTORY), f"kubegpu.nodes.{name}", *arguments
-    ]  # fmt: skip
+    """Run ``kubegpu.nodes.<name>`` or a file on the fleet; never raises for a play that failed."""
+    playbook = name if name.endswith(".yml") else f"kubegpu.nodes.{name}"
+    argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), playbook, *arguments]
     if variables:
         argv += ["--extra-vars", json.dumps(variables)]
     done = subprocess.run(

@@ -14,7 +14,7 @@ SCRIPTS = {
     "one": "print('1 passed in 0.1s')",
     "two": "import pathlib, sys; sys.exit(not pathlib.Path(sys.argv[1], 'one.log').exists())",
     "bad": "print('what went wrong'); raise SystemExit(3)",
-    "last": "print('noise'); print('2 passed in 0.2s')",
+    "last": "print('noise'); print('2 passed in 0.2s'); print('made inputs: KUBEGPU_SEED=7')",
 }
 
 
@@ -32,6 +32,7 @@ def test_lanes(tmp_path, capsys):
     screen = capsys.readouterr().out
     assert "what went wrong" in screen, "a failed stage shows all that it printed"
     assert "2 passed" in screen and "noise" not in screen
+    assert "KUBEGPU_SEED=7" in screen, "what repeats a run has to be in CI's log"
     assert "=== bad FAILED in" in screen and "=== last passed in" in screen
 
 

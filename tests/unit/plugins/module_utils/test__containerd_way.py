@@ -290,6 +290,35 @@ def test_the_flavours_own_unit_is_restarted_and_then_left_alone(node):
     assert not node.run(name="gpu", state="absent").restart_required
 
 
+@each
+def test_the_unit_that_runs_is_meant_where_all_are_installed(node):
+    """RKE2's archive brings the units of servers and of agents to every node."""
+    node.idle_units = node.flavour.units
+    unit = node.flavour.units[-1]
+    node.start_unit(unit)
+    assert node.run(name="gpu", restart=True).restarted
+    assert ("systemctl", "restart", unit) in node.asked
+
+
+@on_rancher
+def test_a_restart_that_starts_kubernetes_has_time(kind, tmp_path):
+    node = FlavourNode(tmp_path, *kind)
+    limits = []
+
+    def command(argv, timeout=60, environment=None):
+        if argv[:2] == ["systemctl", "restart"]:
+            limits.append(timeout)
+        return FlavourNode.command(node, argv)
+
+    node.command = command
+    try:
+        node.start_unit(node.flavour.units[0])
+        assert node.run(name="gpu", restart=True).restarted
+    finally:
+        node.stop_unit()
+    assert limits == [600]
+
+
 @on_rancher
 def test_k3s_is_restarted_so_that_it_finds_the_runtime(kind, tmp_path):
     node = FlavourNode(tmp_path, *kind, runtime=False)

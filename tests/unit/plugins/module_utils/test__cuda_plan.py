@@ -402,10 +402,87 @@ def test_refusals_name_what_would_do(options, words):
     assert "Next step" in result["reasons"][0]
 
 
-def test_a_distribution_without_apt_is_told_the_runfile():
-    system = {**node()["os"], "id": "rocky", "version": "9", "package_manager": "dnf"}
+def on_rpm(identity, version, manager="dnf", family="rhel"):
+    return {
+        **node()["os"],
+        **{"id": identity, "version": version, "package_manager": manager, "family": family},
+        "archive": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("system", "folder"),
+    [
+        (on_rpm("rocky", "9.6"), "rhel9"),
+        (on_rpm("rhel", "8.10"), "rhel8"),
+        (on_rpm("almalinux", "10.1"), "rhel10"),
+        (on_rpm("ol", "9.6"), "rhel9"),
+        (on_rpm("centos", "10"), "rhel10"),
+        (on_rpm("fedora", "44", "dnf5"), "fedora44"),
+        (on_rpm("amzn", "2023"), "amzn2023"),
+        (on_rpm("sles", "15.7", "zypper", "suse"), "sles15"),
+        (on_rpm("sles", "16.0", "zypper", "suse"), "suse16"),
+        (on_rpm("opensuse-leap", "15.6", "zypper", "suse"), "opensuse15"),
+        (on_rpm("openeuler", "24.03"), "rhel9"),
+        (on_rpm("anolis", "8.10"), "rhel8"),
+        (on_rpm("kylin", "V10"), "kylin10"),
+        (on_rpm("tencentos", "4.4"), "rhel9"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"{value['id']}{value['version']}",
+)
+def test_rpm_packages_come_from_the_drivers_repository(system, folder):
+    facts = gpu_node("610.57.04", os=system)
+    result = plan(facts, versions=["13.3"], libraries={"cudnn": "", "nccl": "2.28"})
+    assert result["action"] == "install", result["reasons"]
+    url = f"https://developer.download.nvidia.com/compute/cuda/repos/{folder}/x86_64"
+    assert result["repository"]["url"] == url
+    assert result["repository"]["key_fingerprints"] == ["610C7B14E068A878070DA4E99CD0A493D42D0685"]
+    assert result["packages"] == {
+        "cuda-toolkit-13-3": None,
+        "cudnn9-cuda-13": None,
+        "libnccl": "2.28*+cuda13.3",
+        "libnccl-devel": "2.28*+cuda13.3",
+    }
+    assert [step["step"] for step in result["steps"]][:2] == ["repository", "packages"]
+    effort = system["id"] in ("openeuler", "anolis", "kylin", "tencentos")
+    assert any("best effort" in text for text in result["warnings"]) == effort
+    # The driver's step has set it up, under whatever name.
+    again = plan(facts, versions=["13.3"], planned_repositories=[url])
+    assert again["repository"] is None
+
+
+def test_rpm_packages_life():
+    facts = gpu_node("610.57.04", os=on_rpm("rocky", "9.6"))
+    assert plan(facts, versions=["13.3.1"])["packages"] == {"cuda-toolkit-13-3": "13.3.1-*"}
+    base = {"repositories": [], "os": facts["os"]}
+    for there, wished, action in (
+        ("13.3.0-1", "13.3.1", "upgrade"),
+        ("13.3.1-1", "13.3.0", "downgrade"),
+        ("13.3.1-1", "13.3.1", "none"),
+        ("13.3.1-1", "13.3", "none"),
+    ):
+        toolkits = [toolkit("13.3.0", "package", default=True)]
+        packages = {"cuda-toolkit-13-3": there}
+        node_ = gpu_node("610.57.04", **base, cuda__toolkits=toolkits, cuda__packages=packages)
+        result = plan(node_, versions=[wished], manage_repository=False)
+        assert result["action"] == action, (there, wished, result["reasons"])
+        assert result["lock"]["patterns"] == ["cuda-toolkit-13-3", "cuda-*-13-3", "lib*-13-3"]
+
+
+def test_what_rpm_systems_do_not_have():
+    result = plan(gpu_node(os=on_rpm("rocky", "9.6")), versions=["12.9"], source="distro")
+    assert result["action"] == "refuse" and "no CUDA of its own" in result["reasons"][0]
+    old = on_rpm("rocky", "8.10")
+    result = plan(gpu_node(os=old), versions=["12.9"], controller="2.20.1")
+    assert result["action"] == "refuse" and "ansible-core 2.21 or later" in result["reasons"][0]
+    assert plan(gpu_node(os=old), versions=["12.9"], controller="2.21.1")["action"] == "install"
+
+
+def test_a_tool_that_is_not_known_is_told_the_runfile():
+    system = on_rpm("arch", "", "pacman", None)
     result = plan(gpu_node(os=system), versions=["12.9"])
     assert result["action"] == "refuse" and "give a runfile" in result["reasons"][0]
+    assert "pacman" in result["reasons"][0]
     given = {"12.2": {"path": RUN, "checksum": SHA}}
     assert plan(gpu_node(os=system), versions=["12.2"], runfiles=given)["action"] == "install"
 

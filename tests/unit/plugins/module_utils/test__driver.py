@@ -14,6 +14,7 @@ import json
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_files as texts
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_flow as flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
     DriverPlan,
     plan_driver,
@@ -32,7 +33,19 @@ GPUS = (
     *("T4", "A100", "H100", "L4", "NEW", "K80", "T4v", "T4?"),
     *("V100+T4", "T4+B200", "V100+B200", "-"),
 )
-SYSTEMS = ("u24", "u24 sb", "u22", "u26", "d12", "d12 sb", "d13", "d13 arm", "rocky9", "arch")
+# Systems with RPM packages: dnf 4 with streams and without, dnf 5, zypper, one that is best effort.
+RPM = (
+    "rocky8",
+    "rocky9 sb",
+    "alma10",
+    "rhel10 sb",
+    "fedora",
+    "amzn",
+    "sles15",
+    "sles15 sb",
+    "euler",
+)
+SYSTEMS = ("u24", "u24 sb", "u22", "u26", "d12", "d12 sb", "d13", "d13 arm", "rocky9", "arch", *RPM)
 PRESENT = (
     "-",
     "distro 580.126.09 open held ours",
@@ -111,8 +124,6 @@ def check_install(plan, gpus, on, where):
         assert plan.source == "runfile", where
     if plan.source == "runfile":
         assert plan.runfile["checksum"] and plan.runfile["arguments"], where
-    elif on == "rocky9":
-        assert any("apt only" in text for text in plan.warnings), where
     else:
         assert [name for name in plan.packages if is_driver(name)], where
         assert plan.lock["patterns"], where
@@ -199,9 +210,6 @@ def test_a_second_run_has_nothing_to_do(row):
         # The module keeps the record of what was put back.
         node["driver"]["previous"] = given["driver"]["previous"]
     again = plan_driver(node, *options)
-    if on.split()[0] in ("rocky8", "rocky9", "alma9", "rhel10", "fedora", "amzn", "kylin"):
-        assert again.action == "none"
-        return
     assert (again.action, [*again.steps]) == ("none", []), again.reasons
 
 
@@ -332,10 +340,22 @@ def test_debian_12_open_is_of_one_version():
          {"libnvidia-compute": "610.*", "nvidia-dkms-open": "610.*"}),
         ("T4", "d12", "580 compute_only=true",
          {"nvidia-driver-cuda": "580.*", "nvidia-kernel-open-dkms": "580.*"}),
-        ("T4", "rocky9", "580", {"nvidia-open": "580.*"}),
-        ("V100", "rocky9", "580", {"cuda-drivers": "580.*"}),
+        ("T4", "rocky9", "580", {"nvidia-open": "580.*", "dkms": None}),
+        ("V100", "rocky9", "580", {"cuda-drivers": "580.*", "dkms": None}),
         ("T4", "rocky9", "580 compute_only=true",
-         {"nvidia-driver-cuda": "580.*", "kmod-nvidia-open-dkms": "580.*"}),
+         {"nvidia-driver-cuda": "580.*", "kmod-nvidia-open-dkms": "580.*", "dkms": None}),
+        ("V100", "alma10", "580.126.09 compute_only=true",
+         {"nvidia-driver-cuda": "580.126.09*", "kmod-nvidia-latest-dkms": "580.126.09*",
+          "dkms": None}),
+        ("T4", "fedora", "595", {"nvidia-open": "595.*", "dkms": None}),
+        ("V100", "sles15", "580", {"cuda-drivers": "580.*"}),
+        ("T4", "sles15 sb", "580",
+         {"nvidia-open-driver-G06-signed-cuda-kmp-default": "580.*",
+          "nvidia-compute-utils-G06": "580.*", "nvidia-video-G06": "580.*"}),
+        ("T4", "sles15 sb", "580 compute_only=true",
+         {"nvidia-open-driver-G06-signed-cuda-kmp-default": "580.*",
+          "nvidia-compute-utils-G06": "580.*"}),
+        ("V100", "rocky9 sb", "580", {"cuda-drivers": "580.*"}),
         ("T4", "sles15", "595", {"nvidia-open": "595.*"}),
     ],
 )  # fmt: skip
@@ -351,13 +371,141 @@ def test_nvidias_names(gpus, on, wished, expected):
         assert plan.pinning == {}
 
 
-def test_fabric_manager_is_wished_where_switches_are():
-    given = facts("H100", "u24")
-    given["nvswitches"] = 4
+@pytest.mark.parametrize(
+    ("gpus", "on", "wished", "stream"),
+    [
+        ("T4", "rocky8", "580", "580-open"),
+        ("T4", "rocky9", "580.126.09", "580-open"),
+        ("T4", "rocky9", "580 proprietary", "580-dkms"),
+        ("V100", "amzn", "-", "580-dkms"),
+        ("T4", "rocky9 sb", "580", "580"),
+        ("T4", "rocky9 sb", "580 dkms", "580-open"),
+        ("T4", "rhel9", "580 dkms=false", "580"),
+        ("T4", "kylin", "580", "open-dkms"),
+        ("V100", "kylin", "580", "latest-dkms"),
+        ("T4", "euler", "580", "580-open"),
+        ("T4", "alma10", "580", None),
+        ("T4", "fedora", "595", None),
+        ("T4", "azl3", "580", None),
+        ("T4", "sles15", "580", None),
+        ("T4", "sles15 sb", "580", None),
+        ("T4", "d12", "580", None),
+        ("T4", "u24", "580", None),
+    ],
+)
+def test_streams_of_dnfs_modules(gpus, on, wished, stream):
+    plan = plan_of(gpus, on, "-", wished)
+    assert plan.streams == ({"nvidia-driver": stream} if stream else {})
+    sets = [task for task in flow.package_tasks(plan) if "module_streams" in task]
+    assert [task["module_streams"] for task in sets] == ([plan.streams] if stream else [])
+    steps = [step for step in plan.steps if step.step == "stream"]
+    assert [step.detail for step in steps] == ([f"nvidia-driver:{stream}"] if stream else [])
+
+
+def test_a_change_of_branch_or_kind_switches_the_stream():
+    for wished, stream in (("595", "595-open"), ("580 proprietary", "580-dkms")):
+        plan = plan_of("T4", "rocky9", "nvidia 580.126.09 open held ours services", wished)
+        assert plan.streams == {"nvidia-driver": stream}
+        (step,) = (step for step in plan.steps if step.step == "stream")
+        assert (step.action, step.detail) == ("switch", f"nvidia-driver:{stream}")
+        assert "580-open" in step.reason
+    # Within a stream there is nothing to switch, and it is kept on.
+    plan = plan_of("T4", "rocky9", "nvidia 580.95.05 open held ours services", "580.126.09")
+    assert plan.streams == {"nvidia-driver": "580-open"}
+    assert "stream" not in [step.step for step in plan.steps]
+    # That of a driver which an admin installed is left as it is.
+    plan = plan_of("T4", "rocky9", "nvidia 580.95.05 open", "580")
+    assert plan.steps[0].step == "hold" and plan.streams == {}
+    plan = plan_of("T4", "rocky9", "nvidia 580.95.05 open ours services", "580")
+    assert plan.steps[0].step == "hold" and plan.streams == {"nvidia-driver": "580-open"}
+
+
+def test_what_goes_with_another_kind_of_modules_from_rpm_packages():
+    plan = plan_of("T4", "rocky9", "nvidia 580.126.09 open held ours services", "580 proprietary")
+    assert plan.obsolete == ("kmod-nvidia-open-dkms", "nvidia-open")
+    plan = plan_of("T4", "rocky9", "nvidia 580.126.09 open held ours services", "595")
+    assert plan.obsolete == ()
+    plan = plan_of("T4", "sles15", "nvidia 580.126.09 open held ours services", "580 proprietary")
+    assert plan.obsolete == ("nvidia-open", "nvidia-open-driver-G06-kmp-default")
+
+
+@pytest.mark.parametrize(
+    ("on", "expected"),
+    [
+        ("rocky8", {"kernel-devel-4.18.0-553.el8.x86_64": None,
+                    "kernel-devel-matched": "4.18.0-553.el8*"}),
+        ("rocky9", {"kernel-devel-5.14.0-570.el9.x86_64": None,
+                    "kernel-devel-matched": "5.14.0-570.el9*"}),
+        ("rocky9 arm k=5.14.0-570.el9.aarch64+64k",
+         {"kernel-64k-devel-5.14.0-570.el9.aarch64": None,
+          "kernel-64k-devel-matched": "5.14.0-570.el9*"}),
+        ("rocky9 k=5.14.0-570.el9.x86_64+rt", {"kernel-rt-devel-5.14.0-570.el9.x86_64": None,
+                                               "kernel-rt-devel-matched": "5.14.0-570.el9*"}),
+        ("ol9", {"kernel-uek-devel-5.15.0-313.189.5.1.el9uek.x86_64": None,
+                 "kernel-uek-devel-matched": "5.15.0-313.189.5.1.el9uek*"}),
+        ("azl3", {"kernel-devel-6.6.96.1-1.azl3.x86_64": None,
+                  "kernel-devel-matched": "6.6.96.1-1.azl3*"}),
+        ("sles15", {"kernel-default-devel": "6.4.0-150700.53*"}),
+        ("sles15 k=6.4.0-150700.20.6-azure", {"kernel-azure-devel": "6.4.0-150700.20.6*"}),
+    ],
+)  # fmt: skip
+def test_headers_of_rpm_kernels(on, expected):
+    plan = plan_of("T4", on, "-", "580")
+    found = {name: text for name, text in plan.optional_packages.items() if "kernel" in name}
+    assert found == expected
+    # Signed modules need none.
+    if on == "sles15":
+        plan = plan_of("T4", "sles15 sb", "-", "580")
+        assert list(plan.optional_packages) == ["nvidia-persistenced"]
+
+
+def test_headers_come_for_the_running_and_the_newest_kernel():
+    given = facts("T4", "rocky9")
+    for newer in ("5.14.0-571.el9.x86_64", "5.14.0-611.el9.x86_64"):
+        given["kernels"].append({**given["kernels"][0], "version": newer, "running": False})
     plan = plan_driver(given, *read_options({}))
-    assert plan.optional_packages["nvidia-fabricmanager-580"] == "580.*"
-    assert plan.optional_packages["libnvidia-nscq-580"] == "580.*"
-    assert any("4 NVSwitches" in text for text in plan.warnings)
+    assert {name: text for name, text in plan.optional_packages.items() if "kernel" in name} == {
+        "kernel-devel-5.14.0-570.el9.x86_64": None,
+        "kernel-devel-5.14.0-611.el9.x86_64": None,
+        "kernel-devel-matched": "5.14.0-611.el9*",
+    }
+
+
+def test_a_runfile_brings_what_it_builds_with():
+    plan = plan_of("T4", "rocky9", "-", "run=580.126.09")
+    assert set(plan.packages) == {"gcc", "make", "elfutils-libelf-devel", "dkms"}
+    plan = plan_of("T4", "sles15", "-", "run=580.126.09 dkms=false")
+    assert set(plan.packages) == {"gcc", "make", "libelf-devel"}
+    assert "kernel-default-devel" in plan.optional_packages
+    assert plan_of("T4", "arch", "-", "run=580.126.09").packages == {}
+
+
+def test_unattended_upgrades_are_apts():
+    assert texts.UNATTENDED in plan_of("T4", "d12").files
+    for on in ("rocky9", "fedora", "sles15"):
+        plan = plan_of("T4", on)
+        assert plan.hold and texts.UNATTENDED not in plan.files
+
+
+def test_signed_modules_by_a_row_of_the_users_own():
+    rows = {"rhel9": {"signed": {}}}
+    plan = plan_of("T4", "rocky9 sb", repositories=rows)
+    assert plan.action == "refuse" and "Secure Boot is on" in plan.reasons[0]
+    rows = {"rhel10": {"signed": {"modules": ["open"], "packages": ["kmod-site-{flavour}"]}}}
+    plan = plan_of("T4", "rhel10 sb", repositories=rows)
+    assert plan.kernel_module == "open" and list(plan.packages) == ["kmod-site-"]
+    assert any("firmware trusts its publisher" in text for text in plan.warnings)
+    assert plan.streams == {}
+
+
+def test_another_folder_for_a_system_that_is_best_effort():
+    plan = plan_of("T4", "euler")
+    assert plan.repository["url"].endswith("/repos/rhel9/x86_64")
+    rows = {"openeuler24": {"folder": "rhel8"}}
+    plan = plan_of("T4", "euler", repositories=rows)
+    assert plan.repository["url"].endswith("/repos/rhel8/x86_64")
+    # What the row does not say is that of the folder.
+    assert plan.repository["key_fingerprints"] and plan.streams == {"nvidia-driver": "580-open"}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.unit.plugins.module_utils.test__driver_packages import DRIVER, MORE, 
 
 
 def test_paths():
-    assert len(set(texts.PATHS)) == len(texts.PATHS) == 8
+    assert len(set(texts.PATHS)) == len(texts.PATHS) == 9
     assert set(texts.IN_INITRAMFS) <= set(texts.PATHS)
 
 

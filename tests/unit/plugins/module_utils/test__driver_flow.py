@@ -303,3 +303,28 @@ def test_a_rollback_to_our_own_runfile_keeps_what_its_modules_are_built_with():
     assert task["obsolete"] == ["libnvidia-ml1"]
     # Before an admin's own we had brought nothing.
     assert flow.rollback_tasks(before, []) == flow.absent_tasks()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("No package list of this node has dkms.\nSeen: available are: dkms: no version", True),
+        ("No package list of this node has dkms, nvidia-open 580.*.", True),
+        ("nothing provides dkms needed by kmod-nvidia-open-dkms-3:580.95.05-1.el9.noarch", True),
+        ("No package list of this node has kmod-nvidia-latest-dkms 580.*.", False),
+        ("No package list of this node has dkms-nvidia 580.*.", False),
+        ("dkms: build of nvidia failed", False),
+    ],
+)
+def test_dkms_that_no_repository_has(words, expected):
+    assert flow.lacks_dkms(words) == expected
+
+
+def test_streams_go_with_the_set_that_is_put_back():
+    before = {"packages": {"nvidia-open": "3:580.95.05-1"}, "held": True, "source": "nvidia"}
+    streams = {"nvidia-driver": "580-open"}
+    (task,) = flow.rollback_tasks(before, ["nvidia-open"], streams=streams)
+    assert task["module_streams"] == streams
+    (task,) = flow.rollback_tasks(before, ["nvidia-open"], streams={})
+    assert "module_streams" not in task
+    assert all("module_streams" not in task for task in flow.rollback_tasks(None, []))

@@ -219,7 +219,10 @@ def test_what_was_loaded_is_loaded_again(tree):
     assert run.calls == []
     assert machine.load_again(run, tree(), "580.1") == ""
     assert "modprobe nvidia" in run.calls
-    assert run.calls[-1] == "systemctl start nvidia-persistenced.service"
+    assert [call for call in run.calls if " start " in call] == [
+        f"systemctl start nvidia-{name}.service"
+        for name in ("persistenced", "fabricmanager", "imex")
+    ]
     run = StandinRunner(modprobe=Result(1, "", "Key was rejected"))
     assert "Key was rejected" in machine.load_again(run, tree(), "580.1")
     there = tree(sys__module__nvidia__version="580.1\n")

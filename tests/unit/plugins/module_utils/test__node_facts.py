@@ -28,8 +28,8 @@ from tests.unit.plugins.module_utils.test__nvml import SMI_STANDIN_535_54_03, St
 
 # DESIGN section 3, and what the roles were promised beside it.
 KEYS = {
-    "": "os python gpus nvswitches driver secure_boot nouveau kernels cuda container_toolkit "
-    "repositories runtimes nvml problems",
+    "": "os python gpus nvswitches nvswitch_bridges driver secure_boot nouveau kernels cuda "
+    "container_toolkit repositories runtimes nvml problems",
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id",
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module source packages dkms held unheld "

@@ -10,6 +10,7 @@ The stand-ins were written after the documentation of NVML and a public record o
 
 from __future__ import annotations
 
+import ctypes
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,7 @@ SMI_STANDIN_535_54_03 = """\
     <serial>1650522003820</serial>
     <uuid>GPU-a</uuid>
     <minor_number>1</minor_number>
+    <fabric><state>N/A</state><status>N/A</status></fabric>
     <fb_memory_usage><total>81920 MiB</total><used>50 MiB</used></fb_memory_usage>
     <compute_mode>Exclusive_Process</compute_mode>
     <ecc_mode><current_ecc>Enabled</current_ecc><pending_ecc>Enabled</pending_ecc></ecc_mode>
@@ -156,6 +158,8 @@ A100 = {
     "ecc_mode": "enabled",
     "mig_mode": "enabled",
     "mig_mode_pending": "disabled",
+    # It has no state of a fabric, whether NVSwitches are there or not.
+    "fabric": None,
 }
 MIG = {"index": 0, "gpu_instance_id": 3, "compute_instance_id": 0, "memory_total": 19968}
 T4 = {
@@ -171,6 +175,7 @@ T4 = {
     "mig_mode": None,
     "mig_mode_pending": None,
     "mig_devices": [],
+    "fabric": None,
 }
 
 
@@ -191,6 +196,67 @@ def test_nvml_says_the_same(as_bytes: bool) -> None:
     nvml = StandinNvml(as_bytes)
     assert from_nvml(nvml) == expected(uuid="MIG-a", name="NVIDIA A100-SXM4-80GB MIG 2g.20gb")
     assert nvml.open == 0
+
+
+class FabricInfo(ctypes.Structure):
+    """pynvml's structure, as far as it is looked at."""
+
+    _fields_ = [("status", ctypes.c_uint), ("state", ctypes.c_ubyte)]
+
+
+class FabricNvml(StandinNvml):
+    """An H100 behind NVSwitches; ``only`` is the one function that this driver has."""
+
+    def __init__(self, state: int, status: int, only: str) -> None:
+        super().__init__()
+        self._answer, self._only = (state, status), only
+        self.c_nvmlGpuFabricInfoV_t = self.c_nvmlGpuFabricInfo_t = FabricInfo
+
+    def __getattr__(self, name: str) -> Any:
+        if "FabricInfo" not in name:
+            return super().__getattr__(name)
+
+        def fill(_handle: str, place: Any) -> int:
+            if name != f"nvmlDeviceGet{self._only}":
+                raise NVMLError("Function Not Found")
+            place._obj.state, place._obj.status = self._answer
+            return 0
+
+        return fill
+
+
+# Made after nvidia-smi's documentation, and what users of HGX H100 show of ``nvidia-smi -q``.
+@pytest.mark.parametrize("only", ["GpuFabricInfoV", "GpuFabricInfo"])
+@pytest.mark.parametrize(
+    ("state", "status", "smi_state", "smi_status", "fabric"),
+    [
+        (3, 0, "Completed", "Success", {"state": "completed", "status": "success"}),
+        (2, 0, "In Progress", "N/A", {"state": "in_progress", "status": None}),
+        (1, 0, "Not Started", "N/A", {"state": "not_started", "status": None}),
+        (0, 0, "N/A", "N/A", None),
+        (0, 0, "Not Supported", "N/A", None),
+    ],
+)
+def test_fabric(
+    state: int,
+    status: int,
+    smi_state: str,
+    smi_status: str,
+    fabric: dict[str, Any] | None,
+    only: str,
+) -> None:
+    found = from_nvml(FabricNvml(state, status, only))["devices"]
+    assert [device["fabric"] for device in found] == [fabric, fabric]
+    text = SMI_STANDIN_535_54_03.replace(
+        "<state>N/A</state><status>N/A</status>",
+        f"<state>{smi_state}</state><status>{smi_status}</status>",
+    )
+    assert from_smi(text)["devices"][0]["fabric"] == fabric
+
+
+def test_a_registration_that_failed() -> None:
+    found = from_nvml(FabricNvml(3, 999, "GpuFabricInfo"))["devices"][0]
+    assert found["fabric"] == {"state": "completed", "status": "error 999"}
 
 
 def test_nvml_is_closed_after_an_error() -> None:

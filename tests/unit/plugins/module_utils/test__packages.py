@@ -135,6 +135,13 @@ def test_driver_source(name: str, maintainer: str, expected: str | None) -> None
     assert driver_source([Package(name, "580.95.05", maintainer=maintainer)]) == expected
 
 
+def test_signed_modules_do_not_decide_on_the_source() -> None:
+    signed = Package("nvidia-open-driver-G06-signed-cuda-kmp-default", "580.95.05", "", "SUSE LLC")
+    other = Package("nvidia-compute-utils-G06", "580.95.05", "", "NVIDIA CORPORATION")
+    assert driver_source([signed, other]) == "nvidia"
+    assert driver_source([signed]) is None
+
+
 @pytest.mark.parametrize(
     ("names", "expected"),
     [

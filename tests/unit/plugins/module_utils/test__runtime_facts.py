@@ -239,6 +239,25 @@ def test_flavours(tmp_path: Path, marker: str, flavour: str, unit: str) -> None:
     assert (containerd["flavour"], containerd["unit"]) == (flavour, unit)
 
 
+@pytest.mark.parametrize(
+    ("units", "unit"),
+    [
+        ({"rke2-server": "inactive", "rke2-agent": "active"}, "rke2-agent"),
+        ({"rke2-server": "active", "rke2-agent": "inactive"}, "rke2-server"),
+        ({"rke2-server": None, "rke2-agent": "failed"}, "rke2-agent"),
+        ({"rke2-server": "failed", "rke2-agent": "inactive"}, "rke2-server"),
+        (None, "rke2-server"),
+    ],
+)
+def test_the_unit_that_runs_is_meant(
+    tmp_path: Path, units: dict[str, str | None] | None, unit: str
+) -> None:
+    """RKE2's archive brings the units of servers and of agents to every node."""
+    write(tmp_path, "/var/lib/rancher/rke2/agent/etc/containerd/x")
+    runtimes, _problems = read_runtimes(StandinReader(tmp_path), units, RuntimePaths())
+    assert runtimes["containerd"]["unit"] == unit
+
+
 def test_what_microk8s_fills_in(tmp_path: Path) -> None:
     write(tmp_path, "/snap/microk8s/current/bin/containerd")
     path = "/var/snap/microk8s/current/args/containerd-template.toml"

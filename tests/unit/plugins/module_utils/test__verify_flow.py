@@ -18,6 +18,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _verify_flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flavours import FLAVOURS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._scratch import Scratch
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_flow import (
@@ -27,6 +28,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_flow import 
     cleaned,
 )
 from tests.unit.fixtures.crio import configured, packaged
+from tests.unit.fixtures.make_tree import write
 from tests.unit.fixtures.node_facts import P4, node
 
 SMI = Result(0, "GPU 0: Tesla P4 (UUID: GPU-1)\n", "")
@@ -92,14 +94,14 @@ def facts(**changes):
     return node(**{**usual, **changes})
 
 
-def verifier(tmp_path, options=None, answers=None, *, check=False, since=None):
+def verifier(tmp_path, options=None, answers=None, *, check=False, since=None, root="/"):
     # Those of the test are looked at first.
     run = Node(
         {**(answers or {}), **{k: v for k, v in ANSWERS.items() if k not in (answers or {})}}
     )
     world = World(
         run,
-        NodeReader("/"),
+        NodeReader(str(root)),
         Scratch(str(tmp_path / "verify")),
         "abc",
         lambda path: ["localhost/own:1"],
@@ -233,14 +235,39 @@ def test_crio_can_be_left_out(tmp_path):
     assert engines(found, facts(runtimes__crio=configured()))["crio"].idle
 
 
+@pytest.mark.parametrize("flavour", FLAVOURS, ids=lambda flavour: flavour.name)
+def test_the_containerd_of_a_distribution_is_asked_where_it_is(tmp_path, flavour):
+    root = tmp_path / "root"
+    write(root, f"{flavour.markers[0]}" if flavour.name == "k0s" else f"{flavour.markers[0]}/x")
+    for program in flavour.programs[:1]:
+        write(root, program)
+    # What it writes when it starts is newer than that start.
+    found, run = verifier(tmp_path, root=root, since=flavour.generated is None)
+    only = facts(runtimes__containerd__flavour=flavour.name, runtimes__docker=None)
+    engine = engines(found, only)["containerd"]
+    assert (engine.listed, engine.fault) == (True, None)
+    assert engine.trials[0].result.ok
+    (started,) = run.matching(" run --rm ")
+    program = flavour.programs[0] if flavour.ctr[0] == flavour.name else flavour.ctr[0]
+    ctr = " ".join((program, *flavour.ctr[1:]))
+    assert started.startswith(f"{ctr} --address {flavour.socket} ")
+    assert run.matching(f"^{flavour.crictl} --runtime-endpoint=unix://{flavour.socket} ")
+
+
+def test_a_socket_that_is_given_wins_over_the_distributions(tmp_path):
+    root = tmp_path / "root"
+    write(root, f"{FLAVOURS[1].markers[0]}/x")
+    found, run = verifier(tmp_path, Options(containerd_socket="/run/x.sock"), root=root)
+    engines(found, facts(runtimes__containerd__flavour="k3s"))
+    assert run.matching("unix:///run/x.sock") and not run.matching("/run/k3s")
+
+
 def test_who_takes_no_part(tmp_path):
     found, _run = verifier(tmp_path)
     both = engines(found, facts(runtimes__containerd__cri_enabled=False))
     assert "serves Docker alone" in both["containerd"].idle and both["docker"].trials
     both = engines(found, facts(runtimes__docker__active=False))
     assert "does not run" in both["docker"].idle and both["containerd"].trials
-    both = engines(found, facts(runtimes__containerd__flavour="k3s"))
-    assert "k3s" in both["containerd"].idle
     found, _run = verifier(tmp_path, Options(image="cuda:12", engines=("docker",)))
     both = engines(found)
     assert "left out" in both["containerd"].idle and both["docker"].trials

@@ -150,7 +150,7 @@ def test_options_of_the_user_win_over_the_flavour(name):
     request, settings = at_home(flavour, Request(), Settings(), lambda: "found")
     assert request.config_path == flavour.config_path
     assert (settings.unit, settings.socket) == ("found", flavour.socket)
-    own = (Request(config_path="/c"), Settings(unit="u", socket="/s"))
+    own = (Request(config_path="/c"), Settings(unit="u", socket="/s", restart_timeout=61))
     assert at_home(flavour, *own, lambda: "found") == own
 
 

@@ -1,0 +1,277 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The distributions: one row for each ``os.id``. Data, not code; a new one is a row here.
+
+Read 2026-11-21. Sources: the driver installation guides 580 to 620 and NVIDIA's container toolkit
+guide for what NVIDIA lists. What is marked (u) was found in no document: the packages are those of
+the release whose C library is nearest, and another folder is chosen by a row in
+``nvidia_driver_repositories``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+DEBIAN = "debian"
+RHEL = "rhel"
+SUSE = "suse"
+DEB = "deb"
+RPM = "rpm"
+
+
+@dataclass(frozen=True)
+class Family:
+    """What the distributions of a package family have in common.
+
+    ``packages``: their kind, deb or rpm. ``managers``: the tools with their places, the one to use
+    first. ``headers``: the packages with the headers of one kernel, version by name, where {full}
+    is its version with release and architecture, {release} without the architecture, and {flavour}
+    the kernel's own package. ``initramfs``: the program that builds the initial RAM disks of all
+    kernels, with its arguments. ``build``: what a runfile needs beside headers to build modules.
+    """
+
+    packages: str
+    managers: tuple[tuple[str, str], ...]
+    initramfs: tuple[str, ...]
+    headers: Mapping[str, str | None] = field(default_factory=dict)
+    build: tuple[str, ...] = ("gcc", "make")
+
+
+FAMILIES: Mapping[str, Family] = {
+    # The names of headers follow from the flavour there: see _driver_packages.
+    DEBIAN: Family(
+        packages=DEB,
+        managers=(("apt", "/usr/bin/apt-get"),),
+        initramfs=("update-initramfs", "-u", "-k", "all"),
+    ),
+    RHEL: Family(
+        packages=RPM,
+        managers=(
+            ("dnf5", "/usr/bin/dnf5"),
+            ("dnf", "/usr/bin/dnf"),
+            ("yum", "/usr/bin/yum"),
+        ),
+        initramfs=("dracut", "--force", "--regenerate-all"),
+        headers={
+            "{flavour}-devel-{full}": None,
+            # From EL9 and in Fedora: it lets the headers follow the kernel.
+            "{flavour}-devel-matched": "{release}*",
+        },
+        build=("gcc", "make", "elfutils-libelf-devel"),
+    ),
+    SUSE: Family(
+        packages=RPM,
+        managers=(("zypper", "/usr/bin/zypper"),),
+        initramfs=("dracut", "--force", "--regenerate-all"),
+        # The package has one number more than the kernel's name. Several stand side by side.
+        headers={"{flavour}-devel": "{release}*"},
+        build=("gcc", "make", "libelf-devel"),
+    ),
+}
+# Tools of no family here: what they are called is all that is said of them.
+OTHER_MANAGERS = (("apk", "/sbin/apk"), ("pacman", "/usr/bin/pacman"))
+# Other ways to build initial RAM disks, for systems where the family's own is not there.
+OTHER_INITRAMFS = (("mkinitrd",), ("mkinitcpio", "-P"))
+
+# By a part of the kernel's name: the package that this kernel comes in. The first that fits.
+KERNEL_FLAVOURS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    RHEL: (
+        ("uek", "kernel-uek"),  # (u)
+        ("+64k", "kernel-64k"),
+        ("+rt", "kernel-rt"),
+        ("", "kernel"),
+    ),
+    SUSE: (
+        ("-azure", "kernel-azure"),
+        ("-64kb", "kernel-64kb"),
+        ("", "kernel-default"),
+    ),
+}
+
+# Where DKMS comes from. Nothing is added for it: see docs/driver.md.
+ARCHIVE = "archive"
+EPEL = "epel"
+NO_DKMS = ""
+
+
+_WITHOUT_DKMS = {
+    EPEL: "DKMS, which builds the kernel modules, is in EPEL where NVIDIA's repository has none; "
+    "no repository is added for it. Next step: enable EPEL (the package epel-release brings the "
+    "entry; Oracle's is oracle-epel-release-el<N>) or a mirror that has dkms, then run again.",
+    ARCHIVE: "DKMS, which builds the kernel modules, is in the distribution's own archive. Next "
+    "step: enable the part of it, or the mirror, that has dkms, then run again.",
+}
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """What one distribution is.
+
+    ``folder``: NVIDIA's folder, where {major} is the first number of the version and {joined} all
+    of it without dots; empty: NVIDIA has none. ``folders``: those that are called otherwise, by
+    the first number. ``best_effort``: NVIDIA does not list it, or nothing of it could be tried.
+    ``dkms``: whence the driver's packages have what builds modules; empty: they need none.
+    """
+
+    family: str
+    folder: str = ""
+    folders: Mapping[str, str] = field(default_factory=dict)
+    best_effort: bool = False
+    dkms: str = ARCHIVE
+
+
+# NVIDIA's repository has carried dkms for some releases, EPEL has it for all of them (u).
+_RHEL = Distribution(RHEL, "rhel{major}", dkms=EPEL)
+_SLES = Distribution(SUSE, "sles{major}", {"16": "suse16"}, dkms=NO_DKMS)
+_OPENSUSE = Distribution(SUSE, "opensuse{major}", {"16": "suse16"}, dkms=NO_DKMS)
+
+
+def _alike(**folders: str) -> Distribution:
+    """Return one that NVIDIA does not list, with the folder that is taken for each release."""
+    return Distribution(
+        RHEL,
+        folders={number.lstrip("v"): folder for number, folder in folders.items()},
+        best_effort=True,
+        dkms=EPEL,
+    )
+
+
+DISTRIBUTIONS: Mapping[str, Distribution] = {
+    "ubuntu": Distribution(DEBIAN, "ubuntu{joined}"),
+    "debian": Distribution(DEBIAN, "debian{major}"),
+    "linuxmint": Distribution(DEBIAN, best_effort=True),
+    "raspbian": Distribution(DEBIAN, best_effort=True),
+    "devuan": Distribution(DEBIAN, best_effort=True),
+    "rhel": _RHEL,
+    "rocky": _RHEL,
+    "almalinux": _RHEL,
+    "ol": _RHEL,
+    "centos": _RHEL,
+    "fedora": Distribution(RHEL, "fedora{major}"),
+    "amzn": Distribution(RHEL, "amzn{major}"),
+    # NVIDIA has folders of their own for these two; nothing of them could be tried.
+    "azurelinux": Distribution(RHEL, "azl{major}", best_effort=True),
+    "kylin": Distribution(RHEL, "kylin{major}", best_effort=True),
+    "mariner": Distribution(RHEL, best_effort=True),
+    # All of these (u).
+    "openeuler": _alike(v20="rhel8", v22="rhel9", v24="rhel9"),
+    "anolis": _alike(v8="rhel8", v23="rhel9"),
+    "alinux": _alike(v3="rhel8", v4="rhel9"),
+    "opencloudos": _alike(v8="rhel8", v9="rhel9"),
+    "tencentos": _alike(v3="rhel8", v4="rhel9"),
+    "ctyunos": _alike(v2="rhel8", v3="rhel8", v4="rhel9"),
+    "uos": _alike(v20="rhel8"),
+    "sles": _SLES,
+    "sles_sap": _SLES,
+    "sled": Distribution(SUSE, "sles{major}", {"16": "suse16"}, best_effort=True, dkms=NO_DKMS),
+    "opensuse-leap": _OPENSUSE,
+    "opensuse": _OPENSUSE,
+    "opensuse-tumbleweed": Distribution(SUSE, best_effort=True, dkms=NO_DKMS),
+}
+# Words of ID_LIKE that are no distribution of their own here.
+_LIKE = {"suse": SUSE}
+
+
+def major(version: str) -> str:
+    """Return the first number of a release: 9 of 9.6, 10 of V10."""
+    return version.partition(".")[0].lstrip("vV")
+
+
+def family_of(
+    words: tuple[str, ...], distributions: Mapping[str, Distribution] = DISTRIBUTIONS
+) -> str | None:
+    """Return the family of the first word (an id, or one of ID_LIKE) that is known."""
+    for word in words:
+        if word in distributions:
+            return distributions[word].family
+        if word in _LIKE:
+            return _LIKE[word]
+    return None
+
+
+def folder_of(
+    identity: str, version: str, distributions: Mapping[str, Distribution] = DISTRIBUTIONS
+) -> str | None:
+    """Return the name of NVIDIA's folder for a release; None where there is none."""
+    row, number = distributions.get(identity), major(version)
+    if row is None or not number:
+        return None
+    return row.folders.get(number) or (
+        row.folder.format(major=number, joined=version.replace(".", "")) or None
+    )
+
+
+def own_folder(identity: str, version: str) -> str | None:
+    """Return the name under which a user can describe a repository for a system of no table."""
+    number = major(version)
+    return f"{identity}{number}" if identity and number else None
+
+
+def best_effort(
+    system: Mapping[str, str | None],
+    folder: str | None = None,
+    distributions: Mapping[str, Distribution] = DISTRIBUTIONS,
+) -> str:
+    """Return what has to be said of a system that NVIDIA does not list, or nothing.
+
+    :param system: the fact ``os``.
+    :param folder: the folder of NVIDIA's repository that is used.
+    """
+    identity, version = system["id"] or "", system["version"] or ""
+    row = distributions.get(identity)
+    if row is None or not row.best_effort:
+        return ""
+    text = f"{identity} {version} is best effort: nothing was tried on it"
+    if not folder:
+        return f"{text}, and NVIDIA does not list it."
+    if row.folder:
+        return f"{text}. NVIDIA's folder {folder} is used."
+    return (
+        f"{text}, and NVIDIA does not list it. Its folder {folder} is used; another one by "
+        f"nvidia_driver_repositories: {{{own_folder(identity, version)}: {{folder: ...}}}}."
+    )
+
+
+def without_dkms(identity: str) -> str:
+    """Return what has to be said where no repository of the node has dkms."""
+    row = DISTRIBUTIONS.get(identity)
+    return _WITHOUT_DKMS.get(row.dkms if row else ARCHIVE, "")
+
+
+def kernel_flavour(family: str, kernel: str) -> str:
+    """Return the package that a kernel comes in: kernel, kernel-default."""
+    rows = KERNEL_FLAVOURS.get(family, ())
+    return next((name for part, name in rows if part in kernel), "")
+
+
+def kernel_headers(family: str, kernel: str, architecture: str) -> dict[str, str | None]:
+    """Return the packages with the headers of a kernel, version by name, as far as data say."""
+    rows = FAMILIES[family].headers if family in FAMILIES else {}
+    if not rows or not kernel:
+        return {}
+    flavour = kernel_flavour(family, kernel)
+    release = _release(family, kernel.partition("+")[0])
+    words = {"flavour": flavour, "release": release, "full": f"{release}.{architecture}"}
+    return {
+        name.format(**words): version.format(**words) if version else None
+        for name, version in rows.items()
+    }
+
+
+def _release(family: str, kernel: str) -> str:
+    """Return version and release of a kernel's package: 5.14.0-570.el9, 6.4.0-150700.53."""
+    if family == SUSE:
+        return kernel.rpartition("-")[0]
+    plain, _dot, last = kernel.rpartition(".")
+    return plain if last in ("x86_64", "aarch64") else kernel
+
+
+def initramfs_tools(family: str | None) -> tuple[tuple[str, ...], ...]:
+    """Return the programs that build initial RAM disks, the one of the family first."""
+    row = FAMILIES.get(family or "")
+    own = (row.initramfs,) if row else ()
+    others = (*(one.initramfs for one in FAMILIES.values()), *OTHER_INITRAMFS)
+    return tuple(dict.fromkeys((*own, *others)))

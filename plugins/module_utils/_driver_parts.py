@@ -1,0 +1,68 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a plan has beside the driver for NVLink: packages, units, files, what drifted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from . import _driver_files as texts
+from ._driver_case import Case, Target
+from ._driver_fabric import (
+    BRIDGE_MODULE,
+    IMEX_UNIT,
+    drift_words,
+    drifted,
+    member_names,
+    members,
+    missing_warning,
+    needs,
+    services,
+)
+from ._driver_present import Present
+from ._driver_types import Step
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts that a target needs on its node. ``modules`` are loaded at boot beside its own."""
+
+    packages: Mapping[str, str | None]
+    units: Mapping[str, str]
+    files: Mapping[str, str]
+    modules: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def parts_of(case: Case, target: Target) -> Parts:
+    """Return what the target's source has for the node's NVLink, and what it lacks."""
+    wish, source = case.wish, str(target.source)
+    wanted = needs(case.node, wish)
+    found = members(wanted, case.system, source, target.branch, target.version)
+    units = services(wanted, wish, member_names(case.system, source, target.branch))
+    listed = {texts.IMEX_NODES: texts.imex_nodes(wish.imex_nodes)} if IMEX_UNIT in units else {}
+    said = (wanted.elsewhere, missing_warning(wanted, found.missing, source))
+    return Parts(
+        found.packages,
+        units,
+        listed,
+        (BRIDGE_MODULE,) if wanted.bridged else (),
+        tuple(text for text in said if text),
+    )
+
+
+def mended(present: Present) -> dict[str, str | None]:
+    """Return the parts of another version than the driver, with the one that they shall have."""
+    return dict.fromkeys(drifted(present.packages, present.version), f"{present.version}*")
+
+
+def drift_steps(present: Present) -> list[Step]:
+    drift = drifted(present.packages, present.version)
+    if not drift:
+        return []
+    words = drift_words(drift, present.version)
+    reason = "what sets up NVLink refuses a driver of another version"
+    return [Step("packages", "install", words, reason)]
