@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _packages
-from ._driver_fabric import is_member
+from ._driver_fabric_data import is_member
 from ._driver_files import FILES, PATHS, RECORD
 from ._packages import Package
 

@@ -40,16 +40,22 @@ def wishes(wish: ToolkitWish) -> dict[str, str]:
     }
 
 
-def _settled(node: Mapping[str, Any], engine: str, wish: ToolkitWish) -> bool:
-    """Return whether the module would find nothing to do, as it found the last time."""
-    found = node["runtimes"][engine]["settled"] or {}
-    return bool(found.get(wish.runtime_name) == wishes(wish)[engine])
+def settled(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
+    """Return the engines whose modules would find nothing to do, as they found the last time."""
+    return tuple(
+        engine
+        for engine, name in wishes(wish).items()
+        if ((node["runtimes"][engine] or {}).get("settled") or {}).get(wish.runtime_name) == name
+    )
 
 
 def plan_containerd(
-    node: Mapping[str, Any], wish: ToolkitWish
+    node: Mapping[str, Any], wish: ToolkitWish, *, look: bool = True
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
-    """Return whether containerd's module has to look, and what it would do as far as facts tell."""
+    """Return whether containerd's module is called, and what it would do as far as facts tell.
+
+    :param look: whether it is called where the facts show no difference.
+    """
     runtime = node["runtimes"]["containerd"]
     if wish.containerd == "false" or (runtime is None and wish.containerd == "auto"):
         return False, None, ()
@@ -87,14 +93,17 @@ def plan_containerd(
             f"default is {runtime['default_handler']}",
         )
     else:
-        return not _settled(node, "containerd", wish), None, ()
+        return look, None, ()
     return True, step, ()
 
 
 def plan_docker(
-    node: Mapping[str, Any], wish: ToolkitWish
+    node: Mapping[str, Any], wish: ToolkitWish, *, look: bool = True
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
-    """Return whether Docker's module has to look, and what it would do as far as facts tell."""
+    """Return whether Docker's module is called, and what it would do as far as facts tell.
+
+    :param look: whether it is called where the facts show no difference.
+    """
     runtime = node["runtimes"]["docker"]
     if wish.docker == "false" or (runtime is None and wish.docker == "auto"):
         return False, None, ()
@@ -124,7 +133,7 @@ def plan_docker(
             f"default is {runtime['default_runtime']}",
         )
     else:
-        return not _settled(node, "docker", wish), None, notes
+        return look, None, notes
     return True, step, notes
 
 
