@@ -73,6 +73,18 @@ options:
     description: Whether a disabled CRI plugin is enabled.
     type: bool
     default: false
+  containerd_options:
+    description: Further options of containerd's handler.
+    type: dict
+    default: {}
+  containerd_restart:
+    description: Whether containerd is restarted where it has to be.
+    type: bool
+    default: true
+  runtime_cdi:
+    description: Whether CDI is switched on in the engines.
+    type: bool
+    default: false
   docker:
     description: Whether Docker is configured. V(auto) is where it is installed.
     type: str
@@ -122,7 +134,7 @@ _value:
   description: >-
     C(action) (none, install, upgrade, downgrade or refuse), C(version), C(packages), C(hold),
     C(obsolete), C(change_packages), C(repository), C(change_config), C(settings), C(cdi),
-    C(containerd), C(docker), C(crio), C(steps), C(reasons) and C(warnings).
+    C(containerd), C(docker), C(crio), C(wishes), C(settled), C(steps), C(reasons) and C(warnings).
   type: dict
 """
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
+from . import _settled
 from ._command import Runner
 from ._containerd import FileEdit, Node, Plan, Request, plan_present, refuse_twice, verify
 from ._containerd_config import (
@@ -58,6 +59,7 @@ from ._files import (
     sha256,
     write_file,
 )
+from ._marks import mark
 from ._record import FileRecord, Undo
 from ._service import Daemon, journal, read_daemon, restart
 from ._state import StateStore
@@ -77,6 +79,8 @@ class Settings:
     restart: bool = False
     restart_timeout: int = PLAIN.restart_timeout
     lock_timeout: float = 180.0
+    #: The caller's name for all that it asks, by which the facts tell that it is done.
+    wish: str = ""
     flavours: tuple[Flavour, ...] = FLAVOURS
 
 
@@ -177,7 +181,10 @@ class ContainerdRuntime:
         restarted = self.settings.restart and restart_required
         if restarted:
             restart_required, reason = False, None
-        return self._outcome(planned, restart_required, reason, restarted)
+        outcome = self._outcome(planned, restart_required, reason, restarted)
+        if not check:
+            self._settle(planned, version, outcome)
+        return outcome
 
     # -- reading -------------------------------------------------------------------------------
 
@@ -736,6 +743,27 @@ class ContainerdRuntime:
             return ask(run, socket, flavour.crictl, ctr)
 
         wait_until_ready(question, handler, self.settings.restart_timeout)
+
+    def _settle(self, planned: Planned, version: Version, outcome: Outcome) -> None:
+        """Note that nothing is left to do, or that something is."""
+        request, store = self.request, self.world.store
+        key = _settled.key("containerd", request.name)
+        daemon = self._read_daemon() if outcome.restarted else self._daemon
+        binary = self._binary or ""
+        done = request.state == "present" and not (outcome.restart_required or outcome.warnings)
+        if not (done and self.settings.wish and daemon and daemon.identity) or binary[:1] != "/":
+            if store.get(key) is not None:
+                store.drop(key)
+            return
+        paths = [
+            *(binary, request.config_path, request.drop_in_path, request.runtime_path),
+            *self._states,
+            *self._watched(planned.files, version),
+            *filter(None, [self._made_by_itself()]),
+        ]
+        note = _settled.note(self.settings.wish, daemon.identity, paths, mark)
+        if store.get(key) != note:
+            store.put(key, note)
 
     # -- telling -------------------------------------------------------------------------------
 

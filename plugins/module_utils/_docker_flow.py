@@ -13,11 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import _docker as docker
+from . import _settled
 from ._command import Runner
 from ._docker import Edited, Info, Ledger, Needs, Request, Running
 from ._errors import InputError, KubegpuError, RolledBackError
 from ._files import FileState, changed_since, read_file, remove_leftovers, write_file
 from ._json_text import Document, decode, parse, redact
+from ._marks import mark
 from ._record import FileRecord, Undo
 from ._service import Daemon, journal, read_daemon, reload, restart
 from ._state import StateStore
@@ -38,6 +40,8 @@ class Settings:
     restart: str
     unit: str
     socket: str
+    #: The caller's name for all that it asks, by which the facts tell that it is done.
+    wish: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,9 @@ class DockerRuntime:
             self._finish_transition()
             plan = self._plan(version)
             self._apply(plan, version)
-            return self._outcome(plan, done=True)
+            outcome = self._outcome(plan, done=True)
+            self._settle(plan, outcome)
+            return outcome
 
     # -- read and plan ------------------------------------------------------------------------
 
@@ -444,6 +450,32 @@ class DockerRuntime:
                 daemon = read_daemon(self._world.run, self._settings.unit)
             if daemon.identity is not None:
                 store.put(self._hook_key(), daemon.identity)
+
+    def _settle(self, plan: _Plan, outcome: Outcome) -> None:
+        """Note that nothing is left to do, or that something is."""
+        request, settings, store = self._request, self._settings, self._world.store
+        key = _settled.key("docker", request.name)
+        daemon = read_daemon(self._world.run, settings.unit) if plan.restart else plan.daemon
+        find = self._world.find_program
+        programs = [find(name, daemon.pid) for name in (request.runtime_path, docker.HOOK)]
+        left = outcome.restart_required or outcome.reload_required or outcome.warnings
+        known = [path for path in (*programs, *daemon.command_line[:1]) if path]
+        if (
+            not (request.present and settings.wish and daemon.identity)
+            or left
+            or not all(programs)
+            or any(path[:1] != "/" for path in known)
+        ):
+            if store.get(key) is not None:
+                store.drop(key)
+            return
+        folder = settings.config_path.rpartition("/")[0]
+        paths = [settings.config_path, plan.after.path, *known]
+        if plan.after.content is None:
+            paths.append(folder)
+        note = _settled.note(settings.wish, daemon.identity, paths, mark)
+        if store.get(key) != note:
+            store.put(key, note)
 
     # -- answer -------------------------------------------------------------------------------
 

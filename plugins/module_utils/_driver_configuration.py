@@ -13,7 +13,7 @@ from typing import Any
 from . import _driver_flow as flow
 from . import _driver_node as machine
 from ._apply import FileChange
-from ._driver_files import TOKEN
+from ._driver_files import FILES, TOKEN
 from ._driver_work import Work
 from ._files import FileState, read_file
 from ._record import Undo
@@ -44,11 +44,11 @@ def file_changes(work: Work) -> dict[str, FileChange]:
             before.gid,
             before.selinux,
         )
-        change = FileChange(f"{flow.FILES}{path}", before, after, details=_details(path, content))
+        change = FileChange(f"{FILES}{path}", before, after, details=_details(path, content))
         if change.changed:
             changes[path] = change
-    for key, record in work.store.records(flow.FILES).items():
-        path = key[len(flow.FILES) :]
+    for key, record in work.store.records(FILES).items():
+        path = key[len(FILES) :]
         if path in wanted or not busy:
             continue
         before = read_file(work.place(path))
@@ -92,7 +92,7 @@ def put_back(work: Work, path: str, kept: Mapping[str, Any] | None) -> bool:
         now.gid,
         now.selinux,
     )
-    key = f"{flow.FILES}{path}"
+    key = f"{FILES}{path}"
     record = work.store.record(key)
     if now.content == old.content and record is None:
         return False

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._driver_data import PINNED_FROM
+from ._driver_fabric_data import BRIDGED_BOARDS, RACKS, is_member
 from ._driver_sources import DISTRO, NVIDIA, RUNFILE, System
 from ._driver_types import DriverWish, branch_of
 
@@ -29,20 +30,6 @@ UNITS = (MANAGER_UNIT, IMEX_UNIT)
 BRIDGE_MODULE = "ib_umad"
 
 MANAGER, NSCQ, NVLSM, NVSDM, IMEX = "manager", "nscq", "nvlsm", "nvsdm", "imex"
-
-# GPUs on a board whose NVSwitches are no PCI functions of the node: they are reached through
-# ConnectX-7 bridges, by the subnet manager that the fabric manager starts.
-BRIDGED_BOARDS = {
-    "2901": "HGX B200",
-    "2909": "HGX B200",  # (u)
-    "3182": "HGX B300",
-}
-# GPUs of a rack's compute tray: the fabric manager runs in the rack's switch trays.
-RACKS = {
-    "2941": "GB200 NVL72",
-    "31c2": "GB300 NVL72",
-    "31c3": "GB300 NVL72",
-}
 
 _BRANCHED = {
     MANAGER: "nvidia-fabricmanager-{branch}",
@@ -75,9 +62,6 @@ _OPTIONAL = (NVSDM,)
 # What the fabric manager's own start script calls on a node with bridges.
 _BRIDGE_TOOLS = "infiniband-diags"
 
-_OF_FABRIC = re.compile(
-    r"(?:nvidia-fabric-?manager|nvidia-imex|libnvidia-nscq|libnvsdm)(?:-\d{3})?(?::\w+)?\Z"
-)
 _DRIVER_VERSION = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
 
 
@@ -232,11 +216,6 @@ def services(wanted: Needs, wish: DriverWish, names: Mapping[str, str]) -> dict[
     if wanted.imex and IMEX in names and wish.imex_nodes:
         found[IMEX_UNIT] = "enabled"
     return found
-
-
-def is_member(name: str) -> bool:
-    """Return whether a package is a part that has to be of the driver's version."""
-    return bool(_OF_FABRIC.match(name))
 
 
 def drifted(packages: Mapping[str, str], version: str) -> dict[str, str]:

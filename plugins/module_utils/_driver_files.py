@@ -23,6 +23,9 @@ GRIDD = "/etc/nvidia/gridd.conf"
 TOKEN = "/etc/nvidia/ClientConfigToken/kubegpu.tok"
 IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
 
+# The value of the node's record, and the beginning of the keys of its files.
+RECORD = "nvidia_driver"
+FILES = "nvidia_driver::"
 # The files that the driver's plan writes; the facts have the sha256 of each that is there.
 PATHS = (NOUVEAU, OPTIONS, MODULES, UDEV, UNATTENDED, PERSISTENCED, GRIDD, TOKEN, IMEX_NODES)
 # Those that the initial RAM disk has a copy of.

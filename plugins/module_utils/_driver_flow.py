@@ -15,9 +15,6 @@ from typing import Any
 from ._driver_files import GRIDD, IN_INITRAMFS, MODULES, NOUVEAU, OPTIONS, TOKEN, UDEV
 from ._driver_types import DriverPlan, branch_of
 
-# The value of the node's record, and the beginning of the keys of its files.
-RECORD = "nvidia_driver"
-FILES = "nvidia_driver::"
 # The package sets' names.
 SET = "nvidia-driver"
 PINNING_SET = "nvidia-driver-pinning"

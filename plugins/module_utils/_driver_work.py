@@ -15,6 +15,7 @@ from ._command import Runner
 from ._driver_diagnosis import Finding, diagnose
 from ._driver_evidence import collect
 from ._driver_fabric import UNITS
+from ._driver_files import RECORD
 from ._driver_node import look_around
 from ._driver_types import DriverPlan, DriverWish
 from ._errors import KubegpuError
@@ -87,7 +88,7 @@ class Work:
         return self.root.rstrip("/") + path
 
     def keep(self, memory: flow.Memory) -> None:
-        self.store.put(flow.RECORD, memory.to_json())
+        self.store.put(RECORD, memory.to_json())
 
 
 def diagnosis(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._node_facts_cuda import read_cuda
-from ._node_facts_driver import SERVICES, read_dkms, read_driver, read_modules
+from ._node_facts_driver import SERVICES, read_dkms, read_driver, read_modules, read_state
 from ._node_facts_problems import find_problems
 from ._node_facts_system import (
     read_archive,
@@ -37,6 +37,7 @@ from ._packages import (
 )
 from ._pci import count_nvswitches, find_gpus
 from ._runtime_facts import UNITS, RuntimePaths, read_runtimes
+from ._settled import settled
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
@@ -65,15 +66,17 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
     for runtime in runtimes.values():
         if runtime is not None:
             runtime["started"] = starts.get(runtime["unit"])
+    record = read_state(reader, state_path)
+    for engine in ("containerd", "docker"):
+        if runtimes[engine] is not None:
+            runtimes[engine]["settled"] = settled(record, engine, reader.mark, reader.birth)
     node: dict[str, Any] = {
         "os": system,
         "python": read_python(reader),
         "gpus": gpus,
         "nvswitches": count_nvswitches(functions),
         "nvswitch_bridges": read_bridges(reader, gpus),
-        "driver": read_driver(
-            reader, packages, units, modules.get(system["kernel"]), dkms, state_path
-        ),
+        "driver": read_driver(reader, packages, units, modules.get(system["kernel"]), dkms, record),
         "secure_boot": read_secure_boot(reader),
         "nouveau": read_nouveau(reader),
         "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _packages
-from ._driver_fabric import is_member
-from ._driver_files import PATHS
-from ._driver_flow import FILES, RECORD
+from ._driver_fabric_data import is_member
+from ._driver_files import FILES, PATHS, RECORD
 from ._packages import Package
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def read_driver(
     units: Mapping[str, str | None] | None,
     module: str | None,
     dkms: Sequence[Mapping[str, Any]],
-    state_path: str,
+    record: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """Return the fact ``driver``.
 
@@ -84,22 +83,32 @@ def read_driver(
         "pending_reboot": bool(loaded and installed and loaded != installed),
         "services": {name: None if units is None else units.get(name) for name in SERVICES},
         "configuration": read_checksums(reader, PATHS),
-        **read_record(reader, state_path),
+        **read_record(record),
         "uninstaller": uninstaller,
     }
 
 
-def read_record(reader: NodeReader, path: str) -> dict[str, Any]:
-    """Return what the node's record says of the driver and of the files that came with it."""
-    unknown = {"managed": None, "pending": None, "previous": None, "recorded_files": None}
+def read_state(reader: NodeReader, path: str) -> dict[str, Any] | None:
+    """Return the node's record of our own changes; None where it cannot be read."""
     text = reader.read_text(path)
     if text is None:
-        if not reader.absent(path):
-            return unknown
-        return {"managed": False, "pending": False, "previous": None, "recorded_files": []}
+        return {} if reader.absent(path) else None
     try:
         record = json.loads(text)
-        value = record["values"].get(RECORD) or {}
+    except ValueError:
+        # A record that cannot be read is an error of the modules that write there.
+        return None
+    values = record.get("values") if isinstance(record, dict) else None
+    return record if isinstance(values, dict) else None
+
+
+def read_record(record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what the node's record says of the driver and of the files that came with it."""
+    unknown = {"managed": None, "pending": None, "previous": None, "recorded_files": None}
+    if record is None:
+        return unknown
+    try:
+        value = record.get("values", {}).get(RECORD) or {}
         managed, previous = bool(value.get("managed")), value.get("previous")
         files = [key[len(FILES) :] for key in record.get("files", {}) if key.startswith(FILES)]
         return {
@@ -108,8 +117,7 @@ def read_record(reader: NodeReader, path: str) -> dict[str, Any]:
             "previous": {name: previous.get(name) for name in _PREVIOUS} if previous else None,
             "recorded_files": sorted(files),
         }
-    except (ValueError, KeyError, TypeError, AttributeError):
-        # A record that cannot be read is an error of the modules that write there.
+    except (TypeError, AttributeError):
         return unknown
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ._apt_sources import AptEntry
 from ._apt_sources import parse as parse_apt
 from ._distributions import FAMILIES, OTHER_MANAGERS, family_of
-from ._driver_fabric import BRIDGED_BOARDS
+from ._driver_fabric_data import BRIDGED_BOARDS
 from ._pci import PciFunction, hex_id
 from ._pci_data import VENDORS
 

@@ -133,8 +133,13 @@ def node_result(
         "toolkit": toolkit["version"]
         if toolkit_done or not node
         else node["container_toolkit"]["version"],
-        "containerd": _engine_words(results.get("containerd")),
-        "docker": _engine_words(results.get("docker")),
+        "containerd": _engine_words(
+            results.get("containerd")
+            or _settled_answer(node, "containerd", toolkit.get("settled", ()))
+        ),
+        "docker": _engine_words(
+            results.get("docker") or _settled_answer(node, "docker", toolkit.get("settled", ()))
+        ),
         "crio": _engine_words(results.get("crio") or _crio_answer(node)),
         "open": [
             *_driver_open(driver, results.get("driver")),
@@ -159,6 +164,28 @@ def fleet_rows(
         else:
             rows.append({**_row(host, None, action="unknown", why=[missing]), "open": [missing]})
     return rows
+
+
+def hosts_with(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str | None = None
+) -> list[str]:
+    """Return the hosts whose variable ``key`` is true; without one, those whose node was read."""
+    if key is None:
+        return [host for host in hosts if "gpu_node" in hostvars[host].get("ansible_facts", ())]
+    return [host for host in hosts if hostvars[host].get(key) is True]
+
+
+def _settled_answer(
+    node: Mapping[str, Any] | None, engine: str, settled: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """Return what the module would have said: where nothing was touched it is not asked."""
+    runtime = (node or {}).get("runtimes", {}).get(engine)
+    if not runtime or engine not in settled:
+        return None
+    return {
+        "handlers": runtime.get("handlers") or runtime.get("runtimes"),
+        "default_runtime": runtime.get("default_handler") or runtime.get("default_runtime"),
+    }
 
 
 def _crio_answer(node: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._command import Result, Runner
+from ._marks import mark
+from ._service import process_birth
 
 _MAX_LINKS = 40
 _MAX_BYTES = 32 * 1024 * 1024
@@ -108,6 +110,14 @@ class NodeReader:
         except OSError:
             return None
         return status.st_mtime, status.st_ctime
+
+    def mark(self, path: str) -> str | None:
+        """Return a name for the file as it is now; None where nothing is there."""
+        return mark(self._place(path))
+
+    def birth(self, pid: int) -> str | None:
+        """Return a name for the moment in which a process of this node started, or None."""
+        return process_birth(pid) if self.live else None
 
     def first(self, paths: Sequence[str]) -> str | None:
         """Return the first of the paths that exists."""

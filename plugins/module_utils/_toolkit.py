@@ -30,7 +30,9 @@ from ._toolkit_runtimes import (
     plan_containerd,
     plan_crio,
     plan_docker,
+    settled,
     toolkit_settings,
+    wishes,
 )
 from ._toolkit_types import Step, ToolkitWish, version_key
 
@@ -56,6 +58,8 @@ class ToolkitPlan:
     containerd: bool = False
     docker: bool = False
     crio: bool = False
+    wishes: Mapping[str, str] = field(default_factory=dict)
+    settled: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -63,7 +67,7 @@ class ToolkitPlan:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         data = asdict(self)
-        for name in ("obsolete", "reasons", "warnings", "steps"):
+        for name in ("obsolete", "settled", "reasons", "warnings", "steps"):
             data[name] = list(data[name])
         return data
 
@@ -92,8 +96,12 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     settings, why_settings = toolkit_settings(node, wish, takes_part)
     config_steps = _config_steps(node, settings, why_settings)
     cdi, cdi_step, cdi_warning = _cdi(node, wish, version)
-    containerd, containerd_step, containerd_notes = plan_containerd(node, wish)
-    docker, docker_step, docker_notes = plan_docker(node, wish)
+    # What a toolkit that changes does to the runtimes is for their modules to see.
+    quiet = () if package_steps or config_steps or obsolete else settled(node, wish)
+    containerd, containerd_step, containerd_notes = plan_containerd(
+        node, wish, look="containerd" not in quiet
+    )
+    docker, docker_step, docker_notes = plan_docker(node, wish, look="docker" not in quiet)
     if obsolete:
         package_steps = (
             Step(
@@ -138,6 +146,10 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         containerd=containerd,
         docker=docker,
         crio=crio,
+        wishes=wishes(wish),
+        settled=tuple(
+            name for name in quiet if not {"containerd": containerd, "docker": docker}[name]
+        ),
         steps=steps,
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
         or (f"Toolkit {version} and the runtimes are as wished.",),

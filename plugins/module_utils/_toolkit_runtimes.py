@@ -11,6 +11,7 @@ from typing import Any
 
 from ._containerd_flavours import makes_handler
 from ._crio import RUNTIMES_SETTING, outside_path
+from ._settled import wish_name
 from ._toolkit_data import RUNTIME_PATH
 from ._toolkit_types import Step, ToolkitWish, version_key
 
@@ -20,9 +21,41 @@ GPUS_OPTION_SINCE = (19, 3)
 _LOOKED_FOR = ("runc", "crun")
 
 
+def wishes(wish: ToolkitWish) -> dict[str, str]:
+    """Return the names of what is asked of the modules of containerd and Docker."""
+    common = {"name": wish.runtime_name, "cdi": wish.runtime_cdi, "path": RUNTIME_PATH}
+    return {
+        "containerd": wish_name(
+            {
+                **common,
+                "set_default": wish.containerd_set_default,
+                "enable_cri": wish.containerd_enable_cri,
+                "options": wish.containerd_options,
+                "restart": wish.containerd_restart,
+            }
+        ),
+        "docker": wish_name(
+            {**common, "set_default": wish.docker_set_default, "restart": wish.docker_restart}
+        ),
+    }
+
+
+def settled(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
+    """Return the engines whose modules would find nothing to do, as they found the last time."""
+    return tuple(
+        engine
+        for engine, name in wishes(wish).items()
+        if ((node["runtimes"][engine] or {}).get("settled") or {}).get(wish.runtime_name) == name
+    )
+
+
 def plan_containerd(
-    node: Mapping[str, Any], wish: ToolkitWish
+    node: Mapping[str, Any], wish: ToolkitWish, *, look: bool = True
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
+    """Return whether containerd's module is called, and what it would do as far as facts tell.
+
+    :param look: whether it is called where the facts show no difference.
+    """
     runtime = node["runtimes"]["containerd"]
     if wish.containerd == "false" or (runtime is None and wish.containerd == "auto"):
         return False, None, ()
@@ -60,13 +93,17 @@ def plan_containerd(
             f"default is {runtime['default_handler']}",
         )
     else:
-        step = None
+        return look, None, ()
     return True, step, ()
 
 
 def plan_docker(
-    node: Mapping[str, Any], wish: ToolkitWish
+    node: Mapping[str, Any], wish: ToolkitWish, *, look: bool = True
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
+    """Return whether Docker's module is called, and what it would do as far as facts tell.
+
+    :param look: whether it is called where the facts show no difference.
+    """
     runtime = node["runtimes"]["docker"]
     if wish.docker == "false" or (runtime is None and wish.docker == "auto"):
         return False, None, ()
@@ -96,7 +133,7 @@ def plan_docker(
             f"default is {runtime['default_runtime']}",
         )
     else:
-        step = None
+        return look, None, notes
     return True, step, notes
 
 

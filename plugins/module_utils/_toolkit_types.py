@@ -27,6 +27,9 @@ class ToolkitWish:
     containerd: str = "auto"
     containerd_set_default: bool = False
     containerd_enable_cri: bool = False
+    containerd_options: Mapping[str, Any] = field(default_factory=dict)
+    containerd_restart: bool = True
+    runtime_cdi: bool = False
     docker: str = "auto"
     docker_set_default: bool = False
     docker_restart: str = "if_idle"

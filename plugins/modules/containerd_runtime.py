@@ -143,6 +143,14 @@ options:
     description: The socket of containerd.
     type: path
     default: /run/containerd/containerd.sock
+  wish:
+    description:
+      - A name for all that is asked here, such as a checksum of the caller's variables. Where
+        nothing is left to do, it is noted on the node, and M(kubegpu.nodes.gpu_node_facts) returns
+        it as C(settled) as long as no file that counts and no daemon was touched since. Who finds
+        it there need not call this module.
+    type: str
+    default: ""
   tomlkit_archive:
     description:
       - Internal. The module's action plugin puts the controller's C(tomlkit) here, for nodes that
@@ -258,6 +266,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "restart_timeout": {"type": "int", "default": 60},
     "unit": {"type": "str", "default": "containerd"},
     "socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
+    "wish": {"type": "str", "default": ""},
     "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
     "tomlkit_archive": {"type": "str", "no_log": True},
 }

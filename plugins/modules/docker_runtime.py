@@ -95,6 +95,14 @@ options:
     description: The socket of dockerd's API.
     type: path
     default: /run/docker.sock
+  wish:
+    description:
+      - A name for all that is asked here, such as a checksum of the caller's variables. Where
+        nothing is left to do, it is noted on the node, and M(kubegpu.nodes.gpu_node_facts) returns
+        it as C(settled) as long as no file that counts and no daemon was touched since. Who finds
+        it there need not call this module.
+    type: str
+    default: ""
 notes:
   - Docker older than 19.03 has no C(--gpus). It gets the runtime, and RV(reasons) says so.
   - If dockerd does not come up with the runtime after a reload or restart, the old file is put
@@ -214,6 +222,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "restart": {"type": "str", "choices": ["never", "if_idle", "always"], "default": "never"},
     "unit": {"type": "str", "default": "docker"},
     "socket": {"type": "path", "default": "/run/docker.sock"},
+    "wish": {"type": "str", "default": ""},
     "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
 }
 

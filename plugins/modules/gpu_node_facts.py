@@ -288,6 +288,9 @@ ansible_facts:
               from which a handler inherits) and C(restart_required), whether one of them changed
               after the running CRI-O started.
             - Each has C(started) too, when its unit's main process was started, in UTC.
+            - C(settled) of C(containerd) and C(docker) has, by the runtime's name, what our module
+              was asked for when it found nothing left to do, as a checksum; it is there as long
+              as no file that counts and no daemon was touched since. V(null) is 'cannot tell'.
           returned: always
           type: dict
           sample:
@@ -299,6 +302,7 @@ ansible_facts:
               unit: containerd
               active: true
               started: "2026-11-21T07:12:40Z"
+              settled: {nvidia: 5d1be7e9dda1ee8896be5b7e34a85ee1}
               handlers:
                 runc: {type: io.containerd.runc.v2, path: null, options: {SystemdCgroup: true}}
               default_handler: runc

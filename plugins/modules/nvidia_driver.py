@@ -353,7 +353,7 @@ from ..module_utils._distributions import without_dkms
 from ..module_utils._driver import plan_driver, read_options
 from ..module_utils._driver_diagnosis import UNKNOWN
 from ..module_utils._driver_evidence import uptime
-from ..module_utils._driver_files import GRIDD, PERSISTENCED, TOKEN
+from ..module_utils._driver_files import GRIDD, PERSISTENCED, RECORD, TOKEN
 from ..module_utils._driver_services import start_services
 from ..module_utils._driver_packages import module_streams
 from ..module_utils._driver_sources import system_of
@@ -472,7 +472,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
         wish,
         facts,
         plan_driver(facts, wish, data),
-        flow.Memory.from_json(store.get(flow.RECORD)),
+        flow.Memory.from_json(store.get(RECORD)),
     )
 
 
@@ -666,7 +666,7 @@ def _rollback(work: Work) -> dict[str, Any]:
     memory = flow.given_back(work.memory)
     installer.drop_cached(work, memory)
     if memory is None:
-        work.store.drop(flow.RECORD)
+        work.store.drop(RECORD)
     else:
         work.keep(memory)
     return {"changed": True, "files": done, "notes": [note for note in notes if note]}
@@ -747,7 +747,7 @@ def _finish_absent(work: Work) -> dict[str, Any]:
         if skipped:
             work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
     installer.drop_cached(work, None)
-    work.store.drop(flow.RECORD)
+    work.store.drop(RECORD)
     answer = _answer(work, flow.Memory(), machine.loaded_version(reader), reboot)
     return {**answer, "changed": True}
 

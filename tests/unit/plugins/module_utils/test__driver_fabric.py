@@ -14,6 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
     plan_driver,
     read_options,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_fabric_data import is_member
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_packages import LOCK_PATTERNS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_present import is_locked
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
@@ -42,7 +43,7 @@ def plan_of(given, wished="-", **options):
 
 def parts(plan):
     found = {**plan.packages, **plan.optional_packages}
-    return {name: text for name, text in found.items() if fabric.is_member(name) or name == "nvlsm"}
+    return {name: text for name, text in found.items() if is_member(name) or name == "nvlsm"}
 
 
 GOLDEN = [

@@ -24,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_driver i
     read_driver,
     read_modules,
     read_record,
+    read_state,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import Package
@@ -65,11 +66,11 @@ def test_loaded(text: str | None, version: str | None, flavour: str | None) -> N
 def driver(reader: NodeReader, *packages: Package, **units: str) -> dict[str, Any]:
     dkms = read_dkms(reader)
     module = read_modules(reader, [KERNEL], dkms)[KERNEL]
-    return read_driver(reader, packages, units, module, dkms, STATE)
+    return read_driver(reader, packages, units, module, dkms, read_state(reader, STATE))
 
 
 def test_nothing_is_there(reader: NodeReader) -> None:
-    assert read_driver(reader, (), None, None, [], STATE) == {
+    assert read_driver(reader, (), None, None, [], {}) == {
         "loaded": None,
         "installed": None,
         "userland": None,
@@ -286,7 +287,7 @@ def test_record(
 ) -> None:
     if text is not None:
         write(tmp_path, STATE, text)
-    assert read_record(reader, STATE) == {
+    assert read_record(read_state(reader, STATE)) == {
         "managed": managed,
         "pending": None if managed is None else False,
         "previous": previous,
@@ -300,7 +301,7 @@ def test_a_change_that_was_begun(tmp_path: Path, reader: NodeReader) -> None:
         "values": {"nvidia_driver": {"managed": True, "pending": {"action": "install"}}},
     }
     write(tmp_path, STATE, json.dumps(record))
-    assert read_record(reader, STATE) == {
+    assert read_record(read_state(reader, STATE)) == {
         "managed": True,
         "pending": True,
         "previous": None,

@@ -1,0 +1,76 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: hosts_with
+short_description: Select the hosts whose node was read, or of which a variable is true
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Takes names of hosts and returns those whose node was read, or, with a name, whose variable is
+    true. A host that has none, since it failed before, is left out.
+  - It lets a play run on the hosts that need it, where a condition on each task would be skipped
+    one by one.
+positional: _input, hostvars, key
+options:
+  _input:
+    description: Names of hosts.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: Ansible's C(hostvars).
+    type: dict
+    required: true
+  key:
+    description: Name of the variable. Without it the fact C(gpu_node) is looked for.
+    type: str
+"""
+
+EXAMPLES = r"""
+- name: Nodes on which something is to be done
+  hosts: "{{ groups['kubegpu_nvidia'] | kubegpu.nodes.hosts_with(hostvars, 'kubegpu_work') }}"
+  roles:
+    - kubegpu.nodes.nvidia_driver
+"""
+
+RETURN = r"""
+_value:
+  description: The hosts, in their order.
+  type: list
+  elements: str
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+# A play's hosts are worked out before Ansible forks a process for each task and host. What all of
+# those need for the plans is imported here, once: in each of them it is compiled anew.
+from ansible_collections.kubegpu.nodes.plugins.module_utils import (
+    _cuda_options,
+    _cuda_plan,
+    _driver,
+    _driver_options,
+    _toolkit,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import hosts_with
+
+__all__ = [
+    "_cuda_options",
+    "_cuda_plan",
+    "_driver",
+    "_driver_options",
+    "_toolkit",
+    "hosts_with",
+]
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"hosts_with": hosts_with}

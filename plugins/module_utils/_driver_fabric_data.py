@@ -1,0 +1,36 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""GPUs whose NVLink goes beyond one board, and the packages of what they need. Data, not code.
+
+Sources as in ``_driver_fabric``. Apart from it, since the facts need this alone: a node compiles
+all that is sent.
+"""
+
+from __future__ import annotations
+
+import re
+
+# GPUs on a board whose NVSwitches are no PCI functions of the node: they are reached through
+# ConnectX-7 bridges, by the subnet manager that the fabric manager starts.
+BRIDGED_BOARDS = {
+    "2901": "HGX B200",
+    "2909": "HGX B200",  # (u)
+    "3182": "HGX B300",
+}
+# GPUs of a rack's compute tray: the fabric manager runs in the rack's switch trays.
+RACKS = {
+    "2941": "GB200 NVL72",
+    "31c2": "GB300 NVL72",
+    "31c3": "GB300 NVL72",
+}
+
+_OF_FABRIC = re.compile(
+    r"(?:nvidia-fabric-?manager|nvidia-imex|libnvidia-nscq|libnvsdm)(?:-\d{3})?(?::\w+)?\Z"
+)
+
+
+def is_member(name: str) -> bool:
+    """Return whether a package is a part that has to be of the driver's version."""
+    return bool(_OF_FABRIC.match(name))

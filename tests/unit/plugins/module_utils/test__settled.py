@@ -1,0 +1,107 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark
+from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import (
+    key,
+    note,
+    settled,
+    stands,
+    wish_name,
+)
+
+WISH = "5d1be7e9dda1ee8896be5b7e34a85ee1"
+
+
+def birth(pid: int) -> str | None:
+    return {12: "777"}.get(pid)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "config.toml").write_text("version = 2\n")
+    (tmp_path / "conf.d").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def left(folder: Path) -> dict[str, Any]:
+    paths = [str(folder / name) for name in ("config.toml", "conf.d", "not-there")]
+    return note(WISH, "12@777", paths, mark)
+
+
+def test_nothing_was_touched(left: dict[str, Any]) -> None:
+    assert stands(left, mark, birth) == WISH
+
+
+def rewritten(folder: Path) -> None:
+    """The same bytes at the same time, as an archive unpacks them."""
+    path = folder / "config.toml"
+    before = path.stat()
+    time.sleep(0.02)
+    path.write_text("version = 2\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replaced(folder: Path) -> None:
+    (folder / "other").write_text("version = 2\n")
+    (folder / "other").rename(folder / "config.toml")
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        rewritten,
+        replaced,
+        lambda folder: (folder / "config.toml").unlink(),
+        lambda folder: (folder / "config.toml").chmod(0o600),
+        lambda folder: (folder / "conf.d" / "50-other.toml").write_text(""),
+        lambda folder: (folder / "not-there").write_text(""),
+    ],
+    ids=["rewritten", "replaced", "gone", "mode", "file added to a folder", "file that was not"],
+)
+def test_a_touched_file(folder: Path, left: dict[str, Any], touch: Any) -> None:
+    touch(folder)
+    assert stands(left, mark, birth) is None
+
+
+@pytest.mark.parametrize("process", ["12@778", "13@777", None, "", "x"])
+def test_another_daemon(left: dict[str, Any], process: str | None) -> None:
+    assert stands({**left, "process": process}, mark, birth) is None
+
+
+@pytest.mark.parametrize(
+    "found", [None, [], {}, {"wish": 3}, {"wish": WISH, "process": "12@777", "files": {}}]
+)
+def test_no_note(found: Any) -> None:
+    assert stands(found, mark, birth) is None
+
+
+def test_by_engine_and_name(left: dict[str, Any]) -> None:
+    record = {
+        "values": {
+            key("containerd", "nvidia"): left,
+            key("containerd", "gpu"): {**left, "process": "1@1"},
+            key("docker", "nvidia"): {**left, "wish": "other"},
+            "nvidia_driver": {},
+        }
+    }
+    assert settled(record, "containerd", mark, birth) == {"nvidia": WISH}
+    assert settled(record, "docker", mark, birth) == {"nvidia": "other"}
+    assert settled({}, "docker", mark, birth) == {}
+    assert settled(None, "docker", mark, birth) is None
+
+
+def test_a_wish_is_its_values() -> None:
+    assert wish_name({"a": 1, "b": {"c": None}}) == wish_name({"b": {"c": None}, "a": 1})
+    assert len({wish_name(values) for values in ({}, {"a": 1}, {"a": "1"}, {"a": True})}) == 4
