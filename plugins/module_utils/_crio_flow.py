@@ -241,14 +241,9 @@ class CrioRuntime:
                 if restarting and not change.undo:
                     self._restart(self.request.name)
         except _RestartFailed as error:
-            again = "CRI-O runs again with it."
-            try:
-                restart(self.world.run, self.settings.unit, self.settings.restart_timeout)
-            except KubegpuError as second:
-                again = f"CRI-O still does not run: {second.cause}"
             raise RolledBackError(
                 f"CRI-O did not come back with the new configuration: {error.cause} The old "
-                f"configuration was put back; {again}",
+                f"configuration was put back; {self._again()}",
                 evidence=error.evidence,
                 next_step=f"Look at: journalctl --unit {self.settings.unit}",
             ) from error
@@ -256,6 +251,14 @@ class CrioRuntime:
             self.world.store.write_undone(change.key, change.after)
             if restarting:
                 self._restart(None)
+
+    def _again(self) -> str:
+        """Start CRI-O with the old configuration; return whether it runs."""
+        try:
+            restart(self.world.run, self.settings.unit, self.settings.restart_timeout)
+        except KubegpuError as error:
+            return f"CRI-O still does not run: {error.cause}"
+        return "CRI-O runs again with it."
 
     def _restart(self, handler: str | None) -> None:
         run, unit = self.world.run, self.settings.unit

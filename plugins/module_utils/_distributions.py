@@ -181,22 +181,24 @@ def major(version: str) -> str:
 
 
 def family_of(
-    words: tuple[str, ...], distributions: Mapping[str, Distribution] = DISTRIBUTIONS
+    words: tuple[str, ...], distributions: Mapping[str, Distribution] | None = None
 ) -> str | None:
     """Return the family of the first word (an id, or one of ID_LIKE) that is known."""
+    known = DISTRIBUTIONS if distributions is None else distributions
     for word in words:
-        if word in distributions:
-            return distributions[word].family
+        if word in known:
+            return known[word].family
         if word in _LIKE:
             return _LIKE[word]
     return None
 
 
 def folder_of(
-    identity: str, version: str, distributions: Mapping[str, Distribution] = DISTRIBUTIONS
+    identity: str, version: str, distributions: Mapping[str, Distribution] | None = None
 ) -> str | None:
     """Return the name of NVIDIA's folder for a release; None where there is none."""
-    row, number = distributions.get(identity), major(version)
+    known = DISTRIBUTIONS if distributions is None else distributions
+    row, number = known.get(identity), major(version)
     if row is None or not number:
         return None
     return row.folders.get(number) or (
@@ -213,7 +215,7 @@ def own_folder(identity: str, version: str) -> str | None:
 def best_effort(
     system: Mapping[str, str | None],
     folder: str | None = None,
-    distributions: Mapping[str, Distribution] = DISTRIBUTIONS,
+    distributions: Mapping[str, Distribution] | None = None,
 ) -> str:
     """Return what has to be said of a system that NVIDIA does not list, or nothing.
 
@@ -221,7 +223,8 @@ def best_effort(
     :param folder: the folder of NVIDIA's repository that is used.
     """
     identity, version = system["id"] or "", system["version"] or ""
-    row = distributions.get(identity)
+    known = DISTRIBUTIONS if distributions is None else distributions
+    row = known.get(identity)
     if row is None or not row.best_effort:
         return ""
     text = f"{identity} {version} is best effort: nothing was tried on it"

@@ -173,7 +173,7 @@ def _rhel(version: str) -> Iterator[Rpm]:
     for flavour, name in _KMOD.items():
         source = f"/usr/src/nvidia-{version}"
         binary = {} if flavour == "open" else {f"{source}/nvidia/nv-kernel.o_binary": "x\n"}
-        other = next(one for one in _KMOD.values() if one != name)
+        (other,) = (one for one in _KMOD.values() if one != name)
         yield rpm(
             name, "nvidia-kmod-common",
             files={

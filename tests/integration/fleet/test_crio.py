@@ -56,7 +56,7 @@ PROCESS = "systemctl show crio --property=MainPID --value"
 
 @pytest.fixture
 def node(fleet):
-    one = next(node for node in fleet if node.gpus)
+    (one, *_others) = (node for node in fleet if node.gpus)
     execute(one, "sh", "-c", PUT)
     yield one
     execute(one, "ln", "-sf", "/usr/sbin/runc", "/usr/libexec/crio/runc")

@@ -21,11 +21,11 @@ def node(driver_nodes):
     return driver_nodes("rocky9")
 
 
-def wish(stream="580-open", packages=OPEN, **options):
+def wish(stream="580-open", packages=None, **options):
     return {
         "name": "nvidia-driver",
         "module_streams": {"nvidia-driver": stream},
-        "packages": packages,
+        "packages": OPEN if packages is None else packages,
         "lock": LOCK,
         **options,
     }

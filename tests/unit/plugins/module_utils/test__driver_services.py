@@ -30,7 +30,7 @@ MISMATCH = (
 class Node:
     """A node whose units are enabled; ``fails`` are the beginnings of commands that fail."""
 
-    def __init__(self, before=NEW, units=("nvidia-fabricmanager",), users=(), fails=(), **more):
+    def __init__(self, before=None, units=("nvidia-fabricmanager",), users=(), fails=(), **more):
         self.calls, self.warnings, self.fails = [], [], fails
         services = dict.fromkeys(("nvidia-persistenced", *units), "enabled")
         files = {texts.MODULES: texts.modules(*more.get("modules", ()))}
@@ -39,7 +39,10 @@ class Node:
             warn=self.warnings.append,
             plan=SimpleNamespace(services=services, files=files),
             daemons=tuple(units),
-            pending={"before": {"packages": before}, "files": more.get("files", {})},
+            pending={
+                "before": {"packages": NEW if before is None else before},
+                "files": more.get("files", {}),
+            },
             facts={"driver": {"packages": NEW}},
             look=lambda: Look(users=users),
         )
