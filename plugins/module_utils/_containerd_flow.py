@@ -141,6 +141,8 @@ class ContainerdRuntime:
         self.world = world
         self.warnings: list[str] = []
         self._states: dict[str, FileState] = {}
+        # The files and folders that the answer depends on, as they were before they were read.
+        self._marks: dict[str, str | None] = {}
         self._shadows = 0
         self._daemon: Daemon | None = None
         self._binary: str | None = None
@@ -280,8 +282,12 @@ class ContainerdRuntime:
             )
         self.warnings.append(f"{path} does not exist yet: the handler works once it does.")
 
+    def _marked(self, path: str) -> str:
+        self._marks.setdefault(path, mark(path))
+        return path
+
     def _state(self, path: str) -> FileState:
-        state = read_file(path)
+        state = read_file(self._marked(path))
         return self._states.setdefault(state.path, state)
 
     def _load(
@@ -299,6 +305,7 @@ class ContainerdRuntime:
             return state.path, new.get(state.path, state.content)
 
         def glob(pattern: str) -> Iterable[str]:
+            self._marked(_folder(pattern))
             found = set(glob_files(pattern))
             real = self._state(drop_in).path
             if new.get(real) is not None and _imported(pattern, drop_in, version):
@@ -745,23 +752,26 @@ class ContainerdRuntime:
         wait_until_ready(question, handler, self.settings.restart_timeout)
 
     def _settle(self, planned: Planned, version: Version, outcome: Outcome) -> None:
-        """Note that nothing is left to do, or that something is."""
-        request, store = self.request, self.world.store
+        """Note that nothing was left to do, or that something is.
+
+        Only by a run that changed nothing: what was read then is what stands there.
+        """
+        request, store, daemon = self.request, self.world.store, self._daemon
         key = _settled.key("containerd", request.name)
-        daemon = self._read_daemon() if outcome.restarted else self._daemon
         binary = self._binary or ""
-        done = request.state == "present" and not (outcome.restart_required or outcome.warnings)
-        if not (done and self.settings.wish and daemon and daemon.identity) or binary[:1] != "/":
-            if store.get(key) is not None:
-                store.drop(key)
+        left = outcome.changed or outcome.restart_required or outcome.warnings
+        known = self.settings.wish and daemon and daemon.identity and binary[:1] == "/"
+        if left or not known or request.state != "present":
+            store.drop(key)
             return
-        paths = [
+        for path in (
             *(binary, request.config_path, request.drop_in_path, request.runtime_path),
-            *self._states,
             *self._watched(planned.files, version),
             *filter(None, [self._made_by_itself()]),
-        ]
-        note = _settled.note(self.settings.wish, daemon.identity, paths, mark)
+        ):
+            self._marked(path)
+        owner = self._way.flavour.name
+        note = _settled.note(self.settings.wish, owner, daemon and daemon.identity, self._marks)
         if store.get(key) != note:
             store.put(key, note)
 

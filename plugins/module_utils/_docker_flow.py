@@ -105,6 +105,8 @@ class DockerRuntime:
         self._request = request.checked()
         self._settings = settings
         self._world = world
+        # The files that the answer depends on, as they were before they were read.
+        self._marks: dict[str, str | None] = {}
 
     def __call__(self, check: bool) -> Outcome:
         version = self._version()
@@ -163,7 +165,10 @@ class DockerRuntime:
 
     def _current(self) -> FileState:
         """Return the file as it stands; a run that died in a transition has not happened."""
-        current = read_file(self._settings.config_path)
+        path = self._settings.config_path
+        # The folder tells of a file that was not there.
+        self._marks = {one: mark(one) for one in (path, path.rpartition("/")[0])}
+        current = read_file(path)
         key = self._transition_key(current.path)
         record = self._world.store.record(key)
         if record is None:
@@ -452,28 +457,22 @@ class DockerRuntime:
                 store.put(self._hook_key(), daemon.identity)
 
     def _settle(self, plan: _Plan, outcome: Outcome) -> None:
-        """Note that nothing is left to do, or that something is."""
+        """Note that nothing was left to do, or that something is.
+
+        Only by a run that changed nothing: what was read then is what stands there.
+        """
         request, settings, store = self._request, self._settings, self._world.store
-        key = _settled.key("docker", request.name)
-        daemon = read_daemon(self._world.run, settings.unit) if plan.restart else plan.daemon
+        daemon, key = plan.daemon, _settled.key("docker", request.name)
         find = self._world.find_program
         programs = [find(name, daemon.pid) for name in (request.runtime_path, docker.HOOK)]
-        left = outcome.restart_required or outcome.reload_required or outcome.warnings
-        known = [path for path in (*programs, *daemon.command_line[:1]) if path]
-        if (
-            not (request.present and settings.wish and daemon.identity)
-            or left
-            or not all(programs)
-            or any(path[:1] != "/" for path in known)
-        ):
-            if store.get(key) is not None:
-                store.drop(key)
+        known = [*programs, *daemon.command_line[:1]]
+        left = outcome.changed or outcome.restart_required or outcome.reload_required
+        told = all(path is not None and path[:1] == "/" for path in known) and daemon.identity
+        if left or outcome.warnings or not (request.present and settings.wish and told):
+            store.drop(key)
             return
-        folder = settings.config_path.rpartition("/")[0]
-        paths = [settings.config_path, plan.after.path, *known]
-        if plan.after.content is None:
-            paths.append(folder)
-        note = _settled.note(settings.wish, daemon.identity, paths, mark)
+        files = {**self._marks, **{path: mark(path) for path in known if path}}
+        note = _settled.note(settings.wish, "docker", daemon.identity, files)
         if store.get(key) != note:
             store.put(key, note)
 

@@ -69,7 +69,8 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
     record = read_state(reader, state_path)
     for engine in ("containerd", "docker"):
         if runtimes[engine] is not None:
-            runtimes[engine]["settled"] = settled(record, engine, reader.mark, reader.birth)
+            owner = runtimes[engine].get("flavour") or engine
+            runtimes[engine]["settled"] = settled(record, engine, owner, reader.mark, reader.birth)
     node: dict[str, Any] = {
         "os": system,
         "python": read_python(reader),

@@ -94,6 +94,8 @@ def node_plan(
         "warnings": [
             *_after_refusal(refused, steps),
             *([f"left out by the tags of this run: {', '.join(left_out)}"] if left_out else []),
+            # Where nothing else is left to do, no result will say it.
+            *([] if steps else _driver_open(parts.get("driver"), None)),
             *(text for plan in parts.values() for text in plan["warnings"]),
             *_problems(node, parts),
         ],

@@ -4,21 +4,22 @@
 
 """What a module leaves behind where nothing was left to do, so that the facts can tell it. Pure.
 
-A runtime's module that finds all as wished notes the wish, the daemon's process and the marks of
-all files that it looked at. While every one of them is the same, so is the module's answer, and
-the facts say ``settled``: the role then needs no call to find that out. Whatever is edited, added,
-taken away, replaced or restarted breaks a mark, and the module looks again.
+A runtime's module that finds all as wished and changes nothing notes the wish, the daemon's process
+and the marks that all files had when it read them. While every one of them is the same, so is the
+module's answer, and the facts say ``settled``: the role then needs no call to find that out.
+Whatever is edited, added, taken away, replaced or restarted breaks a mark, and the module looks
+again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-# A change of what the modules do with the same wish makes another one of it.
-_RELEASE = 1
+from ._version import COLLECTION
+
 _PREFIX = "settled:"
 
 #: A name for a file as it is now, which no edit leaves the same; None where nothing is there.
@@ -28,8 +29,8 @@ Birth = Callable[[int], "str | None"]
 
 
 def wish_name(values: Mapping[str, Any]) -> str:
-    """Return a short name for what is asked of a module."""
-    text = json.dumps([_RELEASE, values], sort_keys=True, default=str)
+    """Return a short name for what is asked of a module of this release."""
+    text = json.dumps([COLLECTION, values], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -38,21 +39,25 @@ def key(engine: str, name: str) -> str:
     return f"{_PREFIX}{engine}:{name}"
 
 
-def note(wish: str, process: str | None, paths: Iterable[str], mark: Mark) -> dict[str, Any]:
-    """Return the note: ``process`` is the daemon's identity, None where none runs."""
-    return {
-        "wish": wish,
-        "process": process,
-        "files": {path: mark(path) for path in sorted(set(paths))},
-    }
+def note(
+    wish: str, owner: str, process: str | None, files: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """Return the note.
+
+    :param owner: whose engine it is; another distribution of it is not the one that was looked at.
+    :param process: the daemon's identity, None where none runs.
+    :param files: the marks of all files that the answer depends on.
+    """
+    return {"wish": wish, "owner": owner, "process": process, "files": dict(sorted(files.items()))}
 
 
 def settled(
-    record: Mapping[str, Any] | None, engine: str, mark: Mark, birth: Birth
+    record: Mapping[str, Any] | None, engine: str, owner: str, mark: Mark, birth: Birth
 ) -> dict[str, str] | None:
     """Return the wishes of an engine that are met, by the runtime's name.
 
     :param record: the node's record; None: it cannot be read, and neither can the answer.
+    :param owner: whose engine is on the node.
     """
     if record is None:
         return None
@@ -62,13 +67,13 @@ def settled(
     return {
         name: wish
         for name, found in sorted(notes.items())
-        if (wish := stands(found, mark, birth)) is not None
+        if (wish := stands(found, owner, mark, birth)) is not None
     }
 
 
-def stands(found: Any, mark: Mark, birth: Birth) -> str | None:
+def stands(found: Any, owner: str, mark: Mark, birth: Birth) -> str | None:
     """Return the wish of a note where nothing has moved since, else None."""
-    if not isinstance(found, Mapping):
+    if not isinstance(found, Mapping) or found.get("owner") != owner:
         return None
     wish, process, files = (found.get(name) for name in ("wish", "process", "files"))
     if not isinstance(wish, str) or not isinstance(files, Mapping) or not files:

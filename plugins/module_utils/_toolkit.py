@@ -148,7 +148,9 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         crio=crio,
         wishes=wishes(wish),
         settled=tuple(
-            name for name in quiet if not {"containerd": containerd, "docker": docker}[name]
+            name
+            for name, called in (("containerd", containerd), ("docker", docker))
+            if name in quiet and not called
         ),
         steps=steps,
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)

@@ -42,10 +42,12 @@ def wishes(wish: ToolkitWish) -> dict[str, str]:
 
 def settled(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
     """Return the engines whose modules would find nothing to do, as they found the last time."""
+    off = {"containerd": wish.containerd, "docker": wish.docker}
     return tuple(
         engine
         for engine, name in wishes(wish).items()
-        if ((node["runtimes"][engine] or {}).get("settled") or {}).get(wish.runtime_name) == name
+        if off[engine] != "false"
+        and ((node["runtimes"][engine] or {}).get("settled") or {}).get(wish.runtime_name) == name
     )
 
 

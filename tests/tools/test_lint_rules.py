@@ -153,3 +153,9 @@ def test_no_task_asks_for_the_distribution() -> None:
             seen += 1
             assert not LADDER.search(text), f"{name}: {text}"
     assert seen > 60
+
+
+def test_the_version_in_the_code_is_that_of_galaxy_yml() -> None:
+    galaxy = yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))
+    text = (REPOSITORY / "plugins/module_utils/_version.py").read_text(encoding="utf-8")
+    assert f'COLLECTION = "{galaxy["version"]}"' in text

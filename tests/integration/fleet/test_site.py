@@ -16,6 +16,8 @@ import pytest
 from tests.integration.fleet.playbooks import REPOSITORY, on_nodes, play
 
 GPU_CALLS, OTHER_CALLS = 3, 1
+# Once the modules of the runtimes have said that nothing is left to do.
+SETTLED_CALLS = 1
 
 # Everything in /etc with content, mode and owner. Left out: the loader's cache and the markers of
 # package management, which every package installation rewrites.
@@ -93,6 +95,28 @@ def test_second_run_changes_and_restarts_nothing_within_the_budget(
     assert all(calls[node] <= GPU_CALLS for node in gpu_nodes), calls
     assert all(calls[node] <= OTHER_CALLS for node in cpu_nodes), calls
     print("module calls on the nodes:", calls)
+
+
+def test_settled_runtimes_need_no_call_until_something_is_touched(first, gpu_nodes, count_calls):
+    with count_calls() as calls:
+        run = play("site")
+    assert run.status == 0, run.output
+    assert all(calls[node] <= SETTLED_CALLS for node in gpu_nodes), calls
+    touched = {
+        gpu_nodes[0]: "touch -c /etc/docker/daemon.json",
+        gpu_nodes[1]: "systemctl restart containerd",
+    }
+    for node, command in touched.items():
+        on_nodes(command, node)
+    with count_calls() as calls:
+        run = play("site")
+    assert run.status == 0, run.output
+    assert {stats["changed"] for stats in run.stats.values()} == {0}, run.changed()
+    for node in gpu_nodes:
+        assert (calls[node] > SETTLED_CALLS) == (node in touched), calls
+    with count_calls() as calls:
+        run = play("site")
+    assert all(calls[node] <= SETTLED_CALLS for node in gpu_nodes), calls
 
 
 def test_toolkit_is_one_held_set(first, gpu_nodes):

@@ -10,6 +10,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
     describe_gpus,
     fleet_rows,
     gpu_vendor,
+    hosts_with,
     node_plan,
     node_result,
 )
@@ -241,6 +242,34 @@ def test_result_names_the_reboot_and_why():
         "unchanged",
     ]
     assert row["open"][0] == "reboot: 570.86.10 is in use by pid 12 (python3)"
+
+
+def test_a_reboot_that_waits_is_said_in_every_plan():
+    facts = installed()
+    waiting = driver_plan(reboot="570.86.10 is in use by pid 12 (python3)")
+    row = node_plan("web-1", facts, {"driver": waiting, "toolkit": plan(facts)})
+    assert row["action"] == "none"
+    assert row["warnings"][0] == "reboot: 570.86.10 is in use by pid 12 (python3)"
+
+
+def test_hosts_with():
+    hostvars = {
+        "a": {"ansible_facts": {"gpu_node": {}}, "work": True},
+        "b": {"ansible_facts": {"gpu_node": {}}, "work": False},
+        "failed while it was planned": {"ansible_facts": {"gpu_node": {}}},
+        "unreachable": {"ansible_facts": {}},
+        "never asked": {},
+    }
+    assert hosts_with([*hostvars], hostvars) == ["a", "b", "failed while it was planned"]
+    assert hosts_with([*hostvars], hostvars, "work") == ["a"]
+
+
+def test_result_of_engines_that_were_not_asked():
+    facts = installed()
+    told = {**plan(facts), "settled": ["containerd"]}
+    result = node_result("web-1", {"toolkit": told}, {}, facts)
+    assert result["containerd"] == ["runc (default), nvidia", "unchanged"]
+    assert result["docker"] == []
 
 
 def test_what_the_module_saw_of_the_reboot_counts_more_than_the_plan():

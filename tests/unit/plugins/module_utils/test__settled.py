@@ -37,11 +37,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def left(folder: Path) -> dict[str, Any]:
     paths = [str(folder / name) for name in ("config.toml", "conf.d", "not-there")]
-    return note(WISH, "12@777", paths, mark)
+    return note(WISH, "k3s", "12@777", {path: mark(path) for path in paths})
 
 
 def test_nothing_was_touched(left: dict[str, Any]) -> None:
-    assert stands(left, mark, birth) == WISH
+    assert stands(left, "k3s", mark, birth) == WISH
 
 
 def rewritten(folder: Path) -> None:
@@ -72,19 +72,27 @@ def replaced(folder: Path) -> None:
 )
 def test_a_touched_file(folder: Path, left: dict[str, Any], touch: Any) -> None:
     touch(folder)
-    assert stands(left, mark, birth) is None
+    assert stands(left, "k3s", mark, birth) is None
 
 
 @pytest.mark.parametrize("process", ["12@778", "13@777", None, "", "x"])
 def test_another_daemon(left: dict[str, Any], process: str | None) -> None:
-    assert stands({**left, "process": process}, mark, birth) is None
+    assert stands({**left, "process": process}, "k3s", mark, birth) is None
 
 
 @pytest.mark.parametrize(
-    "found", [None, [], {}, {"wish": 3}, {"wish": WISH, "process": "12@777", "files": {}}]
+    "found",
+    [
+        *(None, [], {}, {"owner": "k3s", "wish": 3}),
+        {"owner": "k3s", "wish": WISH, "process": "12@777", "files": {}},
+    ],
 )
 def test_no_note(found: Any) -> None:
-    assert stands(found, mark, birth) is None
+    assert stands(found, "k3s", mark, birth) is None
+
+
+def test_another_distribution(left: dict[str, Any]) -> None:
+    assert stands(left, "containerd", mark, birth) is None
 
 
 def test_by_engine_and_name(left: dict[str, Any]) -> None:
@@ -92,14 +100,14 @@ def test_by_engine_and_name(left: dict[str, Any]) -> None:
         "values": {
             key("containerd", "nvidia"): left,
             key("containerd", "gpu"): {**left, "process": "1@1"},
-            key("docker", "nvidia"): {**left, "wish": "other"},
+            key("docker", "nvidia"): {**left, "wish": "other", "owner": "docker"},
             "nvidia_driver": {},
         }
     }
-    assert settled(record, "containerd", mark, birth) == {"nvidia": WISH}
-    assert settled(record, "docker", mark, birth) == {"nvidia": "other"}
-    assert settled({}, "docker", mark, birth) == {}
-    assert settled(None, "docker", mark, birth) is None
+    assert settled(record, "containerd", "k3s", mark, birth) == {"nvidia": WISH}
+    assert settled(record, "docker", "docker", mark, birth) == {"nvidia": "other"}
+    assert settled({}, "docker", "docker", mark, birth) == {}
+    assert settled(None, "docker", "docker", mark, birth) is None
 
 
 def test_a_wish_is_its_values() -> None:

@@ -55,6 +55,51 @@ def test_finished_node_gets_nothing():
     assert plan.containerd and plan.docker
 
 
+def settled(**wish):
+    """Facts of a node whose runtimes' modules found nothing to do for this wish."""
+    facts = installed()
+    for engine, name in plan_toolkit(facts, ToolkitWish(**wish)).wishes.items():
+        facts["runtimes"][engine]["settled"] = {"nvidia": name}
+    return facts
+
+
+def test_settled_runtimes_need_no_call():
+    plan = plan_toolkit(settled(), ToolkitWish())
+    assert (plan.containerd, plan.docker, plan.settled) == (False, False, ("containerd", "docker"))
+    # What the record does not tell, the module has to.
+    facts = settled()
+    facts["runtimes"]["docker"]["settled"] = None
+    plan = plan_toolkit(facts, ToolkitWish())
+    assert (plan.containerd, plan.docker, plan.settled) == (False, True, ("containerd",))
+
+
+@pytest.mark.parametrize(
+    ("wish", "called"),
+    [
+        ({"containerd_options": {"Debug": True}}, ["containerd"]),
+        ({"containerd_restart": False}, ["containerd"]),
+        ({"containerd_enable_cri": True}, ["containerd"]),
+        ({"docker_restart": "never"}, ["docker"]),
+        ({"runtime_cdi": True}, ["containerd", "docker"]),
+        ({"docker_set_default": True}, ["docker"]),
+        ({"containerd_set_default": True}, ["containerd"]),
+        ({"runtime_name": "gpu"}, ["containerd", "docker"]),
+        # What changes below the runtimes is for their modules to see.
+        ({"version": "1.19.0"}, ["containerd", "docker"]),
+        ({"settings": {"swarm-resource": "x"}}, ["containerd", "docker"]),
+        # Switched off is not settled.
+        ({"docker": "false"}, []),
+        ({"hold": True}, []),
+    ],
+)
+def test_settled_is_for_one_wish(wish, called):
+    plan = plan_toolkit(settled(), ToolkitWish(**wish))
+    assert [name for name in ("containerd", "docker") if getattr(plan, name)] == called
+    expected = [] if wish.get("version") or wish.get("settings") else ["containerd", "docker"]
+    off = [name for name in ("containerd", "docker") if wish.get(name) == "false"]
+    assert list(plan.settled) == [one for one in expected if one not in called + off]
+
+
 def test_node_without_nvidia_gpu_is_left_alone():
     plan = plan_toolkit(node(gpus=[]), ToolkitWish())
     assert plan.action == "none"

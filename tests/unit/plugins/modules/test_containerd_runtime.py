@@ -6,10 +6,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
+from dataclasses import replace
+
 import pytest
 import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _containerd_flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flavours import (
     FLAVOURS,
@@ -22,6 +28,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow imp
     config_argument,
     redact_words,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark
+from ansible_collections.kubegpu.nodes.plugins.module_utils._service import Daemon, process_birth
+from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import settled
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
 from tests.unit.module_process import predicted, run_module
 
@@ -71,6 +80,78 @@ def test_present_again_absent_and_absent_again(arguments, tmp_path):
     assert config.stat().st_mode & 0o777 == 0o604
     assert not (tmp_path / "var").exists()
     assert not run(arguments, state="absent")["changed"]
+
+
+@pytest.fixture
+def quiet(arguments, tmp_path, monkeypatch):
+    """A daemon that began after the handler was written; return a run and what facts would say."""
+    binary = tmp_path / "containerd"
+    binary.write_text("#!/bin/sh\necho containerd x 1.7.24\n")
+    binary.chmod(0o755)
+    (tmp_path / "runtime").write_text("")
+    daemon = Daemon("u", True, True, os.getpid(), 0.0, (), process_birth(os.getpid()))
+    monkeypatch.setattr(_containerd_flow, "read_daemon", lambda *_given: daemon)
+
+    def run_one(wish="a", started=0.0, **options):
+        nonlocal daemon
+        daemon = replace(daemon, started=time.time() + started)
+        given = {"containerd_path": str(binary), "runtime_path": str(tmp_path / "runtime")}
+        given |= {"wish": wish, **options}
+        return run_module(containerd_runtime.main, {**arguments, **given})
+
+    def noted():
+        path = tmp_path / "var" / "state.json"
+        record = json.loads(path.read_text()) if path.exists() else {}
+        return settled(record, "containerd", "containerd", mark, process_birth)
+
+    assert run_one()["changed"] and noted() == {}
+    # The daemon is older than the file: a restart is left to do.
+    assert run_one(started=-60)["restart_required"] and noted() == {}
+    assert not run_one(started=60)["changed"]
+    assert noted() == {"nvidia": "a"}
+    return run_one, noted
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [
+        lambda folder: (folder / "etc" / "config.toml").chmod(0o600),
+        lambda folder: (folder / "etc" / "other.toml").rename(folder / "etc" / "config.toml"),
+        lambda folder: (folder / "containerd").write_text("#!/bin/sh\n"),
+        lambda folder: (folder / "runtime").unlink(),
+    ],
+    ids=["mode", "replaced", "another containerd", "runtime gone"],
+)
+def test_what_is_touched_is_looked_at_again(quiet, tmp_path, touch):
+    _run_one, noted = quiet
+    (tmp_path / "etc" / "other.toml").write_bytes((tmp_path / "etc/config.toml").read_bytes())
+    touch(tmp_path)
+    assert noted() == {}
+
+
+def test_imported_folders_and_files_are_looked_at_too(quiet, tmp_path):
+    run_one, noted = quiet
+    config, more = tmp_path / "etc" / "config.toml", tmp_path / "etc" / "more"
+    more.mkdir()
+    text = f'imports = ["{more}/*.toml"]\n{config.read_text()}'
+    config.write_text(text)
+    assert not run_one(started=60)["changed"] and noted() == {"nvidia": "a"}
+    (more / "50.toml").write_text("version = 2\n")
+    assert noted() == {}
+    assert not run_one(started=60)["changed"] and noted() == {"nvidia": "a"}
+    (more / "50.toml").write_text("version = 2\n# edited\n")
+    assert noted() == {}
+
+
+def test_another_wish_or_none_is_another_note(quiet, tmp_path):
+    run_one, noted = quiet
+    run_one("b", started=60)
+    assert noted() == {"nvidia": "b"}
+    run_one("", started=60)
+    assert noted() == {}
+    run_one("b", started=60)
+    assert run_one(state="absent")["changed"]
+    assert not (tmp_path / "var").exists()
 
 
 def test_check_mode_writes_nothing(arguments, tmp_path):

@@ -13,11 +13,16 @@ import json
 import multiprocessing
 import os
 import stat
+import time
+from dataclasses import replace
 
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _docker_flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark
+from ansible_collections.kubegpu.nodes.plugins.module_utils._service import process_birth
+from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import settled
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
 from tests.unit.module_process import predicted, run_module
 
@@ -445,3 +450,64 @@ def test_two_runs_at_once_both_end_well(node):
         assert node(name=f"nvidia-{number}", state="absent")["changed"]
     assert node.config.read_bytes() == ADMINS
     assert node.files() == ["etc/docker/daemon.json"]
+
+
+# -- what is noted where nothing is left to do ----------------------------------------------------
+
+
+def noted(node):
+    """What the facts would say."""
+    record = json.loads(node.state.read_text()) if node.state.exists() else {}
+    return settled(record, "docker", "docker", mark, process_birth)
+
+
+@pytest.fixture
+def quiet(node, tmp_path, monkeypatch):
+    """A dockerd that runs with what is wished; the first run that found that out is over."""
+    look = _docker_flow.read_daemon
+
+    def read_daemon(*given):
+        # It was started after all of what it looks for had come.
+        daemon = look(*given)
+        return replace(daemon, command_line=(str(node.runtime),), started=time.time() + 60)
+
+    monkeypatch.setattr(_docker_flow, "read_daemon", read_daemon)
+    hook = tmp_path / "nvidia-container-runtime-hook"
+    hook.write_text("")
+    running(node)
+    node.hook = str(hook)
+    assert node.once(reload=True, wish="a")["changed"]
+    # Only what was read and found right counts.
+    assert noted(node) == {}
+    assert not node.once(reload=True, wish="a")["changed"]
+    assert noted(node) == {"nvidia": "a"}
+    return node
+
+
+def test_what_touches_the_note(quiet):
+    quiet.config.write_bytes(quiet.config.read_bytes())
+    assert noted(quiet) == {}
+    assert not quiet.once(reload=True, wish="b")["changed"]
+    assert noted(quiet) == {"nvidia": "b"}
+    quiet.runtime.chmod(0o755)
+    quiet.runtime.write_text("#!/bin/sh\n# another one\n")
+    assert noted(quiet) == {}
+
+
+def test_no_note_in_check_mode_and_without_a_wish(quiet):
+    before = quiet.state.read_text()
+    quiet.once(check=True, reload=True, wish="b")
+    assert quiet.state.read_text() == before
+    quiet.once(reload=True)
+    assert noted(quiet) == {}
+
+
+def test_no_note_where_something_is_left(quiet):
+    quiet.info["DefaultRuntime"] = "crun"
+    assert quiet.once(wish="a")["reload_required"]
+    assert noted(quiet) == {}
+
+
+def test_absent_takes_the_note_away(quiet):
+    assert quiet.once(state="absent", reload=True, wish="a")["changed"]
+    assert not quiet.state.exists()
