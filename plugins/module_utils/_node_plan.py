@@ -172,9 +172,10 @@ def hosts_with(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str | None = None
 ) -> list[str]:
     """Return the hosts whose variable ``key`` is true; without one, those whose node was read."""
+    known = [host for host in hosts if host in hostvars]
     if key is None:
-        return [host for host in hosts if "gpu_node" in hostvars[host].get("ansible_facts", ())]
-    return [host for host in hosts if hostvars[host].get(key) is True]
+        return [host for host in known if "gpu_node" in hostvars[host].get("ansible_facts", ())]
+    return [host for host in known if hostvars[host].get(key) is True]
 
 
 def _settled_answer(

@@ -262,6 +262,7 @@ def test_hosts_with():
     }
     assert hosts_with([*hostvars], hostvars) == ["a", "b", "failed while it was planned"]
     assert hosts_with([*hostvars], hostvars, "work") == ["a"]
+    assert hosts_with(["a"], {}) == hosts_with(["a"], {}, "work") == []
 
 
 def test_result_of_engines_that_were_not_asked():
