@@ -272,7 +272,7 @@ from ..module_utils._repository import (
 )
 from ..module_utils._repository_apt import AptFormat
 from ..module_utils._repository_rpm import RPM_FORMATS, rpm_format
-from ..module_utils._rpm_keyring import QUERY, RING, Ring, parse_ring, plan_ring
+from ..module_utils._rpm_keyring import RING, Ring, plan_ring, read_ring
 from ..module_utils._state import StateStore
 
 _DIRECTORIES = (
@@ -467,8 +467,8 @@ def _plan_ring(run: Runner, request: Request, store: StateStore, plan_: Plan) ->
     ours = any(request.name in value["for"] for value in record.values())
     if not request.format.keyring or not (asked or ours):
         return Ring(record=record)
-    keys = parse_ring(run(list(QUERY)).stdout)
-    return plan_ring(request.name, plan_.key_fingerprints if asked else (), keys, record)
+    wanted = plan_.key_fingerprints if asked else ()
+    return plan_ring(request.name, wanted, read_ring(run), record)
 
 
 def _change_ring(run: Runner, request: Request, store: StateStore, ring: Ring) -> None:
