@@ -234,6 +234,7 @@ def _kept_packages(
                 f"these belong to driver {present.version} and are not there",
             )
         )
+    unknown = case.node["driver"].get("streams") is None
     hold = case.wish.hold
     loose = unheld(case.node, lock_patterns(case.system))
     if hold and loose:
@@ -247,8 +248,8 @@ def _kept_packages(
             plan,
             packages=packages,
             obsolete=gone,
-            # What an admin installed keeps the stream that it came from.
-            streams=wanted.streams if kernel and case.node["driver"]["managed"] else {},
+            # What stays keeps the stream that is enabled: an admin's can be another one than ours.
+            streams=wanted.streams if unknown and kernel and case.node["driver"]["managed"] else {},
             optional_packages={**(wanted.optional if kernel else {}), **plan.optional_packages},
             hold=hold,
             lock={"patterns": list(wanted.patterns), "version": present.version},
