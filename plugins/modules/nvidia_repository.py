@@ -150,7 +150,8 @@ notes:
     always, the keys are imported there. With O(state=absent) they are erased again if it was this
     module that imported them and no other repository of its record needs them.
   - zypper takes its proxy and its certificate authorities from the whole system
-    (C(/etc/sysconfig/proxy), C(update-ca-certificates)); with them given here it is refused.
+    (C(/etc/sysconfig/proxy), C(update-ca-certificates)). Where they are given here, the entry is
+    written without them, and a warning says so.
   - Package lists are not refreshed. M(kubegpu.nodes.package_set) does so when it has to.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
@@ -348,6 +349,9 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
                 if request.present and params["validate"] and changes:
                     _validate(run, request, complaints)
                 _change_ring(run, request, store, ring)
+    if request.present and any(change.changed for change in changes):
+        for text in request.format.warnings(request):
+            module.warn(text)
     files = {SOURCES: request.sources_file, KEY: request.signed_by}
     if request.configuration_file and (
         request.http_proxy or request.https_proxy or request.ca_file
