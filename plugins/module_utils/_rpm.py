@@ -97,9 +97,9 @@ def _compare(one: str, other: str) -> int:
             return 1 if a else -1
         if a.isdigit() != b.isdigit():
             return 1 if a.isdigit() else -1
-        key_a, key_b = (int(a), int(b)) if a.isdigit() else (a, b)
-        if key_a != key_b:
-            return 1 if key_a > key_b else -1  # type: ignore[operator]
+        difference = int(a) - int(b) if a.isdigit() else (a > b) - (a < b)
+        if difference:
+            return 1 if difference > 0 else -1
     return 0
 
 
