@@ -25,6 +25,8 @@ _REASONS = "%{name}\t%{reason}\n"
 _AUTOMATIC = ("dependency", "weak-dependency", "weak dependency", "clean")
 # One repository that cannot be reached is no reason to stop: what is missing is seen afterwards.
 _TOLERANT = "--setopt=*.skip_if_unavailable=1"
+# Ansible's modules set it, whatever dnf.conf says; what is planned has to be what is done.
+_WEAK = True
 _INSTALLS = ("installing", "upgrading", "downgrading", "reinstalling")
 _REMOVES = ("removing",)
 # NAME.ARCH VERSION with dnf 4, NAME ARCH VERSION with dnf 5.
@@ -144,6 +146,7 @@ class Dnf(_rpm.RpmManager):
                 *(*_dnf_modules.assuming(self._streams), *self.without_locks()),
                 *(self.program, "-C", _TOLERANT, *self._options),
                 *(*self.without_plugin, "--assumeno", "--setopt=clean_requirements_on_remove=0"),
+                f"--setopt=install_weak_deps={int(_WEAK)}",
                 *command,
             ],
             timeout=300,
@@ -184,13 +187,18 @@ class Dnf(_rpm.RpmManager):
             {"module": self.module, "arguments": {"lock_timeout": lock_timeout, **arguments}}
             for arguments in (
                 {"name": going, "state": "absent", "autoremove": False},
-                {"name": list(work.helpers), "state": "present"},
+                {
+                    "name": list(work.helpers),
+                    "state": "present",
+                    "install_weak_deps": _WEAK,
+                },
                 {
                     "name": [
                         _spec(name, version) for name, version in sorted(work.install.items())
                     ],
                     "state": "present",
                     "allow_downgrade": True,
+                    "install_weak_deps": _WEAK,
                     **({"allowerasing": True} if work.replacing else {}),
                 },
                 {"name": last, "state": "absent", "autoremove": False},

@@ -24,7 +24,7 @@ from ._driver_packages import (
     obsolete,
     package_set,
 )
-from ._driver_parts import drift_steps, mended, parts_of
+from ._driver_parts import drift_steps, foreign, mended, parts_of
 from ._driver_present import (
     Present,
     differing_files,
@@ -209,14 +209,15 @@ def _kept_packages(
     steps: list[Step] = []
     wanted = _wanted(case, target)
     known = {name: text for name, text in wanted.packages.items() if is_driver(name)}
-    steps.extend(drift_steps(present))
+    gone = foreign(case, present)
+    steps.extend(drift_steps(present, gone))
     # The set is brought to what we would install only where it is that: an admin's choice of
     # other packages for the same driver is held as it is.
     kernel = [name for name in known if name in present.packages and _makes_modules(name)]
     installed: dict[str, str | None] = {
         name: version
         for name, version in present.packages.items()
-        if ":" not in name and is_locked(name, lock_patterns(case.system))
+        if ":" not in name and name not in gone and is_locked(name, lock_patterns(case.system))
     }
     if kernel:
         packages = {**wanted.packages, **plan.packages}
@@ -233,6 +234,7 @@ def _kept_packages(
                 f"these belong to driver {present.version} and are not there",
             )
         )
+    unknown = case.node["driver"].get("streams") is None
     hold = case.wish.hold
     loose = unheld(case.node, lock_patterns(case.system))
     if hold and loose:
@@ -245,8 +247,9 @@ def _kept_packages(
         replace(
             plan,
             packages=packages,
-            # What an admin installed keeps the stream that it came from.
-            streams=wanted.streams if kernel and case.node["driver"]["managed"] else {},
+            obsolete=gone,
+            # What stays keeps the stream that is enabled: an admin's can be another one than ours.
+            streams=wanted.streams if unknown and kernel and case.node["driver"]["managed"] else {},
             optional_packages={**(wanted.optional if kernel else {}), **plan.optional_packages},
             hold=hold,
             lock={"patterns": list(wanted.patterns), "version": present.version},

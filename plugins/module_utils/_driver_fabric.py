@@ -253,17 +253,19 @@ def drift_words(drift: Mapping[str, str], version: str) -> str:
 
 def changed_units(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
     """Return the units whose package is another one than before the change."""
-    found = []
-    for unit in UNITS:
-        stem = unit.replace("fabricmanager", "fabric-?manager")
-        pattern = re.compile(rf"(?:{stem})(?:-\d{{3}})?\Z")
-        old, new = (
-            {name: text for name, text in packages.items() if pattern.match(name)}
-            for packages in (before, after)
-        )
-        if old and new and old != new:
-            found.append(unit)
-    return tuple(found)
+    both = {unit: (_of_unit(unit, before), _of_unit(unit, after)) for unit in UNITS}
+    return tuple(unit for unit, (old, new) in both.items() if old and new and old != new)
+
+
+def same_units(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the units whose package is there and was the same before the change."""
+    return tuple(unit for unit in UNITS if _of_unit(unit, after) == _of_unit(unit, before) != {})
+
+
+def _of_unit(unit: str, packages: Mapping[str, str]) -> dict[str, str]:
+    stem = unit.replace("fabricmanager", "fabric-?manager")
+    pattern = re.compile(rf"(?:{stem})(?:-\d{{3}})?\Z")
+    return {name: text for name, text in packages.items() if pattern.match(name)}
 
 
 def unmanaged_warning(wanted: Needs, node: Mapping[str, Any], version: str) -> str | None:

@@ -27,10 +27,16 @@ RACKS = {
 }
 
 _OF_FABRIC = re.compile(
-    r"(?:nvidia-fabric-?manager|nvidia-imex|libnvidia-nscq|libnvsdm)(?:-\d{3})?(?::\w+)?\Z"
+    r"(?:nvidia-fabric-?manager|nvidia-imex|libnvidia-nscq|libnvsdm)(?:-(?P<branch>\d{3}))?(?::\w+)?\Z"
 )
 
 
 def is_member(name: str) -> bool:
     """Return whether a package is a part that has to be of the driver's version."""
     return bool(_OF_FABRIC.match(name))
+
+
+def branch_in_name(name: str) -> str | None:
+    """Return the driver's branch that stands in the name of a part, if one does."""
+    match = _OF_FABRIC.match(name)
+    return match["branch"] if match else None

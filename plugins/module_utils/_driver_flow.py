@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ._driver_data import STREAM_MODULE
 from ._driver_files import GRIDD, IN_INITRAMFS, MODULES, NOUVEAU, OPTIONS, TOKEN, UDEV
 from ._driver_types import DriverPlan, branch_of
 
@@ -106,10 +107,18 @@ def standing(node: Mapping[str, Any], memory: Memory | None = None) -> dict[str,
         },
         "held": bool(driver["held"]),
     }
+    if driver.get("streams") is not None:
+        # Of dnf's modules, as it was enabled: to guess by the version would not do.
+        found["streams"] = driver_streams(driver["streams"])
     current = memory.current if memory else None
     if current and current.get("runfile") and same_driver(current, found):
         found["runfile"] = current["runfile"]
     return found
+
+
+def driver_streams(streams: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the enabled streams that can be the driver's."""
+    return {module: stream for module, stream in streams.items() if module == STREAM_MODULE}
 
 
 def same_driver(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:

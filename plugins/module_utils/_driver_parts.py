@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from . import _driver_files as texts
@@ -22,6 +22,7 @@ from ._driver_fabric import (
     needs,
     services,
 )
+from ._driver_fabric_data import branch_in_name
 from ._driver_present import Present
 from ._driver_types import Step
 
@@ -56,13 +57,38 @@ def parts_of(case: Case, target: Target) -> Parts:
 
 def mended(present: Present) -> dict[str, str | None]:
     """Return the parts of another version than the driver, with the one that they shall have."""
-    return dict.fromkeys(drifted(present.packages, present.version), f"{present.version}*")
+    return dict.fromkeys(_drift(present), f"{present.version}*")
 
 
-def drift_steps(present: Present) -> list[Step]:
+def foreign(case: Case, present: Present) -> tuple[str, ...]:
+    """Return the parts that are named after another branch, which has no such version.
+
+    They are in the way of those that the node needs; where it needs none they stay as they are.
+    """
+    if not needs(case.node, case.wish).parts:
+        return ()
     drift = drifted(present.packages, present.version)
-    if not drift:
-        return []
-    words = drift_words(drift, present.version)
-    reason = "what sets up NVLink refuses a driver of another version"
-    return [Step("packages", "install", words, reason)]
+    return tuple(name for name in drift if name not in _drift(present))
+
+
+def drift_steps(present: Present, gone: Collection[str]) -> list[Step]:
+    """Return what has to be done about parts of other versions; ``gone`` cannot stay."""
+    steps = []
+    if gone:
+        reason = "they are of another branch than the driver"
+        steps.append(Step("packages", "remove", ", ".join(gone), reason))
+    drift = _drift(present)
+    if drift:
+        words = drift_words(drift, present.version)
+        reason = "what sets up NVLink refuses a driver of another version"
+        steps.append(Step("packages", "install", words, reason))
+    return steps
+
+
+def _drift(present: Present) -> dict[str, str]:
+    """Return the parts of another version than the driver that can have the driver's."""
+    return {
+        name: version
+        for name, version in drifted(present.packages, present.version).items()
+        if branch_in_name(name) in (None, present.branch)
+    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._driver_fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units
+from ._driver_fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, same_units
 from ._driver_files import IMEX_NODES, MODULES
 from ._driver_node import enable_services, load_bridges
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 def start_services(work: Work, reboot: str) -> None:
     """Start the services; what belongs to another version than the loaded one comes by a boot."""
     units = dict(work.plan.services)
-    fabric = work.daemons
-    if fabric and reboot:
-        for unit in fabric:
-            del units[unit]
+    before = (work.pending.get("before") or {}).get("packages") or {}
+    packages = work.facts["driver"]["packages"]
+    if work.daemons and reboot:
+        # What did not change fits the loaded module, and can have been stopped to unload it.
+        same = same_units(before, packages)
+        units = {unit: to for unit, to in units.items() if unit not in work.daemons or unit in same}
     elif BRIDGE_MODULE in work.plan.files.get(MODULES, "").split():
         complaint = load_bridges(work.run)
         if complaint:
             work.warn(complaint)
-    before = (work.pending.get("before") or {}).get("packages") or {}
-    again = set(changed_units(before, work.facts["driver"]["packages"])) & set(units)
+    again = set(changed_units(before, packages)) & set(units)
     if IMEX_NODES in work.pending.get("files", ()):
         again |= {IMEX_UNIT} & set(units)
     users = work.look().users if MANAGER_UNIT in again else ()

@@ -39,8 +39,9 @@ def stream_steps(case: Case, target: Target, streams: Mapping[str, str]) -> list
     :param streams: those that the target's packages are in.
     """
     present, steps = case.present, []
-    before: Mapping[str, str] = {}
-    if present and present.source == target.source and present.flavour:
+    enabled = case.node["driver"].get("streams")
+    before: Mapping[str, str] = enabled or {}
+    if enabled is None and present and present.source == target.source and present.flavour:
         before = module_streams(
             case.system, present.source, present.branch, present.flavour, case.data
         )
@@ -49,7 +50,7 @@ def stream_steps(case: Case, target: Target, streams: Mapping[str, str]) -> list
         if old == stream:
             continue
         reason = (
-            f"the driver that is there is of {old}, and dnf offers the packages of one stream alone"
+            f"{old} is enabled, and dnf offers the packages of one stream alone"
             if old
             else f"the packages of {stream} are in no other stream"
         )

@@ -77,7 +77,10 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
         "gpus": gpus,
         "nvswitches": count_nvswitches(functions),
         "nvswitch_bridges": read_bridges(reader, gpus),
-        "driver": read_driver(reader, packages, units, modules.get(system["kernel"]), dkms, record),
+        "driver": read_driver(
+            *(reader, packages, units, modules.get(system["kernel"]), dkms, record),
+            system["package_manager"],
+        ),
         "secure_boot": read_secure_boot(reader),
         "nouveau": read_nouveau(reader),
         "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _packages
+from . import _dnf_modules, _packages
 from ._driver_fabric_data import is_member
 from ._driver_files import FILES, PATHS, RECORD
+from ._module_streams import DISABLED, NONE
 from ._packages import Package
 
 if TYPE_CHECKING:
@@ -53,9 +54,11 @@ def read_driver(
     module: str | None,
     dkms: Sequence[Mapping[str, Any]],
     record: Mapping[str, Any] | None,
+    manager: str | None = None,
 ) -> dict[str, Any]:
     """Return the fact ``driver``.
 
+    :param manager: the node's package manager; dnf 4 alone has streams.
     :param module: the version of the module on disk for the running kernel (:func:`read_modules`).
     """
     text = reader.read_text("/proc/driver/nvidia/version")
@@ -80,6 +83,7 @@ def read_driver(
         "dkms": list(dkms),
         "held": _packages.held(ours),
         "unheld": _packages.unheld(ours),
+        "streams": read_streams(reader) if manager == "dnf" else {},
         "pending_reboot": bool(loaded and installed and loaded != installed),
         "services": {name: None if units is None else units.get(name) for name in SERVICES},
         "configuration": read_checksums(reader, PATHS),
@@ -119,6 +123,22 @@ def read_record(record: Mapping[str, Any] | None) -> dict[str, Any]:
         }
     except (TypeError, AttributeError):
         return unknown
+
+
+def read_streams(reader: NodeReader) -> dict[str, str] | None:
+    """Return the streams of modules that dnf has enabled; None where they may not be read."""
+    found = {}
+    for name in reader.list_dir(_dnf_modules.FOLDER):
+        module, _dot, kind = name.rpartition(".")
+        if kind != "module":
+            continue
+        text = reader.read_text(f"{_dnf_modules.FOLDER}/{name}")
+        if text is None:
+            return None
+        stream = _dnf_modules.parse(module, text)
+        if stream not in (NONE, DISABLED):
+            found[module] = stream
+    return found
 
 
 def read_checksums(reader: NodeReader, paths: Iterable[str]) -> dict[str, str | None]:

@@ -78,6 +78,9 @@ class Format(Protocol):
     def check(self, request: Request) -> None:
         """Refuse what this manager cannot do."""
 
+    def warnings(self, request: Request) -> tuple[str, ...]:
+        """Return what this manager takes from the whole system, and an entry cannot say."""
+
     def sources(self, request: Request, state: State) -> str:
         """Return the entry."""
 

@@ -55,6 +55,9 @@ class AptFormat:
     def configuration_file(self, name: str) -> str:
         return f"{self.configuration_directory}/80{name}.conf"
 
+    def warnings(self, request: Request) -> tuple[str, ...]:
+        return ()
+
     def check(self, request: Request) -> None:
         flat = request.suite.endswith("/")
         if flat == bool(request.components):

@@ -19,7 +19,6 @@ from ._repository import (
     host,
     is_direct,
     marks,
-    redact,
     same_repository,
 )
 
@@ -70,14 +69,23 @@ class RpmFormat:
                 "Neither packages nor metadata would be checked by a key.",
                 next_step="Set check_packages or check_metadata to true.",
             )
-        given = request.ca_file or request.http_proxy or request.https_proxy
-        if given and not self.reaches:
-            raise InputError(
-                f"{self.name} has no proxy and no certificate authority for one repository.",
-                evidence=redact(given),
-                next_step="Set the proxy in /etc/sysconfig/proxy, add the authority with "
-                "update-ca-certificates, and leave the options out.",
+
+    def warnings(self, request: Request) -> tuple[str, ...]:
+        # No error: one variable gives proxy and authority to all nodes of a site.
+        texts = []
+        if not self.reaches and (request.http_proxy or request.https_proxy):
+            texts.append(
+                f"{self.name} has no proxy for one repository: none is written for {request.name}, "
+                "and the system's is used. Next step: see that it is set in /etc/sysconfig/proxy."
             )
+        if not self.reaches and request.ca_file:
+            texts.append(
+                f"{self.name} has no certificate authority for one repository: "
+                f"{request.ca_file} is not named for {request.name}, and the system's are trusted. "
+                "Next step: see that it lies in /etc/pki/trust/anchors, and run "
+                "update-ca-certificates."
+            )
+        return tuple(texts)
 
     def sources(self, request: Request, state: State) -> str:
         lines = [

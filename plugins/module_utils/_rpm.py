@@ -97,9 +97,9 @@ def _compare(one: str, other: str) -> int:
             return 1 if a else -1
         if a.isdigit() != b.isdigit():
             return 1 if a.isdigit() else -1
-        key_a, key_b = (int(a), int(b)) if a.isdigit() else (a, b)
-        if key_a != key_b:
-            return 1 if key_a > key_b else -1  # type: ignore[operator]
+        difference = int(a) - int(b) if a.isdigit() else (a > b) - (a < b)
+        if difference:
+            return 1 if difference > 0 else -1
     return 0
 
 
@@ -127,12 +127,29 @@ def _query(run: Runner, arguments: Sequence[str]) -> Result:
     return answer
 
 
+def query_all(run: Runner, arguments: Sequence[str]) -> str:
+    """Return what ``rpm -qa`` prints.
+
+    It answers 0 where nothing matches, so that anything else is no answer: taken for one, a locked
+    or broken database would be a node without packages.
+    """
+    answer = _query(run, ["-qa", *arguments])
+    if not answer.ok:
+        raise KubegpuError(
+            "rpm cannot read its database.",
+            evidence=f"rpm -qa ended with {answer.rc}: {answer.words() or 'no word'}",
+            next_step="Let other runs of rpm end and run rpm -qa by hand; where it still fails, "
+            "rpm --rebuilddb makes the database's indexes anew.",
+        )
+    return answer.stdout
+
+
 def read_installed(
     run: Runner, names: Sequence[str], held: Held, *, full: bool = False
 ) -> dict[str, Package]:
     """Return the packages named (patterns, too), or all; ``full``: see :func:`parse_installed`."""
-    answer = _query(run, ["-qa", "--queryformat", _FORMAT, *names])
-    packages = parse_installed(answer.stdout, held, full=full)
+    text = query_all(run, ["--queryformat", _FORMAT, *names])
+    packages = parse_installed(text, held, full=full)
     if not names:
         return packages
     # rpm takes a name with its version for a name, too.
@@ -182,7 +199,7 @@ def parse_installed(text: str, held: Held, *, full: bool = False) -> dict[str, P
 def read_database(run: Runner, held: Held, *, full: bool = False) -> Database:
     """Return all packages, and the names that each one needs."""
     packages = read_installed(run, (), held, full=full)
-    text = _query(run, ["-qa", "--queryformat", _RELATIONS]).stdout
+    text = query_all(run, ["--queryformat", _RELATIONS])
     paths = sorted(
         {
             fields[2]

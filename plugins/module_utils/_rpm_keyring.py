@@ -11,15 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._command import Runner
 from ._errors import InputError
 from ._openpgp import fingerprints
+from ._rpm import query_all
 
 # Under which name the node's record has what this collection did to the keyring.
 RING = "rpm_keyring"
-QUERY = (
-    *("rpm", "-qa", "--queryformat", r"%{NAME}-%{VERSION}-%{RELEASE}\n%{DESCRIPTION}\n"),
-    "gpg-pubkey",
-)
+_FORMAT = r"%{NAME}-%{VERSION}-%{RELEASE}\n%{DESCRIPTION}\n"
 _KEY = re.compile(
     r"^(?P<package>gpg-pubkey-\S+)\n(?P<key>.*?)(?=^gpg-pubkey-|\Z)", re.MULTILINE | re.DOTALL
 )
@@ -43,6 +42,11 @@ class Ring:
     @property
     def changed(self) -> bool:
         return bool(self.add or self.erase)
+
+
+def read_ring(run: Runner) -> dict[str, str]:
+    """Return the keys of the node, as :func:`parse_ring` does."""
+    return parse_ring(query_all(run, ["--queryformat", _FORMAT, "gpg-pubkey"]))
 
 
 def parse_ring(text: str) -> dict[str, str]:

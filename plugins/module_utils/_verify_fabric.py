@@ -11,11 +11,12 @@ Nothing is touched here: clock, runner and reader are passed in.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ._driver_diagnosis import Finding
-from ._driver_fabric import IMEX_UNIT, MANAGER_UNIT, drift_words, drifted, needs
+from ._driver_fabric import IMEX_UNIT, MANAGER_UNIT, Needs, drift_words, drifted, needs
+from ._driver_types import DriverWish
 from ._failure_texts import explain
 
 if TYPE_CHECKING:
@@ -37,12 +38,14 @@ class Fabric:
     :param unit: the state of the fabric manager's unit; None where there is no such unit.
     :param words: the last that it said.
     :param waited: seconds.
+    :param needs: what the node needs, by what it has and by what the user says of it.
     """
 
     devices: tuple[tuple[str, str | None] | None, ...] = ()
     unit: str | None = None
     words: str = ""
     waited: int = 0
+    needs: Needs = field(default_factory=Needs)
 
     @property
     def open(self) -> tuple[str, ...]:
@@ -71,16 +74,18 @@ def look(
     timeout: int,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
+    managed: str = "auto",
 ) -> Fabric | None:
     """Return how the fabric stands after it has had time to come up; None without a fabric.
 
+    :param managed: whether the fabric manager is asked for, as option ``fabric`` says it.
     :param devices: asks the driver again, as the fact ``nvml`` has it.
     """
     if node["nvml"] is None:
         return None
     unit = node["driver"]["services"].get(MANAGER_UNIT)
     fabric = read_fabric(node["nvml"]["devices"], unit)
-    wanted = needs(node)
+    wanted = needs(node, DriverWish(fabric=managed))
     if not (fabric.known or wanted.manager):
         return None
     begin = clock()
@@ -89,7 +94,7 @@ def look(
         state = run(["systemctl", "is-active", f"{MANAGER_UNIT}.service"], timeout=20)
         said = state.stdout.split()
         fabric = read_fabric(devices(), said[0] if said and unit else unit)
-    fabric = replace(fabric, waited=int(clock() - begin))
+    fabric = replace(fabric, waited=int(clock() - begin), needs=wanted)
     if wanted.manager and fabric.unit not in (None, "active"):
         journal = run(
             ["journalctl", "--unit", MANAGER_UNIT, "--no-pager", "--output=cat", "--lines=20"],
@@ -118,7 +123,7 @@ def fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | None:
         )
     if fabric is None:
         return None
-    wanted = needs(node)
+    wanted = fabric.needs
     if wanted.manager and fabric.unit != "active" and (fabric.open or not fabric.known):
         return _not_running(node, fabric, wanted.why)
     if not fabric.open:
@@ -133,6 +138,11 @@ def fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | None:
         step = (
             f"Look at: journalctl --unit {MANAGER_UNIT}, /var/log/fabricmanager.log, and dmesg | "
             "grep -i -e SXid -e Xid."
+        )
+    elif node["nvswitches"]:
+        step = (
+            "See that the fabric manager runs for this node's NVSwitches: nvidia_driver_fabric is "
+            "false, so that this collection leaves it alone."
         )
     else:
         step = (

@@ -67,6 +67,7 @@ class Options:
     devices: tuple[str, ...] = ("all",)
     timeout: int = 60
     image_timeout: int = 600
+    fabric: str = "auto"
     fabric_timeout: int = 120
     containerd_socket: str = PLAIN.socket
 
@@ -142,6 +143,7 @@ class Verifier:
             self.options.fabric_timeout,
             time.monotonic,
             time.sleep,
+            self.options.fabric,
         )
 
     def starts_containers(self) -> bool:

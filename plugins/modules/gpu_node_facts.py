@@ -159,6 +159,8 @@ ansible_facts:
             - C(packages) maps names to versions. C(dkms) lists C(kernel), C(version) and C(state)
               (V(added), V(built), V(installed), V(failed)). C(held) is whether all packages are,
               C(unheld) are the names of those that are not.
+            - C(streams) maps the modules of dnf 4 that have a stream enabled to that stream,
+              V(null) where that may not be read. It is empty with every other package manager.
             - C(pending_reboot) is V(true) where another version is installed than is loaded.
             - C(services) maps units to their state.
             - C(configuration) maps those files that M(kubegpu.nodes.nvidia_driver) may write and
@@ -182,6 +184,7 @@ ansible_facts:
             dkms: [{kernel: 6.1.0-37-amd64, version: 580.126.09, state: installed}]
             held: true
             unheld: []
+            streams: {}
             pending_reboot: false
             services: {nvidia-persistenced: active, nvidia-fabricmanager: null}
             configuration: {}

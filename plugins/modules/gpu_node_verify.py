@@ -130,6 +130,14 @@ options:
     description: Seconds that bringing an image has.
     type: int
     default: 600
+  fabric:
+    description:
+      - Whether the fabric manager has to run, as O(kubegpu.nodes.nvidia_driver#module:fabric).
+        V(auto) is where the node has NVSwitches, or GPUs of a board that has them.
+      - V(false) leaves that to whoever looks after it; GPUs still have to join their fabric.
+    type: str
+    choices: ["auto", "true", "false"]
+    default: auto
   fabric_timeout:
     description: >-
       Seconds that GPUs behind NVSwitches have to join their fabric, before the layer C(nvml) fails.
@@ -357,6 +365,7 @@ def _options(params: dict[str, typing.Any]) -> Options:
         devices=tuple(params["devices"]),
         timeout=params["timeout"],
         image_timeout=params["image_timeout"],
+        fabric=params["fabric"],
         fabric_timeout=params["fabric_timeout"],
         containerd_socket=params["containerd_socket"],
     )
@@ -445,6 +454,7 @@ def main() -> None:
             "devices": {"type": "list", "elements": "str", "default": ["all"]},
             "timeout": {"type": "int", "default": 60},
             "image_timeout": {"type": "int", "default": 600},
+            "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
             "fabric_timeout": {"type": "int", "default": 120},
             "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
             "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},

@@ -641,7 +641,12 @@ def _explain(work: Work) -> dict[str, Any]:
 
 
 def _streams(work: Work, before: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the streams of dnf's modules that the packages of the driver before are in."""
+    """Return the streams of dnf's modules that the packages of the driver before are in.
+
+    Of a record that does not say which were enabled, by its version.
+    """
+    if before and "streams" in before:
+        return dict(before["streams"])
     if not before or not before["branch"] or not before["kernel_module"]:
         return {}
     _wish, data = read_options(work.params)

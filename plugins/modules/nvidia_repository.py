@@ -150,7 +150,8 @@ notes:
     always, the keys are imported there. With O(state=absent) they are erased again if it was this
     module that imported them and no other repository of its record needs them.
   - zypper takes its proxy and its certificate authorities from the whole system
-    (C(/etc/sysconfig/proxy), C(update-ca-certificates)); with them given here it is refused.
+    (C(/etc/sysconfig/proxy), C(update-ca-certificates)). Where they are given here, the entry is
+    written without them, and a warning says so.
   - Package lists are not refreshed. M(kubegpu.nodes.package_set) does so when it has to.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
@@ -272,7 +273,7 @@ from ..module_utils._repository import (
 )
 from ..module_utils._repository_apt import AptFormat
 from ..module_utils._repository_rpm import RPM_FORMATS, rpm_format
-from ..module_utils._rpm_keyring import QUERY, RING, Ring, parse_ring, plan_ring
+from ..module_utils._rpm_keyring import RING, Ring, plan_ring, read_ring
 from ..module_utils._state import StateStore
 
 _DIRECTORIES = (
@@ -348,6 +349,9 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
                 if request.present and params["validate"] and changes:
                     _validate(run, request, complaints)
                 _change_ring(run, request, store, ring)
+    if request.present and any(change.changed for change in changes):
+        for text in request.format.warnings(request):
+            module.warn(text)
     files = {SOURCES: request.sources_file, KEY: request.signed_by}
     if request.configuration_file and (
         request.http_proxy or request.https_proxy or request.ca_file
@@ -467,8 +471,8 @@ def _plan_ring(run: Runner, request: Request, store: StateStore, plan_: Plan) ->
     ours = any(request.name in value["for"] for value in record.values())
     if not request.format.keyring or not (asked or ours):
         return Ring(record=record)
-    keys = parse_ring(run(list(QUERY)).stdout)
-    return plan_ring(request.name, plan_.key_fingerprints if asked else (), keys, record)
+    wanted = plan_.key_fingerprints if asked else ()
+    return plan_ring(request.name, wanted, read_ring(run), record)
 
 
 def _change_ring(run: Runner, request: Request, store: StateStore, ring: Ring) -> None:

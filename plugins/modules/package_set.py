@@ -572,8 +572,9 @@ def _tasks(
         along=[name for name in plan.along if name not in {*held, *change.replaced}],
         replacing=bool(change.replaced),
     )
-    freed = _free(node, plan, change, database) if plan.changed else []
+    # What can fail by itself comes before what is released.
     _switch(node)
+    freed = _free(node, plan, change, database) if plan.changed else []
     return {
         "calls": node.manager.tasks(work, module.params["lock_timeout"]),
         "named": [name for name in change.named if _is_automatic(database, name)],
@@ -659,6 +660,20 @@ def _free(node: Node, plan: Plan, change: Change, database: Database) -> list[st
         for name in dict.fromkeys((*plan.install, *plan.going, *change.install, *change.incoming))
         if database.packages.get(name, Package()).held
     ]
+    try:
+        _release(node, names)
+    except KubegpuError:
+        # Nothing was changed, so that nothing may stay released.
+        still = node.manager.read(names).packages
+        loose = [name for name in names if not still.get(name, Package()).held]
+        for argv in node.manager.mark_commands(loose, (), ()):
+            node.patiently(argv)
+        _streams_back(node, node.streams.before)
+        raise
+    return names
+
+
+def _release(node: Node, names: Sequence[str]) -> None:
     for argv in node.manager.mark_commands((), names, ()):
         answer = node.patiently(argv)
         if not answer.ok:
@@ -672,7 +687,6 @@ def _free(node: Node, plan: Plan, change: Change, database: Database) -> list[st
             next_step="Take that lock out of the package manager's list (dnf versionlock list, "
             "zypper locks), then run again; the set is then held package by package.",
         )
-    return names
 
 
 def _streams_back(node: Node, earlier: Mapping[str, str]) -> None:

@@ -53,6 +53,14 @@ def test_a_runtime_that_is_left_alone_is_not_judged(off):
         assert value("__gpu_verify_engines", **wish) == rest
 
 
+@pytest.mark.parametrize(
+    ("wish", "taken"), [({}, "auto"), (False, "false"), ("false", "false"), (True, "true")]
+)
+def test_a_fabric_manager_that_is_left_alone_is_not_judged(wish, taken):
+    variables = {} if wish == {} else {"nvidia_driver_fabric": wish}
+    assert value("__gpu_verify_fabric", **variables) == taken
+
+
 def test_the_pods_take_the_device_plugins_pull_secret_where_they_have_none():
     assert value("__gpu_verify_pull_secrets") == []
     plugin = {"nvidia_device_plugin_pull_secret": "registry"}

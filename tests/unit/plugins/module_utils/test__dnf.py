@@ -228,3 +228,14 @@ def test_what_goes_goes_together_and_what_is_replaced_with_the_new():
     assert [one["name"] for one in told(purge=["x"], along=["z"])] == [["x", "z"]]
     assert "allowerasing" not in told(install={"a": None})[0]
     assert told(install={"a": None}, replacing=True)[0]["allowerasing"] is True
+
+
+@pytest.mark.parametrize("manager", [Dnf, Dnf5])
+def test_weak_dependencies_are_planned_as_they_are_installed(manager):
+    """dnf.conf can say that they are left out; Ansible's module does not go by it."""
+    run = Recorder()
+    dnf = manager(run)
+    dnf.simulate({"nvidia-open": None}, ())
+    assert "--setopt=install_weak_deps=1" in run.calls[-1]
+    told = dnf.tasks(Work(install={"nvidia-open": None}, helpers=["plugin"]), 5)
+    assert [call["arguments"]["install_weak_deps"] for call in told] == [True, True]

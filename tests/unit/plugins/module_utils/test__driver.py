@@ -371,6 +371,38 @@ def test_nvidias_names(gpus, on, wished, expected):
         assert plan.pinning == {}
 
 
+def test_the_stream_that_is_enabled_counts():
+    # An administrator's driver of 580, which he took from the stream of the newest ones.
+    given = facts("T4", "rocky9", "nvidia 580.95.05 open")
+    given["driver"]["streams"] = {"nvidia-driver": "open-dkms", "perl": "5.32"}
+    plan = plan_driver(given, *read_options(wish("580.105.08")))
+    (step,) = (step for step in plan.steps if step.step == "stream")
+    assert (step.action, step.detail) == ("switch", "nvidia-driver:580-open")
+    assert step.reason.startswith("open-dkms is enabled")
+    given["driver"]["streams"] = {"nvidia-driver": "580-open"}
+    plan = plan_driver(given, *read_options(wish("580.105.08")))
+    assert plan.streams == {"nvidia-driver": "580-open"}
+    assert "stream" not in [step.step for step in plan.steps]
+    # A switch that is left of a driver that went.
+    given = facts("T4", "rocky9", "-")
+    given["driver"]["streams"] = {"nvidia-driver": "575-open"}
+    plan = plan_driver(given, *read_options(wish("580")))
+    assert [s.action for s in plan.steps if s.step == "stream"] == ["switch"]
+
+
+@pytest.mark.parametrize("streams", [{"nvidia-driver": "open-dkms"}, {}])
+def test_a_driver_that_is_only_held_keeps_its_stream_in_later_runs_too(streams):
+    given = facts("T4", "rocky9", "nvidia 580.95.05 open")
+    given["driver"]["streams"] = streams
+    first = plan_driver(given, *read_options(wish("580")))
+    assert first.action == "none" and first.steps[0].step == "hold" and first.streams == {}
+    # By that run it is managed; then somebody takes the holds away.
+    given["driver"]["managed"] = True
+    later = plan_driver(given, *read_options(wish("580")))
+    assert later.action == "none" and later.steps[0].step == "hold" and later.streams == {}
+    assert all("module_streams" not in task for task in flow.package_tasks(later))
+
+
 @pytest.mark.parametrize(
     ("gpus", "on", "wished", "stream"),
     [

@@ -177,6 +177,30 @@ def test_a_part_of_another_version_is_drift():
     assert plan.lock["version"] == SECOND and plan.hold
 
 
+LEFT = {"nvidia-fabricmanager-570": "570.195.03-0ubuntu1"}
+
+
+@pytest.mark.parametrize("package", ["nvidia-driver-580-server-open", "nvidia-headless-580-open"])
+def test_a_part_of_another_branch_goes_where_the_node_needs_parts(package):
+    given = settled_node()
+    given["driver"]["packages"].update({**LEFT, package: f"{SECOND}-0ubuntu1"})
+    plan = plan_of(given, "580")
+    # There is no 580 under that name.
+    assert steps(plan) == [("packages", "remove", "nvidia-fabricmanager-570")]
+    assert plan.obsolete == tuple(LEFT) and not {*LEFT} & {*plan.packages}
+
+
+@pytest.mark.parametrize("package", ["nvidia-driver-580-server-open", "nvidia-headless-580-open"])
+def test_a_left_over_of_another_branch_stays_where_no_part_is_needed(package):
+    given = machine("T4", "u24", f"distro {SECOND} open held ours services")
+    given["driver"]["packages"][package] = f"{SECOND}-0ubuntu1"
+    before = plan_of(given, "580")
+    given["driver"]["packages"].update(LEFT)
+    plan = plan_of(given, "580")
+    assert steps(plan) == steps(before) and plan.obsolete == ()
+    assert {name: plan.packages.get(name, text) for name, text in LEFT.items()} == LEFT
+
+
 def test_a_part_that_was_removed_is_missed():
     plan = plan_of(settled_node(libnvidia_nscq_580=None), "580")
     assert steps(plan) == [("packages", "install", "libnvidia-nscq-580")]

@@ -16,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_files import
     TOKEN,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_types import DriverPlan
+from tests.unit.fixtures.driver_cases import facts
 
 NO_REBOOT = {"required": False, "reason": ""}
 
@@ -318,6 +319,13 @@ def test_a_rollback_to_our_own_runfile_keeps_what_its_modules_are_built_with():
 )
 def test_dkms_that_no_repository_has(words, expected):
     assert flow.lacks_dkms(words) == expected
+
+
+def test_the_stream_that_stood_there_is_remembered():
+    node = facts("T4", "rocky9", "nvidia 580.95.05 open")
+    assert "streams" not in flow.standing(node)
+    node["driver"]["streams"] = {"nvidia-driver": "open-dkms", "perl": "5.32"}
+    assert flow.standing(node)["streams"] == {"nvidia-driver": "open-dkms"}
 
 
 def test_streams_go_with_the_set_that_is_put_back():

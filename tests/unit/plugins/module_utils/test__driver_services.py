@@ -92,6 +92,22 @@ def test_parts_of_another_version_than_the_loaded_module_wait_for_the_boot():
     assert node.started() == ["+nvidia-persistenced"]
 
 
+def test_what_was_stopped_for_a_module_that_stays_is_started_again():
+    both = ("nvidia-fabricmanager", "nvidia-imex")
+    stays = "A module that is loaded cannot be unloaded: rmmod: nvidia is in use"
+    # Nothing but the module's options was changed.
+    node = Node(units=both)
+    start_services(node.work, stays)
+    assert node.started() == ["+nvidia-persistenced", "+nvidia-fabricmanager", "+nvidia-imex"]
+    # The one that is of the next module waits for the boot, and so does what was not there.
+    node = Node(before=OLD, units=both)
+    start_services(node.work, stays)
+    assert node.started() == ["+nvidia-persistenced", "+nvidia-imex"]
+    node = Node(before={}, units=both)
+    start_services(node.work, stays)
+    assert node.started() == ["+nvidia-persistenced"]
+
+
 def test_switches_behind_bridges_are_reached_first():
     node = Node(modules=(BRIDGE_MODULE,))
     start_services(node.work, "")

@@ -33,7 +33,8 @@ KEYS = {
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id",
     "python": "version tomlkit pynvml",
     "driver": "loaded installed userland kernel_module source packages dkms held unheld "
-    "pending_reboot services configuration managed pending previous recorded_files uninstaller",
+    "streams pending_reboot services configuration managed pending previous recorded_files "
+    "uninstaller",
     "nouveau": "loaded blocked",
     "cuda": "toolkits driver_supports packages held unheld configuration compiler",
     "container_toolkit": "version packages held cdi_spec config obsolete_packages",

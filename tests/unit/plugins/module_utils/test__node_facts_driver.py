@@ -25,6 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_driver i
     read_modules,
     read_record,
     read_state,
+    read_streams,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import Package
@@ -80,6 +81,7 @@ def test_nothing_is_there(reader: NodeReader) -> None:
         "dkms": [],
         "held": None,
         "unheld": [],
+        "streams": {},
         "pending_reboot": False,
         "services": dict.fromkeys(SERVICES),
         "configuration": {},
@@ -317,3 +319,20 @@ def test_checksums(tmp_path: Path, reader: NodeReader) -> None:
         "/etc/a": hashlib.sha256(b"x\n").hexdigest(),
         "/etc/b": None,
     }
+
+
+def test_streams_that_dnf_has_enabled(tmp_path, reader):
+    assert read_driver(reader, (), None, None, [], {}, "dnf")["streams"] == {}
+    folder = "/etc/dnf/modules.d"
+    states = {"nvidia-driver": "enabled", "perl": "disabled", "php": ""}
+    for module, state in states.items():
+        text = f"[{module}]\nname={module}\nstream=580-open\nprofiles=\nstate={state}\n"
+        write(tmp_path, f"{folder}/{module}.module", text)
+    write(tmp_path, f"{folder}/nginx.module.rpmsave", "[nginx]\nstream=1\nstate=enabled\n")
+    assert read_driver(reader, (), None, None, [], {}, "dnf")["streams"] == {
+        "nvidia-driver": "580-open"
+    }
+    # dnf 5 has none, whatever an older dnf has left.
+    assert read_driver(reader, (), None, None, [], {}, "dnf5")["streams"] == {}
+    (tmp_path / f"{folder[1:]}/ruby.module").symlink_to("nowhere")
+    assert read_streams(reader) is None

@@ -69,8 +69,18 @@ def test_proxy_and_authority():
     assert text.endswith("proxy=http://proxy:3128\nsslcacert=/etc/ca\n")
     direct = DNF.sources(request(no_proxy=".example", **options), State({}))
     assert "proxy=_none_\n" in direct
-    with pytest.raises(InputError, match="sysconfig/proxy"):
-        ZYPPER.check(request(ZYPPER, **options))
+    assert DNF.warnings(request(**options)) == ()
+
+
+def test_zypper_takes_proxy_and_authority_from_the_system():
+    options = {"https_proxy": "http://user:word@proxy:3128", "ca_file": "/etc/ca"}
+    asked = request(ZYPPER, **options)
+    ZYPPER.check(asked)
+    assert ZYPPER.sources(asked, State({})) == ZYPPER.sources(request(ZYPPER), State({}))
+    proxy, authority = ZYPPER.warnings(asked)
+    assert "Next step: see that it is set in /etc/sysconfig/proxy" in proxy and "word" not in proxy
+    assert "/etc/ca" in authority and "update-ca-certificates" in authority
+    assert ZYPPER.warnings(request(ZYPPER)) == ()
 
 
 @pytest.mark.parametrize(

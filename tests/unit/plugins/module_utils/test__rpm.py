@@ -9,6 +9,7 @@ import itertools
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import (
     BROKEN,
     INSTALLED,
@@ -22,6 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._rpm import (
     parse_installed,
     parse_needs,
     parse_superseded,
+    read_database,
     read_installed,
 )
 
@@ -63,6 +65,14 @@ def test_installed_packages():
     assert (packages["half"].status, packages["half"].version) == (BROKEN, "1.20.0-1")
     assert "1.19.0-1, 1.20.0-1" in packages["half"].detail
     assert "gpg-pubkey" not in packages
+
+
+@pytest.mark.parametrize("read", [read_database, lambda run, held: read_installed(run, (), held)])
+@pytest.mark.parametrize(("rc", "words"), [(1, "error: cannot open Packages database"), (124, "")])
+def test_a_database_that_cannot_be_read_is_no_empty_one(read, rc, words):
+    answer = Result(rc, "", words)
+    with pytest.raises(KubegpuError, match=f"(?s)ended with {rc}: {words}.*Next step: .*rpm -qa"):
+        read(lambda argv, timeout: answer, lambda *_a: False)
 
 
 def test_what_a_killed_downgrade_leaves_is_what_was_there_first():

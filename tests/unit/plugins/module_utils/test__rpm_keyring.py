@@ -6,9 +6,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._rpm_keyring import (
     parse_ring,
     plan_ring,
+    read_ring,
 )
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "packages" / "rpm-4.18.0-keyring.txt"
@@ -19,6 +24,14 @@ def test_the_real_rpm_lists_its_keys():
     text = RECORDED.read_text(encoding="utf-8")
     assert parse_ring(text) == {KEY: "gpg-pubkey-ecc96916-6b01c432"}
     assert parse_ring("gpg-pubkey-1-1\n(none)\n" + text) == parse_ring(text)
+
+
+def test_a_keyring_that_cannot_be_read_is_no_empty_one():
+    text = RECORDED.read_text(encoding="utf-8")
+    assert read_ring(lambda argv, timeout: Result(0, text, "")) == parse_ring(text)
+    # Taken for an empty one, an administrator's key would be imported again, as ours.
+    with pytest.raises(KubegpuError, match="cannot open Packages"):
+        read_ring(lambda argv, timeout: Result(1, "", "error: cannot open Packages database"))
 
 
 def test_imported_once_kept_for_another_erased_with_the_last():

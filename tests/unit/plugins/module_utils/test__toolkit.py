@@ -298,7 +298,10 @@ def test_settings_that_differ_are_set():
         ({"os__package_manager": None}, "not known"),
         ({"os__arch": "armv7l"}, "armv7l"),
         (
-            {"os__package_manager": "dnf", "os__family": "rhel", "os__version": "8.10"},
+            {
+                **{"os__package_manager": "dnf", "os__family": "rhel"},
+                **{"os__id": "rocky", "os__version": "8.10"},
+            },
             "Python 3.6",
         ),
     ],

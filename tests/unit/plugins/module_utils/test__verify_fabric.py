@@ -71,8 +71,8 @@ class World:
     def sleep(self, seconds):
         self.now += seconds
 
-    def look(self, node, timeout=60):
-        return look(node, self.run, self.devices, timeout, lambda: self.now, self.sleep)
+    def look(self, node, timeout=60, **options):
+        return look(node, self.run, self.devices, timeout, lambda: self.now, self.sleep, **options)
 
 
 def test_a_node_without_a_fabric_is_not_asked():
@@ -138,6 +138,22 @@ def test_a_manager_that_does_not_run_is_not_waited_for(unit):
     found = fault(node, fabric)
     assert found.code == "fabric_manager_not_running"
     assert "4 NVSwitches" in found.cause and "nvidia_driver" in found.next_step
+
+
+@pytest.mark.parametrize("unit", ["failed", "inactive", None])
+def test_a_manager_that_is_left_alone_may_be_down(unit):
+    node = machine(DONE, unit=unit)
+    fabric = World((DONE,)).look(node, managed="false")
+    assert fault(node, fabric) is None
+    # The GPUs have to join all the same.
+    node = machine(COMING, unit=unit)
+    found = fault(node, World((COMING,)).look(node, timeout=4, managed="false"))
+    assert found.code == "fabric_not_ready" and "nvidia_driver_fabric" in found.next_step
+    # Without a state of the GPUs, nothing is known against it.
+    node = machine(None, unit=unit, gpu="A100")
+    assert World((None,)).look(node, managed="false") is None
+    found = fault(node, World().look(node))
+    assert found.code == "fabric_manager_not_running"
 
 
 def test_its_own_words_are_explained():

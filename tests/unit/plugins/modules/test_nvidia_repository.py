@@ -516,6 +516,19 @@ gpgkey=https://nvidia.github.io/libnvidia-container/gpgkey
 """
 
 
+def test_a_proxy_for_all_nodes_of_a_site_does_not_stop_zypper(rpm_node, monkeypatch):
+    # rpm's keyring, which zypper goes by, is asked by tests/integration/packages.
+    monkeypatch.setattr(module, "read_ring", lambda run: {FINGERPRINT: "gpg-pubkey-1-1"})
+    options = {"validate": False, "format": "zypper", "https_proxy": "http://user:word@proxy:3128"}
+    said = []
+    monkeypatch.setattr(module.AnsibleModule, "warn", lambda _self, text: said.append(text))
+    assert rpm_node.present(**options)["changed"]
+    assert "proxy=" not in (rpm_node.sources / "kubegpu-test.repo").read_text()
+    # In check mode and in the run.
+    assert len(said) == 2 and all("/etc/sysconfig/proxy" in text for text in said)
+    assert not rpm_node.present(**options)["changed"] and len(said) == 2
+
+
 def test_rpm_create_again_absent_absent_again(rpm_node):
     old = rpm_node.sources / "nvidia.repo"
     old.write_text(OLD_REPO)

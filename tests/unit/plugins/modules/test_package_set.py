@@ -1,0 +1,93 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What comes before the package manager's call, with a stand-in for dnf 4 and its plugin."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _dnf_modules
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dnf import Dnf
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._module_streams import Streams
+from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import (
+    INSTALLED,
+    Package,
+    Plan,
+    Wish,
+)
+from ansible_collections.kubegpu.nodes.plugins.modules import package_set
+
+NAMES = ("nvidia-open", "nvidia-persistenced")
+MODULE = "nvidia-driver"
+
+
+class StandinDnf:
+    """Two packages and their locks, a module and its stream. What has a word of ``fails`` fails."""
+
+    def __init__(self, *, locks=NAMES, fails=()):
+        self.locks = [*locks]
+        self.stream = "580-open"
+        self.fails = set(fails)
+
+    def __call__(self, argv, timeout=60, environment=None):
+        if self.fails & set(argv):
+            return Result(1, "", "Error: out of luck")
+        if argv[0] == "cat":
+            text = "\n".join(self.locks)
+            if argv[1].endswith(".module"):
+                text = _dnf_modules.entry(MODULE, self.stream)
+            return Result(0, text, "")
+        if argv[0] == "rpm":
+            return Result(0, "".join(f"{n}\tx86_64\t0:580.95.05-1\t1\n" for n in NAMES), "")
+        if "versionlock" in argv:
+            words = argv[argv.index("versionlock") + 1 :]
+            others = [name for name in self.locks if name not in words]
+            self.locks = [*others, *words[1:]] if words[0] == "add" else others
+        if "module" in argv:
+            self.stream = argv[-1].partition(":")[2]
+        return Result(0, "", "")
+
+
+def tasks(dnf):
+    streams = Streams({MODULE: "580-open"}, {MODULE: "590-open"})
+    node = package_set.Node(lambda: Dnf(dnf), 0, streams)
+    packages = {name: Package(INSTALLED, "580.95.05-1", held=True) for name in NAMES}
+    wanted = dict.fromkeys(NAMES, "590.48.01*")
+    return package_set._tasks(
+        types.SimpleNamespace(params={"state": "present", "lock_timeout": 0}),
+        node,
+        Wish(wanted),
+        Plan(packages, packages, install=wanted),
+        package_set.Change(install=wanted),
+        package_set.Database(packages, {}),
+    )
+
+
+def test_streams_are_switched_and_locks_released():
+    dnf = StandinDnf()
+    found = tasks(dnf)
+    assert found["freed"] == [*NAMES] and found["streams"] == {MODULE: "580-open"}
+    assert (dnf.locks, dnf.stream) == ([], "590-open")
+
+
+@pytest.mark.parametrize(
+    ("dnf", "words"),
+    [
+        (StandinDnf(fails={f"{MODULE}:590-open"}), "out of luck"),
+        (StandinDnf(fails={"delete"}), "out of luck"),
+        # One of the two stays locked.
+        (StandinDnf(locks=(*NAMES, "*persistenced")), "covers more than this one package"),
+    ],
+)
+def test_what_fails_before_the_change_leaves_locks_and_stream(dnf, words):
+    with pytest.raises(KubegpuError, match=words):
+        tasks(dnf)
+    held = Dnf(dnf).held()
+    assert all(held(name, "580.95.05-1") for name in NAMES)
+    assert dnf.stream == "580-open"
