@@ -50,6 +50,8 @@ class Flavour:
     programs: tuple[str, ...] = ()
     # Seconds that a restart of the unit may take, and CRI after it.
     restart_timeout: int = 60
+    # Units whose restart takes a member of the control plane (API server, etcd) down with it.
+    control_plane_units: tuple[str, ...] = ()
 
 
 _RANCHER_SOCKET = "/run/k3s/containerd/containerd.sock"
@@ -65,14 +67,14 @@ _RANCHER_FINDS = {
 }
 
 
-def _rancher(name: str, tools: str, units: tuple[str, ...], programs: tuple[str, ...]) -> Flavour:
+def _rancher(name: str, tools: str, server: str, agent: str, programs: tuple[str, ...]) -> Flavour:
     folder = f"/var/lib/rancher/{name}/agent/etc/containerd"
     return Flavour(
         name,
         (folder,),
         (f"{tools}/containerd",),
         f"{folder}/config.toml",
-        units,
+        (server, agent),
         _RANCHER_SOCKET,
         crictl=f"{tools}/crictl",
         ctr=(f"{tools}/ctr",),
@@ -88,6 +90,7 @@ def _rancher(name: str, tools: str, units: tuple[str, ...], programs: tuple[str,
         programs=programs,
         # The unit starts Kubernetes too, whose units themselves have no limit.
         restart_timeout=600,
+        control_plane_units=(server,),
     )
 
 
@@ -105,13 +108,15 @@ FLAVOURS = (
     _rancher(
         "rke2",
         "/var/lib/rancher/rke2/bin",
-        ("rke2-server", "rke2-agent"),
+        "rke2-server",
+        "rke2-agent",
         ("/usr/local/bin/rke2", "/usr/bin/rke2", "/opt/rke2/bin/rke2"),
     ),
     _rancher(
         "k3s",
         "/var/lib/rancher/k3s/data/current/bin",
-        ("k3s", "k3s-agent"),
+        "k3s",
+        "k3s-agent",
         ("/usr/local/bin/k3s", "/usr/bin/k3s", "/opt/bin/k3s"),
     ),
     Flavour(
@@ -128,6 +133,7 @@ FLAVOURS = (
         generated=r"\s*# k0s_managed=true",
         drop_ins=dict.fromkeys((2, 3), "/etc/k0s/containerd.d/99-nvidia.toml"),
         merged_into="/run/k0s/containerd-cri.toml",
+        control_plane_units=("k0scontroller",),
     ),
     Flavour(
         "microk8s",

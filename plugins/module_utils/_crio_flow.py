@@ -98,7 +98,8 @@ class CrioRuntime:
         reason = self._restart_reason(daemon, change, (*before, *after))
         restarted = self.settings.restart and reason is not None
         if not check:
-            self._apply(change, restarted)
+            newer = daemon.started is not None and changed_since(own.path, daemon.started)
+            self._apply(change, restarted, unloaded=newer)
         record = self.world.store.record(change.key)
         return Outcome(
             changed=change.before.content != change.after.content or restarted,
@@ -233,24 +234,53 @@ class CrioRuntime:
 
     # -- writing -------------------------------------------------------------------------------
 
-    def _apply(self, change: FileChange, restarting: bool) -> None:
-        same = change.before == change.after
-        changes = [] if same and not change.undo else [change]
+    def _apply(self, change: FileChange, restarting: bool, unloaded: bool) -> None:
+        """Write and restart.
+
+        :param unloaded: our file is newer than the CRI-O that runs.
+        """
+        written = [] if change.undo or change.before == change.after else [change]
         try:
-            with applied(self.world.store, [one for one in changes if not one.undo]):
+            with applied(self.world.store, written):
                 if restarting and not change.undo:
-                    self._restart(self.request.name)
+                    self._restart()
         except _RestartFailed as error:
+            if not written and not (unloaded and self._take_back(change)):
+                raise self._down(
+                    error, "This run changed no file, so there was nothing to put back."
+                ) from error
             raise RolledBackError(
                 f"CRI-O did not come back with the new configuration: {error.cause} The old "
                 f"configuration was put back; {self._again()}",
                 evidence=error.evidence,
                 next_step=f"Look at: journalctl --unit {self.settings.unit}",
             ) from error
-        if change.undo:
-            self.world.store.write_undone(change.key, change.after)
+        if not change.undo:
+            return
+        self.world.store.write_undone(change.key, change.after)
+        try:
             if restarting:
-                self._restart(None)
+                self._restart()
+        except _RestartFailed as error:
+            raise self._down(
+                error,
+                f"{change.after.path} is free of this module's settings and stays so: correct what "
+                f"keeps CRI-O from starting, then systemctl restart {self.settings.unit}.",
+            ) from error
+
+    def _take_back(self, change: FileChange) -> bool:
+        """Undo what a run before this one wrote and never saw loaded; return whether it was."""
+        way, before = self.world.store.undo_target(change.key, read_file(change.before.path))
+        if way is Undo.RESTORE:
+            self.world.store.write_undone(change.key, before)
+        return way is Undo.RESTORE
+
+    def _down(self, error: KubegpuError, what: str) -> KubegpuError:
+        return KubegpuError(
+            f"CRI-O did not come back: {error.cause}",
+            evidence=error.evidence,
+            next_step=f"Look at: journalctl --unit {self.settings.unit}. {what}",
+        )
 
     def _again(self) -> str:
         """Start CRI-O with the old configuration; return whether it runs."""
@@ -260,8 +290,9 @@ class CrioRuntime:
             return f"CRI-O still does not run: {error.cause}"
         return "CRI-O runs again with it."
 
-    def _restart(self, handler: str | None) -> None:
+    def _restart(self) -> None:
         run, unit = self.world.run, self.settings.unit
+        handler = self.request.name if self.request.state == "present" else None
 
         def question() -> Answer:
             info = run(

@@ -370,8 +370,8 @@ def _with_answers(
             dict(step)
             for step in planned
             if step["step"] == engine
-            and step["action"] == "restart"
-            and not any(one["action"] == "restart" for one in known)
+            and step["action"] in ("restart", "wait for a restart")
+            and not any(one["action"] == step["action"] for one in known)
         ]
         steps.extend(known)
     return steps

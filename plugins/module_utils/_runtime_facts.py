@@ -132,6 +132,7 @@ def _containerd(
             "config_version": None if text is None else config_version(text),
             "unit": unit,
             "active": _active(units, unit),
+            "control_plane": unit in flavour.control_plane_units,
             **effective,
         },
         problems,

@@ -271,7 +271,9 @@ def _repository(
         return None, None
     files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
     if len(entries) > 1:
-        reason = f"more than one entry gives it ({files}), which apt refuses or mixes up"
+        reason = (
+            f"more than one entry gives it ({files}); package managers refuse that or mix them up"
+        )
     elif same_repository(entries[0]["uri"], (url,)):
         seen = ", ".join(_keys(entries[0])) or "no key of its own"
         reason = f"{files} trusts {seen}, not {', '.join(accepted)}"

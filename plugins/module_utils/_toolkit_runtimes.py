@@ -82,7 +82,9 @@ def plan_containerd(
     path = (handler or {}).get("path")
     if handler is None and makes_handler(runtime["flavour"], wish.runtime_name, RUNTIME_PATH):
         reason = f"{runtime['flavour']} makes the handler itself, when it starts and finds it"
-        step = _runtime_step("containerd", "restart", wish.runtime_name, reason)
+        step = _runtime_step(
+            "containerd", _restart_action(wish.containerd_restart), wish.runtime_name, reason
+        )
     elif handler is None:
         step = _runtime_step("containerd", "add", wish.runtime_name, "no such handler is there")
     elif path and path != RUNTIME_PATH:
@@ -181,9 +183,8 @@ def plan_crio(
         reason = "it is the default by us, and no longer asked for"
         step = _runtime_step("crio", "default", f"not {wish.runtime_name}", reason)
     elif runtime["restart_required"]:
-        action = "restart" if wish.crio_restart else "wait for a restart"
         reason = "its files were changed after it started"
-        step = _runtime_step("crio", action, wish.runtime_name, reason)
+        step = _runtime_step("crio", _restart_action(wish.crio_restart), wish.runtime_name, reason)
     else:
         return False, None, ()
     return True, step, ()
@@ -207,6 +208,10 @@ def toolkit_settings(
     names = [str(name) for name in present or _LOOKED_FOR]
     settings[RUNTIMES_SETTING] = names if program in names else [*names, program]
     return settings, f"CRI-O's {own['name']} is {program}, which NVIDIA's runtime does not look for"
+
+
+def _restart_action(allowed: bool) -> str:
+    return "restart" if allowed else "wait for a restart"
 
 
 def _runtime_step(engine: str, action: str, name: str, reason: str) -> Step:

@@ -278,9 +278,10 @@ ansible_facts:
           description:
             - C(containerd), C(docker) and C(crio); V(null) for one that is not there.
             - C(containerd) has C(version), C(flavour), C(config_path), C(config_version) (of the
-              file itself), C(unit), C(active), C(handlers) (C(type), C(path), C(options)),
-              C(default_handler) and C(cri_enabled), the last three as containerd understands its
-              files.
+              file itself), C(unit), C(active), C(control_plane) (whether a restart of that unit
+              takes a member of the control plane with it), C(handlers) (C(type), C(path),
+              C(options)), C(default_handler) and C(cri_enabled), the last three as containerd
+              understands its files.
             - C(docker) has C(version), C(config_path), C(unit), C(active), C(runtimes) (C(path),
               C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running); of
               the running daemon where it answers, else of the file.
@@ -304,6 +305,7 @@ ansible_facts:
               config_version: 2
               unit: containerd
               active: true
+              control_plane: false
               started: "2026-11-21T07:12:40Z"
               settled: {nvidia: 5d1be7e9dda1ee8896be5b7e34a85ee1}
               handlers:

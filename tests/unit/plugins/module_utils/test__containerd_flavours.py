@@ -85,6 +85,16 @@ def test_rke2_and_k3s_differ_by_their_folder_only():
     assert set(k3s.templates) == set(k3s.drop_ins) == {2, 3}
 
 
+def test_whose_unit_holds_a_member_of_the_control_plane():
+    held = {item.name: item.control_plane_units for item in (PLAIN, *FLAVOURS)}
+    assert {name: units for name, units in held.items() if units} == {
+        "rke2": ("rke2-server",),
+        "k3s": ("k3s",),
+        "k0s": ("k0scontroller",),
+    }
+    assert all(set(item.control_plane_units) < set(item.units) for item in FLAVOURS)
+
+
 def test_a_flavour_before_the_plain_one():
     assert find_flavour(lambda _path: False) == (PLAIN, "")
     everything, sign = find_flavour(lambda _path: True)

@@ -102,6 +102,16 @@ def test_modules_in_check_mode_know_better_than_the_facts():
     assert row["why"] == ["--gpus needs a restart", "options differ"]
 
 
+@pytest.mark.parametrize(("restart", "action"), [(True, "restart"), (False, "wait for a restart")])
+def test_k3s_restarts_for_a_toolkit_that_the_module_does_not_see_yet(restart, action):
+    facts = node(runtimes__containerd__flavour="k3s")
+    planned = plan(facts, containerd_restart=restart)
+    row = node_plan("web-1", facts, {"toolkit": planned}, {"containerd": {"changed": False}})
+    assert [words for words in row["changes"] if words.startswith("containerd")] == [
+        f"containerd: {action} runtime nvidia"
+    ]
+
+
 def test_a_module_that_failed_is_shown():
     facts = installed()
     results = {"docker": {"failed": True, "msg": "bad\nmore"}}

@@ -162,6 +162,7 @@ def test_plain_containerd(tmp_path: Path) -> None:
         "config_version": 2,
         "unit": "containerd",
         "active": True,
+        "control_plane": False,
         "default_handler": "nvidia",
         "cri_enabled": True,
     }
@@ -256,6 +257,8 @@ def test_the_unit_that_runs_is_meant(
     write(tmp_path, "/var/lib/rancher/rke2/agent/etc/containerd/x")
     runtimes, _problems = read_runtimes(StandinReader(tmp_path), units, RuntimePaths())
     assert runtimes["containerd"]["unit"] == unit
+    # A restart of an agent takes nothing of the control plane with it.
+    assert runtimes["containerd"]["control_plane"] is (unit == "rke2-server")
 
 
 def test_what_microk8s_fills_in(tmp_path: Path) -> None:

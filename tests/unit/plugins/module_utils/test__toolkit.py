@@ -165,6 +165,8 @@ class TestRepository:
         plan = plan_toolkit(installed(repositories=entries), ToolkitWish())
         assert steps(plan) == [("repository", "replace")]
         assert words in plan.steps[0].reason
+        # The same words on nodes of every package manager.
+        assert " apt " not in plan.steps[0].reason
 
     def test_disabled_entry_does_not_count(self):
         plan = plan_toolkit(installed(repositories=[entry(enabled=False)]), ToolkitWish())
@@ -363,6 +365,10 @@ def test_containerd_of_a_distribution(flavour, name, step):
     plan = plan_toolkit(facts, ToolkitWish(runtime_name=name))
     assert plan.containerd
     assert ("containerd", step) in steps(plan)
+    # Where the restart is left to the user, the plan says so.
+    plan = plan_toolkit(facts, ToolkitWish(runtime_name=name, containerd_restart=False))
+    waits = "wait for a restart" if step == "restart" else step
+    assert ("containerd", waits) in steps(plan)
     there = {name: {"type": "io.containerd.runc.v2", "path": None, "options": {}}}
     facts = node(runtimes__containerd__flavour=flavour, runtimes__containerd__handlers=there)
     plan = plan_toolkit(facts, ToolkitWish(runtime_name=name))

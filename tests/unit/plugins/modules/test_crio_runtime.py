@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -224,13 +225,14 @@ class StandinSystem:
     def __init__(self, folder, broken=False):
         self.folder = folder
         self.broken = broken
+        self.info = None
         self.restarts = 0
         self.daemon = None
         self.start()
 
     def start(self):
         self.stop()
-        if self.broken and own(self.folder).exists():
+        if self.broken and (own(self.folder).exists() or self.broken == "always"):
             return False
         time.sleep(0.05)
         self.daemon = subprocess.Popen(["sleep", "600"])
@@ -252,6 +254,8 @@ class StandinSystem:
             return Result(0, "", "") if self.start() else Result(1, "", "Job failed.")
         if argv[0] == "journalctl":
             return Result(0, JOURNAL, "")
+        if argv[0] == "crictl" and self.info is not None:
+            return Result(0, json.dumps(self.info), "")
         return Result(127, "", "no such program") if argv[0] == "crictl" else Result(0, "", "")
 
 
@@ -300,3 +304,50 @@ def test_old_bytes_come_back_where_crio_does_not(folder, system):
     assert system.daemon is not None
     with pytest.raises(KubegpuError):
         transaction(folder, system, restart=True)
+
+
+def test_what_a_killed_run_wrote_is_taken_back_where_crio_does_not_start_with_it(folder, system):
+    transaction(folder, system)  # killed between write and restart
+    system.broken = True
+    with pytest.raises(RolledBackError) as failure:
+        transaction(folder, system, restart=True)
+    assert "The old configuration was put back; CRI-O runs again" in str(failure.value)
+    assert not own(folder).exists()
+    assert system.daemon is not None
+    # Nor does a record stay.
+    assert not (folder / "var").exists()
+
+
+def test_a_file_that_crio_had_loaded_stays_where_another_one_breaks_it(folder, system):
+    transaction(folder, system, restart=True)
+    text = own(folder).read_text()
+    time.sleep(0.05)
+    (folder / "crio.conf").write_text("[crio]\n# edited\n")
+    system.broken = True
+    with pytest.raises(KubegpuError) as failure:
+        transaction(folder, system, restart=True)
+    assert not isinstance(failure.value, RolledBackError)
+    assert "This run changed no file" in failure.value.next_step
+    assert JOURNAL in failure.value.evidence
+    assert own(folder).read_text() == text
+
+
+def test_a_failed_restart_after_an_undo_has_a_next_step(folder, system):
+    transaction(folder, system, restart=True)
+    system.broken = "always"
+    with pytest.raises(KubegpuError) as failure:
+        transaction(folder, system, state="absent", restart=True)
+    assert str(own(folder)) in failure.value.next_step
+    assert "systemctl restart crio" in failure.value.next_step
+    assert not own(folder).exists()
+
+
+def test_absent_waits_for_no_handler(folder, system):
+    """Nothing of ours is there; CRI-O is only restarted as its files are newer."""
+    time.sleep(0.05)
+    (folder / "crio.conf").write_text("[crio]\n# edited\n")
+    system.info = {
+        "status": {"conditions": [{"type": "RuntimeReady", "status": True}]},
+        "runtimeHandlers": [{"name": "crun"}],
+    }
+    assert transaction(folder, system, state="absent", restart=True).restarted

@@ -1,0 +1,43 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role nvidia_container_toolkit decides in its variables, by Ansible's own templates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+from tests.unit.fixtures.node_facts import node
+
+ROLE = Path(__file__).parents[3] / "roles" / "nvidia_container_toolkit"
+AT_ONCE = "{{ __nvidia_container_toolkit_containerd_at_once }}"
+
+
+@pytest.mark.parametrize(
+    ("facts", "at_once"),
+    [
+        ({"gpu_node": node(runtimes__containerd__control_plane=True)}, 1),
+        ({"gpu_node": node()}, 0),
+        # Ansible asks before it looks at when, and one host without an answer would end the run.
+        ({"gpu_node": node(runtimes__containerd=None)}, 0),
+        ({}, 0),
+    ],
+)
+def test_servers_of_kubernetes_go_one_by_one(facts, at_once):
+    loader = DataLoader()
+    known = loader.load_from_file(str(ROLE / "vars" / "main.yml"), trusted_as_template=True)
+    known["ansible_facts"] = facts
+    assert Templar(loader, variables=known).template(trust_as_template(AT_ONCE)) == at_once
+
+
+@pytest.mark.parametrize("name", ["runtimes", "teardown"])
+def test_whatever_restarts_containerd_is_held_back(name):
+    tasks = yaml.safe_load((ROLE / "tasks" / f"{name}.yml").read_text(encoding="utf-8"))
+    held = [task.get("throttle") for task in tasks if "kubegpu.nodes.containerd_runtime" in task]
+    assert held == [AT_ONCE]
