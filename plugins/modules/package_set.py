@@ -497,8 +497,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             return _result(module, plan, {})
     elif record is None:
         return _result(module, plan_absent(None, {}, {}), {})
-    if record is not None and record.pending is not None and not module.check_mode:
-        _wait(node, module.params["name"])
+    if not module.check_mode:
+        _wait(node, module.params["name"], record is not None and record.pending is not None)
     database = node.manager.everything()
     record = resumed(record, database.packages)
     if record is not None and not present and not module.check_mode:
@@ -704,11 +704,18 @@ def _there(names: Sequence[str], packages: Mapping[str, Package]) -> list[str]:
     return [name for name in names if packages.get(name, Package()).status in (INSTALLED, BROKEN)]
 
 
-def _wait(node: Node, name: str) -> None:
-    """Wait for what a run that died has left at work: only then all that it installs is there."""
+def _wait(node: Node, name: str, begun_before: bool) -> None:
+    """Wait for another run of the package manager where that has to be done before.
+
+    What a run that died has left at work has to end, so that all that it installs is there. And
+    what does not wait by itself must not meet another one's lock.
+    """
+    if node.manager.waits and not begun_before:
+        return
     answer = node.patiently(node.manager.nothing)
     if node.manager.locked(answer):
-        raise explain(answer.words(), f"The package set {name}, which an earlier run began")
+        which = ", which an earlier run began" if begun_before else ""
+        raise explain(answer.words(), f"The package set {name}{which}")
 
 
 def _is_automatic(database: Database, name: str) -> bool:

@@ -21,7 +21,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import 
     Plan,
     Wish,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._zypper import Zypper
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set
+from tests.unit.module_process import run_module
 
 NAMES = ("nvidia-open", "nvidia-persistenced")
 MODULE = "nvidia-driver"
@@ -91,3 +93,25 @@ def test_what_fails_before_the_change_leaves_locks_and_stream(dnf, words):
     held = Dnf(dnf).held()
     assert all(held(name, "580.95.05-1") for name in NAMES)
     assert dnf.stream == "580-open"
+
+
+@pytest.mark.parametrize(("made", "waited"), [(Zypper, True), (Dnf, False)])
+def test_zyppers_lock_is_waited_for_before_a_change(made, waited, monkeypatch, tmp_path):
+    """Ansible's modules for the others wait themselves."""
+    said = []
+
+    def run(argv, timeout=60, environment=None):
+        if tuple(argv) == made.nothing:
+            said.append("asked")
+            return Result(7, "", "zypper: its lock is held by process 12")
+        return Result(0, "", "")
+
+    monkeypatch.setattr(package_set, "_manager", lambda module: made(run))
+    monkeypatch.setattr(package_set.time, "sleep", lambda seconds: said.append("waited"))
+    clock = iter(range(100))
+    monkeypatch.setattr(package_set.time, "monotonic", lambda: next(clock))
+    arguments = {"name": "x", "packages": {"nvidia-open": None}, "lock_timeout": 2}
+    state = str(tmp_path / "state.json")
+    answer = run_module(package_set.main, {**arguments, "state_path": state})
+    assert answer["failed"] and ("held by process 12" in answer["msg"]) == waited
+    assert said == (["asked", "waited", "asked"] if waited else [])
