@@ -47,7 +47,6 @@ class ActionModule(ActionBase):
             _phase="record",
             _failure=failure,
             _named=tasks["named"],
-            _freed=tasks["freed"],
             _streams=tasks["streams"],
             _run=run,
         )

@@ -15,6 +15,9 @@ options:
   lock_timeout:
     description:
       - Seconds to wait for another run of the package manager.
+      - Ansible's modules for zypper and dnf 5 do not wait themselves. With zypper it is waited for
+        before the change; one that begins in the seconds between makes this run fail, and the next
+        one goes on.
     type: int
     default: 120
 """

@@ -32,6 +32,7 @@ class Apt(WithoutStreams):
     # With nothing to set, dpkg takes its lock and does no more.
     nothing: tuple[str, ...] = ("sh", "-c", "dpkg --set-selections </dev/null")
     releases_first = False
+    waits = True
     replaces = False
     broken_sources = "The list of sources could not be read"
 

@@ -96,6 +96,8 @@ class PackageManager(Protocol):
     nothing: tuple[str, ...]
     # Whether what is held has to be released before it can be changed.
     releases_first: bool
+    # Whether Ansible's module waits for the manager's lock.
+    waits: bool
     # What the words of a dry run say where the sources themselves cannot be read.
     broken_sources: str
     # Whether one call installs packages and removes what they replace. Elsewhere that goes first,

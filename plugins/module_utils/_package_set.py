@@ -147,7 +147,8 @@ class Record:
 
     Of a change that is pending: ``coming`` are the packages that the package manager said it would
     install (None: nobody wrote it down), ``named`` those of them that it was told for their version
-    alone and that are marked as automatic in the end, ``run`` the run that works on it.
+    alone and that are marked as automatic in the end, ``released`` what was held and is not while
+    the change is made, ``run`` the run that works on it.
 
     ``remains``: of what came along, the packages of which an earlier removal had left the
     configuration files. Those stay when the package goes.
@@ -164,6 +165,7 @@ class Record:
     run: str = ""
     remains: tuple[str, ...] = ()
     streams: Kept = field(default_factory=Kept)
+    released: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -176,6 +178,7 @@ class Record:
             **({"run": self.run} if self.run else {}),
             **({"remains": list(self.remains)} if self.remains else {}),
             **({"streams": asdict(self.streams)} if self.streams else {}),
+            **({"released": list(self.released)} if self.released else {}),
         }
 
     @classmethod
@@ -193,6 +196,7 @@ class Record:
             str(data.get("run", "")),
             tuple(data.get("remains", ())),
             Kept(**data.get("streams", {})),
+            tuple(data.get("released", ())),
         )
 
 
@@ -534,12 +538,14 @@ def begun(
     coming: Collection[str] = (),
     named: Collection[str] = (),
     run: str = "",
+    released: Collection[str] = (),
 ) -> Record:
     """Return the record to be kept before the change: a run that dies is known by it.
 
     :param packages: all packages of the node, as they stand.
     :param coming: what the package manager says it would install.
     :param named: what of it is told to it for its version alone.
+    :param released: what is held, and cannot be for the change.
     """
     asked = {*wish.packages, *wish.optional}
     patterns = wish.lock.patterns if wish.lock else ()
@@ -577,6 +583,18 @@ def begun(
         run,
         tuple(sorted(remains)),
         modules.begun(record.streams, plan.streams),
+        tuple(dict.fromkeys((*record.released, *released))),
+    )
+
+
+def to_hold_again(record: Record, plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
+    """Return what was released for a change, by whichever run, and is not of the set."""
+    return tuple(
+        name
+        for name in record.released
+        if name not in plan.after
+        and packages.get(name, Package()).status in (INSTALLED, BROKEN)
+        and not packages[name].held
     )
 
 

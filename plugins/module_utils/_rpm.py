@@ -314,6 +314,7 @@ class RpmManager:
     # rpm's transactions are in no journal: one that was killed is seen by what is there twice.
     journal = ""
     releases_first = True
+    waits = True
     replaces = False
     # Whether versions that stand side by side can be told apart by their names.
     full_names = False

@@ -46,6 +46,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
         f'&& {{ echo "zypper: its lock is held by process $pid" >&2; exit {_LOCKED}; }}; exit 0',
     )
     broken_sources = "is not valid"
+    waits = False
     lock_file = "/etc/zypp/locks"
 
     def locked(self, answer: Result) -> bool:

@@ -148,12 +148,6 @@ options:
     type: list
     elements: str
     default: []
-  _freed:
-    description:
-      - Internal. What was held, and released for this change.
-    type: list
-    elements: str
-    default: []
   _streams:
     description:
       - Internal. The streams of modules that this run found before its change.
@@ -341,6 +335,7 @@ from ..module_utils._package_set import (
     removable,
     resumed,
     shown,
+    to_hold_again,
     uncovered,
     verify,
     with_streams,
@@ -455,7 +450,6 @@ def main() -> None:
             "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},
             "_failure": {"type": "str", "default": ""},
             "_named": {"type": "list", "elements": "str", "default": []},
-            "_freed": {"type": "list", "elements": "str", "default": []},
             "_streams": {"type": "dict", "default": {}},
             "_run": {"type": "str", "default": ""},
         },
@@ -497,8 +491,8 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             return _result(module, plan, {})
     elif record is None:
         return _result(module, plan_absent(None, {}, {}), {})
-    if record is not None and record.pending is not None and not module.check_mode:
-        _wait(node, module.params["name"])
+    if not module.check_mode:
+        _wait(node, module.params["name"], record is not None and record.pending is not None)
     database = node.manager.everything()
     record = resumed(record, database.packages)
     if record is not None and not present and not module.check_mode:
@@ -526,29 +520,42 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     if not module.check_mode:
         named = [name for name in change.named if _is_automatic(database, name)]
         run = module.params["_run"]
+        freed = _to_free(node, plan, change, database)
         if present and plan.changed:
             coming = (
                 _coming(node, change, database, present and wish.hold)
                 if plan.install or plan.going
                 else ()
             )
-            begin = begun(record, plan, database.packages, wish, coming, named, run)
+            begin = begun(record, plan, database.packages, wish, coming, named, run, freed)
             store.put(key, begin.to_json())
         elif present and record is not None:
             # All is as wished, but the run that did it died before it could write that down.
-            _mark(node, plan, module.params["name"], _there(record.named, database.packages))
+            _mark(
+                *(node, plan, module.params["name"], _there(record.named, database.packages)),
+                to_hold_again(record, plan, database.packages),
+            )
             store.put(key, finished(record, node.manager.everything().packages).to_json())
         elif not present and not plan.changed:
-            _mark(node, plan, module.params["name"])
-            _forget(store, key, record or Record(), database.packages)
+            earlier = record or Record()
+            held = to_hold_again(earlier, plan, database.packages)
+            _mark(node, plan, module.params["name"], (), held)
+            _forget(store, key, earlier, database.packages)
         elif record is not None:
-            store.put(key, replace(record, run=run).to_json())
-        result["_tasks"] = _tasks(module, node, wish, plan, change, database)
+            released = tuple(dict.fromkeys((*record.released, *freed)))
+            store.put(key, replace(record, run=run, released=released).to_json())
+        result["_tasks"] = _tasks(module, node, wish, plan, change, database, freed)
     return result
 
 
 def _tasks(
-    module: AnsibleModule, node: Node, wish: Wish, plan: Plan, change: Change, database: Database
+    module: AnsibleModule,
+    node: Node,
+    wish: Wish,
+    plan: Plan,
+    change: Change,
+    database: Database,
+    freed: Sequence[str],
 ) -> dict[str, Any]:
     """Do what has to come first, and return what the action plugin has to do.
 
@@ -574,11 +581,10 @@ def _tasks(
     )
     # What can fail by itself comes before what is released.
     _switch(node)
-    freed = _free(node, plan, change, database) if plan.changed else []
+    _free(node, freed)
     return {
         "calls": node.manager.tasks(work, module.params["lock_timeout"]),
         "named": [name for name in change.named if _is_automatic(database, name)],
-        "freed": freed,
         "streams": dict(node.streams.before),
     }
 
@@ -648,18 +654,19 @@ def _coming(node: Node, change: Change, database: Database, hold: bool) -> list[
     return coming
 
 
-def _free(node: Node, plan: Plan, change: Change, database: Database) -> list[str]:
-    """Release what the package manager would not touch otherwise; return the names.
-
-    The record is written by now, and the run that follows holds again what has to be held.
-    """
-    if not node.manager.releases_first:
+def _to_free(node: Node, plan: Plan, change: Change, database: Database) -> list[str]:
+    """Return what is held and would not be touched by the package manager."""
+    if not (node.manager.releases_first and plan.changed):
         return []
-    names = [
+    return [
         name
         for name in dict.fromkeys((*plan.install, *plan.going, *change.install, *change.incoming))
         if database.packages.get(name, Package()).held
     ]
+
+
+def _free(node: Node, names: Sequence[str]) -> None:
+    """Release what has to be; the record names it by now, and what follows holds it again."""
     try:
         _release(node, names)
     except KubegpuError:
@@ -670,7 +677,6 @@ def _free(node: Node, plan: Plan, change: Change, database: Database) -> list[st
             node.patiently(argv)
         _streams_back(node, node.streams.before)
         raise
-    return names
 
 
 def _release(node: Node, names: Sequence[str]) -> None:
@@ -704,11 +710,18 @@ def _there(names: Sequence[str], packages: Mapping[str, Package]) -> list[str]:
     return [name for name in names if packages.get(name, Package()).status in (INSTALLED, BROKEN)]
 
 
-def _wait(node: Node, name: str) -> None:
-    """Wait for what a run that died has left at work: only then all that it installs is there."""
+def _wait(node: Node, name: str, begun_before: bool) -> None:
+    """Wait for another run of the package manager where that has to be done before.
+
+    What a run that died has left at work has to end, so that all that it installs is there. And
+    what does not wait by itself must not meet another one's lock.
+    """
+    if node.manager.waits and not begun_before:
+        return
     answer = node.patiently(node.manager.nothing)
     if node.manager.locked(answer):
-        raise explain(answer.words(), f"The package set {name}, which an earlier run began")
+        which = ", which an earlier run began" if begun_before else ""
+        raise explain(answer.words(), f"The package set {name}{which}")
 
 
 def _is_automatic(database: Database, name: str) -> bool:
@@ -735,8 +748,12 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
     plan = _settled(wish, present, record, database.packages)
     named = _there([*dict.fromkeys((*params["_named"], *record.named))], database.packages)
     if params["_failure"]:
-        freed = _there(params["_freed"], database.packages)
-        for argv in node.manager.mark_commands(freed, (), named):
+        released = [
+            name
+            for name in _there(record.released, database.packages)
+            if not database.packages[name].held
+        ]
+        for argv in node.manager.mark_commands(released, (), named):
             node.patiently(argv)
         error = explain(params["_failure"], f"The package set {params['name']}")
         names = sorted(wish.packages)
@@ -745,9 +762,8 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
         if present and missing(plan, offered):
             raise not_available(missing(plan, offered), plan, offered, error.evidence or str(error))
         raise error
-    # What was released for the change and is not of the set.
-    others = [name for name in params["_freed"] if name not in plan.after]
-    _mark(node, plan, params["name"], named, _there(others, database.packages))
+    others = to_hold_again(record, plan, database.packages)
+    _mark(node, plan, params["name"], named, others)
     packages = node.manager.everything().packages
     wrong = (
         *verify(_settled(wish, present, record, packages), packages),

@@ -21,7 +21,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import 
     Plan,
     Wish,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._zypper import Zypper
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set
+from tests.unit.module_process import run_module
 
 NAMES = ("nvidia-open", "nvidia-persistenced")
 MODULE = "nvidia-driver"
@@ -31,7 +33,7 @@ class StandinDnf:
     """Two packages and their locks, a module and its stream. What has a word of ``fails`` fails."""
 
     def __init__(self, *, locks=NAMES, fails=()):
-        self.locks = [*locks]
+        self.locks, self.version = [*locks], "580.95.05"
         self.stream = "580-open"
         self.fails = set(fails)
 
@@ -44,7 +46,13 @@ class StandinDnf:
                 text = _dnf_modules.entry(MODULE, self.stream)
             return Result(0, text, "")
         if argv[0] == "rpm":
-            return Result(0, "".join(f"{n}\tx86_64\t0:580.95.05-1\t1\n" for n in NAMES), "")
+            lines = [f"{name}\tx86_64\t0:{self.version}-1\t1\n" for name in NAMES]
+            return Result(0, "".join(lines) if "--queryformat" in argv else "", "")
+        if "--available" in argv:
+            return Result(0, "".join(f"{name}\t0:590.48.01-1\tx86_64\n" for name in NAMES), "")
+        if "--assumeno" in argv:
+            table = "".join(f" {name} x86_64 590.48.01-1 repo 5 k\n" for name in NAMES)
+            return Result(0, f"Upgrading:\n{table}\nTransaction Summary\n", "")
         if "versionlock" in argv:
             words = argv[argv.index("versionlock") + 1 :]
             others = [name for name in self.locks if name not in words]
@@ -66,13 +74,14 @@ def tasks(dnf):
         Plan(packages, packages, install=wanted),
         package_set.Change(install=wanted),
         package_set.Database(packages, {}),
+        NAMES,
     )
 
 
 def test_streams_are_switched_and_locks_released():
     dnf = StandinDnf()
     found = tasks(dnf)
-    assert found["freed"] == [*NAMES] and found["streams"] == {MODULE: "580-open"}
+    assert found["streams"] == {MODULE: "580-open"}
     assert (dnf.locks, dnf.stream) == ([], "590-open")
 
 
@@ -91,3 +100,47 @@ def test_what_fails_before_the_change_leaves_locks_and_stream(dnf, words):
     held = Dnf(dnf).held()
     assert all(held(name, "580.95.05-1") for name in NAMES)
     assert dnf.stream == "580-open"
+
+
+@pytest.mark.parametrize(("made", "waited"), [(Zypper, True), (Dnf, False)])
+def test_zyppers_lock_is_waited_for_before_a_change(made, waited, monkeypatch, tmp_path):
+    """Ansible's modules for the others wait themselves."""
+    said = []
+
+    def run(argv, timeout=60, environment=None):
+        if tuple(argv) == made.nothing:
+            said.append("asked")
+            return Result(7, "", "zypper: its lock is held by process 12")
+        return Result(0, "", "")
+
+    monkeypatch.setattr(package_set, "_manager", lambda module: made(run))
+    monkeypatch.setattr(package_set.time, "sleep", lambda seconds: said.append("waited"))
+    clock = iter(range(100))
+    monkeypatch.setattr(package_set.time, "monotonic", lambda: next(clock))
+    arguments = {"name": "x", "packages": {"nvidia-open": None}, "lock_timeout": 2}
+    state = str(tmp_path / "state.json")
+    answer = run_module(package_set.main, {**arguments, "state_path": state})
+    assert answer["failed"] and ("held by process 12" in answer["msg"]) == waited
+    assert said == (["asked", "waited", "asked"] if waited else [])
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["killed after it", "killed before it"])
+def test_what_a_run_that_was_killed_had_released_is_held_again(done, monkeypatch, tmp_path):
+    dnf = StandinDnf()
+    monkeypatch.setattr(package_set, "_manager", lambda module: Dnf(dnf))
+    given = {"name": "x", "packages": {"nvidia-open": "590*"}, "update_cache": False}
+    given["state_path"] = str(tmp_path / "state.json")
+    first = run_module(package_set.main, {**given, "_run": "a"})
+    # The daemon is not of the set: it comes along, and somebody had it locked.
+    assert first["changed"] and dnf.locks == []
+    if done:
+        dnf.version = "590.48.01"
+    again = run_module(package_set.main, {**given, "_run": "b"})
+    assert again["changed"]
+    dnf.version = "590.48.01"
+    last = run_module(package_set.main, {**given, "_run": "b", "_phase": "record"})
+    assert not last.get("failed") and sorted(dnf.locks) == sorted(NAMES)
+    # And once only: what somebody releases later stays so.
+    dnf.locks.remove("nvidia-persistenced")
+    assert not run_module(package_set.main, given)["changed"]
+    assert dnf.locks == ["nvidia-open"]
