@@ -79,6 +79,18 @@ def history(edit, **more):
         ("a", "a\nX\n", "a\nX\nd\n", "a\nd\n", False),
         ("a", "a\nX\n", "a\nX\n", "a", False),
         ("", "X\n", "X\nd\n", "d\n", False),
+        # The old last line had no line end, and a line of somebody else's comes after it.
+        ("a", "a\nX\n", "a\n# c\nX\n", "a\n# c\n", False),
+        ("a\r\nb", "a\r\nb\r\nX\r\n", "a\r\nb\r\n# c\r\nX\r\n", "a\r\nb\r\n# c\r\n", False),
+        # A table as a whole between ours, and one that begins in the middle of a line run.
+        ("a\nb\n", "a\n[X]\n[Y]\nb\n", "a\n[X]\n[d]\ne\n[Y]\nb\n", "a\n[d]\ne\nb\n", False),
+        (
+            "a\nb\n",
+            "a\n[X]\n[Y]\nb\n",
+            "a\n[X]\ne\n[d]\n[Y]\nb\n",
+            "a\n[X]\ne\n[d]\n[Y]\nb\n",
+            True,
+        ),
     ],
 )
 def test_undo_lines(base, ours, current, left, conflict):
