@@ -158,6 +158,17 @@ def test_file_rewritten_by_somebody_else_is_undone_by_meaning():
     }
 
 
+def test_a_handler_made_of_crun_is_known_without_a_record():
+    """With it a runc was written down, which it would be made of now."""
+    crun = BASE.replace("runtimes.runc]", "runtimes.crun]").replace(
+        "\n\n[debug]",
+        f"\n[{CRI}.containerd.runtimes.crun.options]\n    NoPivotRoot = true\n\n[debug]",
+    )
+    left, reasons = absent(present(crun).after, {})
+    runtimes = tomllib.loads(left)["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]["runtimes"]
+    assert set(runtimes) == {"crun", "runc"}, reasons
+
+
 def test_handler_that_somebody_edited_stays_and_is_reported():
     edit = present(BASE)
     edited = edit.after.replace(
