@@ -209,9 +209,10 @@ def plan_present(request: Request, node: Node, parse: Parser) -> Plan:
     return _Planner(request, node, parse).present()
 
 
-def wanted_handler(request: Request, node: Node, parse: Parser) -> dict[str, Any]:
-    """Return the handler as it is written where there is none."""
-    return _Planner(request, node, parse).wanted()
+def wanted_handlers(request: Request, node: Node, parse: Parser) -> list[dict[str, Any]]:
+    """Return the handler as it is written where there is none, for each runtime to inherit from."""
+    planner = _Planner(request, node, parse)
+    return [planner.wanted(source) for source in planner.sources()]
 
 
 class _Planner:
@@ -388,7 +389,12 @@ class _Planner:
 
     def source(self) -> Mapping[str, Any]:
         """Return the node's own runc runtime: what a handler inherits from."""
+        return self.sources()[0]
+
+    def sources(self) -> list[Mapping[str, Any]]:
+        """Return the runtimes that a handler could inherit from, the first choice first."""
         node = self.node
+        found: list[Mapping[str, Any]] = []
         explicit = table(node.explicit, _RUNTIMES)
         effective = node.effective.runtimes if node.effective else {}
         default = str(table(node.explicit, ("containerd",)).get("default_runtime_name") or "runc")
@@ -399,14 +405,14 @@ class _Planner:
             for runtimes in (explicit, effective):
                 runtime = runtimes.get(name)
                 if isinstance(runtime, Mapping) and _is_runc(runtime, effective.get(name)):
-                    return runtime
+                    found.append(runtime)
         if not effective and (not explicit or node.version >= (2, 0)):
-            return {"runtime_type": RUNC_SHIM}
-        return {}
+            return found or [{"runtime_type": RUNC_SHIM}]
+        return found or [{}]
 
-    def wanted(self) -> dict[str, Any]:
+    def wanted(self, source: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the complete handler, as it is written where there is none yet."""
-        source = self.source()
+        source = self.source() if source is None else source
         shim = str(source.get("runtime_type", ""))
         wanted: dict[str, Any] = {"runtime_type": self.request.runtime_type or RUNC_SHIM}
         inherited = meaning(source)

@@ -28,7 +28,7 @@ from ._containerd import (
     Request,
     prune,
     value_at,
-    wanted_handler,
+    wanted_handlers,
 )
 from ._containerd_config import (
     CRI_NAMES,
@@ -142,11 +142,11 @@ def undo_lines(base: str, ours: str, current: str) -> tuple[str, bool]:
         else:
             patches.append(patch)
     for start, end, old in sorted(patches, key=lambda patch: patch[:2], reverse=True):
-        new = old
-        if new and end < len(lines) and not new[-1].endswith("\n"):
-            # The old last line had no line end; now it is not the last one.
-            new = [*new[:-1], new[-1] + "\n"]
-        lines[start:end] = new
+        for at, line in enumerate(old):
+            # The old last line had no line end; now it may not be the last one.
+            if not line.endswith("\n") and (at + 1 < len(old) or end < len(lines)):
+                old[at] = line + ("\r\n" if "\r\n" in current else "\n")
+        lines[start:end] = old
     return "".join(lines), conflict
 
 
@@ -168,10 +168,17 @@ def _patch(
             start = end = start if start >= 0 else end
         elif start < 0 or end < 0 or old:
             return None
-    ours = set(mapped)
-    foreign = [lines[index] for index in range(start, end) if index not in ours]
-    if any(line.strip() and not line.lstrip().startswith("#") for line in foreign):
-        return None
+    foreign: list[str] = []
+    whole = False
+    for index in range(start, end):
+        if index in mapped:
+            whole = False
+            continue
+        # Comments and whole tables stay where they are; a value would get into another table.
+        whole = whole or lines[index].lstrip().startswith("[")
+        if not whole and lines[index].strip() and not lines[index].lstrip().startswith("#"):
+            return None
+        foreign.append(lines[index])
     return start, end, [*old, *foreign]
 
 
@@ -307,8 +314,9 @@ class _Undo:
         found = table(file.data, path)
         if not found:
             return
-        wanted = wanted_handler(self.request, self.node, self.parse)
-        if not _same_handler(found, wanted):
+        # Which runtime it was made of is not known: a runc may have been written down since.
+        wanted = wanted_handlers(self.request, self.node, self.parse)
+        if not any(_same_handler(found, one) for one in wanted):
             self.reasons.append(
                 f"The handler {self.request.name} in {file.path} is not as this module writes it, "
                 "and no record says that it is ours: it stays."

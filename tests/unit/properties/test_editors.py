@@ -4,14 +4,17 @@
 
 """Both editors over made configurations of every version; ``tomllib`` and ``json`` are the oracles.
 
-``absent(present(x)) == x``, ``present(present(x)) == present(x)``, and nothing else changed. Where
-the real engines judge the same: tests/integration/engines/test_properties.py.
+``absent(present(x)) == x``, ``present(present(x)) == present(x)``, and nothing else changed; what
+somebody else wrote in between stays. Where the real engines judge the same:
+tests/integration/engines/test_properties.py.
 """
 
 from __future__ import annotations
 
 import json
 import tomllib
+from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,16 +25,19 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
     Request,
     plan_present,
     prune,
+    value_at,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
     ConfigFile,
+    merge,
     remove,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_undo import (
     History,
     plan_absent,
 )
-from tests.unit.engine_documents import containerd_configs, daemon_configs, examples
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from tests.unit.engine_documents import CRI, containerd_configs, daemon_configs, examples
 
 ROOT = "/etc/containerd/config.toml"
 DROP_IN = "/etc/containerd/conf.d/99-nvidia.toml"
@@ -42,17 +48,26 @@ WISHES = st.fixed_dictionaries(
         "cdi": st.booleans(),
         "name": st.sampled_from(["nvidia", "gpu-2"]),
         "options": st.sampled_from([{}, {"NoNewKeyring": True}, {"SystemdCgroup": False}]),
-        "layout": st.just("in_place"),
     },
+)
+# Somebody else's lines, whether they are a table of its own, and where they stand.
+FOREIGN = st.tuples(
+    st.sampled_from(
+        [
+            (["# somebody's [own] = note"], False),
+            (["", "# first", "", "  # second"], False),
+            (["[proxy_plugins.theirs]", '  type = "snapshot"'], True),
+            (["[{cri}.containerd.runtimes.theirs]", "runtime_type = 'their.v1'"], True),
+        ]
+    ),
+    st.integers(0, 99),
 )
 
 
 def node(text, made, drop_in=None):
-    return Node(
-        version=made.containerd,
-        files=(ConfigFile(ROOT, text, tomllib.loads(text)),),
-        drop_in=ConfigFile(DROP_IN, drop_in, tomllib.loads(drop_in or "")),
-    )
+    root = ConfigFile(ROOT, text, tomllib.loads(text))
+    own = ConfigFile(DROP_IN, drop_in, tomllib.loads(drop_in or ""))
+    return Node(made.containerd, (root,) if drop_in is None else (root, own), own)
 
 
 def lines_of(text):
@@ -66,10 +81,44 @@ def is_part(few, many):
     return all(item in rest for item in few)
 
 
-@examples(1200)
-@given(containerd_configs(), WISHES)
-def test_containerd(made, wishes):
-    request = Request(**wishes)
+def put_in(text, foreign, made):
+    """Return the text with somebody else's edit at one of the places where it may stand."""
+    (lines, whole), place = foreign
+    newline = "\r\n" if "\r\n" in text else "\n"
+    own = [line.format(cri=f'plugins."{CRI[made.version]}"') + newline for line in lines]
+    there = text.splitlines(keepends=True)
+    places = [
+        index
+        for index in range(len(there) + 1)
+        # The keys below a header are those of its table.
+        if not whole or index == len(there) or there[index].lstrip().startswith("[")
+    ]
+    at = places[place % len(places)]
+    if at == len(there) and there and not there[-1].endswith("\n"):
+        there[-1] += newline
+    return "".join([*there[:at], *own, *there[at:]]), "".join(own)
+
+
+def check_foreign(left, text, own):
+    """See that ``text`` and somebody's edit ``own`` are there, and nothing else."""
+    wanted = merge(tomllib.loads(text), tomllib.loads(own))
+    assert prune(tomllib.loads(left)) == prune(wanted)
+
+    def lines(of):
+        # What is put back by its meaning may have other quotes, or be an inline table anew.
+        return [line.replace("'", '"') for line in lines_of(of) if "{" not in line]
+
+    assert is_part(lines(text), lines(left))
+    assert is_part(lines(own), lines(left))
+    # By meaning an empty header of ours may stay.
+    more = Counter(lines(left)) - Counter(lines(text) + lines(own))
+    assert all(line.startswith("[") for line in more)
+
+
+@examples(1000)
+@given(containerd_configs(), WISHES, FOREIGN)
+def test_containerd(made, wishes, foreign):
+    request = Request(**wishes, layout="in_place")
     edits = plan_present(request, node(made.text, made), tomllib.loads).edits
     if not edits:
         return
@@ -93,9 +142,73 @@ def test_containerd(made, wishes):
     assert is_part(kept, lines_of(edit.after))
     # And every byte comes back.
     history = {ROOT: History(edit.before, edit.after, edit.changes)}
-    gone = Request(**{**wishes, "state": "absent"})
+    gone = replace(request, state="absent")
     (undone,) = plan_absent(gone, node(edit.after, made), history, tomllib.loads, True).edits
     assert undone.after == made.text
+    # What somebody else wrote in the meantime stays.
+    edited, own = put_in(edit.after, foreign, made)
+    (undone,) = plan_absent(gone, node(edited, made), history, tomllib.loads, True).edits
+    check_foreign(undone.after, made.text, own)
+
+
+@examples(250)
+@given(containerd_configs(), WISHES)
+def test_containerd_without_a_record(made, wishes):
+    """Then only what equals ours is ours: the handler, and a default that names it."""
+    request = Request(**wishes, layout="in_place")
+    edits = plan_present(request, node(made.text, made), tomllib.loads).edits
+    text = edits[0].after if edits else made.text
+    cri = node(text, made).cri
+    handler = (*cri, "containerd", "runtimes", request.name)
+    default = (*cri, "containerd", "default_runtime_name")
+    gone = replace(request, state="absent")
+    undone = plan_absent(gone, node(text, made), {}, tomllib.loads).edits
+    left = undone[0].after if undone else text
+    before, after, rest = (tomllib.loads(one) for one in (made.text, text, left))
+    if value_at(before, handler) and not undone:
+        # It was somebody's own, and still is not as we write one.
+        return
+    assert value_at(rest, handler) == ()
+    remove(after, handler)
+    if value_at(after, default) == (request.name,):
+        remove(after, default)
+    assert prune(rest) == prune(after)
+    # So it is what it was, but for what no one could tell from the admin's own.
+    for path in {handler, default, *(change.path for edit in edits for change in edit.changes)}:
+        remove(before, path)
+        remove(rest, path)
+    assert prune(rest) == prune(before)
+    assert is_part([line for line in lines_of(left) if line[0] == "#"], lines_of(text))
+
+
+@examples(250)
+@given(containerd_configs(), WISHES, st.none() | FOREIGN)
+def test_containerd_in_a_file_of_its_own(made, wishes, foreign):
+    request = Request(**wishes, layout="drop_in")
+    before = node(made.text, made)
+    try:
+        edits = plan_present(request, before, tomllib.loads).edits
+    except KubegpuError:
+        # It would replace the root file's whole table.
+        assert not before.deep and before.defining(())
+        return
+    texts = {ROOT: made.text, **{edit.path: edit.after for edit in edits}}
+    assert set(texts) <= {ROOT, DROP_IN}
+    after = node(texts[ROOT], made, texts.get(DROP_IN))
+    assert plan_present(request, after, tomllib.loads).edits == ()
+    own = ""
+    if foreign is not None:
+        texts[ROOT], own = put_in(texts[ROOT], foreign, made)
+        after = node(texts[ROOT], made, texts.get(DROP_IN))
+    histories = {edit.path: History(edit.before, edit.after, edit.changes) for edit in edits}
+    gone = replace(request, state="absent")
+    undone = plan_absent(gone, after, histories, tomllib.loads, True).edits
+    left = {**texts, **{edit.path: edit.after for edit in undone}}
+    assert left.get(DROP_IN) is None
+    if foreign is None:
+        assert left[ROOT] == made.text
+    else:
+        check_foreign(left[ROOT], made.text, own)
 
 
 @examples(800)

@@ -79,6 +79,18 @@ def history(edit, **more):
         ("a", "a\nX\n", "a\nX\nd\n", "a\nd\n", False),
         ("a", "a\nX\n", "a\nX\n", "a", False),
         ("", "X\n", "X\nd\n", "d\n", False),
+        # The old last line had no line end, and a line of somebody else's comes after it.
+        ("a", "a\nX\n", "a\n# c\nX\n", "a\n# c\n", False),
+        ("a\r\nb", "a\r\nb\r\nX\r\n", "a\r\nb\r\n# c\r\nX\r\n", "a\r\nb\r\n# c\r\n", False),
+        # A table as a whole between ours, and one that begins in the middle of a line run.
+        ("a\nb\n", "a\n[X]\n[Y]\nb\n", "a\n[X]\n[d]\ne\n[Y]\nb\n", "a\n[d]\ne\nb\n", False),
+        (
+            "a\nb\n",
+            "a\n[X]\n[Y]\nb\n",
+            "a\n[X]\ne\n[d]\n[Y]\nb\n",
+            "a\n[X]\ne\n[d]\n[Y]\nb\n",
+            True,
+        ),
     ],
 )
 def test_undo_lines(base, ours, current, left, conflict):
@@ -144,6 +156,17 @@ def test_file_rewritten_by_somebody_else_is_undone_by_meaning():
     assert data["plugins"]["io.containerd.cri.v1.runtime"]["containerd"] == {
         "runtimes": {"runc": {"runtime_type": "io.containerd.runc.v2"}}
     }
+
+
+def test_a_handler_made_of_crun_is_known_without_a_record():
+    """With it a runc was written down, which it would be made of now."""
+    crun = BASE.replace("runtimes.runc]", "runtimes.crun]").replace(
+        "\n\n[debug]",
+        f"\n[{CRI}.containerd.runtimes.crun.options]\n    NoPivotRoot = true\n\n[debug]",
+    )
+    left, reasons = absent(present(crun).after, {})
+    runtimes = tomllib.loads(left)["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]["runtimes"]
+    assert set(runtimes) == {"crun", "runc"}, reasons
 
 
 def test_handler_that_somebody_edited_stays_and_is_reported():
