@@ -760,7 +760,8 @@ class ContainerdRuntime:
         key = _settled.key("containerd", request.name)
         binary = self._binary or ""
         left = outcome.changed or outcome.restart_required or outcome.warnings
-        known = self.settings.wish and daemon and daemon.identity and binary[:1] == "/"
+        process = daemon.identity if daemon else None
+        known = self.settings.wish and process and binary[:1] == "/"
         if left or not known or request.state != "present":
             store.drop(key)
             return
@@ -771,7 +772,7 @@ class ContainerdRuntime:
         ):
             self._marked(path)
         owner = self._way.flavour.name
-        note = _settled.note(self.settings.wish, owner, daemon and daemon.identity, self._marks)
+        note = _settled.note(self.settings.wish, owner, process, self._marks)
         if store.get(key) != note:
             store.put(key, note)
 
