@@ -244,7 +244,9 @@ class CrioRuntime:
             with applied(self.world.store, written):
                 if restarting and not change.undo:
                     self._restart()
-        except _RestartFailed as error:
+        except KubegpuError as error:
+            if not isinstance(error, _RestartFailed):
+                raise
             if not written and not (unloaded and self._take_back(change)):
                 raise self._down(
                     error, "This run changed no file, so there was nothing to put back."
@@ -261,7 +263,9 @@ class CrioRuntime:
         try:
             if restarting:
                 self._restart()
-        except _RestartFailed as error:
+        except KubegpuError as error:
+            if not isinstance(error, _RestartFailed):
+                raise
             raise self._down(
                 error,
                 f"{change.after.path} is free of this module's settings and stays so: correct what "
