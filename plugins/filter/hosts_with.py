@@ -33,7 +33,12 @@ options:
 
 EXAMPLES = r"""
 - name: Nodes on which something is to be done
-  hosts: "{{ groups['kubegpu_nvidia'] | kubegpu.nodes.hosts_with(hostvars, 'kubegpu_work') }}"
+  # ansible-playbook --syntax-check knows neither groups of a run nor hostvars.
+  hosts: >-
+    {{
+      groups['kubegpu_nvidia'] | default([])
+      | kubegpu.nodes.hosts_with(hostvars | default({}), 'kubegpu_work')
+    }}
   roles:
     - kubegpu.nodes.nvidia_driver
 """

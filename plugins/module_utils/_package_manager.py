@@ -80,6 +80,7 @@ class WithoutStreams:
         return ()
 
     def assuming(self, streams: Mapping[str, str]) -> PackageManager:
+        # Asked only of one that has streams, which is looked at before.
         raise NotImplementedError
 
 

@@ -532,5 +532,27 @@ def marks(name: str) -> tuple[str, str]:
     return f"#kubegpu:{name}:- ", f"#kubegpu:{name}:+"
 
 
+def enabled_again(text: str, name: str, added: re.Pattern[str]) -> str:
+    """Take back what was commented out in the text for ``name``.
+
+    :param added: the line that was written in its place, below the mark that says so.
+    """
+    minus, plus = marks(name)
+    result: list[str] = []
+    ours_follows = False
+    for line in text.splitlines(keepends=True):
+        if ours_follows:
+            ours_follows = False
+            if added.match(line):
+                continue
+        if line.rstrip("\r\n") == plus:
+            ours_follows = True
+        elif line.startswith(minus):
+            result.append(line[len(minus) :])
+        else:
+            result.append(line)
+    return "".join(result)
+
+
 def gone(name: str, line: str) -> str:
     return marks(name)[0] + line

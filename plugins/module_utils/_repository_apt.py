@@ -16,6 +16,7 @@ from ._repository import (
     HEADER,
     Request,
     State,
+    enabled_again,
     gone,
     host,
     is_direct,
@@ -23,6 +24,9 @@ from ._repository import (
     redact,
     same_repository,
 )
+
+# What disabling writes in the place of what it comments out.
+_ADDED = re.compile(r"(?:Enabled:\s*no|URIs:)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -139,21 +143,7 @@ def disable(
 
 def enable(text: str, name: str) -> str:
     """Take back everything that :func:`disable` did in the text for ``name``."""
-    minus, plus = marks(name)
-    result: list[str] = []
-    ours_follows = False
-    for line in text.splitlines(keepends=True):
-        if ours_follows:
-            ours_follows = False
-            if re.match(r"(?:Enabled:\s*no|URIs:)", line, re.IGNORECASE):
-                continue
-        if line.rstrip("\r\n") == plus:
-            ours_follows = True
-        elif line.startswith(minus):
-            result.append(line[len(minus) :])
-        else:
-            result.append(line)
-    return "".join(result)
+    return enabled_again(text, name, _ADDED)
 
 
 def _without_our_stanza(request: Request, text: str) -> str | None:

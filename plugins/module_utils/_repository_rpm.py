@@ -15,6 +15,7 @@ from ._repository import (
     HEADER,
     Request,
     State,
+    enabled_again,
     gone,
     host,
     is_direct,
@@ -22,6 +23,8 @@ from ._repository import (
     same_repository,
 )
 
+# What disabling writes in the place of what it comments out.
+_ADDED = re.compile(r"enabled\s*=\s*0\s*\Z")
 _SECTION = re.compile(r"\[(?P<name>[^\]]+)\]\s*\Z")
 _OFF = ("0", "no", "false", "off")
 
@@ -146,21 +149,7 @@ class RpmFormat:
         return "".join(lines), tuple(reversed(disabled))
 
     def enable(self, text: str, name: str) -> str:
-        minus, plus = marks(name)
-        result: list[str] = []
-        ours_follows = False
-        for line in text.splitlines(keepends=True):
-            if ours_follows:
-                ours_follows = False
-                if re.match(r"enabled\s*=\s*0\s*\Z", line):
-                    continue
-            if line.rstrip("\r\n") == plus:
-                ours_follows = True
-            elif line.startswith(minus):
-                result.append(line[len(minus) :])
-            else:
-                result.append(line)
-        return "".join(result)
+        return enabled_again(text, name, _ADDED)
 
     def validation(self, request: Request) -> tuple[str, ...]:
         return tuple(

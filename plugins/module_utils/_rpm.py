@@ -335,6 +335,7 @@ class RpmManager:
 
     def patterns(self, text: str) -> tuple[str, ...]:
         """Return the patterns of the names that the text of the list locks."""
+        # Each of dnf and zypper has its own.
         raise NotImplementedError
 
     def held(self) -> Held:
@@ -368,6 +369,7 @@ class RpmManager:
     def mark_commands(
         self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
     ) -> tuple[list[str], ...]:
+        # Each of dnf and zypper has its own.
         raise NotImplementedError
 
     def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.testbed import elf
 
@@ -152,9 +153,9 @@ def _links(version: str) -> dict[str, str]:
 
 
 def _rhel(version: str) -> Iterator[Rpm]:
-    def rpm(name: str, *needs: str, more: tuple[str, ...] = (), **rest: object) -> Rpm:
+    def rpm(name: str, *needs: str, more: tuple[str, ...] = (), **rest: Any) -> Rpm:
         fields = (*(f"Requires: {need} = 3:{version}" for need in needs), *more)
-        return Rpm(name, version, epoch="3", fields=fields, **rest)  # type: ignore[arg-type]
+        return Rpm(name, version, epoch="3", fields=fields, **rest)
 
     yield rpm("nvidia-driver-cuda-libs", files=_libraries(version), links=_links(version))
     yield rpm("nvidia-driver-libs")
@@ -197,9 +198,9 @@ def _rhel(version: str) -> Iterator[Rpm]:
 
 
 def _suse(version: str) -> Iterator[Rpm]:
-    def rpm(name: str, *needs: str, more: tuple[str, ...] = (), **rest: object) -> Rpm:
+    def rpm(name: str, *needs: str, more: tuple[str, ...] = (), **rest: Any) -> Rpm:
         fields = (*(f"Requires: {need} = {version}" for need in needs), *more)
-        return Rpm(name, version, fields=fields, **rest)  # type: ignore[arg-type]
+        return Rpm(name, version, fields=fields, **rest)
 
     yield rpm("nvidia-compute-G06", files=_libraries(version), links=_links(version))
     smi = {"/usr/bin/nvidia-smi": _SCRIPT.format("nvidia-smi", version)}

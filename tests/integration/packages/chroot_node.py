@@ -32,6 +32,7 @@ class ChrootNode:
         link.symlink_to(CHECKOUT, target_is_directory=True)
 
     def packages(self):
+        # Each package manager is asked in its own words.
         raise NotImplementedError
 
     def task(self, module, *, check=False, **options):
