@@ -34,6 +34,7 @@ class Apt(WithoutStreams):
     releases_first = False
     waits = True
     replaces = False
+    marks_of_held = True
     broken_sources = "The list of sources could not be read"
 
     def __init__(self, run: Runner) -> None:

@@ -257,9 +257,14 @@ def changed_units(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[
     return tuple(unit for unit, (old, new) in both.items() if old and new and old != new)
 
 
-def same_units(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the units whose package is there and was the same before the change."""
-    return tuple(unit for unit in UNITS if _of_unit(unit, after) == _of_unit(unit, before) != {})
+def units_of(version: str | None, packages: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the units whose package is there in this version of the driver."""
+    return tuple(
+        unit
+        for unit in UNITS
+        for versions in [{plain_version(text) for text in _of_unit(unit, packages).values()}]
+        if version is not None and versions == {version}
+    )
 
 
 def _of_unit(unit: str, packages: Mapping[str, str]) -> dict[str, str]:

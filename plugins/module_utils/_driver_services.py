@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._driver_fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, same_units
+from ._driver_fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
 from ._driver_files import IMEX_NODES, MODULES
 from ._driver_node import enable_services, load_bridges
 
@@ -22,9 +22,9 @@ def start_services(work: Work, reboot: str) -> None:
     before = (work.pending.get("before") or {}).get("packages") or {}
     packages = work.facts["driver"]["packages"]
     if work.daemons and reboot:
-        # What did not change fits the loaded module, and can have been stopped to unload it.
-        same = same_units(before, packages)
-        units = {unit: to for unit, to in units.items() if unit not in work.daemons or unit in same}
+        # What fits the loaded module can have been stopped to unload it; the rest cannot run.
+        fit = units_of(work.facts["driver"]["loaded"], packages)
+        units = {unit: to for unit, to in units.items() if unit not in work.daemons or unit in fit}
     elif BRIDGE_MODULE in work.plan.files.get(MODULES, "").split():
         complaint = load_bridges(work.run)
         if complaint:

@@ -104,6 +104,8 @@ class PackageManager(Protocol):
     # Whether one call installs packages and removes what they replace. Elsewhere that goes first,
     # in a call of its own, which takes away what needs the one or the other.
     replaces: bool
+    # Whether a package that is held keeps its mark as automatic when others change.
+    marks_of_held: bool
     # Whether packages come in streams of modules, of which one is enabled.
     has_streams: bool
 

@@ -622,11 +622,14 @@ def removable(
     record: Record | None,
     packages: Mapping[str, Package],
     needs: Mapping[str, Collection[str]],
+    *,
+    marks_of_held: bool = True,
 ) -> tuple[str, ...]:
     """Return what came along with the set and is needed by nothing that stays.
 
     :param needs: the names that each installed package depends on, alternatives and what is
         provided resolved to package names.
+    :param marks_of_held: whether a package that is held keeps its mark as automatic.
     """
     if record is None:
         return ()
@@ -639,7 +642,11 @@ def removable(
         and packages[name].status in (INSTALLED, BROKEN)
         and (not packages[name].held or covers(record.patterns, name))
         # Somebody asked for it by name since: it is his now.
-        and (packages[name].automatic or not automatic)
+        and (
+            packages[name].automatic
+            or not automatic
+            or (packages[name].held and not marks_of_held)
+        )
     }
     while True:
         staying = {

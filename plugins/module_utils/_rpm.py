@@ -316,6 +316,7 @@ class RpmManager:
     releases_first = True
     waits = True
     replaces = False
+    marks_of_held = True
     # Whether versions that stand side by side can be told apart by their names.
     full_names = False
 

@@ -47,6 +47,8 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
     )
     broken_sources = "is not valid"
     waits = False
+    # Each commit takes the mark from all packages that are locked.
+    marks_of_held = False
     lock_file = "/etc/zypp/locks"
 
     def locked(self, answer: Result) -> bool:
@@ -123,6 +125,8 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
                     ],
                     "state": "present",
                     "oldpackage": True,
+                    # As in the dry run, which was judged: what is not named goes back as well.
+                    "force_resolution": True,
                     "disable_recommends": True,
                 },
                 {"name": list(work.along), "state": "absent"},

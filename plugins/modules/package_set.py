@@ -861,7 +861,9 @@ def _plan_now(
         plan = plan_present(wish, database.packages, offered, purged)
         return with_streams(plan, node.streams, present=True)
     assumed = finished(record, database.packages) if record else None
-    along = removable(assumed, database.packages, database.needs)
+    along = removable(
+        *(assumed, database.packages, database.needs), marks_of_held=node.manager.marks_of_held
+    )
     before = record.before if record else {}
     brought = assumed.brought if assumed else {}
     going = [

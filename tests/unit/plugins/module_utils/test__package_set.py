@@ -295,6 +295,12 @@ def test_members_that_came_along_go_though_we_hold_them():
     record = Record.from_json(json.loads(json.dumps(record.to_json())))
     held = {"libnvidia-a": Package(INSTALLED, "1", held=True, automatic=True)}
     assert removable(record, held, {}) == ("libnvidia-a",)
+    # zypper takes the mark from what is locked. Not from others: who lost it was asked for by name.
+    unmarked = {"libnvidia-a": Package(INSTALLED, "1", held=True)}
+    assert removable(record, unmarked, {}) == ()
+    assert removable(record, unmarked, {}, marks_of_held=False) == ("libnvidia-a",)
+    free = {"libnvidia-a": Package(INSTALLED, "1")}
+    assert removable(record, free, {}, marks_of_held=False) == ()
     # A drift of its hold makes it no package that was there before us.
     wish = Wish({"nvidia-open": None}, True, (), {}, LOCK)
     again = begun(record, plan_present(wish, held), held, wish)
