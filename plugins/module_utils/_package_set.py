@@ -643,9 +643,7 @@ def removable(
         and (not packages[name].held or covers(record.patterns, name))
         # Somebody asked for it by name since: it is his now.
         and (
-            packages[name].automatic
-            or not automatic
-            or (packages[name].held and not marks_of_held)
+            packages[name].automatic or not automatic or (packages[name].held and not marks_of_held)
         )
     }
     while True:

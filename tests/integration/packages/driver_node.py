@@ -110,6 +110,15 @@ class Web:
         self.key = (folder / "key").read_text()
         self.fingerprint = (folder / "fingerprint").read_text()
 
+    @contextlib.contextmanager
+    def without(self, *names, told: Callable[[], None] = lambda: None):
+        """Do not send these files for a while."""
+        self.broken, self.told = names, told
+        try:
+            yield
+        finally:
+            self.broken, self.told = (), lambda: None
+
     def close(self):
         self._server.shutdown()
 

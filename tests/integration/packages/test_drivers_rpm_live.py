@@ -137,10 +137,9 @@ class Life:
         """The repository stops half way: all is as it was, the stream too."""
         before = self.seen()
         stream = self.node.stream()
-        self.node.web.broken = ("nvidia-driver-cuda-libs-580.178.04-1.noarch.rpm",)
         self.node.shell("dnf clean packages")
-        answer = self.node.task("nvidia_driver", **_WISH, **NEW)
-        self.node.web.broken = ()
+        with self.node.web.without("nvidia-driver-cuda-libs-580.178.04-1.noarch.rpm"):
+            answer = self.node.task("nvidia_driver", **_WISH, **NEW)
         assert answer["failed"] and "repository cannot be reached" in answer["msg"], answer["msg"]
         self.same(before)
         assert self.node.stream() == stream
@@ -150,10 +149,9 @@ class Life:
         there = self.node.driver()[_LIBRARY]
         wish = self.new if there == self.old["version"] else self.old
         rpm = f"{_LIBRARY}-{wish['version']}-1"
-        self.node.web.broken, self.node.web.told = (f"{rpm}.noarch.rpm",), self.node.kill
-        with pytest.raises(AssertionError):
+        broken = self.node.web.without(f"{rpm}.noarch.rpm", told=self.node.kill)
+        with broken, pytest.raises(AssertionError):
             self.node.task("nvidia_driver", **_WISH, **wish)
-        self.node.web.broken, self.node.web.told = (), lambda: None
         # As rpm leaves it: the new package is there and the old one is not gone yet.
         self.node.rpm_install(rpm)
         assert len(self.node.shell(f"rpm -q {_LIBRARY}").split()) == 2
