@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -110,6 +110,14 @@ def give_containers(node: Node) -> None:
         raise SystemExit(f"{node.name}: the containers do not run: {_containers(node)}")
 
 
+def take_containers(node: Node) -> None:
+    """Remove them: a Docker that had to wait for them can be restarted now."""
+    for number in range(2):
+        execute(node, "docker", "rm", "--force", f"bench{number}")
+        execute(node, "ctr", "-n", "k8s.io", "tasks", "kill", "--signal", "KILL", f"bench{number}")
+        execute(node, "ctr", "-n", "k8s.io", "containers", "rm", f"bench{number}", check=False)
+
+
 def _containers(node: Node) -> dict[str, str]:
     """Return the process of each container that runs."""
     found = {}
@@ -125,9 +133,7 @@ def _containers(node: Node) -> dict[str, str]:
     return found
 
 
-def measure(
-    node: Node, argv: list[str], between: Callable[[], None] | None = None
-) -> dict[str, Any]:
+def measure(node: Node, argv: list[str]) -> dict[str, Any]:
     """Run it twice: the first time on bare nodes."""
     give_containers(node)
     found = {}
@@ -143,6 +149,5 @@ def measure(
             "phases": phases(tasks, sample.seconds),
             "disruption": disruption,
         }
-        if between is not None:
-            between()
+    take_containers(node)
     return found
