@@ -42,6 +42,9 @@ def watch(seconds: float) -> tuple[int, float]:
             gaps += 1
         there = now_there
         time.sleep(_PAUSE)
+    if not there:
+        # It has not come back.
+        lost += time.monotonic() - last
     return gaps, lost
 
 
