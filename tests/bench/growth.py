@@ -23,7 +23,7 @@ _KINDS = ("p4", "a100x8", "h100x8", "v100x4", "none")
 
 
 def measure(folder: Path, sizes: tuple[int, ...], rounds: int) -> dict[str, Any]:
-    """Return the cost of each size; the biggest is measured once."""
+    """Return the cost of each size; from 200 nodes on it is measured once."""
     found = {}
     for size in sizes:
         kinds = {f"node{n:04d}": MACHINES[_KINDS[n % len(_KINDS)]] for n in range(size)}
@@ -37,9 +37,9 @@ def measure(folder: Path, sizes: tuple[int, ...], rounds: int) -> dict[str, Any]
         def plan(inventory: Path = inventory) -> Sample:
             return run(playbook([inventory], "kubegpu.nodes.plan"))
 
-        times = 1 if size >= 500 else rounds
+        times = 1 if size >= 200 else rounds
         cases = {f"ping, {size} nodes": ping, f"plan, {size} nodes": plan}
-        medians = alternate(cases, times, warm=size < 500)
+        medians = alternate(cases, times, warm=size < 200)
         found[str(size)] = {
             name.split(",", maxsplit=1)[0]: {
                 **median.to_json(),

@@ -36,6 +36,11 @@ class SystemdStandin:
 @pytest.fixture
 def sleeper():
     with subprocess.Popen(["sleep", "60"]) as process:
+        deadline = time.monotonic() + 10
+        # While it becomes another program it has no command line.
+        while not Path(f"/proc/{process.pid}/cmdline").read_bytes():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
         yield process
         process.kill()
 
