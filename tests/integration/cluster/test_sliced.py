@@ -16,6 +16,8 @@ import time
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import object_list
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import Cluster, Connection
 from tests.integration.cluster import slices
 from tests.integration.fleet.playbooks import play
 from tests.testbed import cluster_made
@@ -203,6 +205,37 @@ def test_slices_of_teardown_give_the_cluster_back(cluster, sliced, halves):
     assert [one["ours"] for one in found["nodes"].values()] == [[]] * len(found["nodes"])
     left = {name for one in found["nodes"].values() for name in one["labels"]}
     assert not [name for name in left if name.startswith("kubegpu.nodes/")]
+
+
+PATHS = {
+    "Namespace": "/api/v1/namespaces/{name}",
+    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses/{name}",
+    "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts/{name}",
+    "ConfigMap": "/api/v1/namespaces/{namespace}/configmaps/{name}",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{name}",
+    "DaemonSet": "/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}",
+}
+
+
+def test_eight_that_apply_the_same_objects_at_once_are_all_served(api):
+    kube = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
+    sharing = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
+    wishes = {"namespace": "at-once", "configs": {"shared": {"sharing": sharing}}}
+    objects = object_list(wishes)
+
+    def where(item):
+        return PATHS[item["kind"]].format(**{"namespace": "", **item["metadata"]})
+
+    try:
+        for item in objects:
+            done = kube.each(lambda _number, one=item: kube.apply(where(one), one), range(8), 8)
+            assert len({answer["metadata"]["uid"] for answer in done}) == 1
+            assert {answer["metadata"].get("generation", 1) for answer in done} == {1}
+    finally:
+        for item in reversed(objects):
+            kube.delete(where(item))
+    assert {item["kind"] for item in objects} == set(PATHS)
 
 
 COUNT = 200
