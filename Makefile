@@ -8,7 +8,7 @@
 NOX := tests/tools/bootstrap.sh
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean cluster cluster-clean test lint format build
+.PHONY: help demo demo-clean cluster cluster-clean test lint format build bench
 
 help:
 	@echo "make demo        a local fleet of nodes: plan, site, containers with GPUs, site again"
@@ -17,6 +17,7 @@ help:
 	@echo "make test        all tests; STAGE=\"unit sanity\" for some of them (docs/development.md)"
 	@echo "make lint        all linters; make format repairs what a tool can repair"
 	@echo "make build       the collection as a tarball in build/"
+	@echo "make bench       what it costs, beside what people use today: docs/benchmarks.md"
 
 demo:
 	@$(NOX) -s demo
@@ -41,3 +42,6 @@ format:
 
 build:
 	@$(NOX) -s build
+
+bench:
+	@$(NOX) -s bench -- $(BENCH)

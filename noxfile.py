@@ -274,6 +274,14 @@ def build(session: nox.Session) -> None:
 
 
 @nox.session
+def bench(session: nox.Session) -> None:
+    """What the collection costs, beside what people use today; docs/benchmarks.md is written."""
+    binaries = _tools(session)
+    arguments = session.posargs or ["--write"]
+    session.run(str(binaries / "python"), "-m", "tests.bench", *arguments, external=True)
+
+
+@nox.session
 def demo(session: nox.Session) -> None:
     """The main job on a local fleet of node containers."""
     _testbed(session, "demo", *session.posargs)

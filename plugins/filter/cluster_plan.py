@@ -52,10 +52,6 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_plan import (
-    cluster_plan as _cluster_plan,
-)
-
 
 def cluster_plan(
     labels: Mapping[str, Any],
@@ -63,6 +59,10 @@ def cluster_plan(
     plugin_changed: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the rows."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_plan import (
+        cluster_plan as _cluster_plan,
+    )
+
     return _cluster_plan(labels, plugin or {}, plugin_changed)
 
 

@@ -145,16 +145,16 @@ from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
-    ToolkitWish,
-    plan_toolkit,
-)
-
-_DEFAULTS = {name: field.default for name, field in ToolkitWish.__dataclass_fields__.items()}
-
 
 def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_toolkit` as JSON values."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
+        ToolkitWish,
+        plan_toolkit,
+    )
+
+    defaults = {name: field.default for name, field in ToolkitWish.__dataclass_fields__.items()}
+
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "container_toolkit_plan needs the fact gpu_node. Next step: run "
@@ -168,7 +168,7 @@ def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[s
             f"{', '.join(sorted(ToolkitWish.__dataclass_fields__))}."
         )
     for name, value in wishes.items():
-        if isinstance(_DEFAULTS[name], bool):
+        if isinstance(defaults[name], bool):
             # `-e hold=false` and INI inventories give words.
             try:
                 wishes[name] = boolean(value)
@@ -176,7 +176,7 @@ def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[s
                 raise AnsibleFilterError(
                     f"container_toolkit_plan: {name} is {value!r}, which is neither true nor false."
                 ) from error
-        elif isinstance(_DEFAULTS[name], str):
+        elif isinstance(defaults[name], str):
             wishes[name] = str(value)
     if "key_fingerprints" in wishes:
         wishes["key_fingerprints"] = tuple(wishes["key_fingerprints"] or ())

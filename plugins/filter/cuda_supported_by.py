@@ -66,13 +66,13 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import supported_by
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import cuda_data
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-
 
 def cuda_supported_by(driver: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the answer of :func:`supported_by`."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import supported_by
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import cuda_data
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+
     try:
         return supported_by(driver, cuda_data(data))
     except KubegpuError as error:

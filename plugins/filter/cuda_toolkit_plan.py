@@ -148,31 +148,33 @@ from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_options import read_options
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import plan_cuda
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import CudaWish
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 
-_DEFAULTS = {name: field.default for name, field in CudaWish.__dataclass_fields__.items()}
 _TABLES = ("data", "repositories")
 
 
 def cuda_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_cuda` as JSON values."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_options import read_options
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import plan_cuda
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import CudaWish
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+
+    defaults = {name: field.default for name, field in CudaWish.__dataclass_fields__.items()}
+
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "cuda_toolkit_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
     wishes["controller"] = wishes.get("controller") or __version__
-    unknown = sorted(set(wishes) - {*_DEFAULTS, *_TABLES})
+    unknown = sorted(set(wishes) - {*defaults, *_TABLES})
     if unknown:
         raise AnsibleFilterError(
             f"cuda_toolkit_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted({*_DEFAULTS, *_TABLES}))}."
+            f"{', '.join(sorted({*defaults, *_TABLES}))}."
         )
     for name, value in wishes.items():
-        if isinstance(_DEFAULTS.get(name), bool):
+        if isinstance(defaults.get(name), bool):
             # `-e hold=false` and INI inventories give words.
             try:
                 wishes[name] = boolean(value)

@@ -70,13 +70,13 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import required_by
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import cuda_data
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-
 
 def driver_required_by(cuda: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the answer of :func:`required_by`."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import required_by
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import cuda_data
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+
     try:
         return required_by(cuda, cuda_data(data))
     except KubegpuError as error:

@@ -49,10 +49,22 @@ _value:
   elements: dict
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import fleet_rows
+
+def fleet_rows(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Mapping[str, Any]],
+    key: str,
+    missing: str | None = None,
+) -> list[dict[str, Any]]:
+    """Return each host's row; ``missing`` is what one says that failed before."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
+        fleet_rows as found,
+    )
+
+    return found(hosts, hostvars, key, *([missing] if missing else []))
 
 
 class FilterModule:

@@ -85,8 +85,6 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_labels import node_labels
-
 
 def gpu_node_labels(
     gpu_node: Mapping[str, Any],
@@ -97,6 +95,8 @@ def gpu_node_labels(
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Return the labels of :func:`node_labels`."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._node_labels import node_labels
+
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "gpu_node_labels needs the fact gpu_node. Next step: run "

@@ -65,14 +65,14 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._gpu_resources import check
-
 
 def gpu_resources_check(
     pod: Mapping[str, Any], resources: Sequence[str] = (), required: bool = False
 ) -> list[dict[str, Any]]:
     """Return the answer of :func:`check`."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._gpu_resources import check
+
     try:
         return check(pod, resources, required)
     except KubegpuError as error:

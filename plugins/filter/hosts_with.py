@@ -50,28 +50,30 @@ _value:
   elements: str
 """
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# A play's hosts are worked out before Ansible forks a process for each task and host. What all of
-# those need for the plans is imported here, once: in each of them it is compiled anew.
-from ansible_collections.kubegpu.nodes.plugins.module_utils import (
-    _cuda_options,
-    _cuda_plan,
-    _driver,
-    _driver_options,
-    _toolkit,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._fleet import (
+    hosts_with as _hosts_with,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import hosts_with
 
-__all__ = [
-    "_cuda_options",
-    "_cuda_plan",
-    "_driver",
-    "_driver_options",
-    "_toolkit",
-    "hosts_with",
-]
+_UTILS = "ansible_collections.kubegpu.nodes.plugins.module_utils"
+_FOR_PLANS = ("_cuda_options", "_cuda_plan", "_driver", "_driver_options", "_node_plan", "_toolkit")
+
+
+def hosts_with(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str | None = None
+) -> list[str]:
+    """Return the hosts, and import what plans of theirs need.
+
+    A play's hosts are worked out before Ansible forks a process for each task and host. What is
+    imported here is so once; each of those would compile it anew.
+    """
+    found = _hosts_with(hosts, hostvars, key)
+    for name in _FOR_PLANS if found else ():
+        importlib.import_module(f"{_UTILS}.{name}")
+    return found
 
 
 class FilterModule:

@@ -76,10 +76,6 @@ _value:
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
-    node_plan as _node_plan,
-)
-
 
 def node_plan(
     gpu_node: Mapping[str, Any] | None,
@@ -94,6 +90,10 @@ def node_plan(
     skip_tags: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return the row of one node."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
+        node_plan as _node_plan,
+    )
+
     results = {
         engine: answer
         for engine, answer in (("containerd", containerd), ("docker", docker), ("crio", crio))

@@ -73,10 +73,6 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
-    node_result as _node_result,
-)
-
 
 def node_result(
     toolkit: Mapping[str, Any],
@@ -93,6 +89,10 @@ def node_result(
     toolkit_done: bool = True,
 ) -> dict[str, Any]:
     """Return the row of one node."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
+        node_result as _node_result,
+    )
+
     results = {
         part: answer
         for part, answer in (

@@ -51,17 +51,17 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import (
-    expected,
-    read_wish,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-
 
 def nvidia_device_plugin_expected(
     gpu_node: Mapping[str, Any], wishes: Mapping[str, Any] | None = None, config: str = ""
 ) -> dict[str, int] | None:
     """Return the number of each resource."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import (
+        expected,
+        read_wish,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "nvidia_device_plugin_expected needs the fact gpu_node. Next step: run "

@@ -51,12 +51,14 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import object_list
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-
 
 def nvidia_device_plugin_manifests(wishes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the objects for these options."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import (
+        object_list,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+
     try:
         return object_list(wishes)
     except KubegpuError as error:

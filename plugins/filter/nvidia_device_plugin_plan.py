@@ -91,8 +91,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import plan
-
 
 def nvidia_device_plugin_plan(
     wishes: Mapping[str, Any],
@@ -105,6 +103,8 @@ def nvidia_device_plugin_plan(
     teardown: bool = False,
 ) -> dict[str, Any]:
     """Return the plan as JSON values."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import plan
+
     known = facts or {}
     rows = {
         name: {"gpu_node": known.get(name), **row} if name in known else row

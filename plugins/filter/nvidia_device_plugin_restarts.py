@@ -51,14 +51,25 @@ _value:
   elements: dict
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import restarts
+
+def nvidia_device_plugin_restarts(
+    pods: Sequence[Mapping[str, Any]],
+    hosts: Mapping[str, Mapping[str, Any]],
+    node_of: Mapping[str, str | None],
+) -> list[dict[str, Any]]:
+    """Return the pods to be made anew."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import (
+        restarts as found,
+    )
+
+    return found(pods, hosts, node_of)
 
 
 class FilterModule:
     """The filter under its name."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"nvidia_device_plugin_restarts": restarts}
+        return {"nvidia_device_plugin_restarts": nvidia_device_plugin_restarts}

@@ -202,28 +202,28 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 from ansible.release import __version__
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
-    DriverWish,
-    plan_driver,
-    read_options,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
-
-_OPTIONS = (*DriverWish.__dataclass_fields__, "branches", "gpus", "repositories")
-
 
 def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_driver` as JSON values."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
+        DriverWish,
+        plan_driver,
+        read_options,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
+
+    options = (*DriverWish.__dataclass_fields__, "branches", "gpus", "repositories")
+
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "nvidia_driver_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
-    unknown = sorted(set(wishes) - set(_OPTIONS))
+    unknown = sorted(set(wishes) - set(options))
     if unknown:
         raise AnsibleFilterError(
             f"nvidia_driver_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted(_OPTIONS))}."
+            f"{', '.join(sorted(options))}."
         )
     wishes["controller"] = wishes.get("controller") or __version__
     if not wishes.get("today"):

@@ -88,19 +88,20 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import LAYERS
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_rows import rows
-
 
 def verify_rows(
     hosts: Sequence[str],
     hostvars: Mapping[str, Mapping[str, Any]],
     key: str,
     more: Sequence[Mapping[str, Any]] = (),
-    layers: Sequence[str] = LAYERS,
+    layers: Sequence[str] | None = None,
     missing: str = "the node could not be read",
 ) -> list[dict[str, Any]]:
     """Return the answer of :func:`rows`."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import LAYERS
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_rows import rows
+
+    layers = LAYERS if layers is None else layers
     unknown = [layer for layer in layers if layer not in LAYERS]
     if unknown:
         raise AnsibleFilterError(

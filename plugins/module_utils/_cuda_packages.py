@@ -14,7 +14,7 @@ from ._cuda import minor, parse_cuda
 from ._cuda_data import DISTRO_PACKAGE, NCCL_PACKAGES
 from ._cuda_types import DISTRO, PACKAGE, CudaWish, Refusal, Wanted
 from ._driver_types import Step
-from ._package_set import fits
+from ._package_match import fits
 
 _CUDNN = re.compile(r"(?:lib)?cudnn\d+-(?:\w+-)?cuda-\d+")
 _NCCL = re.compile(r"\d+(?:\.\d+){0,2}(?:-\d+\+cuda\d+\.\d+)?\Z")

@@ -44,7 +44,7 @@ from ._driver_data import driver_data
 from ._driver_sources import system_of
 from ._driver_types import Step
 from ._errors import InputError
-from ._package_managers import MANAGERS, unsupported
+from ._manager_support import MANAGERS, unsupported
 from ._runfile import check_cuda, cuda_arguments, parse_checksum, shown
 
 # The third number of many version.json is a date or a build, and no update.

@@ -53,7 +53,7 @@ from ._driver_state import (
 )
 from ._driver_target import decide, unfit
 from ._driver_types import DriverPlan, DriverWish, Step, sentence, version_numbers
-from ._package_managers import MANAGERS, unsupported
+from ._manager_support import MANAGERS, unsupported
 from ._packages import is_driver
 from ._runfile import install_arguments
 

@@ -13,7 +13,7 @@ from typing import Any
 from ._driver_files import PATHS, sha256
 from ._driver_packages import relevant_kernels
 from ._driver_types import branch_of
-from ._package_set import covers
+from ._package_match import covers
 from ._packages import flavour as flavour_of_packages
 
 # Kernel modules that come built: Ubuntu's, those of a precompiled stream, SUSE's.

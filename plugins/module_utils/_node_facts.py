@@ -59,7 +59,7 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
     kernels = read_kernels(reader, system["kernel"])
     dkms = read_dkms(reader)
     modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
-    packages = read_packages(reader, system["family"])
+    packages, refusal = read_packages(reader, system["family"])
     units, starts = read_units(reader, (*UNITS, *SERVICES))
     nvml, complaint = read_nvml(reader, gpus)
     runtimes, runtime_problems = read_runtimes(reader, units, paths, packages, starts)
@@ -90,24 +90,27 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
         "runtimes": runtimes,
         "nvml": nvml,
     }
-    node["problems"] = [*find_problems(node, complaint), *runtime_problems]
+    node["problems"] = [*find_problems(node, complaint, refusal), *runtime_problems]
     return node
 
 
-def read_packages(reader: NodeReader, family: str | None) -> tuple[Package, ...]:
-    """Return the installed packages that matter, from the package manager of the family."""
+def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package, ...], str]:
+    """Return the installed packages that matter, from the package manager of the family.
+
+    With them comes what rpm says where it cannot read its own database.
+    """
     if family == "debian" or reader.first(_RPM_DATABASES) is None:
         text = reader.read_text(_DPKG_STATUS)
-        return () if text is None else read_dpkg_status(text)
+        return (() if text is None else read_dpkg_status(text)), ""
     answer = reader.run(["rpm", "-qa", "--queryformat", RPM_FORMAT, *RPM_PATTERNS])
     if answer is None or not answer.ok:
-        return ()
+        return (), "" if answer is None else answer.words()
     locks = (
         *read_versionlock(reader.read_text(_VERSIONLOCK) or ""),
         *read_versionlock_toml(reader.read_text(_VERSIONLOCK_5) or ""),
         *read_zypp_locks(reader.read_text(_ZYPP_LOCKS) or ""),
     )
-    return read_rpm_query(answer.stdout, locks)
+    return read_rpm_query(answer.stdout, locks), ""
 
 
 def read_nvml(

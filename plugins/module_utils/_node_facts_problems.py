@@ -15,13 +15,16 @@ from ._pci import UNKNOWN, is_legacy
 _OLD_SYSTEMS = {"centos": "7", "rhel": "7", "ol": "7", "scientific": "7"}
 
 
-def find_problems(node: Mapping[str, Any], complaint: str) -> list[dict[str, str]]:
+def find_problems(
+    node: Mapping[str, Any], complaint: str, refusal: str = ""
+) -> list[dict[str, str]]:
     """Return the problems of a node.
 
     :param node: the fact ``gpu_node`` as far as it is known.
     :param complaint: what NVML or ``nvidia-smi`` said where it did not answer.
+    :param refusal: what rpm said where it could not read its database.
     """
-    found = [_os(node)]
+    found = [_os(node), _packages(refusal)]
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if gpus:
         found.extend(_unknown(gpu) for gpu in gpus)
@@ -51,6 +54,17 @@ def _os(node: Mapping[str, Any]) -> dict[str, str] | None:
         f"{identity} {version} has no Python that a supported ansible-core can manage.",
         f"ID={identity} VERSION_ID={version} in /etc/os-release",
         "Move the node to release 8 or later.",
+    )
+
+
+def _packages(refusal: str) -> dict[str, str] | None:
+    if not refusal:
+        return None
+    return _problem(
+        "packages_unreadable",
+        "rpm cannot read its database: what is installed on this node is not known.",
+        refusal,
+        "rpm --rebuilddb as root, then run again.",
     )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ._node_plan import gpu_vendor
+from ._fleet import gpu_vendor
 
 PREFIX = "kubegpu.nodes"
 #: The label by which the device plugin finds its nodes; the value is the vendor.

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._fleet import gpu_vendor
+
 # In the order in which site does them.
 PARTS = ("driver", "cuda", "toolkit")
 
-_VENDORS = ("nvidia", "amd", "intel")
 # Problems of the facts on which the driver's plan has its own say.
 _DECIDED_BY_DRIVER = (
     "legacy_gpu",
@@ -25,15 +26,6 @@ _ENGINES = ("containerd", "docker", "crio")
 _SPEAK_FOR_THEMSELVES = ("cdi", *_ENGINES)
 _NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 _NOT_READ = "the node could not be read"
-
-
-def gpu_vendor(gpus: Sequence[Mapping[str, Any]]) -> str:
-    """Return the vendor whose GPUs decide what is done with the node, or ``none``.
-
-    NVIDIA comes first: a server with an NVIDIA card and an on-board Intel chip is an NVIDIA node.
-    """
-    found = {gpu["vendor"] for gpu in gpus}
-    return next((vendor for vendor in _VENDORS if vendor in found), "none")
 
 
 def describe_gpus(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -166,16 +158,6 @@ def fleet_rows(
         else:
             rows.append({**_row(host, None, action="unknown", why=[missing]), "open": [missing]})
     return rows
-
-
-def hosts_with(
-    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str | None = None
-) -> list[str]:
-    """Return the hosts whose variable ``key`` is true; without one, those whose node was read."""
-    known = [host for host in hosts if host in hostvars]
-    if key is None:
-        return [host for host in known if "gpu_node" in hostvars[host].get("ansible_facts", ())]
-    return [host for host in known if hostvars[host].get(key) is True]
 
 
 def _settled_answer(

@@ -9,7 +9,6 @@ Nothing here knows of a package manager.
 
 from __future__ import annotations
 
-import fnmatch
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +17,7 @@ from typing import Any
 from . import _module_streams as modules
 from ._errors import InputError, KubegpuError
 from ._module_streams import Kept, Streams
+from ._package_match import covers, fits
 from ._package_words import cause_of
 
 ABSENT = "absent"
@@ -86,15 +86,6 @@ class Lock:
         return None if self.version is None else f"{self.version.rstrip('*')}*"
 
 
-def covers(patterns: Sequence[str], name: str) -> bool:
-    """Return whether a name is one of those that the patterns mean."""
-    return any(
-        fnmatch.fnmatchcase(name, pattern) for pattern in patterns if pattern[0] != "!"
-    ) and not any(
-        fnmatch.fnmatchcase(name, pattern[1:]) for pattern in patterns if pattern[0] == "!"
-    )
-
-
 @dataclass(frozen=True)
 class Wish:
     """What is asked for: version by name (None: any), and the names that have to go first.
@@ -115,20 +106,6 @@ class Wish:
         if self.lock is None or self.lock.covers(name):
             return self.hold
         return before.held
-
-
-def fits(wanted: str | None, version: str | None) -> bool:
-    """Return whether a version is the one that is asked for."""
-    if wanted is None or version is None:
-        return version is not None
-    prefix, star, ending = wanted.partition("*")
-    if not star:
-        return wanted == version
-    plain = version if ":" in prefix else version.rpartition(":")[2]
-    rest = plain[len(prefix) :]
-    # 595.5* is not 595.58: a number is meant whole.
-    whole = not (prefix[-1:].isdigit() and rest[:1].isdigit())
-    return plain.startswith(prefix) and rest.endswith(ending) and whole
 
 
 def best(wanted: str | None, versions: Sequence[str]) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ._crio import RUNTIMES_SETTING
 from ._distributions import best_effort
-from ._package_managers import unsupported
+from ._manager_support import unsupported
 from ._repository import same_repository
 from ._toolkit_data import (
     CDI_REFRESH_SINCE,

@@ -517,35 +517,46 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     elif not broken:
         change = _ahead(module, node, wish, plan, record, database)
     result = _result(module, without(promised, change.removed, database.packages), broken)
-    if not module.check_mode:
+    if not module.check_mode and not plan.changed:
+        _settle(module, node, store, plan, record, database)
+    elif not module.check_mode:
         named = [name for name in change.named if _is_automatic(database, name)]
         run = module.params["_run"]
         freed = _to_free(node, plan, change, database)
-        if present and plan.changed:
+        if present:
             coming = (
-                _coming(node, change, database, present and wish.hold)
-                if plan.install or plan.going
-                else ()
+                _coming(node, change, database, wish.hold) if plan.install or plan.going else ()
             )
             begin = begun(record, plan, database.packages, wish, coming, named, run, freed)
             store.put(key, begin.to_json())
-        elif present and record is not None:
-            # All is as wished, but the run that did it died before it could write that down.
-            _mark(
-                *(node, plan, module.params["name"], _there(record.named, database.packages)),
-                to_hold_again(record, plan, database.packages),
-            )
-            store.put(key, finished(record, node.manager.everything().packages).to_json())
-        elif not present and not plan.changed:
-            earlier = record or Record()
-            held = to_hold_again(earlier, plan, database.packages)
-            _mark(node, plan, module.params["name"], (), held)
-            _forget(store, key, earlier, database.packages)
         elif record is not None:
             released = tuple(dict.fromkeys((*record.released, *freed)))
             store.put(key, replace(record, run=run, released=released).to_json())
         result["_tasks"] = _tasks(module, node, wish, plan, change, database, freed)
     return result
+
+
+def _settle(
+    module: AnsibleModule,
+    node: Node,
+    store: StateStore,
+    plan: Plan,
+    record: Record | None,
+    database: Database,
+) -> None:
+    """Finish the record where nothing is left to do.
+
+    Mending was all that there was, or the run that did it died before it could write that down.
+    """
+    key, name = _key(module.params), module.params["name"]
+    earlier = record or Record()
+    held = to_hold_again(earlier, plan, database.packages)
+    if module.params["state"] == "absent":
+        _mark(node, plan, name, (), held)
+        _forget(store, key, earlier, database.packages)
+    elif record is not None:
+        _mark(node, plan, name, _there(record.named, database.packages), held)
+        store.put(key, finished(record, node.manager.everything().packages).to_json())
 
 
 def _tasks(

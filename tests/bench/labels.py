@@ -26,7 +26,6 @@ import os
 import re
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -35,11 +34,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.bench.measure import BIN, Sample, run
 from tests.testbed import cluster_made
 from tests.testbed.cluster_control import ControlPlane, kubectl_argv
-from tests.tools.environments import collections
 
-BIN = Path(sys.executable).parent
 NODES = "/api/v1/nodes"
 _COUNTED = re.compile(
     r'^apiserver_request_total\{(?P<labels>[^}]*resource="nodes"[^}]*)\} (?P<count>\d+)', re.M
@@ -115,7 +113,7 @@ class Bench:
 
     # Ours
 
-    def play(self, tasks: list[dict[str, Any]], **variables: Any) -> Callable[[], str]:
+    def play(self, tasks: list[dict[str, Any]], **variables: Any) -> Callable[[], Sample]:
         """Return a run of a playbook with these tasks on localhost."""
         play = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
         path = self.folder / f"play-{len(list(self.folder.iterdir()))}.yml"
@@ -124,11 +122,7 @@ class Bench:
         values.write_text(json.dumps({"kubeconfig": str(self.plane.kubeconfig), **variables}))
         argv = [str(BIN / "ansible-playbook"), "-i", "localhost,", "-c", "local", str(path)]
         argv += ["--extra-vars", f"@{values}"]
-
-        def run() -> str:
-            return _run(argv)
-
-        return run
+        return lambda: run(argv)
 
     def wish(self, versions: dict[str, str] | None = None) -> dict[str, dict[str, Any]]:
         """Return the labels of all nodes; ``versions`` are those of nodes that differ."""
@@ -146,7 +140,7 @@ class Bench:
         if bare:
             raise RuntimeError(f"{len(bare)} nodes have not the labels, the first is {bare[0]}")
 
-    def module(self, versions: dict[str, str] | None = None) -> Callable[[], str]:
+    def module(self, versions: dict[str, str] | None = None) -> Callable[[], Sample]:
         wish = self.wish(versions)
         task = {
             "kubegpu.nodes.node_gpu_label": {
@@ -157,7 +151,7 @@ class Bench:
         }
         return self.play([task], wish=wish)
 
-    def empty_play(self) -> Callable[[], str]:
+    def empty_play(self) -> Callable[[], Sample]:
         return self.play([{"ansible.builtin.meta": "noop"}])
 
     # The bare client
@@ -169,7 +163,7 @@ class Bench:
             names=self.names if apply else [],
             labels=self.labels(),
         )
-        _run([sys.executable, "-c", code])
+        run([sys.executable, "-c", code])
 
     # Loops over nodes
 
@@ -179,7 +173,7 @@ class Bench:
         def one(name: str) -> None:
             argv = [*kubectl_argv(self.plane.kubeconfig), "label", "--overwrite", "node", name]
             labels = self.wish(versions)[name]["labels"]
-            _run([*argv, *(f"{key}={value}" for key, value in labels.items())])
+            run([*argv, *(f"{key}={value}" for key, value in labels.items())])
 
         if at_once == 1:
             for name in names:
@@ -190,7 +184,7 @@ class Bench:
 
     def core(
         self, names: Sequence[str], versions: dict[str, str] | None = None
-    ) -> Callable[[], str]:
+    ) -> Callable[[], Sample]:
         wish = self.wish(versions)
         task = {
             "kubernetes.core.k8s": {
@@ -214,7 +208,7 @@ class Bench:
             {"metadata": {"labels": dict.fromkeys(self.labels()), "managedFields": [{}]}}
         )
         code = _STRIP.format(kubeconfig=str(self.plane.kubeconfig), names=self.names, body=body)
-        _run([sys.executable, "-c", code])
+        run([sys.executable, "-c", code])
 
     def batches(self, rounds: int) -> None:
         """The ways that take all nodes at once, several times."""
@@ -299,25 +293,6 @@ def _cpu() -> float:
     """Return the CPU time of all processes that were started here and have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
-
-
-def _run(argv: Sequence[str]) -> str:
-    done = subprocess.run(
-        argv,
-        env={
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": str(collections()),
-            "ANSIBLE_NOCOLOR": "true",
-            "ANSIBLE_LOCALHOST_WARNING": "false",
-        },
-        capture_output=True,
-        text=True,
-        timeout=1800,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"{argv[0]}: {done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    return done.stdout
 
 
 def medians(results: Sequence[Measured], total: int) -> list[Measured]:

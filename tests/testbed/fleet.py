@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.testbed import paths
 
 LABEL = "kubegpu-testbed"
-DRIVERS = paths.FLEET == "drivers"
+# Both fleets have nodes that drivers are installed on, from repositories made here.
+DRIVERS = paths.FLEET in ("drivers", "bench")
 CLUSTER = paths.FLEET == "cluster"
 # Several fleets can live side by side: each has its own containers, network and inventory.
 NAME = os.environ.get("KUBEGPU_TESTBED_NAME") or f"kubegpu-{paths.FLEET}"
@@ -245,7 +247,31 @@ _OF_CLUSTER = (
         kubernetes="cpu-0.pool.testbed.example",
     ),
 )
-FLEET = _FOR_DRIVERS if DRIVERS else _OF_CLUSTER if CLUSTER else _ORDINARY
+
+
+def _for_bench(side: str) -> Iterator[Node]:
+    """Two nodes with a GPU and one without; each side that is measured has its own."""
+    for number, bus in enumerate(("17", "65"), 1):
+        yield Node(
+            f"{side}-gpu{number}",
+            f"{side}-gpu{number}",
+            "bookworm",
+            (_nvidia(f"0000:{bus}:00.0", 0x2236, 0x1482),),
+            "A10",
+            files=("drivers", "drivers-ubuntu24"),
+            archive="ubuntu",
+            kernel="6.8.0-90-generic",
+        )
+    yield Node(f"{side}-cpu1", f"{side}-cpu1", "bookworm")
+
+
+_FLEETS = {
+    "drivers": _FOR_DRIVERS,
+    "cluster": _OF_CLUSTER,
+    # What is measured, and what it is measured against.
+    "bench": (*_for_bench("ours"), *_for_bench("plain")),
+}
+FLEET = _FLEETS.get(paths.FLEET, _ORDINARY)
 
 
 def chosen() -> tuple[Node, ...]:

@@ -17,11 +17,11 @@ from xdist.scheduler import LoadScopeScheduling
 os.environ.setdefault("KUBEGPU_FLEET", "drivers")
 
 from tests.integration.fleet.playbooks import REPOSITORY
-from tests.testbed.fleet import DRIVERS, NAME, chosen
-from tests.testbed.paths import BUILD, locked
+from tests.testbed.fleet import NAME, chosen
+from tests.testbed.paths import BUILD, FLEET, locked
 
 # The other fleet's tests came first in this process: a fleet is the choice of a process.
-collect_ignore_glob = [] if DRIVERS else ["test_*.py"]
+collect_ignore_glob = [] if FLEET == "drivers" else ["test_*.py"]
 
 # Images, and Debian's packages, are fetched on a machine that has none yet.
 _BRING_UP_TIMEOUT = 3600

@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _package_managers
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_options import (
     read_options as read_cuda,
 )
@@ -30,8 +31,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
     read_options,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_data import REPOSITORIES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._manager_support import MANAGERS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_system import os_family
-from ansible_collections.kubegpu.nodes.plugins.module_utils._package_managers import MANAGERS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
     ToolkitWish,
     plan_toolkit,
@@ -96,7 +97,7 @@ def test_every_row_is_of_a_family_and_every_folder_has_a_repository():
 
 def test_every_manager_of_a_family_is_known_but_yum():
     names = {name for family in FAMILIES.values() for name, _path in family.managers}
-    assert names - {"yum"} == set(MANAGERS)
+    assert names - {"yum"} == set(MANAGERS) == set(_package_managers.MANAGERS)
     assert all(flavours[-1][0] == "" for flavours in KERNEL_FLAVOURS.values())
 
 

@@ -236,9 +236,18 @@ def test_packages_of_rpm(tmp_path: Path) -> None:
     write(tmp_path, "/var/lib/rpm/rpmdb.sqlite")
     write(tmp_path, "/etc/dnf/plugins/versionlock.list", "nvidia-container-toolkit-0:*\n")
     line = "nvidia-container-toolkit\t0:1.20.0-1\tx86_64\tNVIDIA\n"
-    (package,) = read_packages(Node(tmp_path, rpm=Result(0, line, "")), "rhel")
+    (package,), refusal = read_packages(Node(tmp_path, rpm=Result(0, line, "")), "rhel")
+    assert refusal == ""
     assert (package.version, package.held) == ("1.20.0-1", True)
-    assert read_packages(Node(tmp_path), "rhel") == ()
+    # rpm is not to be had; or it cannot read its database, which is no empty one.
+    assert read_packages(Node(tmp_path), "rhel") == ((), "")
+    words = "error: cannot open Packages database in /var/lib/rpm"
+    node = Node(tmp_path, rpm=Result(1, "", f"{words}\n"))
+    assert read_packages(node, "rhel") == ((), words)
+    write(tmp_path, "/etc/os-release", 'ID="rocky"\nVERSION_ID="9.4"\nID_LIKE="rhel"\n')
+    problems = {one["code"]: one for one in gather(node, RuntimePaths())["problems"]}
+    problem = problems["packages_unreadable"]
+    assert problem["evidence"] == words and "rebuilddb" in problem["next_step"]
 
 
 def node_with(**changes: Any) -> dict[str, Any]:

@@ -9,8 +9,6 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
     describe_gpus,
     fleet_rows,
-    gpu_vendor,
-    hosts_with,
     node_plan,
     node_result,
 )
@@ -40,14 +38,6 @@ def driver_plan(action="none", *steps, reasons=(), warnings=(), reboot=""):
 
 
 REFUSED = driver_plan("refuse", reasons=["No driver serves both.", "Next step: part them."])
-
-
-@pytest.mark.parametrize(
-    ("vendors", "group"),
-    [([], "none"), (["amd"], "amd"), (["intel", "nvidia"], "nvidia"), (["intel"], "intel")],
-)
-def test_group_of_a_node(vendors, group):
-    assert gpu_vendor([{"vendor": vendor} for vendor in vendors]) == group
 
 
 def test_gpus_are_counted_by_model():
@@ -260,19 +250,6 @@ def test_a_reboot_that_waits_is_said_in_every_plan():
     row = node_plan("web-1", facts, {"driver": waiting, "toolkit": plan(facts)})
     assert row["action"] == "none"
     assert row["warnings"][0] == "reboot: 570.86.10 is in use by pid 12 (python3)"
-
-
-def test_hosts_with():
-    hostvars = {
-        "a": {"ansible_facts": {"gpu_node": {}}, "work": True},
-        "b": {"ansible_facts": {"gpu_node": {}}, "work": False},
-        "failed while it was planned": {"ansible_facts": {"gpu_node": {}}},
-        "unreachable": {"ansible_facts": {}},
-        "never asked": {},
-    }
-    assert hosts_with([*hostvars], hostvars) == ["a", "b", "failed while it was planned"]
-    assert hosts_with([*hostvars], hostvars, "work") == ["a"]
-    assert hosts_with(["a"], {}) == hosts_with(["a"], {}, "work") == []
 
 
 def test_result_of_engines_that_were_not_asked():

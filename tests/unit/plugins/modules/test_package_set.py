@@ -11,6 +11,7 @@ import types
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _dnf_modules
+from ansible_collections.kubegpu.nodes.plugins.module_utils._apt import Apt
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dnf import Dnf
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
@@ -144,3 +145,41 @@ def test_what_a_run_that_was_killed_had_released_is_held_again(done, monkeypatch
     dnf.locks.remove("nvidia-persistenced")
     assert not run_module(package_set.main, given)["changed"]
     assert dnf.locks == ["nvidia-open"]
+
+
+class StandinApt:
+    """A package that a killed dpkg left half configured, with its journal."""
+
+    def __init__(self, journal):
+        self.journal = journal
+        (journal / "0001").touch()
+
+    def __call__(self, argv, timeout=60, environment=None):
+        if argv[0] == "dpkg-query":
+            status = "half-configured" if self.interrupted() else "installed"
+            line = ("nvidia-open", "amd64", "590.48.01-1", "install", status, "ok", "", "", "")
+            return Result(0, "\t".join(line) + "\n", "")
+        if argv[:2] == ["dpkg", "--print-architecture"]:
+            return Result(0, "amd64\n", "")
+        if argv[:2] == ["apt-cache", "madison"]:
+            return Result(0, "nvidia-open | 590.48.01-1 | http://x ./ Packages\n", "")
+        if tuple(argv) == ("dpkg", "--configure", "-a"):
+            (self.journal / "0001").unlink()
+        return Result(0, "", "")
+
+    def interrupted(self):
+        return any(self.journal.iterdir())
+
+
+def test_what_mending_alone_brings_needs_no_second_call(monkeypatch, tmp_path):
+    journal = tmp_path / "updates"
+    journal.mkdir()
+    apt = Apt(StandinApt(journal))
+    monkeypatch.setattr(apt, "journal", str(journal), raising=False)
+    monkeypatch.setattr(package_set, "_manager", lambda module: apt)
+    given = {"name": "x", "packages": {"nvidia-open": "590*"}, "update_cache": False, "hold": False}
+    given["state_path"] = str(tmp_path / "state.json")
+    first = run_module(package_set.main, {**given, "_run": "a"})
+    assert first.get("changed"), first
+    assert "_tasks" not in first
+    assert not run_module(package_set.main, given)["changed"]

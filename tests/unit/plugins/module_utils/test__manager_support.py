@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._package_managers import unsupported
+from ansible_collections.kubegpu.nodes.plugins.module_utils._manager_support import unsupported
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,103 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A site that has nothing to change: beside ping, setup and what people write by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.bench import first
+from tests.bench.measure import REFERENCE, alternate, playbook, run
+from tests.testbed import calls
+from tests.testbed.fleet import Node
+
+SITE, PLAIN = "kubegpu.nodes.site", REFERENCE / "plain.yml"
+# Labels are the cluster's part here; there is no kubelet whose pods could be verified.
+LABELS = ("--skip-tags", "device_plugin,verify")
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The commands of both sides. The groups of the inventory are ours_gpu, ours_other, plain_gpu.
+
+    ``wishes`` are the variables of both, ``cluster`` those for labels.
+    """
+
+    inventories: Sequence[Path]
+    wishes: Sequence[str]
+    cluster: Sequence[str]
+
+    def site(self, *more: str) -> list[str]:
+        return playbook(self.inventories, SITE, *self.wishes, *more)
+
+    def site_with_labels(self, *more: str) -> list[str]:
+        return self.site(*LABELS, *self.cluster, *more)
+
+    def by_hand(self) -> list[str]:
+        return playbook(self.inventories, PLAIN, *self.wishes, "--skip-tags", "labels")
+
+    def by_hand_with_labels(self) -> list[str]:
+        return playbook(self.inventories, PLAIN, *self.wishes, *self.cluster)
+
+    def floor(self, name: str, *more: str) -> list[str]:
+        return playbook(self.inventories, REFERENCE / f"{name}.yml", *more)
+
+
+def measure(
+    sides: Sides, ours: Sequence[Node], plain: Sequence[Node], rounds: int
+) -> dict[str, Any]:
+    """Return the figures for GPU nodes and for the others, each apart."""
+    gpu = [node for node in ours if node.gpus]
+    others = [node for node in ours if not node.gpus]
+    plain = [node for node in plain if node.gpus]
+    limit = ("--limit", "ours_gpu")
+    on_gpu_nodes = {
+        "ping": (sides.floor("ping", *limit), gpu),
+        "setup": (sides.floor("setup", *limit), gpu),
+        "site": (sides.site(*limit), gpu),
+        "by hand": (sides.by_hand(), plain),
+        "site with labels": (sides.site_with_labels(*limit), gpu),
+        "by hand with labels": (sides.by_hand_with_labels(), plain),
+    }
+    limit = ("--limit", "ours_other")
+    on_others = {
+        "ping": (sides.floor("ping", *limit), others),
+        "setup": (sides.floor("setup", *limit), others),
+        "site": (sides.site(*limit), others),
+    }
+    return {"GPU nodes": _group(on_gpu_nodes, rounds), "other nodes": _group(on_others, rounds)}
+
+
+def _group(
+    commands: Mapping[str, tuple[list[str], Sequence[Node]]], rounds: int
+) -> dict[str, dict[str, Any]]:
+    counted = {name: _counted(argv, nodes) for name, (argv, nodes) in commands.items()}
+    cases = {name: lambda argv=argv: run(argv) for name, (argv, _nodes) in commands.items()}
+    return {
+        name: {
+            **median.to_json(),
+            **counted[name],
+            "nodes": len(commands[name][1]),
+            "cpu_per_node": round(median.cpu / len(commands[name][1]), 3),
+        }
+        for name, median in alternate(cases, rounds).items()
+    }
+
+
+def _counted(argv: list[str], nodes: Sequence[Node]) -> dict[str, Any]:
+    """Return the tasks and module calls of one run, which has to find nothing to change."""
+    calls.reset(nodes)
+    _sample, tasks = first.timed(argv)
+    changed = [task["task"] for task in tasks if task["changed"]]
+    if changed:
+        raise SystemExit(f"{' '.join(argv)} was to change nothing: {changed}")
+    return {
+        "tasks": sum(task["run"] for task in tasks),
+        "skipped": sum(not task["run"] for task in tasks),
+        "calls_per_node": max(calls.count(nodes).values()),
+    }
