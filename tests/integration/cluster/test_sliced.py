@@ -189,12 +189,28 @@ def test_a_plugin_that_is_changed_meanwhile_is_told(cluster, sliced):
     thread.start()
     run = play(
         "site", "--limit", "kube-l4", "--tags", "device_plugin",
-        variables={"nvidia_device_plugin_annotations": {"by": "this"}},
+        variables={
+            "nvidia_device_plugin_annotations": {"by": "this"},
+            # Long enough: the other one is there at once.
+            "nvidia_device_plugin_wait_timeout": 20,
+        },
     )  # fmt: skip
     thread.join()
     assert seen and run.status != 0
     assert "was changed while this run waited for it" in run.messages(), run.output
     assert "nvidia_device_plugin_* for all of its hosts alike" in run.messages()
+
+
+def test_a_slice_that_comes_when_the_plugin_is_there_makes_each_pod_once(cluster, sliced, halves):
+    """Its runtime is restarted, then its label brings the pod, which needs no other one."""
+    (gone,) = slices.run(halves[1:], "kubegpu.nodes.teardown", "leave")
+    assert gone.status == 0, gone.output
+    before = made_pods(cluster)
+    (run,) = slices.run(halves[1:], "kubegpu.nodes.site", "come")
+    assert run.status == 0, run.output
+    after = made_pods(cluster)
+    assert after["SuccessfulCreate"] == before["SuccessfulCreate"] + 1
+    assert after["SuccessfulDelete"] == before["SuccessfulDelete"]
 
 
 def test_slices_of_teardown_give_the_cluster_back(cluster, sliced, halves):
