@@ -32,7 +32,7 @@ def measure(inventories: Sequence[Path], node: Node, rounds: int) -> dict[str, A
         for name, options in CALLS.items():
             words = [word for path in inventories for word in ("-i", str(path))]
             argv = [str(BIN / "ansible"), *words, node.name, "--become", "-m", name]
-            argv += ["-a", json.dumps(options)]
+            argv += ["-a", json.dumps(options)] if options else []
             cpu, received = side.cpu(node), side.received(node)
             sample = run(argv)
             used, sent = side.cpu(node) - cpu, side.received(node) - received
