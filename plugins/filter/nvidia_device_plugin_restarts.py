@@ -24,7 +24,8 @@ options:
   hosts:
     description: >-
       By name of the host: C(started), when its container runtime was started, as the API server
-      writes times; C(changed), what this run changed on it, or empty.
+      writes times; C(changed), what this run changed on it, or empty; C(new), whether the node got
+      its label, and with it the pod, only after that.
     type: dict
     required: true
   node_of:

@@ -14,6 +14,8 @@ description:
   - One call serves a whole cluster, so that a run can serve one cluster only. This filter fails,
     naming two of the hosts, where their variables C(kubegpu_kubeconfig), C(kubegpu_context),
     C(kubegpu_kube_host), C(kubegpu_kube_delegate) or C(kubegpu_kube_namespace) differ.
+  - It fails too where C(kubegpu_kube_delegate) is a host that the inventory does not have, as in a
+    slice of a job.
 positional: _input, hostvars
 options:
   _input:
@@ -45,6 +47,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
+_LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _NAMES = (
     "kubegpu_kubeconfig",
     "kubegpu_context",
@@ -67,6 +70,13 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]])
                     "itself with --limit."
                 )
         first = first or said
+    delegate = first.get("kubegpu_kube_delegate", "")
+    if delegate not in _LOCAL and delegate not in hostvars:
+        raise AnsibleFilterError(
+            f"kubegpu_kube_delegate is {delegate!r}, and the inventory of this run has no such "
+            "host. In slices of a job each run sees its own part of the hosts. Next step: leave it "
+            "out, so that localhost speaks to the cluster, or have that host in every inventory."
+        )
     return first
 
 

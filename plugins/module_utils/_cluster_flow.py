@@ -22,6 +22,8 @@ from ._labels import match, read_node, read_wishes
 
 _INTERVAL = 3.0
 _TAIL = 60
+#: Of the nodes that nobody asked for, a few tell enough; another run may be at work on the others.
+_MOST_OUTSIDE = 10
 #: Pods that ended hold no GPU, and a cluster may keep thousands of them.
 _ACTIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -201,13 +203,14 @@ def _unclear(
         short.node for short in (why(item, matches[item.key], view) for item in expected)
         if short and short.node
     }  # fmt: skip
-    for node, pods in view.pods.items():
+    outside = []
+    for node, pods in sorted(view.pods.items()):
         state = states.get(node)
         if node not in named and any(
             not pod.ready or (state and not _offers(state)) for pod in pods
         ):
-            unclear.add(node)
-    return unclear
+            outside.append(node)
+    return unclear.union(outside[:_MOST_OUTSIDE])
 
 
 def _offers(state: NodeState) -> bool:

@@ -181,10 +181,17 @@ def _runtime_class(
     hosts: Mapping[str, Mapping[str, Any]],
     seen: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> tuple[str, str]:
-    """Return the RuntimeClass of the plugin's pods, and why."""
+    """Return the RuntimeClass of the plugin's pods, and why.
+
+    A run may see a part of the nodes only (``--limit``, a job's slice), and several such runs go on
+    at once, but the cluster has one DaemonSet. So this does not depend on what the default runtime
+    of the hosts is: containerd and CRI-O know the handler by its name where it is the default, too.
+    """
     wished = str(wishes.get("runtime_class", "auto"))
     if wished != "auto":
         return wished, f"nvidia_device_plugin_runtime_class is {wished or 'empty'}"
+    if not any(_served_by_docker(host["gpu_node"]) for host in hosts.values()):
+        return HANDLER, f"RuntimeClass {HANDLER}: right whatever a node's default runtime is"
     other = [
         name
         for name in sorted(hosts)
@@ -200,7 +207,14 @@ def _runtime_class(
     if spec.get("runtimeClassName") == HANDLER:
         # A run with --limit does not see all nodes; with the class it works on each of them.
         return HANDLER, f"RuntimeClass {HANDLER}: the plugin runs with it already"
-    return "", f"no RuntimeClass: {HANDLER} is the default runtime of these nodes"
+    return "", f"no RuntimeClass: Docker serves Kubernetes, and {HANDLER} is its default runtime"
+
+
+def _served_by_docker(node: Mapping[str, Any]) -> bool:
+    """Return whether Docker is the engine of Kubernetes: it may not know handlers by name."""
+    runtimes = node.get("runtimes") or {}
+    others = (runtimes.get("containerd") or {}).get("cri_enabled") or runtimes.get("crio")
+    return bool(runtimes.get("docker")) and not others
 
 
 def _check_login(wish: Wish, given: Sequence[str]) -> None:
@@ -360,7 +374,9 @@ def restarts(
 
     :param pods: the plugin's pods, as the API server has them.
     :param hosts: by name: ``started`` (when the node's runtime was started, as the API server
-        writes times, or null) and ``changed`` (what this run changed on it, or empty).
+        writes times, or null), ``changed`` (what this run changed on it, or empty) and ``new``
+        (whether the plugin comes to the node by this run's label only, so that its pod was made
+        after that change: another run at the same time may have deployed the plugin already).
     :param node_of: the Kubernetes node of each host.
     """
     by_node = {str(node_of[name]): host for name, host in hosts.items() if node_of.get(name)}
@@ -372,7 +388,7 @@ def restarts(
             continue
         started = str(host.get("started") or "")
         since = str((pod.get("status") or {}).get("startTime") or "")
-        if host.get("changed"):
+        if host.get("changed") and not host.get("new"):
             reason = f"{host['changed']} changed in this run"
         elif started and since and since < started:
             reason = f"the runtime was started at {started}, after the pod ({since})"

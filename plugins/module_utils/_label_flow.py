@@ -224,7 +224,8 @@ class Labeller:
         rows = {}
         for found in matches:
             node = None if found.node is None or found.node.name in gone else now[found.node.name]
-            rows[found.wish.key] = _row(found, node, after)
+            listed = found.node.labels if found.node else {}
+            rows[found.wish.key] = _row(found, node, after, listed)
         unknown = [
             found.wish.key
             for found in matches
@@ -256,23 +257,29 @@ def _concerns_all(error: KubeError) -> bool:
     return error.status in (None, 401) or (error.status == 403 and error.reason != "Denied")
 
 
-def _row(found: Match, node: Node | None, after: Mapping[str, Any]) -> dict[str, Any]:
+def _row(
+    found: Match, node: Node | None, after: Mapping[str, Any], listed: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what is told of a node. ``listed``: its labels before."""
     if node is None:
         return {
             "node": None,
             "found_by": None,
             "ready": None,
             "changed": False,
+            "added": [],
             "labels": {},
             "annotations": {},
             "taints": [],
         }
+    mine = ours(node)
     return {
         "node": node.name,
         "found_by": found.found_by,
         "ready": node.ready,
         "changed": node.name in after,
-        **ours(node),
+        "added": [name for name in mine["labels"] if name not in listed],
+        **mine,
     }
 
 

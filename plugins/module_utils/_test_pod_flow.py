@@ -149,7 +149,12 @@ class Tester:
                 f"kubectl delete namespace {name}"
             )
             return
-        self.reader.cluster.delete(f"/api/v1/namespaces/{name}", dry_run=self.check_mode)
+        try:
+            self.reader.cluster.delete(f"/api/v1/namespaces/{name}", dry_run=self.check_mode)
+        except KubeError as error:
+            # Another run was quicker, and what is in it is going.
+            if error.status != 409:
+                raise
         self.changes.append(f"namespace {name} removed")
 
     def _others(self, gone: set[str]) -> Iterable[str]:
@@ -169,11 +174,7 @@ class Tester:
         """Make the namespace where it is not there; remove what a killed run left in it."""
         name = self.spec.namespace
         base = f"/api/v1/namespaces/{name}"
-        if self.reader.cluster.get(base) is None:
-            self.reader.cluster.create(
-                "/api/v1/namespaces", namespace_manifest(name), dry_run=self.check_mode
-            )
-            self.changes.append(f"namespace {name} made")
+        if self.reader.cluster.get(base) is None and self._make_namespace():
             return
         pods = self.reader.cluster.list(f"{base}/pods", labelSelector=SELECTOR)
         left = [
@@ -186,6 +187,20 @@ class Tester:
             )
         ]
         self._remove(left, "left-over test pod")
+
+    def _make_namespace(self) -> bool:
+        """Return whether it was made here: another run at the same time may be quicker."""
+        name = self.spec.namespace
+        try:
+            self.reader.cluster.create(
+                "/api/v1/namespaces", namespace_manifest(name), dry_run=self.check_mode
+            )
+        except KubeError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            return False
+        self.changes.append(f"namespace {name} made")
+        return True
 
     def _remove(self, pods: Sequence[Mapping[str, Any]], what: str) -> None:
         names = [pod["metadata"]["name"] for pod in pods]

@@ -251,14 +251,22 @@ def _started(pid: int) -> str:
         return ""
 
 
+def _machine() -> str:
+    """Return what a process id is of: containers may share the name of their machine."""
+    try:
+        return f"{socket.gethostname()}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return socket.gethostname()
+
+
 def _myself() -> str:
-    return f"{socket.gethostname()} {os.getpid()} {_started(os.getpid())}".strip()
+    return f"{_machine()} {os.getpid()} {_started(os.getpid())}".strip()
 
 
 def _alive(owner: str) -> bool | None:
     """Return whether the run that made a pod goes on; None where it is not of this machine."""
     host, pid, started = (*owner.split(" "), "", "", "")[:3]
-    if host != socket.gethostname() or not pid.isdigit():
+    if host != _machine() or not pid.isdigit():
         return None
     try:
         os.kill(int(pid), 0)

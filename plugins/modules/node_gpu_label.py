@@ -132,6 +132,12 @@ nodes:
       returned: always
       type: bool
       sample: true
+    added:
+      description: Those of our labels that the node did not have before, by name.
+      returned: always
+      type: list
+      elements: str
+      sample: [kubegpu.nodes/gpu]
     labels:
       description: The labels that are ours now.
       returned: always

@@ -9,7 +9,11 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.filter import gpu_resources_check, verify_rows
+from ansible_collections.kubegpu.nodes.plugins.filter import (
+    gpu_resources_check,
+    one_cluster,
+    verify_rows,
+)
 
 
 def call(module, *arguments, **options):
@@ -47,6 +51,25 @@ def test_only_some_layers_are_columns():
     assert row["not_tried"] == ["nvml: Waits."]
     with pytest.raises(AnsibleFilterError, match="no layer driver"):
         call(verify_rows, [], {}, "verified", layers=["driver"])
+
+
+def test_all_hosts_are_of_one_cluster():
+    hostvars = {"a": {"kubegpu_kubeconfig": "/k"}, "b": {"kubegpu_kubeconfig": "/k"}, "c": {}}
+    assert call(one_cluster, ["a", "b"], hostvars)["kubegpu_kubeconfig"] == "/k"
+    assert call(one_cluster, [], hostvars) == {}
+    with pytest.raises(AnsibleFilterError, match="b and c are not of one cluster"):
+        call(one_cluster, ["b", "c"], hostvars)
+
+
+def test_who_speaks_to_the_cluster_is_in_the_inventory():
+    def hostvars(delegate):
+        return {"a": {"kubegpu_kube_delegate": delegate}, "cp1": {}}
+
+    for delegate in ("", "localhost", "cp1"):
+        said = call(one_cluster, ["a"], hostvars(delegate))
+        assert said["kubegpu_kube_delegate"] == delegate
+    with pytest.raises(AnsibleFilterError, match="'cp2', and the inventory of this run has no"):
+        call(one_cluster, ["a"], hostvars("cp2"))
 
 
 def test_s18_a_pod_is_checked():

@@ -49,6 +49,22 @@ def test_what_is_as_expected_is_not_waited_for():
     assert cluster.texts == []
 
 
+def test_of_other_nodes_whose_plugin_is_not_ready_a_few_are_looked_at():
+    """Another run may be at work on a thousand of them."""
+    others = [f"m{number:02d}" for number in range(40)]
+    cluster = StandinCluster(
+        nodes=[node("n1", gpus=2), *map(node, others)],
+        daemonsets=[PLUGIN],
+        pods=[plugin_pod(), *map(plugin_pod, others)],
+        log=NO_NVML,
+    )
+    told, seconds = waited(cluster)
+    assert seconds == 0 and not told["missing"]
+    assert sorted(cluster.texts) == [
+        f"/api/v1/namespaces/kubegpu/pods/plugin-{name}/log" for name in others[:10]
+    ]
+
+
 def test_waiting_ends_in_time_and_then_the_log_is_read():
     cluster = StandinCluster(
         nodes=[node("n1")], daemonsets=[PLUGIN], pods=[plugin_pod()], log=NO_NVML

@@ -18,6 +18,8 @@ SLICING = {"sharing": {"timeSlicing": {"resources": [{"name": "gpu", "replicas":
 MPS = {"sharing": {"mps": {"resources": [{"name": "gpu", "replicas": 20}]}}}
 OURS = {"app.kubernetes.io/managed-by": "kubegpu.nodes"}
 NVIDIA = {"runtimes__containerd__default_handler": "nvidia"}
+DOCKER = {"runtimes__containerd__cri_enabled": False}
+DOCKER_NVIDIA = {**DOCKER, "runtimes__docker__default_runtime": "nvidia"}
 
 
 def host(config="", *, gpus=(P4,), **facts):
@@ -42,26 +44,49 @@ def test_the_plan_says_what_each_node_has_to_show():
     assert made["expected"]["a"]["machine_id"] == "0" * 32
 
 
-def test_s12_the_class_is_used_where_nvidia_is_not_the_default_on_one_node():
-    both = {"a": host(**NVIDIA), "b": host()}
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"a": host(**NVIDIA)},
+        {"b": host()},
+        {"a": host(**NVIDIA), "b": host()},
+        {"c": host(runtimes__containerd=None, runtimes__crio={"default_runtime": "nvidia"})},
+        {"web": host(gpus=[])},
+        {"bare": host(runtimes__containerd=None, runtimes__docker=None)},
+        {},
+    ],
+)
+def test_s12_runs_that_see_different_nodes_want_the_same_objects(part):
+    whole = plan({}, {"a": host(**NVIDIA), "b": host(), "web": host(gpus=[])})
+    made = plan({}, part)
+    assert made["runtime_class"] == "nvidia"
+    assert (made["objects"], made["absent"]) == (whole["objects"], whole["absent"])
+
+
+def test_s12_the_class_is_left_out_where_docker_serves_kubernetes_with_nvidia_as_its_default():
+    both = {"a": host(**DOCKER_NVIDIA), "b": host(**DOCKER)}
     made = plan({}, both)
     assert made["runtime_class"] == "nvidia"
     assert "is not the default runtime on b" in made["reasons"][0]
-    assert plan({}, {"a": host(**NVIDIA)})["runtime_class"] == ""
+    assert plan({}, {"a": host(**DOCKER_NVIDIA)})["runtime_class"] == ""
     # A node without a GPU has no say.
-    assert plan({}, {"a": host(**NVIDIA), "web": host(gpus=[])})["runtime_class"] == ""
+    web = host(gpus=[], **DOCKER)
+    assert plan({}, {"a": host(**DOCKER_NVIDIA), "web": web})["runtime_class"] == ""
     # What this run changed is newer than the facts.
-    newer = {"b": {**host(), "default_runtime": {"containerd": "nvidia", "docker": ""}}}
+    newer = {"b": {**host(**DOCKER), "default_runtime": {"containerd": "", "docker": "nvidia"}}}
     assert plan({}, newer)["runtime_class"] == ""
-    assert plan({"runtime_class": ""}, both)["runtime_class"] == ""
-    assert plan({"runtime_class": "gpu"}, both)["runtime_class"] == "gpu"
+
+
+def test_s12_the_class_is_what_is_wished():
+    assert plan({"runtime_class": ""}, {"a": host()})["runtime_class"] == ""
+    assert plan({"runtime_class": "gpu"}, {"a": host()})["runtime_class"] == "gpu"
 
 
 def test_a_run_that_sees_some_nodes_only_keeps_the_class():
     running = existing("DaemonSet", "kubegpu-nvidia-device-plugin")
     running["metadata"]["namespace"] = "kubegpu"
     running["spec"] = {"template": {"spec": {"runtimeClassName": "nvidia"}}}
-    made = plan({}, {"a": host(**NVIDIA)}, existing=[running])
+    made = plan({}, {"a": host(**DOCKER_NVIDIA)}, existing=[running])
     assert made["runtime_class"] == "nvidia"
     assert "runs with it already" in made["reasons"][0]
 
@@ -211,6 +236,11 @@ POD = {
         ({"started": "2026-11-21T10:00:00Z"}, "n1", None),
         ({"started": None}, "n1", None),
         ({"changed": "containerd"}, "n1", "containerd changed in this run"),
+        ({"changed": "containerd", "new": False}, "n1", "containerd changed in this run"),
+        # The plugin was there already, and its pod came after the change, by the node's label.
+        ({"changed": "containerd", "new": True}, "n1", None),
+        ({"changed": "containerd", "new": True, "started": "2026-11-21T10:00:01Z"}, "n1",
+         "the runtime was started at 2026-11-21T10:00:01Z, after the pod (2026-11-21T10:00:00Z)"),
         ({"started": "2027-01-01T00:00:00Z"}, "n2", None),
         ({"started": "2027-01-01T00:00:00Z"}, None, None),
     ],

@@ -92,6 +92,16 @@ def test_what_an_attempt_before_did_is_told_too():
     }
 
 
+def test_labels_that_a_node_did_not_have_are_told():
+    cluster = StandinCluster("n1")
+    assert run(cluster, {"n1": {"labels": {"x": "y", "a": "1"}}}).nodes["n1"]["added"] == ["a"]
+    again = run(cluster, {"n1": {"labels": {"x": "y", "a": "1", "b": "2"}}})
+    assert again.nodes["n1"]["added"] == ["b"]
+    unchanged = run(cluster, {"n1": {"labels": {"x": "y", "a": "1", "b": "2"}}})
+    assert unchanged.nodes["n1"]["added"] == []
+    assert run(cluster, {"n9": {"labels": {"a": "1"}}}).nodes["n9"]["added"] == []
+
+
 def test_a_trial_shows_what_the_run_shows():
     wish = {"n1": {"labels": {"a": "1"}, "taints": [GPU]}, "n2": {"labels": {"b": "2"}}}
     cluster = StandinCluster("n1", "n2")

@@ -156,6 +156,32 @@ def test_what_a_run_that_is_over_left_goes_and_that_of_one_that_goes_on_stays():
     assert one.changes == ["left-over test pod kubegpu/dead removed"]
 
 
+def test_a_run_at_the_same_time_may_make_the_namespace():
+    cluster = two_nodes(namespaces=())
+    cluster.made = ends("Succeeded")
+    cluster.fails["create", "namespaces"] = KubeError("it is there", reason="AlreadyExists")
+    one = begun(cluster)
+    assert run(one)["results"]["n1"]["ok"] and one.changes == []
+    cluster.fails["create", "namespaces"] = KubeError("not allowed", status=403)
+    with pytest.raises(KubeError, match="not allowed"):
+        run(begun(cluster))
+
+
+def test_a_run_at_the_same_time_may_remove_the_namespace():
+    class Going(StandinCluster):
+        def get(self, path, **params):
+            return {"metadata": {"labels": OURS}}
+
+    cluster = Going()
+    cluster.fails["delete", "pods"] = KubeError("it is going", status=409)
+    one = begun(cluster)
+    one.absent(with_namespace=True)
+    assert one.changes == ["namespace kubegpu removed"]
+    cluster.fails["delete", "pods"] = KubeError("not allowed", status=403)
+    with pytest.raises(KubeError, match="not allowed"):
+        begun(cluster).absent(with_namespace=True)
+
+
 def test_check_mode_predicts_and_makes_nothing():
     cluster = two_nodes(namespaces=())
     cluster.create = lambda path, body, *, dry_run, **more: body if dry_run else pytest.fail(path)
