@@ -4,7 +4,8 @@
 
 """Ask CRI for its version again and again, and print for how long there was no answer.
 
-Sent to a node on stdin of its Python, behind tests/testbed/cri.py: ``python3 - SECONDS``.
+Sent to a node on stdin of its Python, behind tests/testbed/cri.py and without what imports that:
+``python3 - SECONDS``.
 """
 
 from __future__ import annotations
@@ -13,14 +14,15 @@ import os
 import sys
 import time
 
+from tests.testbed.cri import call
+
 _PAUSE = 0.05
 _STOP = "/run/bench-stop"
 
 
 def answers() -> bool:
     try:
-        # Of cri.py, which lies before this in the same program.
-        return bool(call("Version", b""))  # type: ignore[name-defined]  # noqa: F821
+        return bool(call("Version", b""))
     except (OSError, SystemExit):
         return False
 

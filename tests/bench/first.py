@@ -70,7 +70,8 @@ def disturbed(node: Node) -> Iterator[dict[str, Any]]:
     time.sleep(1.1)
     execute(node, "rm", "-f", _STOP)
     script = (HERE / "cri.py").read_text().partition("if __name__")[0]
-    script += (Path(__file__).parent / "cri_gaps.py").read_text().partition("import annotations")[2]
+    more = (Path(__file__).parent / "cri_gaps.py").read_text().partition("import annotations")[2]
+    script += more.replace("from tests.testbed.cri import call\n", "")
     watcher = subprocess.Popen(
         docker_argv("exec", "--interactive", node.container, "python3", "-", str(_WATCH)),
         stdin=subprocess.PIPE,
