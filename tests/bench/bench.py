@@ -95,10 +95,10 @@ def fleet(*, keep: bool) -> Iterator[Sides]:
     """Both sides' nodes, bare, and an API server that knows them."""
     engine.up()
     nodes.down(FLEET)
-    served = repository.up()
-    nodes.up(FLEET)
     plane = ControlPlane(BUILD / "api")
     try:
+        served = repository.up()
+        nodes.up(FLEET)
         plane.up(with_parent=True)
         cluster_made.create(plane, [_registered(node) for node in FLEET])
         path = inventory.write(FLEET, served)

@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.tools.environments import collections
+from tests.integration.fleet.playbooks import BIN
+from tests.integration.fleet.playbooks import environment as of_fleet
 
-BIN = Path(sys.executable).parent
 REFERENCE = Path(__file__).parent / "reference"
 _PATIENCE = 3600
 
@@ -54,17 +54,7 @@ class Median:
 
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of all runs: this checkout is the collection."""
-    return {
-        **os.environ,
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        "ANSIBLE_COLLECTIONS_PATH": str(collections()),
-        "ANSIBLE_HOST_KEY_CHECKING": "false",
-        "ANSIBLE_PIPELINING": "true",
-        "ANSIBLE_FORKS": "20",
-        "ANSIBLE_NOCOLOR": "true",
-        "ANSIBLE_LOCALHOST_WARNING": "false",
-        **more,
-    }
+    return {**of_fleet(), "ANSIBLE_LOCALHOST_WARNING": "false", **more}
 
 
 def playbook(inventories: Sequence[Path], name: str | Path, *arguments: str) -> list[str]:

@@ -159,3 +159,13 @@ def test_the_version_in_the_code_is_that_of_galaxy_yml() -> None:
     galaxy = yaml.safe_load((REPOSITORY / "galaxy.yml").read_text(encoding="utf-8"))
     text = (REPOSITORY / "plugins/module_utils/_version.py").read_text(encoding="utf-8")
     assert f'COLLECTION = "{galaxy["version"]}"' in text
+
+
+@pytest.mark.parametrize("name", [name for name in PLUGINS if name.startswith("plugins/filter/")])
+def test_a_filter_imports_what_it_needs_where_it_is_called(name):
+    """Ansible loads all filters of a collection for one, in each process that it forks."""
+    tree = ast.parse((REPOSITORY / name).read_text(encoding="utf-8"))
+    imports = [node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)]
+    ours = [module for module in imports if ".module_utils." in module and "kubegpu" in module]
+    # The one that is small.
+    assert [module for module in ours if not module.endswith("._fleet")] == []

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from ansible.errors import AnsibleFilterError
 
@@ -13,6 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.filter import (
     container_toolkit_plan,
     fleet_rows,
     gpu_vendor,
+    hosts_with,
     node_plan,
     node_result,
 )
@@ -66,3 +69,11 @@ def test_word_that_is_neither_true_nor_false_is_an_error():
 
 def test_version_may_come_from_yaml_as_a_number():
     assert call(container_toolkit_plan, node(), version=1.19)["version"] == "1.19-1"
+
+
+def test_what_plans_need_is_imported_where_hosts_are_worked_out(monkeypatch):
+    name = "ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    hostvars = {"gpu1": {"ansible_facts": {"gpu_node": {}}}}
+    assert call(hosts_with, ["cpu1"], hostvars) == [] and name not in sys.modules
+    assert call(hosts_with, ["gpu1"], hostvars) == ["gpu1"] and name in sys.modules
