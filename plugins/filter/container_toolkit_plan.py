@@ -142,18 +142,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__
 
 
 def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_toolkit` as JSON values."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
-        ToolkitWish,
-        plan_toolkit,
-    )
-
-    defaults = {name: field.default for name, field in ToolkitWish.__dataclass_fields__.items()}
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import plan_toolkit
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit_options import read_wish
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
@@ -161,29 +157,11 @@ def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[s
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
     wishes.setdefault("controller", __version__)
-    unknown = sorted(set(wishes) - set(ToolkitWish.__dataclass_fields__))
-    if unknown:
-        raise AnsibleFilterError(
-            f"container_toolkit_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted(ToolkitWish.__dataclass_fields__))}."
-        )
-    for name, value in wishes.items():
-        if isinstance(defaults[name], bool):
-            # `-e hold=false` and INI inventories give words.
-            try:
-                wishes[name] = boolean(value)
-            except TypeError as error:
-                raise AnsibleFilterError(
-                    f"container_toolkit_plan: {name} is {value!r}, which is neither true nor false."
-                ) from error
-        elif isinstance(defaults[name], str):
-            wishes[name] = str(value)
-    if "key_fingerprints" in wishes:
-        wishes["key_fingerprints"] = tuple(wishes["key_fingerprints"] or ())
-    for engine in ("containerd", "docker", "crio"):
-        if engine in wishes:
-            wishes[engine] = str(wishes[engine]).lower()
-    return plan_toolkit(gpu_node, ToolkitWish(**wishes)).to_json()
+    try:
+        wish = read_wish(wishes)
+    except InputError as error:
+        raise AnsibleFilterError(f"container_toolkit_plan: {error}") from error
+    return plan_toolkit(gpu_node, wish).to_json()
 
 
 class FilterModule:

@@ -59,7 +59,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._fleet import (
 )
 
 _UTILS = "ansible_collections.kubegpu.nodes.plugins.module_utils"
-_FOR_PLANS = ("_cuda_options", "_cuda_plan", "_driver", "_driver_options", "_node_plan", "_toolkit")
+_FOR_PLANS = (
+    "_cuda_options",
+    "_cuda_plan",
+    "_driver",
+    "_driver_options",
+    "_node_plan",
+    "_toolkit",
+    "_toolkit_options",
+)
 
 
 def hosts_with(

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._config_file import ConfigFile, table
 from ._containerd_config import (
     BUILTIN_IMPORTS,
     CRI_RUNTIME,
     CRI_TABLE,
     DEEP_MERGE,
-    ConfigFile,
     Effective,
     Parser,
     Path,
@@ -34,7 +34,6 @@ from ._containerd_config import (
     others,
     parse_text,
     remove,
-    table,
 )
 from ._errors import InputError, KubegpuError
 from ._toml import Document

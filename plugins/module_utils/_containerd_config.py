@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
+from ._config_file import ConfigFile, table
 from ._errors import InputError, KubegpuError
 from ._toml import BOM, Document
 
@@ -37,25 +38,6 @@ DEEP_MERGE = (2, 1)
 BUILTIN_IMPORTS = (2, 2)
 
 _VERSION = re.compile(r"\bv?(\d+)\.(\d+)(?:\.\d+|\b)")
-
-
-@dataclass(frozen=True)
-class ConfigFile:
-    """One file that containerd loads; ``path`` has links resolved, ``text`` is None if absent.
-
-    ``generated`` is one that a distribution writes, so that nobody else may. ``part`` is the marked
-    place of a template: it goes into the generated file, and has no version of its own.
-    """
-
-    path: str
-    text: str | None
-    data: Mapping[str, Any]
-    generated: bool = False
-    part: bool = False
-
-    @property
-    def version(self) -> int:
-        return config_version(self.data)
 
 
 @dataclass(frozen=True)
@@ -98,20 +80,6 @@ def parse_version(text: str) -> Version:
             next_step="Give it by the option containerd_version.",
         )
     return int(match.group(1)), int(match.group(2))
-
-
-def config_version(data: Mapping[str, Any]) -> int:
-    """Return the file's format; a file that names none is of version 1."""
-    version = data.get("version", 0)
-    return version if isinstance(version, int) and version > 0 else 1
-
-
-def table(data: Mapping[str, Any], path: Iterable[str]) -> Mapping[str, Any]:
-    """Return the table at ``path``, empty where there is none."""
-    current: Any = data
-    for part in path:
-        current = current.get(part) if isinstance(current, Mapping) else None
-    return current if isinstance(current, Mapping) else {}
 
 
 def decode(path: str, content: bytes | None, parse: Parser) -> ConfigFile:

@@ -13,11 +13,11 @@ from typing import Any, Callable
 
 from . import _settled
 from ._command import Runner
+from ._config_file import ConfigFile, table
 from ._containerd import FileEdit, Node, Plan, Request, plan_present, refuse_twice, verify
 from ._containerd_config import (
     BUILTIN_IMPORTS,
     CRI_TABLE,
-    ConfigFile,
     Effective,
     Parser,
     Version,
@@ -29,8 +29,8 @@ from ._containerd_config import (
     meaning,
     parse_version,
     shadow,
-    table,
 )
+from ._containerd_dump import read_effective
 from ._containerd_flavours import (
     BEGIN,
     END,
@@ -39,6 +39,7 @@ from ._containerd_flavours import (
     Flavour,
     asked_by,
     check_marked,
+    filled_in,
     find_flavour,
     has_base_template,
     made_by_itself,
@@ -146,6 +147,7 @@ class ContainerdRuntime:
         self._shadows = 0
         self._daemon: Daemon | None = None
         self._binary: str | None = None
+        self._version_words = ""
         self._way = Way(chosen_flavour(settings, world.exists))
 
     def __call__(self, check: bool) -> Outcome:
@@ -203,7 +205,7 @@ class ContainerdRuntime:
         for candidate in candidates:
             answer = self.world.run([candidate, "--version"])
             if answer.ok:
-                self._binary = candidate
+                self._binary, self._version_words = candidate, answer.stdout
                 return parse_version(given or answer.stdout)
         if given and not self.settings.validate:
             return parse_version(given)
@@ -761,9 +763,12 @@ class ContainerdRuntime:
         binary = self._binary or ""
         left = outcome.changed or outcome.restart_required or outcome.warnings
         process = daemon.identity if daemon else None
-        known = self.settings.wish and process and binary[:1] == "/"
+        known = process and binary[:1] == "/"
         if left or not known or request.state != "present":
             store.drop(key)
+            return
+        if not self.settings.wish:
+            # Nothing was changed, so what somebody else was told here still stands.
             return
         for path in (
             *(binary, request.config_path, request.drop_in_path, request.runtime_path),
@@ -772,9 +777,21 @@ class ContainerdRuntime:
         ):
             self._marked(path)
         owner = self._way.flavour.name
-        note = _settled.note(self.settings.wish, owner, process, self._marks)
-        if store.get(key) != note:
-            store.put(key, note)
+        bare = (self.settings.wish, owner, process, self._marks)
+        if _settled.without_words(store.get(key)) != _settled.note(*bare):
+            # Asked for after the marks were taken: what changes meanwhile breaks one.
+            store.put(key, _settled.note(*bare, self._words(binary)))
+
+    def _words(self, binary: str) -> dict[str, Any] | None:
+        """Return what containerd itself makes of its files, as the facts would find it."""
+        path = self.request.config_path
+        choice = ["--config", path] if self.world.exists(path) else []
+        answer = self.world.run([binary, *choice, "config", "dump"])
+        try:
+            text = filled_in(answer.stdout, self._way.flavour.variables) if answer.ok else ""
+            return {"version": self._version_words, **read_effective(text)} if text else None
+        except ValueError:
+            return None
 
     # -- telling -------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from ._config_file import ConfigFile, table
 from ._containerd import (
     FILE_HEAD,
     Change,
@@ -32,7 +33,6 @@ from ._containerd import (
 )
 from ._containerd_config import (
     CRI_NAMES,
-    ConfigFile,
     Parser,
     Path,
     copy,
@@ -40,7 +40,6 @@ from ._containerd_config import (
     meaning,
     parse_text,
     remove,
-    table,
 )
 
 _RUNTIMES = ("containerd", "runtimes")

@@ -10,18 +10,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Callable
 
+from ._config_file import ConfigFile, table
 from ._containerd import RUNC_SHIM, Request
 from ._containerd_config import (
     CRI_TABLE,
     DEEP_MERGE,
-    ConfigFile,
     Parser,
     Version,
     absorbed,
     fold,
     imports_path,
     parse_text,
-    table,
 )
 from ._containerd_flavours import BEGIN, PLAIN, Flavour, filled_in, without_mark
 from ._errors import KubegpuError

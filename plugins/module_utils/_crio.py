@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ._containerd_config import ConfigFile, table
+from ._config_file import ConfigFile, table
 from ._errors import InputError, KubegpuError
 
 _RUNTIME = ("crio", "runtime")

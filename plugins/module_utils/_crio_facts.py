@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._containerd_config import ConfigFile
+from ._config_file import ConfigFile
 from ._crio import Effective, Request, Runtime, effective, outdated, own_runtime
 from ._toml_reader import read_toml
 

@@ -13,7 +13,8 @@ from typing import Any, Callable
 
 from ._apply import FileChange, applied
 from ._command import Runner
-from ._containerd_config import ConfigFile, Parser, decode
+from ._config_file import ConfigFile
+from ._containerd_config import Parser, decode
 from ._cri import CRIO_SOCKET, Answer, read_info, wait_until_ready
 from ._crio import Effective, Request, Wanted, effective, handlers, wanted
 from ._errors import InputError, KubegpuError, RolledBackError

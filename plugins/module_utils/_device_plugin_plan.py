@@ -190,7 +190,9 @@ def _runtime_class(
     wished = str(wishes.get("runtime_class", "auto"))
     if wished != "auto":
         return wished, f"nvidia_device_plugin_runtime_class is {wished or 'empty'}"
-    if not any(_served_by_docker(host["gpu_node"]) for host in hosts.values()):
+    # Of other nodes the facts do not say what containerd does, and the plugin is not for them.
+    nodes = [host["gpu_node"] for host in hosts.values() if gpus(host["gpu_node"])]
+    if not any(_served_by_docker(node) for node in nodes):
         return HANDLER, f"RuntimeClass {HANDLER}: right whatever a node's default runtime is"
     other = [
         name

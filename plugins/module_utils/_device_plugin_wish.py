@@ -22,6 +22,7 @@ from ._device_plugin_config import (
     read_strategies,
 )
 from ._errors import InputError
+from ._truth import truth
 
 _TAG = re.compile(r"[\w][\w.-]{0,127}\Z", re.ASCII)
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
@@ -167,14 +168,14 @@ def read_wish(options: Mapping[str, Any]) -> Wish:
 
 def _value(name: str, value: Any) -> Any:
     """Return an option's value; ``-e`` and INI inventories give words for truth."""
-    if name not in _BOOLEANS or isinstance(value, bool):
+    if name not in _BOOLEANS:
         return plain(value)
-    word = str(value).strip().lower()
-    if word not in ("true", "yes", "on", "1", "false", "no", "off", "0"):
+    found = truth(value)
+    if found is None:
         raise InputError(
             f"nvidia_device_plugin_{name} is {value!r}, which is neither true nor false"
         )
-    return word in ("true", "yes", "on", "1")
+    return found
 
 
 def _read_flags(given: Mapping[str, Any]) -> Flags:

@@ -468,8 +468,11 @@ class DockerRuntime:
         known = [*programs, *daemon.command_line[:1]]
         left = outcome.changed or outcome.restart_required or outcome.reload_required
         told = all(path is not None and path[:1] == "/" for path in known) and daemon.identity
-        if left or outcome.warnings or not (request.present and settings.wish and told):
+        if left or outcome.warnings or not (request.present and told):
             store.drop(key)
+            return
+        if not settings.wish:
+            # Nothing was changed, so what somebody else was told here still stands.
             return
         files = {**self._marks, **{path: mark(path) for path in known if path}}
         note = _settled.note(settings.wish, "docker", daemon.identity, files)

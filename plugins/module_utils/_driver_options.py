@@ -15,6 +15,7 @@ from ._driver_data import is_date
 from ._driver_files import gridd, options
 from ._driver_types import DriverWish
 from ._errors import InputError
+from ._truth import truth
 
 _CHOICES = {
     "state": ("present", "absent"),
@@ -29,10 +30,6 @@ _VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
 # An address of either kind, or a name.
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*\Z")
 _RUNFILE_KEYS = ("url", "path", "checksum", "version", "remote")
-_WORDS = {
-    **dict.fromkeys(("true", "yes", "on", "1", "y", "t"), True),
-    **dict.fromkeys(("false", "no", "off", "0", "n", "f"), False),
-}
 
 
 def read_wish(given: Mapping[str, Any]) -> DriverWish:
@@ -110,12 +107,10 @@ def _checked(wish: DriverWish) -> DriverWish:
 
 
 def _boolean(name: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word not in _WORDS:
+    found = truth(value)
+    if found is None:
         raise _wrong(name, value, "true or false")
-    return _WORDS[word]
+    return found
 
 
 def _wrong(name: str, value: Any, words: str) -> InputError:

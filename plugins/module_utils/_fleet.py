@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._truth import truth
+
 _VENDORS = ("nvidia", "amd", "intel")
 
 
@@ -29,3 +31,44 @@ def hosts_with(
     if key is None:
         return [host for host in known if "gpu_node" in hostvars[host].get("ansible_facts", ())]
     return [host for host in known if hostvars[host].get(key) is True]
+
+
+def gpu_groups(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return the groups of the hosts whose node was read: by vendor, and those of a cluster."""
+    found = []
+    for host in hosts_with(hosts, hostvars):
+        variables = hostvars[host]
+        groups = [f"kubegpu_{gpu_vendor(variables['ansible_facts']['gpu_node']['gpus'])}"]
+        if variables.get("kubegpu_kubeconfig") or variables.get("kubegpu_kube_host"):
+            groups.append("kubegpu_cluster")
+        found.append({"host": host, "groups": groups})
+    return found
+
+
+def hosts_to_verify(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], every: bool = False
+) -> list[str]:
+    """Return the hosts that a run changed, and whose driver is there to be verified.
+
+    :param every: whether those that were not changed are to be verified too.
+    """
+    found = []
+    for host in hosts_with(hosts, hostvars):
+        variables = hostvars[host]
+        labels = (variables.get("__gpu_node_labels_result") or {}).get("nodes") or {}
+        plugin = variables.get("__nvidia_device_plugin_result") or {}
+        changed = (
+            variables.get("kubegpu_changed"),
+            (labels.get(host) or {}).get("changed"),
+            plugin.get("changed"),
+        )
+        if (
+            truth(variables.get("gpu_verify_enabled", True))
+            # Where somebody else brings the driver later, there is nothing to verify yet.
+            and variables["ansible_facts"]["gpu_node"]["driver"]["loaded"] is not None
+            and (every or any(changed) or truth(variables.get("gpu_verify_all", False)))
+        ):
+            found.append(host)
+    return found

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ._node_facts_cuda import read_cuda
@@ -24,7 +25,6 @@ from ._node_facts_system import (
     read_units,
 )
 from ._node_facts_toolkit import read_repositories, read_toolkit
-from ._nvml import from_nvml, from_smi
 from ._packages import (
     RPM_FORMAT,
     RPM_PATTERNS,
@@ -37,7 +37,7 @@ from ._packages import (
 )
 from ._pci import count_nvswitches, find_gpus
 from ._runtime_facts import UNITS, RuntimePaths, read_runtimes
-from ._settled import settled
+from ._settled import said, settled
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
@@ -50,8 +50,18 @@ _VERSIONLOCK_5 = "/etc/dnf/versionlock.toml"
 _ZYPP_LOCKS = "/etc/zypp/locks"
 
 
-def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH) -> dict[str, Any]:
-    """Return the fact. Nothing that is absent, or that may not be read, is an error."""
+def gather(
+    reader: NodeReader,
+    paths: RuntimePaths,
+    state_path: str = STATE_PATH,
+    *,
+    fresh: bool = False,
+) -> dict[str, Any]:
+    """Return the fact. Nothing that is absent, or that may not be read, is an error.
+
+    :param fresh: whether daemons and their programs are asked where no GPU is, and where containerd
+        would say what it said before, too.
+    """
     functions = read_functions(reader)
     gpus = find_gpus(functions)
     system = read_os(reader)
@@ -60,13 +70,18 @@ def gather(reader: NodeReader, paths: RuntimePaths, state_path: str = STATE_PATH
     dkms = read_dkms(reader)
     modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
     packages, refusal = read_packages(reader, system["family"])
-    units, starts = read_units(reader, (*UNITS, *SERVICES))
+    # Nothing is decided on the daemons of a node without a GPU.
+    asked = reader if gpus or fresh else reader.files_only()
+    units, starts = read_units(asked, (*UNITS, *SERVICES))
     nvml, complaint = read_nvml(reader, gpus)
-    runtimes, runtime_problems = read_runtimes(reader, units, paths, packages, starts)
+    record = read_state(reader, state_path)
+    runtimes, runtime_problems = read_runtimes(
+        *(asked, units, paths, packages, starts),
+        None if fresh else partial(said, record, mark=reader.mark, birth=reader.birth),
+    )
     for runtime in runtimes.values():
         if runtime is not None:
             runtime["started"] = starts.get(runtime["unit"])
-    record = read_state(reader, state_path)
     for engine in ("containerd", "docker"):
         if runtimes[engine] is not None:
             owner = runtimes[engine].get("flavour") or engine
@@ -119,6 +134,9 @@ def read_nvml(
     """Return the fact ``nvml`` and, where the driver does not answer, what it says."""
     if not any(gpu["vendor"] == "nvidia" for gpu in gpus):
         return None, ""
+    # Only with a GPU: what is imported is compiled by the node.
+    from ._nvml import from_nvml, from_smi  # noqa: PLC0415
+
     library = reader.import_library("pynvml")
     if library is not None:
         try:

@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import _dnf_modules, _packages
+from . import _packages
 from ._driver_fabric_data import is_member
 from ._driver_files import FILES, PATHS, RECORD
-from ._module_streams import DISABLED, NONE
 from ._packages import Package
 
 if TYPE_CHECKING:
@@ -127,6 +126,10 @@ def read_record(record: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def read_streams(reader: NodeReader) -> dict[str, str] | None:
     """Return the streams of modules that dnf has enabled; None where they may not be read."""
+    # dnf 4 alone has them: other nodes do without what reads them.
+    from . import _dnf_modules  # noqa: PLC0415
+    from ._module_streams import DISABLED, NONE  # noqa: PLC0415
+
     found = {}
     for name in reader.list_dir(_dnf_modules.FOLDER):
         module, _dot, kind = name.rpartition(".")

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from ._node_reader import NodeReader
 
 _PCI = "/sys/bus/pci/devices"
+# Where systemd looks for units (systemd.unit(5)); generator.late has those of /etc/init.d.
+_UNIT_FOLDERS = (
+    *("/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient"),
+    *("/run/systemd/generator.early", "/etc/systemd/system", "/run/systemd/system"),
+    *("/run/systemd/generator", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"),
+    *("/lib/systemd/system", "/run/systemd/generator.late"),
+)
 # Microseconds since the machine was started.
 _STARTED = "ExecMainStartTimestampMonotonic"
 # Mellanox, InfiniBand controller; and how much of its product data is read.
@@ -292,21 +299,18 @@ def read_units(
     """
     if not reader.exists("/run/systemd/system"):
         return None, {}
-    answer = reader.run(
-        [
-            "systemctl",
-            "show",
-            f"--property=Id,LoadState,ActiveState,{_STARTED}",
-            *(f"{x}.service" for x in names),
-        ]
-    )
+    # systemd looks through all its folders for each unit that it does not know.
+    files = {name for folder in _UNIT_FOLDERS for name in reader.list_dir(folder)}
+    there = tuple(name for name in names if f"{name}.service" in files)
+    states: dict[str, str | None] = dict.fromkeys(names)
+    argv = ["systemctl", "show", f"--property=Id,LoadState,ActiveState,{_STARTED}"]
+    # Without a name systemctl would show systemd itself; that none is there has to be its word too.
+    answer = reader.run([*argv, *(f"{name}.service" for name in there or names[:1])])
     if not answer or not answer.ok:
         return None, {}
+    states.update(read_unit_states(answer.stdout, there))
     boot = re.search(r"^btime (\d+)$", reader.read_text("/proc/stat") or "", re.M)
-    return (
-        read_unit_states(answer.stdout, names),
-        read_unit_starts(answer.stdout, names, int(boot.group(1))) if boot else {},
-    )
+    return states, read_unit_starts(answer.stdout, there, int(boot.group(1))) if boot else {}
 
 
 def read_unit_starts(text: str, names: tuple[str, ...], boot: int) -> dict[str, str]:

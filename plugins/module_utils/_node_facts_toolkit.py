@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from . import _packages
 from ._apt_sources import parse as parse_apt
 from ._errors import InputError
-from ._openpgp import fingerprints
 from ._packages import Package
 from ._toml_reader import read_toml
 
@@ -177,7 +176,12 @@ def key_fingerprints(reader: NodeReader, signed_by: str | None) -> list[str]:
 
 
 def _of_key(data: bytes | None) -> list[str]:
+    if data is None:
+        return []
+    # Only where a repository is there.
+    from ._openpgp import fingerprints  # noqa: PLC0415
+
     try:
-        return [] if data is None else list(fingerprints(data))
+        return list(fingerprints(data))
     except InputError:
         return []

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._command import Result, Runner
-from ._marks import mark
-from ._service import process_birth
+from ._marks import mark, process_birth
 
 _MAX_LINKS = 40
 _MAX_BYTES = 32 * 1024 * 1024
@@ -32,6 +31,10 @@ class NodeReader:
         self.root = os.path.realpath(root)
         self.live = self.root == "/"
         self._run = run if self.live else None
+
+    def files_only(self) -> NodeReader:
+        """Return a reader of the same files that runs nothing and asks nobody."""
+        return _FilesOnly(self.root)
 
     def read_bytes(self, path: str, limit: int = _MAX_BYTES, offset: int = 0) -> bytes | None:
         """Return at most ``limit`` bytes of the file from ``offset``, or None."""
@@ -218,3 +221,10 @@ class NodeReader:
                 continue
             place = candidate
         return place
+
+
+class _FilesOnly(NodeReader):
+    """Reads the files of a node whose programs and daemons are left alone."""
+
+    def ask_http(self, socket_path: str, resource: str, timeout: float = 5.0) -> bytes | None:
+        return None

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ._containerd_dump import read_effective
 from ._containerd_flavours import FLAVOURS, PLAIN, Flavour, filled_in, find_flavour, unit_in_use
 from ._packages import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
 from ._toml_reader import read_toml
@@ -23,12 +24,10 @@ CONTAINERD_CONFIG = PLAIN.config_path
 DOCKER_CONFIG = "/etc/docker/daemon.json"
 
 _BINARY_FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/bin")
-# Tables of the CRI plugin, of config version 3 and later, 2, and 1.
-_CRI_TABLES = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
-_CRI_PLUGINS = frozenset({*_CRI_TABLES, "io.containerd.cri.v1.images"})
 _VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-(?:rc|beta|alpha)[.\d]+)?)")
 _PACKAGED = ("/usr/bin/", "/usr/sbin/")
 _UNPACK_SECONDS = 60
+_NOTHING: dict[str, Any] = {"handlers": None, "default_handler": None, "cri_enabled": None}
 _DOCKER_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock")
 
 
@@ -54,12 +53,15 @@ def read_runtimes(
     paths: RuntimePaths,
     packages: Sequence[Package] = (),
     starts: Mapping[str, str] | None = None,
+    said: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return the fact ``runtimes`` and what is wrong with them.
 
     :param starts: when the units that run were started, in UTC.
+    :param said: what an engine said of itself and would say again, by its name, its owner's name
+        and the files that it is about; None: it is asked.
     """
-    containerd, problems = _containerd(reader, units, paths.containerd, packages)
+    containerd, problems = _containerd(reader, units, paths.containerd, packages, said)
     docker, docker_problems = _docker(reader, units, paths.docker, packages)
     crio, crio_problems = _crio(reader, units, starts or {})
     return (
@@ -109,6 +111,7 @@ def _containerd(
     units: Mapping[str, str | None] | None,
     plain_config: str,
     packages: Sequence[Package],
+    said: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
 ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
     flavour, _sign = find_flavour(lambda path: reader.first((path,)) is not None)
     if flavour is PLAIN:
@@ -123,10 +126,17 @@ def _containerd(
         known = {item: bool(_active(states, item)) for item in flavour.units if states.get(item)}
         unit = unit_in_use(known) or flavour.units[0]
     text = reader.read_text(config_path)
-    effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
+    words = said("containerd", name, (binary, config_path)) if said and binary else None
+    if words is None:
+        effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
+        version = _version(reader, binary, select(packages, CONTAINERD_PACKAGES))
+    else:
+        effective = {item: words.get(item) for item in _NOTHING}
+        version = find_version(str(words.get("version")))
+        problems = [] if effective["cri_enabled"] else [_cri_disabled(config_path)]
     return (
         {
-            "version": _version(reader, binary, select(packages, CONTAINERD_PACKAGES)),
+            "version": version,
             "flavour": name,
             "config_path": config_path,
             "config_version": None if text is None else config_version(text),
@@ -147,7 +157,7 @@ def _containerd_effective(
     flavour: Flavour,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return handlers, default and state of CRI, as this containerd itself understands them."""
-    nothing: dict[str, Any] = {"handlers": None, "default_handler": None, "cri_enabled": None}
+    nothing = dict(_NOTHING)
     there = not reader.absent(config_path)
     if binary is None or (there and text is None):
         return nothing, []
@@ -195,41 +205,6 @@ def config_version(text: str) -> int | None:
         match = re.search(r"^version[ \t]*=[ \t]*(\d+)", text, re.M)
         return int(match.group(1)) if match else None
     return version if isinstance(version, int) else None
-
-
-def read_effective(dump: str) -> dict[str, Any]:
-    """Return handlers, default handler and state of CRI from ``containerd config dump``.
-
-    :raises ValueError: where it is not TOML.
-    """
-    data = read_toml(dump)
-    disabled = set(data.get("disabled_plugins") or ())
-    plugins = data.get("plugins") or {}
-    cri: Mapping[str, Any] = next(
-        (
-            plugins[name]["containerd"]
-            for name in _CRI_TABLES
-            if isinstance(plugins.get(name), dict) and "containerd" in plugins[name]
-        ),
-        {},
-    )
-    handlers = {
-        name: _handler(table)
-        for name, table in (cri.get("runtimes") or {}).items()
-        if isinstance(table, dict)
-    }
-    return {
-        "handlers": handlers,
-        "default_handler": (cri.get("default_runtime_name") or "runc") if cri else None,
-        "cri_enabled": bool(cri) and not disabled & _CRI_PLUGINS,
-    }
-
-
-def _handler(table: Mapping[str, Any]) -> dict[str, Any]:
-    options = table.get("options") or {}
-    # Option names are read without regard to case.
-    path = next((value for key, value in options.items() if key.lower() == "binaryname"), None)
-    return {"type": table.get("runtime_type") or None, "path": path or None, "options": options}
 
 
 def _docker(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ._command import Runner
 from ._errors import KubegpuError
+from ._marks import process_birth, process_ticks
 
 _JOURNAL_LINES = 15
 
@@ -72,22 +73,6 @@ def _read_pid(path: str | None) -> int | None:
 def process_started(pid: int) -> float | None:
     """Return when the process started, in Unix time, from ``/proc``; None if it is gone."""
     return _unix_time(process_ticks(pid))
-
-
-def process_ticks(pid: int) -> int | None:
-    """Return the clock ticks from boot to the start of the process; None if it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as handle:
-            # The command name may hold spaces and brackets: fields count from the last bracket.
-            return int(handle.read().rpartition(")")[2].split()[19])
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-def process_birth(pid: int) -> str | None:
-    """Return a name for the moment of the start that no change of the clock alters."""
-    ticks = process_ticks(pid)
-    return None if ticks is None else str(ticks)
 
 
 def _unix_time(ticks: int | None) -> float | None:

@@ -9,18 +9,22 @@ and the marks that all files had when it read them. While every one of them is t
 module's answer, and the facts say ``settled``: the role then needs no call to find that out.
 Whatever is edited, added, taken away, replaced or restarted breaks a mark, and the module looks
 again.
+
+containerd's note keeps what ``containerd config dump`` said, too: starting that program takes
+longer than all the rest of the facts.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._version import COLLECTION
 
 _PREFIX = "settled:"
+_WORDS = "words"
 
 #: A name for a file as it is now, which no edit leaves the same; None where nothing is there.
 Mark = Callable[[str], "str | None"]
@@ -40,15 +44,55 @@ def key(engine: str, name: str) -> str:
 
 
 def note(
-    wish: str, owner: str, process: str | None, files: Mapping[str, str | None]
+    wish: str,
+    owner: str,
+    process: str | None,
+    files: Mapping[str, str | None],
+    words: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the note.
 
     :param owner: whose engine it is; another distribution of it is not the one that was looked at.
     :param process: the daemon's identity, None where none runs.
     :param files: the marks of all files that the answer depends on.
+    :param words: what the engine says of its own configuration, which the facts then need not ask.
     """
-    return {"wish": wish, "owner": owner, "process": process, "files": dict(sorted(files.items()))}
+    found = {"wish": wish, "owner": owner, "process": process, "files": dict(sorted(files.items()))}
+    return found if words is None else {**found, _WORDS: [COLLECTION, words]}
+
+
+def without_words(found: Any) -> Any:
+    """Return a note without the engine's words, where they are those that this release keeps."""
+    if not isinstance(found, Mapping) or _words(found) is None:
+        return found
+    return {name: value for name, value in found.items() if name != _WORDS}
+
+
+def _words(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    release, words = [*(found.get(_WORDS) or ()), None, None][:2]
+    return words if release == COLLECTION and isinstance(words, Mapping) else None
+
+
+def said(
+    record: Mapping[str, Any] | None,
+    engine: str,
+    owner: str,
+    files: Sequence[str],
+    *,
+    mark: Mark,
+    birth: Birth,
+) -> Mapping[str, Any] | None:
+    """Return what an engine said of itself, where it would say the same again.
+
+    :param files: the program and the file that are looked at now; the note has to be about them.
+    """
+    for found in _notes(record, engine).values():
+        if stands(found, owner, mark, birth) is None or not {*files} <= {*found["files"]}:
+            continue
+        words = _words(found)
+        if words is not None:
+            return words
+    return None
 
 
 def settled(
@@ -61,14 +105,17 @@ def settled(
     """
     if record is None:
         return None
-    values = record.get("values", {})
-    begin = key(engine, "")
-    notes = {name[len(begin) :]: note for name, note in values.items() if name.startswith(begin)}
     return {
         name: wish
-        for name, found in sorted(notes.items())
+        for name, found in _notes(record, engine).items()
         if (wish := stands(found, owner, mark, birth)) is not None
     }
+
+
+def _notes(record: Mapping[str, Any] | None, engine: str) -> dict[str, Any]:
+    begin = key(engine, "")
+    values = (record or {}).get("values", {})
+    return {name[len(begin) :]: values[name] for name in sorted(values) if name.startswith(begin)}
 
 
 def stands(found: Any, owner: str, mark: Mark, birth: Birth) -> str | None:

@@ -358,7 +358,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     wish, tables = read_options({**params, "controller": module.ansible_version})
     plan = CudaPlan()
     if params["state"] == "present":
-        facts = gather(reader, RuntimePaths(), params["state_path"])
+        facts = gather(reader, RuntimePaths(), params["state_path"], fresh=True)
         # What an installer left that was killed is no toolkit.
         pending = memory.pending if memory else ()
         toolkits = [kit for kit in facts["cuda"]["toolkits"] if kit["path"] not in pending]

@@ -15,6 +15,10 @@ description:
   - Needs no driver, no C(lspci) and no Python library on the node, and changes nothing.
   - Never fails because something is absent. A value is V(null) where it is not there, or where the
     user may not look; with C(become) it sees all.
+  - On a node without a GPU of these no daemon is asked and no program of theirs is started, as
+    nothing is decided on what they would say. C(driver.services) and, of C(runtimes), C(active),
+    C(started), C(containers_running), what C(containerd config dump) tells and a C(version) that
+    no package tells are V(null) there.
   - GPUs of NVIDIA, AMD and Intel are returned. Graphics inside a processor, management chips and
     audio, USB and bridge functions are not.
 author:
@@ -281,7 +285,8 @@ ansible_facts:
               file itself), C(unit), C(active), C(control_plane) (whether a restart of that unit
               takes a member of the control plane with it), C(handlers) (C(type), C(path),
               C(options)), C(default_handler) and C(cri_enabled), the last three as containerd
-              understands its files.
+              understands its files. It is not asked again while C(settled) has a name and it would
+              say the same.
             - C(docker) has C(version), C(config_path), C(unit), C(active), C(runtimes) (C(path),
               C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running); of
               the running daemon where it answers, else of the file.

@@ -386,7 +386,7 @@ def judge(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dict[
     _check(params)
     reader = NodeReader("/", run)
     paths = RuntimePaths(params["containerd_config_path"], params["docker_config_path"])
-    node = gather(reader, paths)
+    node = gather(reader, paths, fresh=True)
     world = World(
         run,
         reader,

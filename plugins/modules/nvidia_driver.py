@@ -459,7 +459,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     reader = NodeReader(_ROOT, run)
     options = {**params, "today": params["_today"], "controller": module.ansible_version}
     wish, data = read_options(options)
-    facts = gather(reader, RuntimePaths(), _seen(params["state_path"]))
+    facts = gather(reader, RuntimePaths(), _seen(params["state_path"]), fresh=True)
     return Work(
         module.params,
         module._diff,

@@ -20,13 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _docker as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._config_file import ConfigFile
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
     Node,
     Request,
     plan_present,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
-    ConfigFile,
     Effective,
 )
 from tests.integration.engines.containerd_inputs.judge import CACHE, binary, default

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _docker as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._config_file import ConfigFile
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
     Node,
     Request,
@@ -28,7 +29,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
     value_at,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
-    ConfigFile,
     merge,
     remove,
 )

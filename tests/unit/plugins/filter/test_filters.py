@@ -63,7 +63,7 @@ def test_words_for_false_are_false(word):
 
 
 def test_word_that_is_neither_true_nor_false_is_an_error():
-    with pytest.raises(AnsibleFilterError, match="hold"):
+    with pytest.raises(AnsibleFilterError, match=r"nvidia_container_toolkit_hold.*true or false"):
         call(container_toolkit_plan, installed(), hold="perhaps")
 
 

@@ -10,6 +10,7 @@ import tomllib
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._config_file import ConfigFile
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
     Change,
     Node,
@@ -18,7 +19,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
     verify,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
-    ConfigFile,
     Effective,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (

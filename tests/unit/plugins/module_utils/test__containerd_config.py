@@ -11,11 +11,13 @@ import tomllib
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._config_file import (
     ConfigFile,
+    config_version,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
     Effective,
     absorbed,
-    config_version,
     imports_path,
     load,
     meaning,

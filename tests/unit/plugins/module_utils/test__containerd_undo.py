@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._config_file import ConfigFile
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
     Change,
     FileEdit,
@@ -19,7 +20,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
     Request,
     plan_present,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import ConfigFile
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_undo import (
     History,
     continued,

@@ -52,6 +52,8 @@ def test_the_plan_says_what_each_node_has_to_show():
         {"a": host(**NVIDIA), "b": host()},
         {"c": host(runtimes__containerd=None, runtimes__crio={"default_runtime": "nvidia"})},
         {"web": host(gpus=[])},
+        # What its containerd does is not asked.
+        {"web": host(gpus=[], runtimes__containerd__cri_enabled=None)},
         {"bare": host(runtimes__containerd=None, runtimes__docker=None)},
         {},
     ],

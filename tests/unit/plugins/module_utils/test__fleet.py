@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._fleet import gpu_vendor, hosts_with
+from ansible_collections.kubegpu.nodes.plugins.filter import hosts_to_verify
+from ansible_collections.kubegpu.nodes.plugins.module_utils._fleet import (
+    gpu_groups,
+    gpu_vendor,
+    hosts_with,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,3 +33,57 @@ def test_hosts_with():
     assert hosts_with([*hostvars], hostvars) == ["a", "b", "failed while it was planned"]
     assert hosts_with([*hostvars], hostvars, "work") == ["a"]
     assert hosts_with(["a"], {}) == hosts_with(["a"], {}, "work") == []
+
+
+def host(*vendors, loaded="580.126.09", **variables):
+    gpus = [{"vendor": vendor} for vendor in vendors]
+    return {
+        "ansible_facts": {"gpu_node": {"gpus": gpus, "driver": {"loaded": loaded}}},
+        **variables,
+    }
+
+
+def test_groups_of_hosts():
+    hostvars = {
+        "gpu1": host("nvidia", kubegpu_kubeconfig="/root/kubeconfig"),
+        "gpu2": host("amd", kubegpu_kubeconfig=""),
+        "cpu1": host(kubegpu_kube_host="https://127.0.0.1:6443"),
+        "unreachable": {},
+    }
+    assert gpu_groups([*hostvars], hostvars) == [
+        {"host": "gpu1", "groups": ["kubegpu_nvidia", "kubegpu_cluster"]},
+        {"host": "gpu2", "groups": ["kubegpu_amd"]},
+        {"host": "cpu1", "groups": ["kubegpu_none", "kubegpu_cluster"]},
+    ]
+
+
+def to_verify(hostvars, **options):
+    (found,) = hosts_to_verify.FilterModule().filters().values()
+    return found([*hostvars], hostvars, **options)
+
+
+def test_what_a_run_changed_is_verified():
+    hostvars = {
+        "changed": host("nvidia", kubegpu_changed=True),
+        "labelled": host(
+            "nvidia", __gpu_node_labels_result={"nodes": {"labelled": {"changed": True}}}
+        ),
+        "beside a labelled one": host(
+            "nvidia",
+            __gpu_node_labels_result={"nodes": {"labelled": {"changed": True}}},
+            kubegpu_changed=False,
+        ),
+        "plugin": host("nvidia", __nvidia_device_plugin_result={"changed": True}),
+        "asked for": host("nvidia", gpu_verify_all="yes"),
+        "skipped": host(
+            "nvidia",
+            __gpu_node_labels_result={"skipped": True},
+            __nvidia_device_plugin_result={"skipped": True, "changed": False},
+        ),
+        "no driver yet": host("nvidia", loaded=None, kubegpu_changed=True),
+        "switched off": host("nvidia", kubegpu_changed=True, gpu_verify_enabled="false"),
+        "failed": {"kubegpu_changed": True},
+    }
+    assert to_verify(hostvars) == ["changed", "labelled", "plugin", "asked for"]
+    all_of_them = [*hostvars][:6]
+    assert to_verify(hostvars, every=True) == all_of_them

@@ -232,6 +232,23 @@ def test_nobody_is_asked_where_no_nvidia_gpu_is(tmp_path: Path) -> None:
     assert node.asked == []
 
 
+@pytest.mark.parametrize(("machine", "asked"), [("none", False), ("p4", True)])
+def test_daemons_are_asked_where_a_gpu_is(tmp_path: Path, machine: str, asked: bool) -> None:
+    root = make_machine(tmp_path, MACHINES[machine])
+    write(root, "/usr/bin/containerd")
+    write(root, "/run/systemd/system/x")
+    dump = 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\nx = 1\n'
+    node = Node(
+        root,
+        systemctl=Result(1, "", ""),
+        **{"/usr/bin/containerd": Result(0, dump, "")},
+    )
+    containerd = gather(node, RuntimePaths())["runtimes"]["containerd"]
+    assert (containerd["cri_enabled"], bool(node.asked)) == (asked or None, asked)
+    containerd = gather(node, RuntimePaths(), fresh=True)["runtimes"]["containerd"]
+    assert containerd["cri_enabled"] and [argv[0] for argv in node.asked if "dump" in argv]
+
+
 def test_packages_of_rpm(tmp_path: Path) -> None:
     write(tmp_path, "/var/lib/rpm/rpmdb.sqlite")
     write(tmp_path, "/etc/dnf/plugins/versionlock.list", "nvidia-container-toolkit-0:*\n")

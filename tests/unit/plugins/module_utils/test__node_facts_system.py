@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_system import (
     find_codename,
     find_fqdn,
@@ -22,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts_system i
     read_secure_boot,
     read_unit_starts,
     read_unit_states,
+    read_units,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from tests.unit.fixtures.make_tree import write
@@ -176,6 +179,40 @@ def test_unit_states() -> None:
         "docker": "inactive",
         "more": None,
     }
+
+
+class Systemd(NodeReader):
+    """A stand-in: answers as systemctl does, for the units that it is asked for."""
+
+    asked: tuple[str, ...] = ()
+
+    def run(self, argv: Any, timeout: int = 30) -> Result | None:
+        self.asked = tuple(argv[3:])
+        units = {"docker.service": "loaded", "crio.service": "masked"}
+        return Result(
+            0,
+            "\n\n".join(
+                f"Id={name}\nLoadState={units.get(name, 'not-found')}\nActiveState=active"
+                for name in self.asked
+            ),
+            "",
+        )
+
+
+def test_units_without_a_file_are_not_asked_for(tmp_path: Path) -> None:
+    names = ("containerd", "docker", "crio")
+    node = Systemd(str(tmp_path))
+    assert read_units(node, names) == (None, {}) and not node.asked
+    write(tmp_path, "/run/systemd/system/x")
+    assert read_units(node, names) == (dict.fromkeys(names), {})
+    assert node.asked == ("containerd.service",)
+    # One of an init script, and one that is masked.
+    write(tmp_path, "/run/systemd/generator.late/docker.service")
+    (tmp_path / "etc/systemd/system").mkdir(parents=True)
+    (tmp_path / "etc/systemd/system/crio.service").symlink_to("/dev/null")
+    states = {"containerd": None, "docker": "active", "crio": "active"}
+    assert read_units(node, names) == (states, {})
+    assert node.asked == ("docker.service", "crio.service")
 
 
 def test_when_units_were_started() -> None:

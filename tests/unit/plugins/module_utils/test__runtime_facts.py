@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_dump import read_effective
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import Package
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import (
+    CONTAINERD_CONFIG,
     RuntimePaths,
     config_version,
     find_version,
     read_daemon_json,
     read_docker_info,
-    read_effective,
     read_runtimes,
 )
 from tests.unit.fixtures.make_tree import write
@@ -279,6 +280,26 @@ def test_what_microk8s_fills_in(tmp_path: Path) -> None:
     containerd = runtimes["containerd"]
     assert containerd["default_handler"] == "runc"
     assert containerd["handlers"]["runc"]["type"] == "io.containerd.runc.v2"
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_what_containerd_said_is_not_asked_again(tmp_path: Path, enabled: bool) -> None:
+    write(tmp_path, "/usr/bin/containerd")
+    write(tmp_path, CONTAINERD_CONFIG, "version = 2\n")
+    words = {"version": "containerd x 1.7.24", "cri_enabled": enabled, "default_handler": "nvidia"}
+    reader = StandinReader(tmp_path)
+    asked = []
+
+    def said(*about: Any) -> Any:
+        asked.append(about)
+        return {**words, "handlers": {"nvidia": {}}}
+
+    runtimes, problems = read_runtimes(reader, {}, RuntimePaths(), said=said)
+    containerd = runtimes["containerd"]
+    assert (containerd["version"], containerd["default_handler"]) == ("1.7.24", "nvidia")
+    assert [one["code"] for one in problems] == ([] if enabled else ["cri_disabled"])
+    assert asked == [("containerd", "containerd", ("/usr/bin/containerd", CONTAINERD_CONFIG))]
+    assert reader.asked == []
 
 
 # Shortened: recorded from dockerd 20.10.24.

@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _service as service
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import process_birth
 
 
 class SystemdStandin:
@@ -85,10 +86,10 @@ def test_start_is_known_better_than_to_a_second():
 
 
 def test_birth_does_not_move_with_the_clock(sleeper, monkeypatch):
-    birth = service.process_birth(sleeper.pid)
+    birth = process_birth(sleeper.pid)
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3600)
-    assert service.process_birth(sleeper.pid) == birth
+    assert process_birth(sleeper.pid) == birth
     assert service.process_started(sleeper.pid) > real() + 3000
 
 
@@ -96,7 +97,7 @@ def test_process_that_is_gone():
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert service.process_started(process.pid) is None
-    assert service.process_birth(process.pid) is None
+    assert process_birth(process.pid) is None
     assert service.process_command_line(process.pid) == ()
 
 
@@ -132,7 +133,7 @@ def test_failure_quotes_the_journal(verb):
 
 
 def test_own_process_is_known():
-    assert service.process_birth(os.getpid()) == service.process_birth(os.getpid())
+    assert process_birth(os.getpid()) == process_birth(os.getpid())
 
 
 def test_process_that_a_file_names(sleeper, tmp_path):

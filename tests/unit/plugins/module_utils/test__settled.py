@@ -15,9 +15,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark
 from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import (
     key,
     note,
+    said,
     settled,
     stands,
     wish_name,
+    without_words,
 )
 
 WISH = "5d1be7e9dda1ee8896be5b7e34a85ee1"
@@ -113,3 +115,33 @@ def test_by_engine_and_name(left: dict[str, Any]) -> None:
 def test_a_wish_is_its_values() -> None:
     assert wish_name({"a": 1, "b": {"c": None}}) == wish_name({"b": {"c": None}, "a": 1})
     assert len({wish_name(values) for values in ({}, {"a": 1}, {"a": "1"}, {"a": True})}) == 4
+
+
+WORDS = {"version": "containerd x 2.1.9", "cri_enabled": True, "handlers": {}}
+
+
+def words(folder: Path, found: dict[str, Any], *names: str, owner: str = "k3s") -> Any:
+    record = {"values": {key("containerd", "nvidia"): found}}
+    paths = [str(folder / name) for name in names]
+    return said(record, "containerd", owner, paths, mark=mark, birth=birth)
+
+
+def test_words_as_long_as_nothing_is_touched(folder: Path, left: dict[str, Any]) -> None:
+    spoken = note(WISH, "k3s", "12@777", left["files"], WORDS)
+    assert without_words(spoken) == left == without_words(left)
+    assert words(folder, spoken, "config.toml") == WORDS
+    # Nothing was kept, or not of this file, or of somebody else.
+    assert words(folder, left, "config.toml") is None
+    assert words(folder, spoken, "config.toml", "another") is None
+    assert words(folder, spoken, "config.toml", owner="containerd") is None
+    assert said(None, "containerd", "k3s", [], mark=mark, birth=birth) is None
+    rewritten(folder)
+    assert words(folder, spoken, "config.toml") is None
+
+
+def test_words_of_another_release(folder: Path, left: dict[str, Any]) -> None:
+    for strange in (["0.0.1", WORDS], [], None, ["0.0.1"]):
+        found = {**left, "words": strange}
+        assert words(folder, found, "config.toml") is None
+        # It is written anew where the module runs again.
+        assert without_words(found) != left

@@ -10,6 +10,7 @@ import json
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,6 +18,7 @@ import yaml
 from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _containerd_flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_dump import read_effective
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flavours import (
     FLAVOURS,
     PLAIN,
@@ -28,12 +30,16 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow imp
     config_argument,
     redact_words,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark
-from ansible_collections.kubegpu.nodes.plugins.module_utils._service import Daemon, process_birth
-from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import settled
+from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark, process_birth
+from ansible_collections.kubegpu.nodes.plugins.module_utils._service import Daemon
+from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import said, settled
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
 from tests.unit.module_process import predicted, run_module
 
+DUMP = (
+    Path(__file__).resolve().parents[2]
+    / "fixtures/runtime_facts/config-dump-containerd-1.7.24.toml"
+)
 TEXT = (
     "# mine\nversion = 2\n\n"
     '[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]\n'
@@ -112,6 +118,27 @@ def quiet(arguments, tmp_path, monkeypatch):
     return run_one, noted
 
 
+def test_what_containerd_says_is_kept_for_the_facts(quiet, tmp_path):
+    run_one, _noted = quiet
+    asked = tmp_path / "asked"
+    (tmp_path / "containerd").write_text(
+        '#!/bin/sh\nif [ "$1" = --version ]; then echo containerd x 1.7.24; exit; fi\n'
+        f'echo "$@" >> {asked}\ncat {DUMP}\n'
+    )
+
+    def kept():
+        record = json.loads((tmp_path / "var" / "state.json").read_text())
+        files = [str(tmp_path / "containerd"), str(tmp_path / "etc" / "config.toml")]
+        return said(record, "containerd", "containerd", files, mark=mark, birth=process_birth)
+
+    assert kept() is None
+    assert not run_one(started=60)["changed"]
+    assert kept() == {"version": "containerd x 1.7.24\n", **read_effective(DUMP.read_text())}
+    # Once is enough.
+    assert not run_one(started=60)["changed"]
+    assert asked.read_text().splitlines() == [f"--config {tmp_path}/etc/config.toml config dump"]
+
+
 @pytest.mark.parametrize(
     "touch",
     [
@@ -143,13 +170,19 @@ def test_imported_folders_and_files_are_looked_at_too(quiet, tmp_path):
     assert noted() == {}
 
 
-def test_another_wish_or_none_is_another_note(quiet, tmp_path):
+def test_another_wish_is_another_note_and_none_leaves_it(quiet, tmp_path):
     run_one, noted = quiet
     run_one("b", started=60)
     assert noted() == {"nvidia": "b"}
-    run_one("", started=60)
+    assert not run_one("", started=60)["changed"]
+    assert noted() == {"nvidia": "b"}
+    assert run_one("", started=60, set_default=True)["changed"]
     assert noted() == {}
-    run_one("b", started=60)
+    # Nothing is left to do, but nobody said what for.
+    assert not run_one("", started=60, set_default=True)["changed"]
+    assert noted() == {}
+    run_one("b", started=60, set_default=True)
+    assert noted() == {"nvidia": "b"}
     assert run_one(state="absent")["changed"]
     assert not (tmp_path / "var").exists()
 

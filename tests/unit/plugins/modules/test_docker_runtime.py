@@ -20,8 +20,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _docker_flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark
-from ansible_collections.kubegpu.nodes.plugins.module_utils._service import process_birth
+from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark, process_birth
 from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import settled
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
 from tests.unit.module_process import predicted, run_module
@@ -494,12 +493,12 @@ def test_what_touches_the_note(quiet):
     assert noted(quiet) == {}
 
 
-def test_no_note_in_check_mode_and_without_a_wish(quiet):
+def test_no_note_in_check_mode_and_a_run_without_a_wish_leaves_it(quiet):
     before = quiet.state.read_text()
     quiet.once(check=True, reload=True, wish="b")
     assert quiet.state.read_text() == before
-    quiet.once(reload=True)
-    assert noted(quiet) == {}
+    assert not quiet.once(reload=True)["changed"]
+    assert quiet.state.read_text() == before
 
 
 def test_no_note_where_something_is_left(quiet):

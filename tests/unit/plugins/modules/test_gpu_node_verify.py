@@ -27,7 +27,7 @@ def signals():
 def no_gpu(monkeypatch):
     """Whatever machine runs the tests."""
     facts = {"gpus": [], "os": {"hostname": "here"}}
-    monkeypatch.setattr(gpu_node_verify, "gather", lambda reader, paths: facts)
+    monkeypatch.setattr(gpu_node_verify, "gather", lambda *_given, fresh: facts)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_node_without_a_gpu_is_told_as_that(no_gpu, check):
 
 
 def test_a_signal_is_no_ordinary_error_and_is_told(monkeypatch):
-    def stopped(*_arguments):
+    def stopped(*_arguments, **_options):
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(gpu_node_verify, "gather", stopped)

@@ -1,0 +1,44 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A runtime's configuration file as data. Pure, and small: the facts have no need of an editor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+def config_version(data: Mapping[str, Any]) -> int:
+    """Return the file's format; a file that names none is of version 1."""
+    version = data.get("version", 0)
+    return version if isinstance(version, int) and version > 0 else 1
+
+
+def table(data: Mapping[str, Any], path: Iterable[str]) -> Mapping[str, Any]:
+    """Return the table at ``path``, empty where there is none."""
+    current: Any = data
+    for part in path:
+        current = current.get(part) if isinstance(current, Mapping) else None
+    return current if isinstance(current, Mapping) else {}
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """One file that a runtime loads; ``path`` has links resolved, ``text`` is None if absent.
+
+    ``generated`` is one that a distribution writes, so that nobody else may. ``part`` is the marked
+    place of a template: it goes into the generated file, and has no version of its own.
+    """
+
+    path: str
+    text: str | None
+    data: Mapping[str, Any]
+    generated: bool = False
+    part: bool = False
+
+    @property
+    def version(self) -> int:
+        return config_version(self.data)
