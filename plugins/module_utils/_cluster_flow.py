@@ -26,6 +26,8 @@ _TAIL = 60
 _MOST_OUTSIDE = 10
 #: Pods that ended hold no GPU, and a cluster may keep thousands of them.
 _ACTIVE = "status.phase!=Succeeded,status.phase!=Failed"
+#: A container that has ended this often after its first start will not come by waiting.
+_RESTARTS_IN_VAIN = 2
 
 Sleep = Callable[[float], None]
 Clock = Callable[[], float]
@@ -245,20 +247,63 @@ def wait(
     expected: Sequence[Expected],
     timeout: float,
     *,
+    rollout: bool = False,
     sleep: Sleep = time.sleep,
     clock: Clock = time.monotonic,
 ) -> tuple[Snapshot, float]:
-    """Read until all nodes offer what is expected, or time is up; then say why they do not."""
+    """Read until all nodes offer what is expected, or waiting is in vain; then say why not.
+
+    :param timeout: seconds.
+    :param rollout: wait as well until our device plugin's pods are all of its newest template.
+    """
     start = clock()
+    restarts: dict[str, int] = {}
     while True:
         snapshot = look(reader, expected)
         waited = clock() - start
-        if not snapshot.shortfalls or not snapshot.open or waited >= timeout:
+        failing = _failing(snapshot, restarts)
+        if waited >= timeout or not _is_worth_waiting(snapshot, failing, rollout):
             break
         sleep(min(_INTERVAL, max(0.1, timeout - waited)))
     if snapshot.shortfalls or _odd(snapshot):
         snapshot = look_closer(reader, expected, snapshot)
+    if rollout:
+        snapshot = replace(snapshot, notes=(*snapshot.notes, *map(_behind, _rolling(snapshot))))
     return snapshot, waited
+
+
+def _failing(snapshot: Snapshot, first: dict[str, int]) -> set[str]:
+    """Return the pods that fail again and again while they are waited for.
+
+    :param first: the restarts of each pod when it was seen first, filled in here. Those before are
+        of another time, such as that before a reboot.
+    """
+    return {
+        pod.full_name
+        for pods in snapshot.view.pods.values()
+        for pod in pods
+        if pod.restarts - first.setdefault(pod.full_name, pod.restarts) >= _RESTARTS_IN_VAIN
+        and pod.reason == "CrashLoopBackOff"
+    }
+
+
+def _is_worth_waiting(snapshot: Snapshot, failing: set[str], rollout: bool) -> bool:
+    if any(short.pod not in failing for short in snapshot.open):
+        return True
+    # A pod that fails keeps those of other nodes from being made.
+    return rollout and not failing and bool(_rolling(snapshot))
+
+
+def _rolling(snapshot: Snapshot) -> list[Workload]:
+    return [part for part in plugins(snapshot.view.parts) if part.ours and not part.rolled_out]
+
+
+def _behind(part: Workload) -> str:
+    return (
+        f"Not all pods of the device plugin {part.namespace}/{part.name} are there yet: of "
+        f"{part.desired}, {part.updated if part.observed else 0} are of the newest template and "
+        f"{part.available} are available."
+    )
 
 
 def _odd(snapshot: Snapshot) -> bool:

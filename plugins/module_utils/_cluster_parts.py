@@ -73,6 +73,15 @@ class Workload:
     runtime_class: str = ""
     desired: int = 0
     available: int = 0
+    #: Pods of the newest template.
+    updated: int = 0
+    #: Whether these counts are of the newest template: its controller has seen it.
+    observed: bool = True
+
+    @property
+    def rolled_out(self) -> bool:
+        """Whether all pods are of the newest template and available."""
+        return self.observed and min(self.updated, self.available) >= self.desired
 
     def __str__(self) -> str:
         return f"{self.title} ({self.workload} {self.namespace}/{self.name})"
@@ -139,6 +148,8 @@ def _recognise(item: Object, kind: str) -> Workload | None:
             runtime_class=str(pod.get("runtimeClassName") or ""),
             desired=int(status.get("desiredNumberScheduled") or status.get("replicas") or 0),
             available=int(status.get("numberAvailable") or status.get("availableReplicas") or 0),
+            updated=int(status.get("updatedNumberScheduled") or status.get("updatedReplicas") or 0),
+            observed=int(status.get("observedGeneration") or 0) >= int(meta.get("generation") or 0),
         )
     return None
 

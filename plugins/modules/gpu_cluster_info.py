@@ -32,10 +32,18 @@ options:
     default: {}
   wait_timeout:
     description: >-
-      How long the nodes of O(expected) are waited for, in seconds. What no waiting mends (a node
-      that the cluster does not have, no device plugin) ends it at once.
+      How long the nodes of O(expected) are waited for, in seconds. What no waiting mends ends it
+      earlier: a node that the cluster does not have, no device plugin, or one whose pod there has
+      failed three times meanwhile.
     type: int
     default: 0
+  rollout:
+    description: >-
+      Whether to wait, as long, until the pods of this collection's device plugin are all of its
+      newest template and available as well. Until then nodes offer what they offered with the pods
+      before. Where only that is left when the time is over, it is a warning.
+    type: bool
+    default: false
   all_nodes:
     description: Whether nodes without any GPU are in the answer too.
     type: bool
@@ -185,6 +193,7 @@ def main() -> None:
         argument_spec={
             "expected": {"type": "dict", "default": {}},
             "wait_timeout": {"type": "int", "default": 0},
+            "rollout": {"type": "bool", "default": False},
             "all_nodes": {"type": "bool", "default": False},
             **KUBE_ARGUMENTS,
         },
@@ -197,7 +206,9 @@ def main() -> None:
     try:
         cluster = Cluster.connect(read_connection(module.params))
         reader = Reader(cluster)
-        snapshot, waited = wait(reader, expected, module.params["wait_timeout"])
+        snapshot, waited = wait(
+            reader, expected, module.params["wait_timeout"], rollout=module.params["rollout"]
+        )
         result = answer(snapshot, expected, only_gpu=not module.params["all_nodes"])
     except KubegpuError as error:
         module.fail_json(msg=str(error), layers=unasked(expected, "allocatable", error))

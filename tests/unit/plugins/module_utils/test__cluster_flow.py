@@ -30,13 +30,24 @@ def plugin_pod(where="n1"):
     return pod(f"plugin-{where}", where, namespace="kubegpu", labels=PLUGIN_LABELS)
 
 
-def waited(cluster, expected=None, timeout=30):
-    time = Time()
+def crashed(restarts, where="n1"):
+    """The plugin's pod, held back by kubelet after that many restarts."""
+    one = plugin_pod(where)
+    ended = {"terminated": {"exitCode": 1, "reason": "Error"}}
+    one["status"]["containerStatuses"] = [
+        {"name": "nvidia-device-plugin", "restartCount": restarts, "lastState": ended,
+         "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
+    ]  # fmt: skip
+    return one
+
+
+def waited(cluster, expected=None, timeout=30, at=None, **options):
+    time = Time(at)
     wishes = read_expected(expected or EXPECTED)
     snapshot, seconds = wait(
-        Reader(cluster), wishes, timeout, sleep=time.sleep, clock=time.monotonic
+        Reader(cluster), wishes, timeout, sleep=time.sleep, clock=time.monotonic, **options
     )
-    return answer(snapshot, wishes), seconds
+    return {**answer(snapshot, wishes), "notes": snapshot.notes}, seconds
 
 
 def test_what_is_as_expected_is_not_waited_for():
@@ -80,6 +91,93 @@ def test_what_no_waiting_mends_is_told_at_once():
     assert (told["missing"][0]["code"], seconds) == ("no_plugin", 0)
     told, seconds = waited(StandinCluster(nodes=[node("n2")], daemonsets=[PLUGIN]))
     assert (told["missing"][0]["code"], seconds) == ("node_unknown", 0)
+
+
+def restarting(cluster, before=0):
+    """Restart the plugin each ten seconds."""
+    return lambda now: cluster.objects.update(pods=[crashed(before + int(now // 10))])
+
+
+def test_a_plugin_that_fails_again_and_again_is_told_early():
+    cluster = StandinCluster(
+        nodes=[node("n1")], daemonsets=[PLUGIN], pods=[crashed(0)], log=NO_NVML
+    )
+    told, seconds = waited(cluster, timeout=300, at=restarting(cluster))
+    assert 20 <= seconds < 24
+    assert told["missing"][0]["code"] == "default_runtime"
+    # Those of another time do not count.
+    cluster.objects.update(pods=[crashed(7)])
+    told, seconds = waited(cluster, timeout=300, at=restarting(cluster, 7))
+    assert 20 <= seconds < 24
+
+
+def test_a_plugin_that_fails_does_not_keep_another_node_from_being_waited_for():
+    cluster = StandinCluster(
+        nodes=[node("n1"), node("n2")], daemonsets=[PLUGIN], pods=[crashed(0)], log=NO_NVML
+    )
+
+    def later(now):
+        restarting(cluster)(now)
+        if now >= 60:
+            cluster.objects.update(nodes=[node("n1"), node("n2", gpus=2)])
+
+    both = {**EXPECTED, "gpu2": {"name": "n2", "resources": {GPU: 2}}}
+    told, seconds = waited(cluster, both, timeout=300, at=later)
+    assert 60 <= seconds < 64
+    assert [short["key"] for short in told["missing"]] == ["gpu1"]
+
+
+def rolling(generation=2, observed=2, desired=2, updated=1, available=2):
+    one = daemonset(selector={"app.kubernetes.io/name": "nvidia-device-plugin"})
+    one["metadata"]["generation"] = generation
+    one["status"] = {
+        "observedGeneration": observed, "desiredNumberScheduled": desired,
+        "updatedNumberScheduled": updated, "numberAvailable": available,
+    }  # fmt: skip
+    return one
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [{"updated": 1}, {"updated": 2, "available": 1}, {"updated": 2, "observed": 1},
+     {"observed": 0, "desired": 0, "updated": 0, "available": 0}],
+)  # fmt: skip
+def test_a_rollout_is_waited_for_where_it_is_asked_for(behind):
+    cluster = StandinCluster(
+        nodes=[node("n1", gpus=2)], daemonsets=[rolling(**behind)], pods=[plugin_pod()]
+    )
+    assert waited(cluster)[1] == 0
+    cluster.later = (3, lambda: cluster.objects.update(daemonsets=[rolling(updated=2)]))
+    told, seconds = waited(cluster, rollout=True)
+    assert not told["missing"] and not told["notes"] and 0 < seconds < 30
+
+
+def test_a_rollout_that_time_is_not_enough_for_is_a_note():
+    cluster = StandinCluster(
+        nodes=[node("n1", gpus=2)], daemonsets=[rolling()], pods=[plugin_pod()]
+    )
+    told, seconds = waited(cluster, rollout=True)
+    assert not told["missing"] and seconds >= 30
+    assert told["notes"] == (
+        "Not all pods of the device plugin kubegpu/kubegpu-nvidia-device-plugin are there yet: of "
+        "2, 1 are of the newest template and 2 are available.",
+    )
+
+
+def test_a_rollout_that_a_failing_pod_holds_up_is_not_waited_for():
+    """Also where that pod is on a node of somebody else."""
+    cluster = StandinCluster(
+        nodes=[node("n1", gpus=2), node("n2")],
+        daemonsets=[rolling()],
+        pods=[plugin_pod(), crashed(0, "n2")],
+        log=NO_NVML,
+    )
+
+    def restart(now):
+        cluster.objects.update(pods=[plugin_pod(), crashed(int(now // 10), "n2")])
+
+    told, seconds = waited(cluster, timeout=300, at=restart, rollout=True)
+    assert not told["missing"] and len(told["notes"]) == 1 and 20 <= seconds < 24
 
 
 def test_a_node_that_comes_late_is_good():
