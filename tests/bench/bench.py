@@ -37,6 +37,8 @@ WISHES = {
     "nvidia_driver_branch": "580",
     "gpu_verify_container": False,
 }
+# What is once for a run counts less with more hosts.
+MANY = 20
 OURS = tuple(node for node in FLEET if node.name.startswith("ours"))
 PLAIN = tuple(node for node in FLEET if node.name.startswith("plain"))
 
@@ -103,7 +105,7 @@ def fleet(*, keep: bool) -> Iterator[Sides]:
         cluster_made.create(plane, [_registered(node) for node in FLEET])
         path = inventory.write(FLEET, served)
         groups = BUILD / "groups.yml"
-        groups.write_text(yaml.safe_dump(_groups()))
+        groups.write_text(yaml.safe_dump({**_groups(), **_many(MANY)}))
         for place in (path, groups):
             tell(f"inventory: {place}")
         yield Sides(
@@ -113,6 +115,7 @@ def fleet(*, keep: bool) -> Iterator[Sides]:
                 *("-e", f"kubegpu_kubeconfig={plane.kubeconfig}"),
                 *("-e", f"plain_kubeconfig={plane.kubeconfig}"),
             ],
+            MANY,
         )
     finally:
         plane.remove()
@@ -130,6 +133,20 @@ def _groups() -> dict[str, Any]:
     return {
         name: {"hosts": {node.name: {} for node in FLEET if fits(node)}}
         for name, fits in kinds.items()
+    }
+
+
+def _many(count: int) -> dict[str, Any]:
+    """Return a group of one node without a GPU under many names, with a connection for each."""
+    node = next(node for node in OURS if not node.gpus)
+    return {
+        "ours_many": {
+            "hosts": {f"{node.name}-{number:02d}": {} for number in range(count)},
+            "vars": {
+                "ansible_host": f"{{{{ hostvars['{node.name}'].ansible_host }}}}",
+                "ansible_control_path": "%(directory)s/{{ inventory_hostname }}",
+            },
+        }
     }
 
 

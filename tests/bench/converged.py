@@ -23,14 +23,17 @@ LABELS = ("--skip-tags", "device_plugin,verify")
 
 @dataclass(frozen=True)
 class Sides:
-    """The commands of both sides. The groups of the inventory are ours_gpu, ours_other, plain_gpu.
+    """The commands of both sides.
 
-    ``wishes`` are the variables of both, ``cluster`` those for labels.
+    The groups of the inventory are ours_gpu, ours_other, ours_many, plain_gpu; ours_many is a node
+    of ours_other under ``many`` names. ``wishes`` are the variables of both, ``cluster`` those for
+    labels.
     """
 
     inventories: Sequence[Path]
     wishes: Sequence[str]
     cluster: Sequence[str]
+    many: int
 
     def site(self, *more: str) -> list[str]:
         return playbook(self.inventories, SITE, *self.wishes, *more)
@@ -70,26 +73,40 @@ def measure(
         "setup": (sides.floor("setup", *limit), others),
         "site": (sides.site(*limit), others),
     }
-    return {"GPU nodes": _group(on_gpu_nodes, rounds), "other nodes": _group(on_others, rounds)}
+    limit = ("--limit", "ours_many")
+    on_many = {
+        "ping": (sides.floor("ping", *limit), others),
+        "setup": (sides.floor("setup", *limit), others),
+        "site": (sides.site(*limit), others),
+    }
+    return {
+        "GPU nodes": _group(on_gpu_nodes, rounds),
+        "other nodes": _group(on_others, rounds),
+        "many other nodes": _group(on_many, rounds, names=sides.many),
+    }
 
 
 def _group(
-    commands: Mapping[str, tuple[list[str], Sequence[Node]]], rounds: int
+    commands: Mapping[str, tuple[list[str], Sequence[Node]]], rounds: int, *, names: int = 1
 ) -> dict[str, dict[str, Any]]:
-    counted = {name: _counted(argv, nodes) for name, (argv, nodes) in commands.items()}
+    """Measure commands in turn.
+
+    :param names: under how many names each node is in the inventory.
+    """
+    counted = {name: _counted(argv, nodes, names) for name, (argv, nodes) in commands.items()}
     cases = {name: lambda argv=argv: run(argv) for name, (argv, _nodes) in commands.items()}
     return {
         name: {
             **median.to_json(),
             **counted[name],
-            "nodes": len(commands[name][1]),
-            "cpu_per_node": round(median.cpu / len(commands[name][1]), 3),
+            "nodes": names * len(commands[name][1]),
+            "cpu_per_node": round(median.cpu / (names * len(commands[name][1])), 3),
         }
         for name, median in alternate(cases, rounds).items()
     }
 
 
-def _counted(argv: list[str], nodes: Sequence[Node]) -> dict[str, Any]:
+def _counted(argv: list[str], nodes: Sequence[Node], names: int) -> dict[str, Any]:
     """Return the tasks and module calls of one run, which has to find nothing to change."""
     calls.reset(nodes)
     _sample, tasks = first.timed(argv)
@@ -99,5 +116,5 @@ def _counted(argv: list[str], nodes: Sequence[Node]) -> dict[str, Any]:
     return {
         "tasks": sum(task["run"] for task in tasks),
         "skipped": sum(not task["run"] for task in tasks),
-        "calls_per_node": max(calls.count(nodes).values()),
+        "calls_per_node": max(calls.count(nodes).values()) // names,
     }

@@ -69,15 +69,21 @@ def ratios(found: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
     """Return what was aimed at, the goal and what was measured; each is a ratio of one run."""
     if "converged" in found:
         gpu, other = found["converged"]["GPU nodes"], found["converged"]["other nodes"]
+        many = found["converged"]["many other nodes"]
         yield (
             "converged site / setup, wall, GPU nodes (at most)",
             1.5,
             gpu["site"]["seconds"] / gpu["setup"]["seconds"],
         )
         yield (
-            "converged site / ping, wall, other nodes (at most)",
+            "converged site / ping, wall, one other node (at most)",
             1.2,
             other["site"]["seconds"] / other["ping"]["seconds"],
+        )
+        yield (
+            f"converged site / ping, wall, {many['ping']['nodes']} other nodes (at most)",
+            1.2,
+            many["site"]["seconds"] / many["ping"]["seconds"],
         )
         yield (
             "by hand / converged site, wall (at least)",
