@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run stages side by side, in lanes: those of one lane one after another.
+"""Run stages side by side, some at once: the next one begins where one has ended.
 
 Stages that wait for machines leave a processor to those that compute. What a stage prints goes to
 a file; the screen shows what begins, what runs still, how it ended, and all of a failed one.
@@ -15,6 +15,7 @@ import re
 import subprocess
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,29 +43,34 @@ class Result:
         return f"{self.name} {ended} in {self.seconds:.0f} s (CPU {self.cpu_seconds:.0f} s)"
 
 
-def run_lanes(
-    lanes: Sequence[Sequence[str]], command: Callable[[str], list[str]], logs: Path
+def run_stages(
+    names: Sequence[str], command: Callable[[str], list[str]], logs: Path, at_once: int
 ) -> list[Result]:
     """Run every stage and return the results in the order in which they ended.
 
-    :param lanes: names of stages; lanes run side by side.
+    :param names: the stages, in the order in which they begin.
     :param command: the command of a stage, by its name.
     :param logs: the folder for what the stages print.
+    :param at_once: how many run side by side.
     """
     logs.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
+    waiting = deque(names)
     screen = threading.Lock()
 
-    def follow(lane: Sequence[str]) -> None:
-        for name in lane:
+    def work() -> None:
+        while True:
             with screen:
+                if not waiting:
+                    return
+                name = waiting.popleft()
                 print(f"=== {name}: begins", flush=True)
             result = _run(name, command(name), logs / f"{name}.log", screen)
             with screen:
                 results.append(result)
                 _show(result)
 
-    threads = [threading.Thread(target=follow, args=(lane,)) for lane in lanes if lane]
+    threads = [threading.Thread(target=work) for _worker in range(at_once)]
     for thread in threads:
         thread.start()
     for thread in threads:

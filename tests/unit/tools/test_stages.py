@@ -2,13 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stages run side by side in lanes, and one after another in a lane."""
+"""Stages run side by side, and the next begins where one has ended."""
 
 from __future__ import annotations
 
 import sys
 
-from tests.tools.stages import run_lanes
+import pytest
+
+from tests.tools.stages import run_stages
 
 SCRIPTS = {
     "one": "print('1 passed in 0.1s')",
@@ -18,17 +20,15 @@ SCRIPTS = {
 }
 
 
-def test_lanes(tmp_path, capsys):
+def test_stages_that_pass_and_fail(tmp_path, capsys):
     def command(name):
         return [sys.executable, "-c", SCRIPTS[name], str(tmp_path)]
 
-    results = run_lanes([["one", "two"], ["bad", "last"], []], command, tmp_path)
+    results = run_stages(["bad", "one", "two", "last"], command, tmp_path, 1)
 
     codes = {result.name: result.code for result in results}
     assert codes == {"one": 0, "two": 0, "bad": 3, "last": 0}
-    names = [result.name for result in results]
-    assert names.index("one") < names.index("two")
-    assert names.index("bad") < names.index("last")
+    assert [result.name for result in results] == ["bad", "one", "two", "last"]
     screen = capsys.readouterr().out
     assert "what went wrong" in screen, "a failed stage shows all that it printed"
     assert "2 passed" in screen and "noise" not in screen
@@ -36,9 +36,30 @@ def test_lanes(tmp_path, capsys):
     assert "=== bad FAILED in" in screen and "=== last passed in" in screen
 
 
-def test_a_stage_that_fails_does_not_stop_its_lane(tmp_path):
-    def command(name):
-        return [sys.executable, "-c", SCRIPTS[name]]
+@pytest.mark.parametrize("at_once", [2, 5])
+def test_as_many_as_wished_run_at_once_and_the_next_begins_where_one_has_ended(tmp_path, at_once):
+    """Each notes itself while it runs and sees the others that do; the first ends with the last."""
+    script = (
+        "import pathlib, sys, time\n"
+        "here, name = pathlib.Path(sys.argv[1]), sys.argv[2]\n"
+        "(here / name).touch(); until = time.monotonic() + 60\n"
+        "(here.parent / f'{name}.begun').touch()\n"
+        "awaited = 'last.log' if name == 'first' else 'first.begun'\n"
+        "while not (here.parent / awaited).exists():\n"
+        "    time.sleep(0.1); assert time.monotonic() < until\n"
+        "print('saw', *sorted(one.name for one in here.iterdir()))\n"
+        "(here / name).unlink()\n"
+    )
+    running = tmp_path / "running"
+    running.mkdir()
+    names = ["first", "second", "third", "last"]
 
-    results = run_lanes([["bad", "one"]], command, tmp_path)
-    assert [result.line.split(" in ")[0] for result in results] == ["bad FAILED", "one passed"]
+    def command(name):
+        return [sys.executable, "-c", script, str(running), name]
+
+    results = run_stages(names, command, tmp_path, at_once)
+    assert sorted(result.name for result in results if not result.code) == sorted(names)
+    saw = {name: (tmp_path / f"{name}.log").read_text().split()[1:] for name in names}
+    assert max(len(seen) for seen in saw.values()) <= at_once
+    if at_once == 2:
+        assert [saw[name] for name in names[1:3]] == [["first", "second"], ["first", "third"]]
