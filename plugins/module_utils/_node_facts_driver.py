@@ -126,7 +126,7 @@ def read_record(record: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def read_streams(reader: NodeReader) -> dict[str, str] | None:
     """Return the streams of modules that dnf has enabled; None where they may not be read."""
-    # dnf 4 alone has them: other nodes do without what reads them.
+    # dnf 4 alone has them, and what is imported is compiled by the node.
     from . import _dnf_modules  # noqa: PLC0415
     from ._module_streams import DISABLED, NONE  # noqa: PLC0415
 

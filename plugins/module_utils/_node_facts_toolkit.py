@@ -178,7 +178,7 @@ def key_fingerprints(reader: NodeReader, signed_by: str | None) -> list[str]:
 def _of_key(data: bytes | None) -> list[str]:
     if data is None:
         return []
-    # Only where a repository is there.
+    # Only where a repository is there: what is imported is compiled by the node.
     from ._openpgp import fingerprints  # noqa: PLC0415
 
     try:

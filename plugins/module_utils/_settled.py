@@ -10,8 +10,8 @@ module's answer, and the facts say ``settled``: the role then needs no call to f
 Whatever is edited, added, taken away, replaced or restarted breaks a mark, and the module looks
 again.
 
-containerd's note keeps what ``containerd config dump`` said, too: starting that program takes
-longer than all the rest of the facts.
+containerd's note keeps what ``containerd config dump`` said, too: of all programs that the facts
+start for a runtime it costs the node most (docs/benchmarks.md).
 """
 
 from __future__ import annotations

@@ -58,31 +58,25 @@ def measure(
     gpu = [node for node in ours if node.gpus]
     others = [node for node in ours if not node.gpus]
     plain = [node for node in plain if node.gpus]
-    limit = ("--limit", "ours_gpu")
+
+    def floors(group: str, nodes: Sequence[Node]) -> dict[str, tuple[list[str], Sequence[Node]]]:
+        limit = ("--limit", group)
+        return {
+            "ping": (sides.floor("ping", *limit), nodes),
+            "setup": (sides.floor("setup", *limit), nodes),
+            "site": (sides.site(*limit), nodes),
+        }
+
     on_gpu_nodes = {
-        "ping": (sides.floor("ping", *limit), gpu),
-        "setup": (sides.floor("setup", *limit), gpu),
-        "site": (sides.site(*limit), gpu),
+        **floors("ours_gpu", gpu),
         "by hand": (sides.by_hand(), plain),
-        "site with labels": (sides.site_with_labels(*limit), gpu),
+        "site with labels": (sides.site_with_labels("--limit", "ours_gpu"), gpu),
         "by hand with labels": (sides.by_hand_with_labels(), plain),
-    }
-    limit = ("--limit", "ours_other")
-    on_others = {
-        "ping": (sides.floor("ping", *limit), others),
-        "setup": (sides.floor("setup", *limit), others),
-        "site": (sides.site(*limit), others),
-    }
-    limit = ("--limit", "ours_many")
-    on_many = {
-        "ping": (sides.floor("ping", *limit), others),
-        "setup": (sides.floor("setup", *limit), others),
-        "site": (sides.site(*limit), others),
     }
     return {
         "GPU nodes": _group(on_gpu_nodes, rounds),
-        "other nodes": _group(on_others, rounds),
-        "many other nodes": _group(on_many, rounds, names=sides.many),
+        "other nodes": _group(floors("ours_other", others), rounds),
+        "many other nodes": _group(floors("ours_many", others), rounds, names=sides.many),
     }
 
 
