@@ -47,8 +47,13 @@ def _same_libraries_on_old_pythons() -> None:
         sys.modules.setdefault("tomllib", importlib.import_module("tomli"))
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: Any) -> None:
     """Choose the seed of made inputs once; workers get it with their environment."""
+    config.addinivalue_line(
+        "markers",
+        "matrix(*variations): the test, or those variations of it by their ids, is run only with "
+        "KUBEGPU_MATRIX=all: what it repeats on another node or way is run each time",
+    )
     os.environ.setdefault("KUBEGPU_PROPERTY_SEED", str(random.SystemRandom().randrange(2**32)))
     if importlib.util.find_spec("hypothesis"):
         hypothesis = importlib.import_module("hypothesis")
@@ -59,6 +64,21 @@ def pytest_configure() -> None:
             suppress_health_check=[hypothesis.HealthCheck.too_slow],
         )
         hypothesis.settings.load_profile("any load")
+
+
+def _each_time(item: Any) -> bool:
+    marks = item.iter_markers("matrix")
+    return not any(not mark.args or item.callspec.id in mark.args for mark in marks)
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave variations out, unless all were asked for."""
+    if os.environ.get("KUBEGPU_MATRIX") == "all":
+        return
+    left_out = [item for item in items if not _each_time(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _each_time(item)]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
