@@ -15,16 +15,14 @@ from ._device_plugin_config import (
     Flags,
     as_file,
 )
+from ._device_plugin_names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
 from ._device_plugin_node import Refusal, check_sharing, expected
 from ._device_plugin_pods import (
     CONFIG_LABEL,
     CONFIG_NAME,
-    DISCOVERY_NAME,
     MANAGED_BY,
     MANAGED_LABEL,
     MARKER,
-    MPS_NAME,
-    NAME,
     Object,
     config_data,
     discovery_set,
@@ -59,8 +57,6 @@ __all__ = [
     "read_wish",
 ]
 
-#: What the container toolkit's handler is called, and the RuntimeClass for it.
-HANDLER = "nvidia"
 # Not the name of our own DaemonSet: its selector is another one, and cannot be changed.
 CHART_NAME = f"{NAME}-chart"
 

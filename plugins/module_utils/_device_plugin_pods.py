@@ -11,11 +11,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._device_plugin_names import DISCOVERY_NAME, MPS_NAME, NAME, PREFIX
 from ._device_plugin_wish import Wish, plain, text
 
-NAME = "kubegpu-nvidia-device-plugin"
-MPS_NAME = "kubegpu-nvidia-mps-control-daemon"
-DISCOVERY_NAME = "kubegpu-gpu-feature-discovery"
 CONFIG_NAME = f"{NAME}-config"
 CONTAINER = "nvidia-device-plugin"
 MANAGED_BY = "kubegpu.nodes"
@@ -360,7 +358,7 @@ def mps_set(wish: Wish) -> Object:
     }
     # With the host's processes in sight there is nothing to share.
     spec = _with_manager(wish, spec, "mps-control-daemon", share=False)
-    return daemon_set(wish, MPS_NAME, "nvidia-mps-control-daemon", spec, MARKER)
+    return daemon_set(wish, MPS_NAME, MPS_NAME.removeprefix(PREFIX), spec, MARKER)
 
 
 def discovery_set(wish: Wish) -> Object:
@@ -402,4 +400,4 @@ def discovery_set(wish: Wish) -> Object:
     if wish.feature_discovery_api:
         spec["automountServiceAccountToken"] = True
     spec = _with_manager(wish, spec, "gpu-feature-discovery")
-    return daemon_set(wish, DISCOVERY_NAME, "gpu-feature-discovery", spec, MARKER)
+    return daemon_set(wish, DISCOVERY_NAME, DISCOVERY_NAME.removeprefix(PREFIX), spec, MARKER)

@@ -48,6 +48,16 @@ options:
     description: Whether nodes without any GPU are in the answer too.
     type: bool
     default: false
+  plugin_namespace:
+    description: >-
+      The namespace of this collection's device plugin. With it the answer has RV(plugin_objects).
+    type: str
+  plugin_content:
+    description: >-
+      Whether RV(plugin_objects) has, instead of the plugin's pods, all pods, config maps, secrets,
+      services and claims in O(plugin_namespace), by kind, name, labels and type alone.
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: Reads the same in check mode.
@@ -159,6 +169,15 @@ layers:
   returned: always, but where an option is not as it should be
   type: list
   elements: dict
+plugin_objects:
+  description: >-
+    What is there of this collection's device plugin, as the API server has it: the namespace, the
+    RuntimeClass C(nvidia), the DaemonSet and the pods. Read last, after any waiting.
+  returned: with O(plugin_namespace)
+  type: list
+  elements: dict
+  sample:
+    - {apiVersion: v1, kind: Namespace, metadata: {name: kubegpu}}
 waited:
   description: How long was waited, in seconds.
   returned: always
@@ -186,6 +205,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
     Cluster,
     read_connection,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plugin_objects import plugin_objects
 
 
 def main() -> None:
@@ -195,10 +215,14 @@ def main() -> None:
             "wait_timeout": {"type": "int", "default": 0},
             "rollout": {"type": "bool", "default": False},
             "all_nodes": {"type": "bool", "default": False},
+            "plugin_namespace": {"type": "str"},
+            "plugin_content": {"type": "bool", "default": False},
             **KUBE_ARGUMENTS,
         },
+        required_if=[("plugin_content", True, ("plugin_namespace",))],
         supports_check_mode=True,
     )
+    namespace = module.params["plugin_namespace"]
     try:
         expected = read_expected(module.params["expected"])
     except KubegpuError as error:
@@ -210,6 +234,9 @@ def main() -> None:
             reader, expected, module.params["wait_timeout"], rollout=module.params["rollout"]
         )
         result = answer(snapshot, expected, only_gpu=not module.params["all_nodes"])
+        if namespace:
+            content = module.params["plugin_content"]
+            result["plugin_objects"] = plugin_objects(cluster, namespace, content=content)
     except KubegpuError as error:
         module.fail_json(msg=str(error), layers=unasked(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:
