@@ -246,6 +246,9 @@ def test(session: nox.Session) -> None:
         environments.environment(environment)
     environments.collections()
     chosen = [name for name in STAGES if name in names]
+    if "cluster" in chosen:
+        # Beside nodes that build their modules it would take thrice as long, and cluster is long.
+        _testbed(session, "kubernetes")
     results = stages.run_stages(chosen, _stage, Path("build/test"), AT_ONCE)
     total = time.monotonic() - begin
     failed = [result.name for result in results if result.code]

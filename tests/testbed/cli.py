@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from tests.testbed import (
     calls,
     cluster,
+    cluster_binaries,
     demo,
     engine,
     images,
@@ -94,6 +95,10 @@ def _validators(_options: argparse.Namespace) -> None:
     print(validators.validators())
 
 
+def _kubernetes(_options: argparse.Namespace) -> None:
+    print(cluster_binaries.standins().parent)
+
+
 def _demo(_options: argparse.Namespace) -> None:
     demo.demo()
 
@@ -146,6 +151,7 @@ def main(argv: Sequence[str]) -> int:
     )
     command("validators", _validators, "unpack containerd and dockerd of three releases")
     command("demo", _demo, "take the bare fleet to proven GPU nodes, twice")
+    command("kubernetes", _kubernetes, "build Kubernetes, where it is not there yet")
     command("cluster-up", _cluster_up, "start a real Kubernetes with three nodes").add_argument(
         "--fresh", action="store_true", help="remove what is there first"
     )
