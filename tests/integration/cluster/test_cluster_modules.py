@@ -113,6 +113,26 @@ def test_a_node_that_offers_none_is_told_with_its_plugins_pod(made, kubeconfig):
     assert missing["cause"] and missing["next_step"]
 
 
+def test_what_is_there_of_our_plugin_and_no_content_of_secrets(made):
+    admin = str(made.kubeconfig)
+    made.kubectl(
+        "-n", "kubegpu", "create", "secret", "generic", "login", "--from-literal=a=hunter2"
+    )
+    whole = look(admin, plugin_namespace="kubegpu")["plugin_objects"]
+    assert [(one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in whole] == [
+        ("v1", "Namespace", "kubegpu"),
+        ("apps/v1", "DaemonSet", "kubegpu-nvidia-device-plugin"),
+    ]
+    assert whole[1]["spec"]["selector"]
+    told = look(admin, plugin_namespace="kubegpu", plugin_content=True)["plugin_objects"]
+    assert {("Pod", "train"), ("Secret", "login"), ("ConfigMap", "kube-root-ca.crt")} <= {
+        (one["kind"], one["metadata"]["name"]) for one in told
+    }
+    secret = next(one for one in told if one["metadata"]["name"] == "login")
+    assert secret["type"] == "Opaque" and "data" not in secret
+    assert look(admin, plugin_namespace="nowhere")["plugin_objects"] == []
+
+
 def test_s14_taken_is_told_from_missing(made, kubeconfig):
     results = run_pods(kubeconfig, FULL, EMPTY, "nowhere")["results"]
     assert (results[FULL]["ok"], results[FULL]["code"]) == (None, "all_taken")
