@@ -15,7 +15,7 @@ from ._kube import Cluster
 #: The label ``app.kubernetes.io/name`` of the pods that the plugin consists of.
 _APPS = tuple(name.removeprefix(PREFIX) for name in (NAME, MPS_NAME, DISCOVERY_NAME))
 #: What a namespace of ours may hold of others; it is not removed then.
-_CONTENT = {
+_KINDS = {
     "Pod": "pods",
     "ConfigMap": "configmaps",
     "Secret": "secrets",
@@ -24,13 +24,17 @@ _CONTENT = {
 }
 
 
-def plugin_objects(
-    cluster: Cluster, namespace: str, *, content: bool = False
-) -> list[dict[str, Any]]:
-    """Return the namespace, the RuntimeClass, and the plugin's DaemonSet and pods that are there.
+CONTENT = ("none", "pods", "all")
 
-    :param content: instead of the pods, all that lies in the namespace, but by kind, name, labels
-        and type alone: there are secrets among it.
+
+def plugin_objects(
+    cluster: Cluster, namespace: str, content: str = CONTENT[0]
+) -> list[dict[str, Any]]:
+    """Return the namespace, the RuntimeClass and the plugin's DaemonSet that are there.
+
+    :param content: what else in the namespace: ``pods``, the plugin's, by name, node and start
+        alone, as there is one on each node; ``all``, of everybody and of several kinds, by name,
+        labels and type alone, as there are secrets among it.
     """
     inside = f"/api/v1/namespaces/{namespace}"
     sets = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
@@ -40,14 +44,14 @@ def plugin_objects(
         _named("node.k8s.io/v1", "RuntimeClass", cluster.get(f"{classes}/{HANDLER}")),
         _named("apps/v1", "DaemonSet", cluster.get(f"{sets}/{NAME}")),
     ]
-    if content:
-        for kind, plural in _CONTENT.items():
-            for item in cluster.list(f"{inside}/{plural}"):
-                found.append(_named("v1", kind, _outside(item)))
-    else:
+    if content == "pods":
         chosen = f"app.kubernetes.io/name in ({','.join(_APPS)})"
         for item in cluster.list(f"{inside}/pods", labelSelector=chosen):
-            found.append(_named("v1", "Pod", item))
+            found.append(_named("v1", "Pod", _placed(item)))
+    elif content == "all":
+        for kind, plural in _KINDS.items():
+            for item in cluster.list(f"{inside}/{plural}"):
+                found.append(_named("v1", kind, _outside(item)))
     return [item for item in found if item]
 
 
@@ -56,7 +60,20 @@ def _named(version: str, kind: str, item: Mapping[str, Any] | None) -> dict[str,
     return {**item, "apiVersion": version, "kind": kind} if item else {}
 
 
+def _placed(pod: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "metadata": _kept(pod["metadata"], "name", "namespace"),
+        "spec": _kept(pod.get("spec") or {}, "nodeName"),
+        "status": _kept(pod.get("status") or {}, "startTime"),
+    }
+
+
 def _outside(item: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = item["metadata"]
-    kept = {key: metadata[key] for key in ("name", "namespace", "labels") if key in metadata}
-    return {"metadata": kept, **({"type": item["type"]} if "type" in item else {})}
+    return {
+        "metadata": _kept(item["metadata"], "name", "namespace", "labels"),
+        **_kept(item, "type"),
+    }
+
+
+def _kept(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: data[name] for name in names if name in data}

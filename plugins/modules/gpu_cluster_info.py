@@ -53,11 +53,14 @@ options:
       The namespace of this collection's device plugin. With it the answer has RV(plugin_objects).
     type: str
   plugin_content:
-    description: >-
-      Whether RV(plugin_objects) has, instead of the plugin's pods, all pods, config maps, secrets,
-      services and claims in O(plugin_namespace), by kind, name, labels and type alone.
-    type: bool
-    default: false
+    description:
+      - What else in O(plugin_namespace) is in RV(plugin_objects).
+      - V(pods) are those of the plugin, by name, node and start alone.
+      - V(all) are all pods, config maps, secrets, services and claims, by name, labels and type
+        alone.
+    type: str
+    choices: [none, pods, all]
+    default: none
 attributes:
   check_mode:
     description: Reads the same in check mode.
@@ -172,7 +175,8 @@ layers:
 plugin_objects:
   description: >-
     What is there of this collection's device plugin, as the API server has it: the namespace, the
-    RuntimeClass C(nvidia), the DaemonSet and the pods. Read last, after any waiting.
+    RuntimeClass C(nvidia) and the DaemonSet, and what O(plugin_content) says. Read last, after any
+    waiting.
   returned: with O(plugin_namespace)
   type: list
   elements: dict
@@ -205,7 +209,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
     Cluster,
     read_connection,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._plugin_objects import plugin_objects
+from ansible_collections.kubegpu.nodes.plugins.module_utils._plugin_objects import (
+    CONTENT,
+    plugin_objects,
+)
 
 
 def main() -> None:
@@ -216,10 +223,9 @@ def main() -> None:
             "rollout": {"type": "bool", "default": False},
             "all_nodes": {"type": "bool", "default": False},
             "plugin_namespace": {"type": "str"},
-            "plugin_content": {"type": "bool", "default": False},
+            "plugin_content": {"type": "str", "choices": list(CONTENT), "default": CONTENT[0]},
             **KUBE_ARGUMENTS,
         },
-        required_if=[("plugin_content", True, ("plugin_namespace",))],
         supports_check_mode=True,
     )
     namespace = module.params["plugin_namespace"]
@@ -236,7 +242,7 @@ def main() -> None:
         result = answer(snapshot, expected, only_gpu=not module.params["all_nodes"])
         if namespace:
             content = module.params["plugin_content"]
-            result["plugin_objects"] = plugin_objects(cluster, namespace, content=content)
+            result["plugin_objects"] = plugin_objects(cluster, namespace, content)
     except KubegpuError as error:
         module.fail_json(msg=str(error), layers=unasked(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:

@@ -148,7 +148,6 @@ def test_wrong_key_stops_and_adds_nothing(first, gpu_nodes):
     assert on_nodes(ETC) == before
 
 
-@pytest.mark.matrix("1.19.0")
 @pytest.mark.parametrize("version", ["1.19.0", "1.20.0"])
 def test_other_version_and_back(first, gpu_nodes, version):
     wish = {"nvidia_container_toolkit_version": version}

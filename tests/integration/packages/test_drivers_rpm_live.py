@@ -40,7 +40,7 @@ STEPS = {
 EACH_TIME = {
     "rocky9": WHOLE,
     "fedora44": ("install", "again", "upgrade", "remove"),
-    "leap15": ("install", "again", "upgrade", "downgrade", "remove"),
+    "leap15": ("install", "again", "upgrade", "downgrade", "cuda", "remove"),
 }
 OLD, NEW = {"branch": "580", "version": "580.95.05"}, {"branch": "580", "version": "580.178.04"}
 NEXT = {"branch": "595", "version": "595.58.03"}

@@ -33,8 +33,14 @@ class StandinServer:
     """Answers by path; what it does not have is a 404, and 403 is said where it is told to."""
 
     def __init__(self, **more):
-        self.objects = {INSIDE: named("kubegpu"), SET: named("set", spec={}), CLASS: named("c")}
-        self.lists = {"pods": [named("plugin-1", status={"phase": "Running"})], **more}
+        self.objects = {
+            INSIDE: named("kubegpu"),
+            SET: named("set", spec={"replicas": 1}),
+            CLASS: named("c"),
+        }
+        status = {"phase": "Running", "startTime": "2026-11-22T12:00:00Z"}
+        pod = named("plugin-1", spec={"nodeName": "n1", "tolerations": []}, status=status)
+        self.lists = {"pods": [pod], **more}
         self.forbidden = ""
         self.asked = []
 
@@ -57,20 +63,32 @@ class StandinServer:
 
 def test_what_is_there_is_whole_and_named():
     server = StandinServer()
-    found = plugin_objects(server.cluster, "kubegpu")
+    found = plugin_objects(server.cluster, "kubegpu", "pods")
     assert [(one["apiVersion"], one["kind"], one["metadata"]["name"]) for one in found] == [
         ("v1", "Namespace", "kubegpu"),
         ("node.k8s.io/v1", "RuntimeClass", "c"),
         ("apps/v1", "DaemonSet", "set"),
         ("v1", "Pod", "plugin-1"),
     ]
-    assert found[-1]["status"] == {"phase": "Running"}
+    assert found[2]["spec"] == {"replicas": 1}
     assert [method for method, _path, _query in server.asked] == ["GET"] * 4
+    # Nothing is listed where nobody asks for it.
+    server.asked.clear()
+    assert plugin_objects(server.cluster, "kubegpu") == found[:3]
+    assert len(server.asked) == 3
+    # Of a pod on each of a thousand nodes, what is needed.
+    assert found[3] == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "plugin-1", "namespace": "kubegpu"},
+        "spec": {"nodeName": "n1"},
+        "status": {"startTime": "2026-11-22T12:00:00Z"},
+    }
 
 
 def test_its_pods_are_those_of_all_that_the_plugin_consists_of():
     server = StandinServer()
-    plugin_objects(server.cluster, "kubegpu")
+    plugin_objects(server.cluster, "kubegpu", "pods")
     chosen = server.asked[-1][2]
     wish = read_wish(
         {
@@ -89,7 +107,7 @@ def test_what_is_not_there_is_left_out():
     server = StandinServer()
     server.objects = {}
     server.lists = {"pods": []}
-    assert plugin_objects(server.cluster, "kubegpu") == []
+    assert plugin_objects(server.cluster, "kubegpu", "pods") == []
 
 
 def test_of_all_that_lies_in_the_namespace_nothing_but_its_names_is_told():
@@ -100,7 +118,7 @@ def test_of_all_that_lies_in_the_namespace_nothing_but_its_names_is_told():
         secrets=[secret], configmaps=[named("m", data={"a": "b"})], services=[named("s")],
         persistentvolumeclaims=[named("p")],
     )  # fmt: skip
-    found = plugin_objects(server.cluster, "kubegpu", content=True)
+    found = plugin_objects(server.cluster, "kubegpu", "all")
     assert {identity(one)[0] for one in found[3:]} == {
         "Pod", "ConfigMap", "Secret", "Service", "PersistentVolumeClaim",
     }  # fmt: skip
@@ -123,4 +141,4 @@ def test_a_right_that_is_missing_is_an_error_and_not_an_absence(last):
     server = StandinServer()
     server.forbidden = last
     with pytest.raises(KubeError):
-        plugin_objects(server.cluster, "kubegpu")
+        plugin_objects(server.cluster, "kubegpu", "pods")
