@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from tests.integration.fleet.playbooks import BIN, environment
+from tests.integration.fleet.playbooks import BIN, PATIENT, environment
 from tests.testbed import nodes
 from tests.testbed.fleet import chosen
 from tests.testbed.paths import INVENTORY, REPOSITORY
@@ -70,7 +70,12 @@ def play(tmp_path):
         argv += ["--extra-vars", json.dumps(variables)]
         return Play(
             subprocess.run(
-                argv, env=environment(), capture_output=True, text=True, check=False, timeout=900
+                argv,
+                env={**environment(), **PATIENT},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=900,
             )
         )
 

@@ -22,6 +22,8 @@ from tests.testbed.paths import INVENTORY, REPOSITORY
 BIN = Path(sys.executable).parent
 COLLECTIONS = REPOSITORY / "build" / "collections"
 TIMEOUT = 900
+# Not for benchmarks.
+PATIENT = {"ANSIBLE_CONFIG": str(Path(__file__).with_name("ansible.cfg"))}
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def play(
         argv += ["--extra-vars", json.dumps(variables)]
     done = subprocess.run(
         argv,
-        env={**environment(), "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"},
+        env={**environment(), **PATIENT, "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"},
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
@@ -113,6 +115,7 @@ def run_module(
         argv,
         env={
             **environment(),
+            **PATIENT,
             "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
             "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true",
         },
