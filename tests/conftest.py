@@ -75,10 +75,8 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     """Leave variations out, unless all were asked for."""
     if os.environ.get("KUBEGPU_MATRIX") == "all":
         return
-    left_out = [item for item in items if not _each_time(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if _each_time(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not _each_time(item)])
+    items[:] = [item for item in items if _each_time(item)]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -17,7 +17,7 @@ description:
 positional: _input, hosts, node_of
 options:
   _input:
-    description: The plugin's pods, as M(kubernetes.core.k8s_info) returns them.
+    description: The plugin's pods, as M(kubegpu.nodes.gpu_cluster_info) returns them.
     type: list
     elements: dict
     required: true

@@ -22,8 +22,7 @@ _KINDS = {
     "Service": "services",
     "PersistentVolumeClaim": "persistentvolumeclaims",
 }
-
-
+#: What :func:`plugin_objects` can be asked for besides.
 CONTENT = ("none", "pods", "all")
 
 
