@@ -21,7 +21,7 @@ from nox.command import CommandFailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tests.tools import environments, sanity, stages
+from tests.tools import environments, sanity, stages, tiers
 
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "test"]
@@ -118,7 +118,7 @@ def sanity_session(session: nox.Session) -> None:
     newest = environments.newest_controller()
     oldest = OLDEST_CORE_PYTHON if OLDEST_CORE_PYTHON in pythons else newest
     chosen = list(session.posargs)
-    whole = chosen or os.environ.get("KUBEGPU_MATRIX") == "all"
+    whole = chosen or tiers.is_full()
     of_core = chosen if whole else [word for name in OF_CORE for word in ("--test", name)]
     runs = [("sanity-newest", newest, chosen), ("sanity-oldest", oldest, of_core)]
     if newest == OLDEST_CORE_PYTHON:

@@ -19,6 +19,10 @@ import types
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.tools import tiers
+
 CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -51,8 +55,8 @@ def pytest_configure(config: Any) -> None:
     """Choose the seed of made inputs once; workers get it with their environment."""
     config.addinivalue_line(
         "markers",
-        "matrix(*variations): the test, or those variations of it by their ids, is run only with "
-        "KUBEGPU_MATRIX=all: what it repeats on another node or way is run each time",
+        "full(*variations, why=...): the full tier alone runs the test, or those variations of it "
+        "by their ids; why says what it varies, and of which test of the default tier",
     )
     os.environ.setdefault("KUBEGPU_PROPERTY_SEED", str(random.SystemRandom().randrange(2**32)))
     if importlib.util.find_spec("hypothesis"):
@@ -66,17 +70,22 @@ def pytest_configure(config: Any) -> None:
         hypothesis.settings.load_profile("any load")
 
 
-def _each_time(item: Any) -> bool:
-    marks = item.iter_markers("matrix")
-    return not any(not mark.args or item.callspec.id in mark.args for mark in marks)
+def _only_in_full_tier(item: Any) -> bool:
+    """Return whether the item is left to ``make test-full``; UsageError where no reason is given."""
+    marks = list(item.iter_markers("full"))
+    if any(not mark.kwargs.get("why") for mark in marks):
+        raise pytest.UsageError(f"{item.nodeid}: the mark 'full' needs why='...'")
+    return any(not mark.args or item.callspec.id in mark.args for mark in marks)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Leave variations out, unless all were asked for."""
-    if os.environ.get("KUBEGPU_MATRIX") == "all":
+    """Leave to the full tier what is marked for it."""
+    full = [item for item in items if _only_in_full_tier(item)]
+    if tiers.is_full() or not full:
         return
-    config.hook.pytest_deselected(items=[item for item in items if not _each_time(item)])
-    items[:] = [item for item in items if _each_time(item)]
+    config.hook.pytest_deselected(items=full)
+    items[:] = [item for item in items if item not in full]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -270,7 +270,7 @@ def test_an_api_server_that_does_not_answer_is_a_row_of_the_table(kube, tmp_path
     assert "Next step:" in table
 
 
-@pytest.mark.matrix(str(int(signal.SIGINT)))
+@pytest.mark.full(str(int(signal.SIGINT)), why="another signal")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_an_interrupted_run_leaves_no_pod(kube, number):
     assert leftovers(kube) == []

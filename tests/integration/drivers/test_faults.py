@@ -249,7 +249,7 @@ def ended(pids):
 
 
 # Of a controller that is killed, the worker that waits for the package manager can live on.
-@pytest.mark.matrix("present-live on", "absent-die too")
+@pytest.mark.full("present-live on", "absent-die too", why="the other pairs of the same two")
 @pytest.mark.parametrize("workers", ["die too", "live on"])
 @pytest.mark.parametrize("then", ["present", "absent"])
 def test_controller_killed_half_way(node, workers, then):

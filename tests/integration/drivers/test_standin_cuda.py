@@ -101,7 +101,7 @@ def default(node):
     return link, said.partition("release ")[2].partition(",")[0]
 
 
-@pytest.mark.matrix("0x1bb3-pascal")
+@pytest.mark.full("0x1bb3-pascal", why="another chip")
 @pytest.mark.parametrize(("chip", "name"), [("0x1db1", "volta"), ("0x1bb3", "pascal")])
 def test_gpu_that_cuda_13_has_dropped_is_refused(node, before, chip, name):
     shell(node, f"echo {chip} >{CHIP}")

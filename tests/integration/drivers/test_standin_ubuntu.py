@@ -37,7 +37,7 @@ TASK = "Install, configure and load the driver"
 NODES = {"distro": "drv-ubuntu24", "nvidia": "drv-ubuntu24b"}
 # The way between two states is the same for both sources. They follow each other, so that what is
 # left out must leave the next ones what they expect: 580 in its newer version.
-ONLY_NVIDIA = pytest.mark.matrix("distro")
+ONLY_NVIDIA = pytest.mark.full("distro", why="another source of packages")
 
 
 @pytest.fixture(

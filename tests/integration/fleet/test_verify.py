@@ -318,7 +318,7 @@ def test_a_container_that_does_not_end_is_ended(clean):
         assert found["containerd"] == found["docker"] == "timed_out"
 
 
-@pytest.mark.matrix("TERM-docker", "HUP-containerd")
+@pytest.mark.full("TERM-docker", "HUP-containerd", why="the same signal, the other engine")
 @pytest.mark.parametrize("engine", ["containerd", "docker"])
 @pytest.mark.parametrize("name", ["TERM", "HUP", "KILL"])
 def test_a_run_that_is_stopped(clean, engine, name):

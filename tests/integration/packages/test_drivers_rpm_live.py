@@ -5,7 +5,7 @@
 
 distribution - source - step. The steps of a distribution are run in their order, on one node. All
 steps of Rocky 9 are run each time, and the main ones of one more distribution for each of the other
-package managers; all of all with KUBEGPU_MATRIX=all: what differs between distributions of a
+package managers; all of all with the full tier: what differs between distributions of a
 package manager is data, and their plans are tested without a node.
 """
 
@@ -188,6 +188,9 @@ def lives(driver_nodes):
     return get
 
 
+FULL = pytest.mark.full(why="a step on another distribution of the same package manager")
+
+
 @pytest.mark.parametrize(
     ("name", "step"),
     [
@@ -195,7 +198,7 @@ def lives(driver_nodes):
             name,
             step,
             id=f"{name}-nvidia-{step}",
-            marks=() if step in EACH_TIME.get(name, ()) else pytest.mark.matrix,
+            marks=() if step in EACH_TIME.get(name, ()) else FULL,
         )
         for name in STEPS
         for step in STEPS[name]
