@@ -22,6 +22,7 @@ from tests.testbed import (
     nodes,
     playbook,
     repository,
+    runs,
     validators,
 )
 from tests.testbed.fleet import FLEET, RELEASES, chosen
@@ -45,6 +46,7 @@ def _repo(_options: argparse.Namespace) -> None:
 
 def _up(options: argparse.Namespace) -> None:
     engine.up()
+    runs.sweep()
     if options.fresh:
         nodes.down(FLEET)
     served = repository.up()
@@ -100,10 +102,14 @@ def _kubernetes(_options: argparse.Namespace) -> None:
 
 
 def _demo(_options: argparse.Namespace) -> None:
+    engine.up()
+    runs.sweep()
     demo.demo()
 
 
 def _cluster_up(options: argparse.Namespace) -> None:
+    engine.up()
+    runs.sweep()
     cluster.up(fresh=options.fresh)
 
 

@@ -19,7 +19,7 @@ from tests.testbed import cluster_images, network, nodes
 from tests.testbed.cluster_control import SERVICE_ADDRESS, SERVICE_DNS, SERVICES, ControlPlane
 from tests.testbed.fleet import FLEET, Node
 from tests.testbed.payload import tar
-from tests.testbed.shell import TestbedError, run, say
+from tests.testbed.shell import TestbedError, say
 
 _PATIENCE = 240.0
 _KUBERNETES = "etc/kubernetes"
@@ -59,13 +59,7 @@ def wait_until_ready(plane: ControlPlane, fleet: Sequence[Node]) -> None:
 
 def remove_cgroups(fleet: Sequence[Node]) -> None:
     """Remove what the pods of nodes that are gone left in this machine's control groups."""
-    script = (
-        "for top in /sys/fs/cgroup /sys/fs/cgroup/*; do"
-        ' if [ -d "$top$1" ] && [ ! -L "$top" ]; then'
-        ' find "$top$1" -depth -type d -exec rmdir {} + 2>/dev/null; fi; done; true'
-    )
-    for node in fleet:
-        run(["sh", "-c", script, "sh", nodes.cgroup_of(node)], root=True, check=False)
+    nodes.remove_cgroups([node.container for node in fleet])
 
 
 def _state(plane: ControlPlane, node: Node) -> str:

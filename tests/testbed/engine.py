@@ -16,18 +16,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.testbed.paths import RUN, cache, locked
+from tests.testbed.paths import RUN, RUN_NAME, RUN_VARIABLE, cache, locked
+from tests.testbed.processes import has_ended, own_name
 from tests.testbed.shell import TestbedError, as_root, run, say
 from tests.testbed.tools import need, which
 
 SOCKET = RUN / "docker.sock"
 _CONTAINERD_SOCKET = RUN / "containerd.sock"
 _OWN = {"DOCKER_HOST": f"unix://{SOCKET}"}
+_OF_A_RUN = (RUN_VARIABLE, "TMPDIR")
 
 
 def up() -> None:
     """Make sure that a Docker daemon answers."""
     with locked("engine"):
+        _register()
         need(["docker"])
         _access.cache_clear()
         if _access() is not None:
@@ -40,11 +43,30 @@ def up() -> None:
 
 def down() -> None:
     """Stop the testbed's own daemons, and nobody else's."""
+    if is_own():
+        # A dockerd that ends waits a quarter of a minute for its containers, and no longer: shims
+        # that run on then keep their nodes from being removed by the next one.
+        running = docker("ps", "--quiet").stdout.split()
+        if running:
+            docker("kill", *running, check=False, timeout=120)
     for name in ("dockerd", "containerd"):
         _stop(RUN / f"{name}.pid", name)
+    _end_shims()
     if RUN.exists():
-        run(["rm", "-rf", str(RUN)], root=True)
+        run(["rm", "-rf", "--one-file-system", str(RUN)], root=True)
     _access.cache_clear()
+
+
+def stop_unused(name: str) -> None:
+    """Stop the testbed's own daemons if no container is there and nobody but ``name`` uses them."""
+    with locked("engine"):
+        for user in _users():
+            if user.name == name or has_ended(user.name):
+                user.unlink(missing_ok=True)
+        _access.cache_clear()
+        if not is_own() or _users() or docker("ps", "--all", "--quiet").stdout.strip():
+            return
+        down()
 
 
 def remove() -> None:
@@ -120,6 +142,27 @@ def _access() -> tuple[Sequence[str], dict[str, str]] | None:
     return None
 
 
+def _register() -> None:
+    """Note who may use the engine from now on: the run of the tests, or this process."""
+    folder = cache() / "engine-users"
+    folder.mkdir(exist_ok=True)
+    (folder / (RUN_NAME or own_name())).touch()
+
+
+def _users() -> list[Path]:
+    return [*(cache() / "engine-users").glob("*")]
+
+
+def _end_shims() -> None:
+    """End what a containerd of ours left running when it was ended itself."""
+    address = str(_CONTAINERD_SOCKET).encode()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            if address in words and b"containerd-shim" in words[0]:
+                run(["kill", "-KILL", entry.name], root=True, check=False)
+
+
 def _start() -> None:
     store = cache() / "engine"
     store.mkdir(exist_ok=True)
@@ -162,9 +205,12 @@ def _spawn(name: str, argv: Sequence[str]) -> None:
     """Start a daemon as root in a session of its own and write its process id down."""
     log = cache() / "engine" / f"{name}.log"
     script = f'echo $$ > "{RUN}/{name}.pid"; exec "$@"'
+    # It serves other runs too, and does not end with this one.
+    environment = {key: value for key, value in os.environ.items() if key not in _OF_A_RUN}
     with log.open("wb") as output:
         subprocess.Popen(
             as_root(["sh", "-c", script, name, *argv]),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

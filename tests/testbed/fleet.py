@@ -17,7 +17,7 @@ LABEL = "kubegpu-testbed"
 DRIVERS = paths.FLEET in ("drivers", "bench")
 CLUSTER = paths.FLEET == "cluster"
 # Several fleets can live side by side: each has its own containers, network and inventory.
-NAME = os.environ.get("KUBEGPU_TESTBED_NAME") or f"kubegpu-{paths.FLEET}"
+NAME = paths.NAME
 
 _COMMON = (
     "systemd",

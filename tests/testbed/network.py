@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tests.testbed.engine import docker
 from tests.testbed.fleet import NAME, Node
+from tests.testbed.paths import RUN_LABEL, RUN_NAME
 from tests.testbed.shell import TestbedError, say
 
 
@@ -27,7 +28,8 @@ def up() -> Network:
     """Make the network if it is not there."""
     if docker("network", "inspect", NAME, check=False).returncode != 0:
         say("network: making a bridge without a way out")
-        docker("network", "create", "--driver", "bridge", "--internal", NAME)
+        label = ["--label", f"{RUN_LABEL}={RUN_NAME}"] if RUN_NAME else []
+        docker("network", "create", "--driver", "bridge", "--internal", *label, NAME)
     return look()
 
 

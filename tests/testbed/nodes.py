@@ -6,15 +6,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.testbed import cluster_binaries, images, network, repository, ssh
 from tests.testbed.engine import docker, docker_argv
 from tests.testbed.fleet import LABEL, NAME, Node
+from tests.testbed.paths import RUN_LABEL, RUN_NAME
 from tests.testbed.payload import payload
 from tests.testbed.shell import TestbedError, run, say
 
@@ -32,6 +34,8 @@ _SHARES = {
     Path("/sys/fs/cgroup/docker/cpu.weight"): "800",
 }
 _PATIENCE = 120.0
+# An engine on a busy machine takes a quarter of a minute for a node; more than this is no answer.
+_REMOVAL_PATIENCE = 120.0
 
 
 def up(nodes: Sequence[Node]) -> None:
@@ -65,13 +69,82 @@ def is_running(node: Node) -> bool:
 
 def down(nodes: Sequence[Node]) -> None:
     """Remove the containers with all that they stored."""
-    for node in nodes:
-        docker("rm", "--force", "--volumes", node.container, check=False)
-    names = docker("volume", "ls", "--quiet", "--filter", f"name={NAME}-").stdout.split()
-    kept = tuple(f"{node.container}-" for node in nodes)
-    for name in names:
-        if name.startswith(kept):
-            docker("volume", "rm", "--force", name, check=False)
+    _remove([node.container for node in nodes])
+
+
+def remove_labelled(label: str, gone: Callable[[str], bool]) -> None:
+    """Remove the containers and networks, of any fleet, whose label has such a value."""
+    shown = ["--filter", f"label={label}", "--format", f'{{{{.Names}}}} {{{{.Label "{label}"}}}}']
+    found = [line.split() for line in docker("ps", "--all", *shown).stdout.splitlines()]
+    containers = [words[0] for words in found if gone(words[-1])]
+    if containers:
+        say(f"removing what a run left: {' '.join(containers)}")
+        _remove(containers)
+        remove_cgroups(containers)
+    shown[-1] = f'{{{{.Name}}}} {{{{.Label "{label}"}}}}'
+    for line in docker("network", "ls", *shown).stdout.splitlines():
+        name, value = line.split()
+        if gone(value):
+            docker("network", "rm", name, check=False)
+
+
+def remove_cgroups(containers: Sequence[str]) -> None:
+    """Remove what the pods of nodes that are gone left in this machine's control groups."""
+    script = (
+        "for top in /sys/fs/cgroup /sys/fs/cgroup/*; do"
+        ' if [ -d "$top$1" ] && [ ! -L "$top" ]; then'
+        ' find "$top$1" -depth -type d -exec rmdir {} + 2>/dev/null; fi; done; true'
+    )
+    for container in containers:
+        run(["sh", "-c", script, "sh", _cgroup_path(container)], root=True, check=False)
+
+
+def _remove(containers: Sequence[str]) -> None:
+    """Remove containers side by side, then the volumes that are theirs by name."""
+    if not containers:
+        return
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        list(pool.map(_remove_container, containers))
+    kept = tuple(f"{container}-" for container in containers)
+    names = docker("volume", "ls", "--quiet").stdout.split()
+    gone = [name for name in names if name.startswith(kept)]
+    if gone:
+        docker("volume", "rm", "--force", *gone, check=False)
+
+
+def _remove_container(container: str) -> None:
+    """Remove one, whatever became of its daemon's idea of it.
+
+    A dockerd that was stopped while the node ran may take the node for stopped, or wait for a shim
+    that is gone; then the node's first process is ended here, and the engine asked again.
+    """
+    for last in (False, True):
+        try:
+            argv = ("rm", "--force", "--volumes", container)
+            done = docker(*argv, check=False, timeout=_REMOVAL_PATIENCE)
+        except TestbedError:
+            if last:
+                raise
+        else:
+            if done.returncode == 0 or "No such container" in done.stderr:
+                return
+            if last:
+                raise TestbedError(f"{container} cannot be removed: {done.stderr.strip()}")
+        _kill_first_process(container)
+
+
+def _kill_first_process(container: str) -> None:
+    """End the node's first process; the kernel ends all others of the node with it."""
+    identity = docker("inspect", "--format", "{{.Id}}", container, check=False).stdout.strip()
+    if not identity:
+        return
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if not entry.name.isdigit() or identity not in (entry / "cgroup").read_text():
+                continue
+            pids = [line for line in (entry / "status").read_text().splitlines() if "NSpid" in line]
+            if pids and pids[0].split()[2:] == ["1"]:
+                run(["kill", "-KILL", entry.name], root=True, check=False)
 
 
 def others() -> bool:
@@ -115,6 +188,8 @@ def _give_archive(node: Node) -> None:
 def _create_arguments(node: Node) -> list[str]:
     arguments = ["create", "--name", node.container, "--hostname", node.hostname]
     arguments += ["--network", NAME, "--label", LABEL, "--stop-signal", "SIGRTMIN+3"]
+    if RUN_NAME:
+        arguments += ["--label", f"{RUN_LABEL}={RUN_NAME}"]
     if node.archive:
         # A machine that reboots comes back. The capability is there to be seen: what loads
         # modules is a stand-in.
@@ -143,7 +218,11 @@ def _create_arguments(node: Node) -> list[str]:
 
 def cgroup_of(node: Node) -> str:
     """Where its kubelet keeps the pods: the nodes of a machine share its control groups."""
-    return f"/kubegpu.{node.container}"
+    return _cgroup_path(node.container)
+
+
+def _cgroup_path(container: str) -> str:
+    return f"/kubegpu.{container}"
 
 
 def _cgroup(node: Node) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,17 @@ HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 # The fleet of this process: the ordinary one, or "drivers" (``--drivers``), a small one of its own.
 FLEET = os.environ.get("KUBEGPU_FLEET") or "testbed"
-BUILD = REPOSITORY / "build" / (os.environ.get("KUBEGPU_TESTBED_NAME") or FLEET)
+# The run of the tests that this process is a part of (runs.py); empty for a person's commands.
+RUN_VARIABLE = "KUBEGPU_TEST_RUN"
+RUN_NAME = os.environ.get(RUN_VARIABLE, "")
+RUN_LABEL = "kubegpu-testbed.run"
+# A person's fleet and that of a run can be there at once.
+_GIVEN = os.environ.get("KUBEGPU_TESTBED_NAME")
+_OWN = "-test" if RUN_NAME and not _GIVEN else ""
+BUILD = REPOSITORY / "build" / f"{_GIVEN or FLEET}{_OWN}"
+# The engine is shared by all checkouts of a machine, so names in it have the checkout's own end.
+_CHECKOUT = hashlib.sha256(str(REPOSITORY).encode()).hexdigest()[:6]
+NAME = f"{_GIVEN or f'kubegpu-{FLEET}'}{_OWN}-{_CHECKOUT}"
 INVENTORY = BUILD / "inventory.yml"
 
 # Sockets need a short path, and nothing here has to survive a reboot.

@@ -53,7 +53,7 @@ class Background:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._pidfile.write_text(f"{process.pid} {_started(process.pid)}\n")
+        self._pidfile.write_text(f"{process.pid} {started(process.pid)}\n")
 
     def runs(self) -> bool:
         """Whether the very process runs that was started."""
@@ -88,16 +88,41 @@ class Background:
 
     def _process(self) -> int | None:
         with contextlib.suppress(OSError, ValueError):
-            pid, started = (int(word) for word in self._pidfile.read_text().split())
+            pid, start = (int(word) for word in self._pidfile.read_text().split())
             with contextlib.suppress(ChildProcessError):
                 # A child of ours that has ended.
                 os.waitpid(pid, os.WNOHANG)
-            if _started(pid) == started:
+            if started(pid) == start:
                 return pid
         return None
 
 
-def _started(pid: int) -> int:
+def own_name() -> str:
+    """What this process is known by: the machine's start, the space of process ids, id and start."""
+    pid = os.getpid()
+    return f"{_machine()}.{pid}.{started(pid)}"
+
+
+def has_ended(name: str) -> bool:
+    """Whether the process of that name is gone, as far as that can be seen from here."""
+    with contextlib.suppress(ValueError):
+        boot, space, pid, start = name.split(".")
+        if f"{boot}.{space}" != _machine():
+            # Processes of another container are not seen; those before a reboot are all gone.
+            return boot != _machine().partition(".")[0]
+        try:
+            return started(int(pid)) != int(start)
+        except (OSError, ValueError):
+            return True
+    return False
+
+
+def _machine() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:8]
+    return f"{boot}.{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def started(pid: int) -> int:
     """When a process began, in ticks since the machine's start; ValueError for one that ended."""
     words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     if words[0] == "Z":
