@@ -92,6 +92,8 @@ def from_answer(
         return _forbidden(server, request, message, evidence)
     if status == 409:
         return _conflict(server, request, data, evidence)
+    if 300 <= status <= 399:
+        return _redirect(server, request, status, headers, evidence)
     causes = {
         404: (
             "has nothing there",
@@ -114,6 +116,22 @@ def from_answer(
         status=status,
         reason=reason,
         retry_after=pause,
+    )
+
+
+def _redirect(
+    server: Server, request: str, status: int, headers: Mapping[str, str], evidence: str
+) -> KubeError:
+    location = next((value for name, value in headers.items() if name.lower() == "location"), "")
+    # Behind the question mark a login page is told who comes.
+    where = shorten(location.partition("?")[0]) or "another address"
+    return KubeError(
+        f"{server.host} answered {request} with status {status}, a redirect to {where}",
+        evidence=evidence,
+        next_step="Give the address of the API server itself: a redirect is not followed, as the "
+        "credentials would go along.",
+        status=status,
+        reason="Redirect",
     )
 
 
