@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.testbed import paths
+from tests.tools import tiers
 
 LABEL = "kubegpu-testbed"
 # Both fleets have nodes that drivers are installed on, from repositories made here.
@@ -274,7 +275,13 @@ _FLEETS = {
 FLEET = _FLEETS.get(paths.FLEET, _ORDINARY)
 
 
+# What a run of the default tier needs of a fleet, where that is not all of it.
+_DEFAULT_TIER = {"cluster": ["kube-a10"]}
+
+
 def chosen() -> tuple[Node, ...]:
-    """The nodes of this run: all, or those named in KUBEGPU_NODES (separated by commas)."""
+    """The nodes of this run: those named in KUBEGPU_NODES (separated by commas), or the tier's."""
     wished = os.environ.get("KUBEGPU_NODES", "").replace(",", " ").split()
+    if not wished and paths.RUN_NAME and not tiers.is_full():
+        wished = _DEFAULT_TIER.get(paths.FLEET, [])
     return tuple(node for node in FLEET if not wished or node.name in wished)
