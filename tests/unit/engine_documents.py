@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 
+from tests.tools import tiers
+
 SEED = int(os.environ.get("KUBEGPU_PROPERTY_SEED", "1"))
 CRI = {
     1: "cri",
@@ -29,11 +31,14 @@ LOADS = {1: ((1, 6), (1, 7)), 2: ((1, 6), (1, 7), (2, 1)), 3: ((2, 1),), 4: ((2,
 
 
 def examples(count):
-    """Run a test with that many made configurations, all from the run's seed."""
+    """Run a test with that many made configurations, all from the run's seed.
+
+    The default tier takes a quarter of them, others each time.
+    """
 
     def decorate(test):
         configured = settings(
-            max_examples=count,
+            max_examples=count if tiers.is_full() else max(count // 4, 1),
             deadline=None,
             database=None,
             print_blob=True,

@@ -9,20 +9,28 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import tempfile
 
 from ansible.module_utils.testing import patch_module_args
 
 
 def run_module(main, arguments, *, check=False, diff=True):
     """Return what the module printed; ``failed`` tells."""
-    given = {**arguments, "_ansible_check_mode": check, "_ansible_diff": diff}
     output = io.StringIO()
-    with (
-        patch_module_args(given),
-        contextlib.redirect_stdout(output),
-        contextlib.suppress(SystemExit),
-    ):
-        main()
+    # A module makes its temporary folder itself, and removes it when its process ends: not here.
+    with tempfile.TemporaryDirectory(prefix="kubegpu-module-") as folder:
+        given = {
+            **arguments,
+            "_ansible_check_mode": check,
+            "_ansible_diff": diff,
+            "_ansible_tmpdir": folder,
+        }
+        with (
+            patch_module_args(given),
+            contextlib.redirect_stdout(output),
+            contextlib.suppress(SystemExit),
+        ):
+            main()
     return json.loads(output.getvalue())
 
 

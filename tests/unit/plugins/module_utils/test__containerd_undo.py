@@ -26,6 +26,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_undo imp
     plan_absent,
     undo_lines,
 )
+from tests.tools import tiers
 from tests.unit.toml_documents import documents
 
 ROOT = "/etc/containerd/config.toml"
@@ -100,14 +101,14 @@ def test_undo_lines(base, ours, current, left, conflict):
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n", "# c\n", "d = 1\n", "[e]\n"]), max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200 if tiers.is_full() else 25, deadline=None)
 @given(LINES, LINES, st.integers(0, 8))
 def test_undoing_an_insertion_gives_the_base_back(base, block, at):
     ours = base[:at] + block + base[at:]
     assert undo_lines("".join(base), "".join(ours), "".join(ours)) == ("".join(base), False)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100 if tiers.is_full() else 25, deadline=None)
 @given(LINES)
 def test_foreign_lines_at_either_end_survive(extra):
     edit = present(BASE)
@@ -117,7 +118,7 @@ def test_foreign_lines_at_either_end_survive(extra):
     assert left == "# first\n" + BASE + "".join(foreign)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150 if tiers.is_full() else 25, deadline=None)
 @given(documents(), st.booleans(), st.booleans())
 def test_adding_twice_changes_nothing_and_removing_gives_every_byte_back(text, default, cdi):
     """The way by lines, which is taken when somebody edited; else the old bytes are there."""

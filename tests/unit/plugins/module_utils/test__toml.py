@@ -22,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toml import (
     render,
     render_key,
 )
+from tests.tools import tiers
 from tests.unit.toml_documents import KEYS, SCALARS, documents
 
 
@@ -161,7 +162,7 @@ def test_strings_and_keys_are_rendered_as_they_are_read(text):
         assert tomllib.loads(f"{render_key(text, quote)} = 1") == {text: 1}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200 if tiers.is_full() else 25, deadline=None)
 @given(documents(), st.lists(KEYS, min_size=1, max_size=4), SCALARS)
 def test_an_edit_means_what_it_says_and_can_be_taken_back(text, path, value):
     before = tomllib.loads(text)

@@ -1,0 +1,56 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How much the default tier does of what varies only by data."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from typing import Any
+
+import pytest
+
+from tests import run_folder
+from tests.tools import tiers
+
+# What hypothesis takes where a test names no number: all of it in the full tier.
+EXAMPLES = 25
+OLD_PYTHON = sys.version_info < (3, 11)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: Any) -> None:
+    run_folder.begin(config)
+    if not tiers.is_full() and importlib.util.find_spec("hypothesis"):
+        hypothesis = importlib.import_module("hypothesis")
+        parent = hypothesis.settings.get_profile("any load")
+        hypothesis.settings.register_profile("default tier", parent, max_examples=EXAMPLES)
+        hypothesis.settings.load_profile("default tier")
+
+
+def pytest_unconfigure(config: Any) -> None:
+    run_folder.end(config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """With a Python as old as a node's, take the first variation of every test.
+
+    What the release of Python changes (a module that is not there, a method without an argument)
+    lies in the code that a test runs; its variations run the same code with other data, and all of
+    them run with the newest Python.
+    """
+    if tiers.is_full() or not OLD_PYTHON:
+        return
+    taken: set[tuple[str, str]] = set()
+    chosen, others = [], []
+    for item in items:
+        name = (item.nodeid.partition("[")[0], item.name.partition("[")[0])
+        (others if name in taken else chosen).append(item)
+        taken.add(name)
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = chosen
