@@ -59,9 +59,7 @@ def test_the_real_compiler_is_proven_without_a_gpu(real, node, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.full(
-    "ampere", "ada", "hopper", why="another architecture of the generation 'turing'"
-)
+@pytest.mark.full("ampere", "ada", "hopper", why="another architecture of the generation 'turing'")
 @pytest.mark.parametrize("generation", ["turing", "ampere", "ada", "hopper"])
 def test_generations_that_every_recent_toolkit_knows(real, node, tmp_path, generation):
     node.prove(Proof(*real, ARCHITECTURES[generation]), str(tmp_path))
