@@ -34,7 +34,7 @@ SERVICE_ADDRESS = "10.96.0.1"
 SERVICE_DNS = "10.96.0.10"
 DNS_NAME = "kube.testbed.example"
 _NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-_PATIENCE = 180.0
+_PATIENCE = 600.0
 # Made nodes have no kubelet: nobody may find out that they do not answer.
 _NO_NODES = "*,-nodelifecycle,-nodeipam,-ttl,-podgc"
 
@@ -124,7 +124,7 @@ class ControlPlane:
     def kubectl(self, *arguments: str, check: bool = True, stdin: str | None = None) -> str:
         """One kubectl command as administrator; gives what it printed."""
         argv = [*kubectl_argv(self.kubeconfig), *arguments]
-        done = run(argv, check=check, stdin=stdin, timeout=180)
+        done = run(argv, check=check, stdin=stdin, timeout=900)
         return done.stdout if check else done.stdout + done.stderr
 
     def get(self, path: str) -> dict[str, object]:

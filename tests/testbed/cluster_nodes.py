@@ -21,7 +21,7 @@ from tests.testbed.fleet import FLEET, Node
 from tests.testbed.payload import tar
 from tests.testbed.shell import TestbedError, say
 
-_PATIENCE = 240.0
+_PATIENCE = 900.0
 _KUBERNETES = "etc/kubernetes"
 # Without the last line it asks for a cloud's metadata, and waits.
 _ENVIRONMENT = """\

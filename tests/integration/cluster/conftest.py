@@ -32,7 +32,7 @@ def api(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def cluster():
-    """The running cluster's control plane, with three nodes; it stays for the next test run."""
+    """The running cluster's control plane, with the nodes of this run's tier."""
     if paths.FLEET != "cluster":
         pytest.fail("the cluster is a fleet of its own: set KUBEGPU_FLEET=cluster")
     argv = [sys.executable, "-m", "tests.testbed", "cluster-up"]
@@ -40,17 +40,20 @@ def cluster():
     return ControlPlane(paths.BUILD / "control")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def account(api):
-    """The service account of gpu_node_labels' manifest, and a token; gone after the test."""
+    """The service account of gpu_node_labels' manifest, and a token; gone after the module.
+
+    The end of its namespace takes seconds. A test that takes rights away gives them back.
+    """
     api.kubectl("apply", "-f", str(RBAC))
     request = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",
-        "spec": {"expirationSeconds": 600},
+        "spec": {"expirationSeconds": 7200},
     }
     admin = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
     token = admin.create(f"{ACCOUNT}/token", request)["status"]["token"]
     yield {"host": api.server, "ca_cert": str(api.ca_file), "api_key": token}
     api.kubectl("delete", "--wait=false", "-f", str(RBAC))
-    api.kubectl("wait", "--for=delete", "namespace/kubegpu", "--timeout=60s")
+    api.kubectl("wait", "--for=delete", "namespace/kubegpu", "--timeout=600s")

@@ -24,7 +24,7 @@ import yaml
 from tests.integration.fleet.playbooks import environment
 
 #: Seconds that all slices together may take; a runner ends its playbook a little earlier.
-TIMEOUT = 600
+TIMEOUT = 1800
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def made(api):
     cluster_made.delete(api, [EMPTY, FULL, FREE])
     # No kubelet ends them, and the namespace would wait for ever for that.
     api.kubectl("-n", "kubegpu", "delete", "pods", "--all", "--force", "--grace-period=0")
-    api.kubectl("delete", "namespace", "kubegpu", "--timeout=60s")
+    api.kubectl("delete", "namespace", "kubegpu", "--timeout=600s")
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +167,9 @@ def test_a_namespace_is_made_and_goes_only_if_nobody_uses_it(made):
     assert gone["changes"] == [f"namespace {name} removed"]
 
 
+@pytest.mark.full(
+    *(f"{number}-{index}" for number, index in RULES[1:]), why="another rule is left out"
+)
 @pytest.mark.parametrize(("number", "index"), RULES)
 def test_no_rule_can_be_left_out(made, kubeconfig, number, index):
     less = json.loads(json.dumps(DOCUMENTS[number]))

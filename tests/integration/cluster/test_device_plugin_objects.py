@@ -53,7 +53,7 @@ def play(api, tmp_path):
             env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections())},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1200,
             check=False,
         )
 
@@ -80,6 +80,7 @@ def test_a_field_of_somebody_else_stops_the_run_with_his_name(api, play):
     assert "changed=0" in play().stdout
 
 
+@pytest.mark.full(why="a refusal of the role's options; the objects are those of the test before")
 def test_a_login_that_is_not_whole_is_named_and_not_shown(api, play):
     login = {"registry": "mirror.example", "username": "robot", "pasword": "hunter2secret"}
     done = play(

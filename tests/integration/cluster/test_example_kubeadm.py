@@ -16,6 +16,7 @@ from tests.testbed.paths import BUILD
 
 HOST, NODE = "kube-a10", "a10-0.pool.testbed.example"
 INVENTORY = REPOSITORY / "playbooks" / "examples" / "inventories" / "kubeadm"
+pytestmark = pytest.mark.full(why="site of test_site.py with an example's variables")
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
 

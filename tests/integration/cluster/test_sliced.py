@@ -30,6 +30,8 @@ KINDS = (
     "namespaces,runtimeclasses,daemonsets,configmaps,serviceaccounts,"
     "clusterroles,clusterrolebindings,roles,rolebindings,secrets"
 )
+#: The tests of one job in two halves, on the three nodes of the cluster.
+SLICED = pytest.mark.full(why="site and teardown of test_site.py, sliced over three nodes")
 #: What the API server makes up for each object anew.
 MADE_UP = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink")
 
@@ -97,7 +99,7 @@ def made_pods(kube):
 
 def settled(kube):
     """Return the state, when the node's offer has come through."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while True:
         found = state(kube)
         offered = {name: one["gpus"] for name, one in found["nodes"].items() if one["gpus"]}
@@ -137,11 +139,13 @@ def sliced(whole, halves):
     return runs
 
 
+@SLICED
 def test_each_slice_sees_its_own_hosts_only(sliced):
     seen = [{host for host in run.stats["ok"] if host != "localhost"} for run in sliced]
     assert seen == [set(hosts) for hosts in HALVES]
 
 
+@SLICED
 def test_slices_end_as_one_run_over_all_hosts_does(cluster, whole, sliced):
     found = settled(cluster)
     assert found["nodes"] == whole["nodes"]
@@ -150,6 +154,7 @@ def test_slices_end_as_one_run_over_all_hosts_does(cluster, whole, sliced):
     assert {name: one["gpus"] for name, one in found["nodes"].items() if one["gpus"]} == GPUS
 
 
+@SLICED
 def test_nothing_was_applied_twice_with_other_content(cluster, whole, sliced):
     found = state(cluster)
     generations = {
@@ -162,6 +167,7 @@ def test_nothing_was_applied_twice_with_other_content(cluster, whole, sliced):
     assert found["made"] == whole["made"] == {"SuccessfulCreate": 2, "SuccessfulDelete": 0}
 
 
+@SLICED
 def test_the_slices_once_more_change_nothing(cluster, sliced, halves):
     before = state(cluster)
     runs = slices.run(halves, "kubegpu.nodes.site", "again")
@@ -170,13 +176,14 @@ def test_the_slices_once_more_change_nothing(cluster, sliced, halves):
     assert state(cluster) == before
 
 
+@SLICED
 def test_a_plugin_that_is_changed_meanwhile_is_told(cluster, sliced):
     """As by a slice whose hosts have other options; here it is kubectl, at the right moment."""
     path = "jsonpath={.metadata.generation}"
     begun, seen = cluster.kubectl("-n", "kubegpu", "get", PLUGIN, "-o", path), []
 
     def other():
-        until = time.monotonic() + 240
+        until = time.monotonic() + 900
         while time.monotonic() < until:
             if cluster.kubectl("-n", "kubegpu", "get", PLUGIN, "-o", path) != begun:
                 patch = {"spec": {"template": {"metadata": {"annotations": {"by": "another"}}}}}
@@ -201,6 +208,7 @@ def test_a_plugin_that_is_changed_meanwhile_is_told(cluster, sliced):
     assert "nvidia_device_plugin_* for all of its hosts alike" in run.messages()
 
 
+@SLICED
 def test_a_slice_that_comes_when_the_plugin_is_there_makes_each_pod_once(cluster, sliced, halves):
     """Its runtime is restarted, then its label brings the pod, which needs no other one."""
     (gone,) = slices.run(halves[1:], "kubegpu.nodes.teardown", "leave")
@@ -213,6 +221,7 @@ def test_a_slice_that_comes_when_the_plugin_is_there_makes_each_pod_once(cluster
     assert after["SuccessfulDelete"] == before["SuccessfulDelete"]
 
 
+@SLICED
 def test_slices_of_teardown_give_the_cluster_back(cluster, sliced, halves):
     runs = slices.run(halves, "kubegpu.nodes.teardown", "teardown")
     assert [run.status for run in runs] == [0, 0], "\n".join(run.output for run in runs)
@@ -279,6 +288,7 @@ def patches(api):
     )
 
 
+@pytest.mark.full(why="one node_gpu_label after another is test_labels.py's; here two at once")
 def test_two_runs_label_many_nodes_and_each_node_is_patched_once(api, tmp_path):
     names = cluster_made.create_many(api, COUNT, "sliced")
     wish = {

@@ -32,6 +32,9 @@ SEEN = BUILD / "seen"
 PLUGIN = "kubegpu-nvidia-device-plugin"
 MARKER = "kubegpu.nodes/gpu"
 TESTS = "app.kubernetes.io/name=gpu-verify"
+pytestmark = pytest.mark.full(
+    why="faults, one at a time; test_site.py verifies a cluster that is whole"
+)
 SHORT = ("-e", "gpu_verify_wait_timeout=15")
 
 
@@ -54,7 +57,7 @@ def back(kube):
 
 
 def settle(kube):
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 600
     while time.monotonic() < deadline:
         if allocatable(kube) == {A10: "2", L4: "4"}:
             return
@@ -72,7 +75,7 @@ def allocatable(kube):
     return {name: count for name, count in shown.items() if count != "0"}
 
 
-def wait_for(what, seconds=90):
+def wait_for(what, seconds=300):
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, "it did not come about"
@@ -110,22 +113,6 @@ def plugin_pods(kube, *arguments):
 def delete_plugin_pods(kube):
     labels = "app.kubernetes.io/name=nvidia-device-plugin"
     kube.kubectl("-n", "kubegpu", "delete", "pods", "-l", labels, "--wait=true")
-
-
-def test_all_is_well(kube):
-    run, rows = verify("all-is-well")
-    assert run.status == 0, run.output
-    assert sorted(rows) == ["kube-a10", "kube-l4"]
-    layers = ("pci", "module", "nvml", "toolkit", "runtime", "allocatable", "pod")
-    for row in rows.values():
-        assert {row[name] for name in layers} == {"ok"}
-    pod = layer(rows, "kube-l4", "pod")
-    assert "Test PASSED" in pod["proof"] and any("Test PASSED" in line for line in pod["log"])
-    assert (
-        layer(rows, "kube-l4", "allocatable")["proof"] == f"the node {L4} offers 4 nvidia.com/gpu"
-    )
-    assert leftovers(kube) == []
-    assert all(stat["changed"] == 0 for stat in run.stats.values())
 
 
 def test_s13_the_default_runtime_is_not_nvidia(kube, back):
@@ -193,7 +180,7 @@ def test_s14_all_gpus_are_taken(kube, back):
     pods = [holder("train-0", A10, 2, image), holder("train-1", L4, 4, image)]
     back(lambda: kube.kubectl("delete", "pods", "train-0", "train-1", "--wait=true"))
     kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(pods))
-    kube.kubectl("wait", "pods", "train-0", "train-1", "--for=condition=Ready", "--timeout=90s")
+    kube.kubectl("wait", "pods", "train-0", "train-1", "--for=condition=Ready", "--timeout=300s")
     run, rows = verify("all-taken")
     assert run.status == 0, run.output
     entry = layer(rows, "kube-l4", "pod")
@@ -249,7 +236,7 @@ def test_containerds_configuration_was_broken_by_hand(kube, back):
     execute(node("kube-a10"), "cp", "-p", config, "/root/config.toml.good")
     execute(node("kube-a10"), "sh", "-c", f"echo '[plugins.\"io.containerd' >> {config}")
     execute(node("kube-a10"), "systemctl", "restart", "containerd", check=False)
-    wait_for(lambda: A10 not in allocatable(kube), seconds=120)
+    wait_for(lambda: A10 not in allocatable(kube), seconds=400)
     run, rows = verify("containerd-broken", *SHORT)
     assert run.status != 0
     runtime = layer(rows, "kube-a10", "runtime")
@@ -276,19 +263,19 @@ def test_an_interrupted_run_leaves_no_pod(kube, number):
     assert leftovers(kube) == []
     process = start_slow()
     try:
-        wait_for(lambda: running(kube) == 2, seconds=120)
+        wait_for(lambda: running(kube) == 2, seconds=400)
         # A kubelet (1.20) that is told within a second of a start forgets it for a minute.
         time.sleep(3)
         process.send_signal(number)
-        process.wait(timeout=60)
+        process.wait(timeout=200)
         assert process.returncode != 0
         # Asked to go at once; how long kubelet takes to end them is its own affair.
-        wait_for(lambda: not staying(kube), seconds=30)
-        wait_for(lambda: leftovers(kube) == [], seconds=120)
+        wait_for(lambda: not staying(kube), seconds=100)
+        wait_for(lambda: leftovers(kube) == [], seconds=400)
     finally:
         process.kill()
         # A module that goes on although its playbook is dead sees that its pods went, and ends.
-        kube.kubectl("-n", "kubegpu", "delete", "pods", "-l", TESTS, "--timeout=90s")
+        kube.kubectl("-n", "kubegpu", "delete", "pods", "-l", TESTS, "--timeout=300s")
 
 
 def pods_of_tests(kube):
