@@ -8,13 +8,17 @@
 NOX := tests/tools/bootstrap.sh
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean cluster cluster-clean test lint format build bench
+.PHONY: help demo demo-clean cluster cluster-clean test test-full mutate lint format \
+	build bench
 
 help:
 	@echo "make demo        a local fleet of nodes: plan, site, containers with GPUs, site again"
 	@echo "make demo-clean  remove that fleet"
 	@echo "make cluster     a local Kubernetes of real parts, with stand-in GPUs; make cluster-clean"
-	@echo "make test        all tests; STAGE=\"unit sanity\" for some of them (docs/development.md)"
+	@echo "make test        the tests of every change; STAGE=\"unit sanity\" for some of them, CHANGED=1"
+	@echo "                 for those that your change touches (docs/development.md)"
+	@echo "make test-full   all tests; goes on where it was stopped"
+	@echo "make mutate      planted defects, and whether the unit tests catch them"
 	@echo "make lint        all linters; make format repairs what a tool can repair"
 	@echo "make build       the collection as a tarball in build/"
 	@echo "make bench       what it costs, beside what people use today: docs/benchmarks.md"
@@ -32,7 +36,13 @@ cluster-clean:
 	@$(NOX) -s cluster-clean
 
 test:
-	@$(NOX) -s test -- $(STAGE)
+	@CHANGED=$(CHANGED) $(NOX) -s test -- $(STAGE)
+
+test-full:
+	@AGAIN=$(AGAIN) $(NOX) -s test-full -- $(STAGE)
+
+mutate:
+	@$(NOX) -s mutate -- $(MUTATE)
 
 lint:
 	@$(NOX) -s lint

@@ -21,14 +21,12 @@ from nox.command import CommandFailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tests.tools import environments, sanity, stages, tiers
+from tests.tools import changed, environments, passed, report, sanity, stages, tiers
 
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "test"]
 
 OLDEST_CORE_PYTHON = "3.11"
-# What of ansible-test sanity depends on the release of ansible-core, and not on its linters.
-OF_CORE = ("action-plugin-docs", "ansible-doc", "import", "runtime-metadata", "validate-modules")
 WORKERS = "2"
 
 
@@ -48,9 +46,15 @@ def _own_ansible_home(stage: str) -> dict[str, str]:
     return {"ANSIBLE_HOME": str(Path("build/ansible-home", stage).absolute())}
 
 
-def _pytest(session: nox.Session, *arguments: str) -> None:
+def _reports() -> Path:
+    """Return the folder of logs and JUnit files of the tier that runs."""
+    return Path("build", "test-full" if tiers.is_full() else "test").absolute()
+
+
+def _pytest(session: nox.Session, stage: str, *arguments: str) -> None:
     binaries = _tools(session)
-    session.run(str(binaries / "python"), "-m", "pytest", "-q", "-ra", *arguments, external=True)
+    words = ["-q", "-ra", f"--junitxml={_reports() / stage}.xml", *arguments]
+    session.run(str(binaries / "python"), "-m", "pytest", *words, external=True)
 
 
 def _testbed(session: nox.Session, *arguments: str) -> None:
@@ -64,7 +68,7 @@ def _testbed(session: nox.Session, *arguments: str) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Unit tests, with the controller's Python and with the oldest that a node may have."""
-    _pytest(session, "-n", WORKERS, "tests/unit", *session.posargs)
+    _pytest(session, "unit", "-n", WORKERS, "tests/unit", *session.posargs)
     version = sanity.NODE_PYTHON
     if version not in environments.interpreters():
         session.log(f"Python {version} is not here: node code was not tested with it")
@@ -76,6 +80,7 @@ def unit(session: nox.Session) -> None:
     ]  # fmt: skip
     session.run(
         str(python), "-m", "pytest", "-q", "-ra", "-n", WORKERS, *node_tests, *session.posargs,
+        f"--junitxml={_reports() / 'unit-python'}{version}.xml",
         # Modules run on nodes with the controller's ansible.module_utils.
         env={"PYTHONPATH": str(environments.module_utils(_tools(session)))},
         external=True,
@@ -86,14 +91,14 @@ def unit(session: nox.Session) -> None:
 def controller(session: nox.Session) -> None:
     """Ansible on this machine alone: plans of machines that are trees of files, action plugins."""
     tests = ["tests/integration/plans", "tests/integration/controller"]
-    _pytest(session, "-n", WORKERS, *tests, *session.posargs)
+    _pytest(session, "controller", "-n", WORKERS, *tests, *session.posargs)
 
 
 @nox.session
 def engines(session: nox.Session) -> None:
     """Configurations judged by the real containerd and dockerd of three releases each."""
     _testbed(session, "validators")
-    _pytest(session, "-n", WORKERS, "tests/integration/engines", *session.posargs)
+    _pytest(session, "engines", "-n", WORKERS, "tests/integration/engines", *session.posargs)
 
 
 @nox.session
@@ -102,28 +107,27 @@ def packages(session: nox.Session) -> None:
     binaries = _tools(session)
     need = "from tests.testbed.tools import need; need(('mmdebstrap', 'apt-ftparchive', 'gpg'))"
     session.run(str(binaries / "python"), "-c", need, external=True)
-    _pytest(session, "tests/integration/packages", *session.posargs)
+    _pytest(session, "packages", "tests/integration/packages", *session.posargs)
 
 
 @nox.session(name="build-test")
 def build_test(session: nox.Session) -> None:
     """Install the tarball into an empty place and read every document and playbook there."""
-    _pytest(session, "tests/integration/build", *session.posargs)
+    _pytest(session, "build", "tests/integration/build", *session.posargs)
 
 
 @nox.session(name="sanity")
 def sanity_session(session: nox.Session) -> None:
-    """ansible-test sanity, no ignores: newest ansible-core; what depends on it, with the oldest."""
-    pythons = environments.interpreters()
+    """ansible-test sanity, no ignores: newest ansible-core; in the full tier with the oldest too."""
     newest = environments.newest_controller()
-    oldest = OLDEST_CORE_PYTHON if OLDEST_CORE_PYTHON in pythons else newest
-    chosen = list(session.posargs)
-    whole = chosen or tiers.is_full()
-    of_core = chosen if whole else [word for name in OF_CORE for word in ("--test", name)]
-    runs = [("sanity-newest", newest, chosen), ("sanity-oldest", oldest, of_core)]
+    words = list(session.posargs)
+    runs = [("sanity-newest", newest, words)]
     if newest == OLDEST_CORE_PYTHON:
-        session.log(f"Python {newest} takes no newer ansible-core than the oldest: one run")
-        runs = [("sanity-oldest", oldest, chosen)]
+        session.log(f"Python {newest} takes no newer ansible-core than the oldest")
+        runs = [("sanity-oldest", newest, words)]
+    elif tiers.is_full():
+        has_own = OLDEST_CORE_PYTHON in environments.interpreters()
+        runs.append(("sanity-oldest", OLDEST_CORE_PYTHON if has_own else newest, words))
     failed = [name for name, version, words in runs if sanity.run(name, version, words)]
     if failed:
         session.error(f"failed: {', '.join(failed)}")
@@ -133,8 +137,8 @@ def sanity_session(session: nox.Session) -> None:
 def fleet(session: nox.Session) -> None:
     """The playbooks on real nodes: containers with systemd, containerd, Docker and ssh."""
     _testbed(session, "up")
-    _pytest(session, "tests/integration/fleet", *session.posargs)
-    if not session.posargs:
+    _pytest(session, "fleet", "tests/integration/fleet", *session.posargs)
+    if tiers.is_full() and not session.posargs:
         binaries = _tools(session)
         session.run(
             str(binaries / "molecule"), "test", "--scenario-name", "default",
@@ -151,7 +155,7 @@ def drivers(session: nox.Session) -> None:
     try:
         _testbed(session, "up", "--drivers")
         # A worker for each node: its tests wait for it most of the time (conftest.py).
-        _pytest(session, "-n", "4", "tests/integration/drivers", *session.posargs)
+        _pytest(session, "drivers", "-n", "4", "tests/integration/drivers", *session.posargs)
     finally:
         del session.env["KUBEGPU_FLEET"]
 
@@ -163,7 +167,7 @@ def cluster(session: nox.Session) -> None:
     session.env["KUBEGPU_FLEET"] = "cluster"
     try:
         _testbed(session, "cluster-up", "--fresh")
-        _pytest(session, "tests/integration/cluster", *session.posargs)
+        _pytest(session, "cluster", "tests/integration/cluster", *session.posargs)
     finally:
         del session.env["KUBEGPU_FLEET"]
 
@@ -211,59 +215,108 @@ def lint(session: nox.Session) -> None:
     print("\nmake lint: passed")
 
 
-# In the order in which they begin: what tells of a mistake soon, then the longest ones first.
+# In the order in which they begin: what takes longest, what tells of a mistake soon, the rest.
 STAGES: dict[str, Callable[[nox.Session], None]] = {
+    "cluster": cluster.func,
     "lint": lint.func,
     "unit": unit.func,
-    "cluster": cluster.func,
     "fleet": fleet.func,
     "drivers": drivers.func,
     "packages": packages.func,
-    "engines": engines.func,
     "sanity": sanity_session.func,
+    "engines": engines.func,
     "controller": controller.func,
     "build": build_test.func,
 }
 # One more than two processors: nodes are waited for now and then.
 AT_ONCE = 3
+BUDGET = Path("tests", "budget.toml")
 
 
 @nox.session
 def test(session: nox.Session) -> None:
-    """All stages, or the ones named: ``nox -s test -- unit sanity``."""
+    """The default tier's stages, or the ones named: ``nox -s test -- unit sanity``.
+
+    With CHANGED=1 in the environment, those that the files changed since the branch point touch.
+    """
+    os.environ[tiers.VARIABLE] = tiers.DEFAULT
+    _run_tier(session, "test", _asked_for(session))
+
+
+@nox.session(name="test-full")
+def test_full(session: nox.Session) -> None:
+    """All tests. A stage that passed for this very tree is left out, unless AGAIN=1 or named."""
+    os.environ[tiers.VARIABLE] = tiers.FULL
+    names = _asked_for(session)
+    if not session.posargs and not os.environ.get("AGAIN"):
+        tree = passed.tree()
+        done = [name for name in names if passed.has_passed(_reports(), name, tree)]
+        names = [name for name in names if name not in done]
+        if done:
+            print(f"passed for this very tree before (AGAIN=1 repeats them): {', '.join(done)}")
+    _run_tier(session, "test-full", names)
+
+
+def _asked_for(session: nox.Session) -> list[str]:
     names = list(session.posargs) or list(STAGES)
     unknown = sorted(set(names) - set(STAGES))
     if unknown:
         session.error(f"no such stage: {', '.join(unknown)}; there are {', '.join(STAGES)}")
+    if session.posargs or not os.environ.get("CHANGED"):
+        return names
+    files = changed.changed_files()
+    if files is None:
+        session.log("CHANGED: there is no branch point, so all stages run")
+        return names
+    touched = changed.stages_of(files)
+    session.log(f"CHANGED: {len(files)} files since the branch point")
+    return [name for name in names if name in touched]
+
+
+def _run_tier(session: nox.Session, tier: str, names: list[str]) -> None:
+    """Run stages; one alone on the screen, several side by side with a report at the end."""
+    alone = len(session.posargs) == 1
     session.posargs.clear()
-    if len(names) == 1:
+    if alone:
+        tree = passed.tree()
         STAGES[names[0]](session)
-        print(f"\nmake test: {names[0]} passed")
+        passed.note(_reports(), names[0], tree)
+        print(f"\nmake {tier}: {names[0]} passed")
+        return
+    if not names:
+        print(f"\nmake {tier}: nothing to do")
         return
     begin = time.monotonic()
+    busy = report.busy_seconds()
     # Environments are made before two stages want the same one at the same time.
     for environment in ("test", "lint"):
         environments.environment(environment)
     environments.collections()
     chosen = [name for name in STAGES if name in names]
-    if "cluster" in chosen:
-        # Beside nodes that build their modules it would take thrice as long, and cluster is long.
-        try:
-            _testbed(session, "kubernetes")
-        except CommandFailed:
-            session.log("Kubernetes could not be built: the stage cluster will say why")
-    results = stages.run_stages(chosen, _stage, Path("build/test"), AT_ONCE)
-    total = time.monotonic() - begin
+    results = stages.run_stages(chosen, lambda name: _stage(tier, name), _reports(), AT_ONCE)
+    print("\nThe slowest tests:", *report.slowest_tests(_reports(), chosen), sep="\n")
+    print("", *report.table(results), sep="\n")
+    if not tiers.is_full():
+        print(*report.over_budget(BUDGET, results), sep="\n")
     failed = [result.name for result in results if result.code]
-    said = "; ".join(result.line for result in results)
-    print(f"\nmake test: {'FAILED' if failed else 'passed'} in {total:.0f} s: {said}")
+    total = time.monotonic() - begin
+    cpu = report.busy_seconds() - busy
+    end = f"FAILED ({', '.join(failed)})" if failed else "passed"
+    print(f"make {tier}: {end} in {total:.0f} s; this machine's processors worked {cpu:.0f} s")
     if failed:
         session.error(f"failed: {', '.join(failed)}")
 
 
-def _stage(name: str) -> list[str]:
+def _stage(tier: str, name: str) -> list[str]:
     """A process of its own: stages set the environment and write to the screen."""
-    return [sys.executable, "-m", "nox", "--noxfile", __file__, "-s", "test", "--", name]
+    return [sys.executable, "-m", "nox", "--noxfile", __file__, "-s", tier, "--", name]
+
+
+@nox.session
+def mutate(session: nox.Session) -> None:
+    """Plant small defects in the pure code and see whether the unit tests catch them."""
+    binaries = _tools(session, "mutate")
+    session.run(str(binaries / "python"), "-m", "tests.tools.mutate", *session.posargs, external=True)
 
 
 @nox.session(name="format")

@@ -14,6 +14,7 @@ import importlib
 import importlib.util
 import os
 import random
+import signal
 import sys
 import types
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from tests import run_folder
 from tests.tools import tiers
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -52,12 +54,16 @@ def _same_libraries_on_old_pythons() -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Choose the seed of made inputs once; workers get it with their environment."""
+    """Begin the run's folder, and choose the seed of made inputs: workers get both."""
     config.addinivalue_line(
         "markers",
         "full(*variations, why=...): the full tier alone runs the test, or those variations of it "
         "by their ids; why says what it varies, and of which test of the default tier",
     )
+    run_folder.begin(config)
+    if not hasattr(config, "workerinput"):
+        # A run that is told to end takes down what its fixtures brought up.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     os.environ.setdefault("KUBEGPU_PROPERTY_SEED", str(random.SystemRandom().randrange(2**32)))
     if importlib.util.find_spec("hypothesis"):
         hypothesis = importlib.import_module("hypothesis")
@@ -68,6 +74,11 @@ def pytest_configure(config: Any) -> None:
             suppress_health_check=[hypothesis.HealthCheck.too_slow],
         )
         hypothesis.settings.load_profile("any load")
+
+
+def pytest_unconfigure(config: Any) -> None:
+    """Remove the run's folder."""
+    run_folder.end(config)
 
 
 def _only_in_full_tier(item: Any) -> bool:

@@ -28,6 +28,7 @@ from tests.tools.environments import (
     copy_checkout,
     environment,
     interpreters,
+    pip_settings,
     site_packages,
 )
 
@@ -59,21 +60,13 @@ def home(binaries: Path) -> Path:
     for version in versions:
         script = scripts / f"get_pip_{version.replace('.', '_')}.py"
         script.write_text(GET_PIP, encoding="utf-8")
-    _write_pip_settings(binaries, path / ".config" / "pip" / "pip.conf")
+    _write_pip_settings(path / ".config" / "pip" / "pip.conf")
     return path
 
 
-def _write_pip_settings(binaries: Path, path: Path) -> None:
-    """Keep the effective settings of pip in a file (a mirror, certificates)."""
-    listed = subprocess.run(
-        [str(binaries / "python"), "-m", "pip", "config", "list"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    settings = {"quiet": "2"}
-    for line in listed.stdout.splitlines():
-        name, separator, value = line.partition("=")
-        if separator:
-            settings[name.rpartition(".")[2]] = value.strip("'\"")
+def _write_pip_settings(path: Path) -> None:
+    """Keep the effective settings of pip in a file: ansible-test takes no variables along."""
+    settings = {"quiet": "2", **pip_settings()}
     lines = ["[global]", *(f"{name} = {value}" for name, value in settings.items())]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

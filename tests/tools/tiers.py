@@ -13,8 +13,10 @@ from __future__ import annotations
 import os
 
 VARIABLE = "KUBEGPU_TIER"
+DEFAULT = "default"
+FULL = "full"
 
 
 def is_full() -> bool:
     """Return whether this run is of the full tier."""
-    return os.environ.get(VARIABLE) == "full"
+    return os.environ.get(VARIABLE) == FULL

@@ -1,0 +1,97 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the end of a run says, and which stages a resumed run leaves out."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+
+import pytest
+
+from tests.tools import changed, passed, report
+from tests.tools.environments import REPOSITORY
+from tests.tools.stages import Result
+
+BUDGET = REPOSITORY / "tests" / "budget.toml"
+
+
+@pytest.fixture
+def reports(tmp_path):
+    def junit(name, *cases):
+        inside = "".join(
+            f'<testcase classname="tests.unit.test_{name}" name="{test}" time="{seconds}"/>'
+            for test, seconds in cases
+        )
+        text = f"<testsuites><testsuite>{inside}</testsuite></testsuites>"
+        (tmp_path / f"{name}.xml").write_text(text, encoding="utf-8")
+
+    junit("unit", ("test_a[1]", 0.5), ("test_b", 12.25))
+    junit("unit-python3.9", ("test_a[1]", 3.0))
+    junit("fleet", ("test_site", 80.0))
+    return tmp_path
+
+
+def result(name, cpu, code=0):
+    return Result(name, code, 10.0, cpu, REPOSITORY / "no.log")
+
+
+def test_slowest_tests_of_the_stages_that_ran(reports):
+    lines = report.slowest_tests(reports, ["unit"])
+    assert [line.split()[0] for line in lines] == ["12.2", "3.0", "0.5"]
+    assert lines[0].endswith("tests.unit.test_unit::test_b")
+    assert "fleet" in report.slowest_tests(reports, ["unit", "fleet"])[0]
+
+
+def test_ten_lines_are_enough(reports):
+    cases = "".join(f'<testcase classname="x" name="t{n}" time="{n}"/>' for n in range(50))
+    (reports / "many.xml").write_text(f"<testsuite>{cases}</testsuite>", encoding="utf-8")
+    assert len(report.slowest_tests(reports, ["many"])) == report.SLOWEST
+
+
+def test_only_a_stage_half_over_its_budget_is_told(tmp_path):
+    budget = tmp_path / "budget.toml"
+    budget.write_text("[cpu_seconds]\nunit = 100\nfleet = 100\n", encoding="utf-8")
+    lines = report.over_budget(budget, [result("unit", 149.0), result("fleet", 151.0)])
+    assert len(lines) == 1
+    assert lines[0].startswith("fleet took 151 CPU seconds; budget.toml expects 100")
+
+
+def test_the_budget_has_every_stage():
+    assert set(tomllib.loads(BUDGET.read_text(encoding="utf-8"))["cpu_seconds"]) == changed.EVERY
+
+
+def test_the_table_says_how_each_stage_ended():
+    lines = report.table([result("unit", 31.4), result("fleet", 9.9, code=1)])
+    assert [line.split() for line in lines[1:]] == [
+        ["fleet", "FAILED", "10", "10"],
+        ["unit", "passed", "10", "31"],
+    ]
+
+
+def test_processors_work(reports):
+    assert report.busy_seconds() > 0
+
+
+def test_a_stage_has_passed_for_the_very_tree_only(tmp_path, monkeypatch):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    monkeypatch.setattr("tests.tools.environments.REPOSITORY", tmp_path)
+    monkeypatch.setattr(passed, "REPOSITORY", tmp_path)
+    (tmp_path / ".gitignore").write_text("/build/\n", encoding="utf-8")
+    (tmp_path / "a").write_text("1", encoding="utf-8")
+    folder = tmp_path / "build"
+    assert not passed.has_passed(folder, "unit", passed.tree())
+
+    passed.note(folder, "unit", passed.tree())
+    assert passed.has_passed(folder, "unit", passed.tree())
+    assert not passed.has_passed(folder, "fleet", passed.tree())
+
+    (tmp_path / "a").chmod(0o755)
+    assert not passed.has_passed(folder, "unit", passed.tree()), "a mode is part of the tree"
+    (tmp_path / "a").chmod(0o644)
+    (tmp_path / "b").write_text("", encoding="utf-8")
+    assert not passed.has_passed(folder, "unit", passed.tree()), "so is a new file"
+    (tmp_path / "b").unlink()
+    assert passed.has_passed(folder, "unit", passed.tree())
