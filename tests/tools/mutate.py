@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import itertools
 import json
 import os
 import queue
@@ -41,7 +42,7 @@ from typing import Any
 
 from tests.tools import environments
 from tests.tools.mutate_areas import AREAS, source, tests
-from tests.tools.mutate_mutants import Mutant, mutants
+from tests.tools.mutate_mutants import Mutant, is_another_program, mutants
 
 # A default run takes about 20 minutes of two processors.
 SAMPLE = 100
@@ -128,19 +129,23 @@ class Worker:
         self._process.stdout.close()
 
 
-def chosen(areas: Sequence[str], number: int | None, seed: int) -> list[Work]:
+def chosen(areas: Sequence[str], number: int | None, seed: int, only: str = "") -> list[Work]:
     """Return a sample of each area's mutants, all of them without a number."""
     works = []
     for area in areas:
         found = []
+        texts = {}
         for name in AREAS[area]:
             path = source(name)
-            text = (environments.REPOSITORY / path).read_text(encoding="utf-8")
-            found += [Work(area, path, mutant) for mutant in mutants(text)]
-        if number is not None and number < len(found):
-            # A seed for each area: one area alone has the same sample as all of them.
-            found = random.Random(f"{seed} {area}").sample(found, number)
-        works += sorted(found, key=lambda work: (work.path, work.mutant.start))
+            texts[path] = (environments.REPOSITORY / path).read_text(encoding="utf-8")
+            for mutant in mutants(texts[path]):
+                if re.search(only, f"{path}:{mutant.line}:"):
+                    found.append(Work(area, path, mutant))
+        # A seed for each area: one area alone has the same sample as all of them.
+        random.Random(f"{seed} {area}").shuffle(found)
+        real = (work for work in found if is_another_program(texts[work.path], work.mutant))
+        sample = itertools.islice(real, number)
+        works += sorted(sample, key=lambda work: (work.path, work.mutant.start))
     return works
 
 
@@ -242,7 +247,7 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--area", default="", help=f"one or several of {', '.join(AREAS)}")
     parser.add_argument("--number", default=str(SAMPLE), help="of mutants in each area, or 'all'")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--only", default="", help="a regular expression for path:line")
+    parser.add_argument("--only", default="", help="only where this regular expression fits path:line:")
     options = parser.parse_args(argv)
     options.areas = re.split(r"[ ,]+", options.area.strip()) if options.area.strip() else [*AREAS]
     unknown = [area for area in options.areas if area not in AREAS]
@@ -260,10 +265,7 @@ def main(argv: Sequence[str] = ()) -> int:
     signal.signal(signal.SIGTERM, lambda *_arguments: sys.exit(143))
     begin = time.monotonic()
     number = None if options.number == "all" else int(options.number)
-    works = chosen(options.areas, number, options.seed)
-    if options.only:
-        pattern = re.compile(options.only)
-        works = [work for work in works if pattern.search(f"{work.path}:{work.mutant.line}")]
+    works = chosen(options.areas, number, options.seed, options.only)
     print(f"{len(works)} mutants; --seed {options.seed} repeats this sample", flush=True)
     python = environments.environment("test") / "python"
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -65,18 +65,18 @@ class Mutant:
 
 
 def mutants(source: str) -> list[Mutant]:
-    """Return all defects of a source, in its order; each makes another program of it."""
-    tree = ast.parse(source)
-    as_it_is = ast.dump(tree)
-    found = []
-    for mutant in sorted(set(_Finder(source).of(tree)), key=lambda one: (one.start, one.new)):
-        try:
-            changed = ast.parse(mutant.apply(source))
-        except SyntaxError:
-            continue
-        if ast.dump(changed) != as_it_is:
-            found.append(mutant)
-    return found
+    """Return all defects of a source, in its order. Few of them are no other program."""
+    found = set(_Finder(source).of(ast.parse(source)))
+    return sorted(found, key=lambda one: (one.start, one.old, one.new))
+
+
+def is_another_program(source: str, mutant: Mutant) -> bool:
+    """Return whether Python reads the source with the defect, and otherwise than without."""
+    try:
+        changed = ast.parse(mutant.apply(source))
+    except SyntaxError:
+        return False
+    return ast.dump(changed) != ast.dump(ast.parse(source))
 
 
 class _Finder:
