@@ -41,6 +41,9 @@ def node(kind, tmp_path):
     return made
 
 
+@pytest.mark.full(
+    "rke2-2-1.7", "rke2-3-2.1", "microk8s-2-1.6", why="files as k3s has them, or as with 1.7"
+)
 @kinds(NODES)
 def test_handler_is_there_and_nothing_else_changed(node):
     before, files = node.judged(), node.files()
@@ -76,6 +79,7 @@ def test_two_handlers_beside_each_other(node):
     assert node.judged() == before
 
 
+@pytest.mark.full("rke2-2-1.7", "rke2-3-2.1", why="files as k3s has them")
 @kinds(RANCHER)
 def test_what_k3s_makes_itself_is_foreseen(node):
     before = node.judged()
