@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.testbed import debian, elf, standins
-from tests.testbed.fleet import NAME
+from tests.testbed.fleet import NAME, chosen
 from tests.testbed.paths import cache
 from tests.testbed.shell import run, say
 from tests.testbed.signing import sign
@@ -39,8 +39,10 @@ def beside(toolkit: Path) -> Path:
     parts = {
         **{path.name: path for path in toolkit.iterdir() if path.name != "wrong-key"},
         **_built_once(home, "standins", _standins_key(), _build_standins),
-        **_built_once(home, "debian", _debian_key(), _build_debian),
     }
+    if any(node.archive == "debian" for node in chosen()):
+        # Downloaded: hundreds of MB.
+        parts |= _built_once(home, "debian", _debian_key(), _build_debian)
     served = home / f"served-{NAME}"
     shutil.rmtree(served, ignore_errors=True)
     served.mkdir()

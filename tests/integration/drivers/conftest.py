@@ -13,6 +13,8 @@ import sys
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.tools import tiers
+
 # Read by the testbed's modules when they are first imported: `nox -s drivers` sets it too.
 os.environ.setdefault("KUBEGPU_FLEET", "drivers")
 
@@ -22,6 +24,10 @@ from tests.testbed.paths import BUILD, FLEET, locked
 
 # The other fleet's tests came first in this process: a fleet is the choice of a process.
 collect_ignore_glob = [] if FLEET == "drivers" else ["test_*.py"]
+
+# The default tier needs one node, and none of Debian's real drivers.
+if FLEET == "drivers" and not tiers.is_full():
+    os.environ.setdefault("KUBEGPU_NODES", "drv-ubuntu24b")
 
 # Images, and Debian's packages, are fetched on a machine that has none yet.
 _BRING_UP_TIMEOUT = 3600

@@ -30,6 +30,10 @@ from tests.integration.drivers.steps import (
 ON_12 = pytest.mark.xdist_group("drv-debian12")
 ON_13 = pytest.mark.xdist_group("drv-debian13")
 BOOT = "cat /proc/sys/kernel/random/boot_id"
+pytestmark = pytest.mark.full(
+    why="Debian's real packages, hundreds of MB and real builds, on two more nodes; "
+    "test_faults.test_module_that_does_not_build has stand-ins"
+)
 MODULES = ("", "-drm", "-modeset", "-peermem", "-uvm")
 
 

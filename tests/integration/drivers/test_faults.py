@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.integration import ansible_process
 from tests.integration.drivers.steps import (
     apply,
     converge,
@@ -38,6 +39,8 @@ pytestmark = pytest.mark.xdist_group(NODE)
 
 VERSION = "580.95.05"
 WISH = {"source": "nvidia", "version": VERSION}
+
+OTHER_FAULT = pytest.mark.full(why="another fault of an install: test_module_that_does_not_build")
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +74,7 @@ def variables(node):
     return data["all"]["hosts"][node.name]
 
 
+@OTHER_FAULT
 def test_repository_that_cannot_be_used(node, as_new):
     """One after the other, each told by its address or key; then the right one."""
     run = apply(node, **WISH, key_fingerprints=["0" * 40])
@@ -118,6 +122,7 @@ def full(node):
     )
 
 
+@OTHER_FAULT
 def test_disk_full(node, full):
     run = apply(node, **WISH)
     assert run.status != 0
@@ -145,6 +150,7 @@ def _lock(node, seconds):
     return unit
 
 
+@OTHER_FAULT
 def test_package_manager_locked(node):
     unit = _lock(node, 900)
     run = apply(node, **WISH, lock_timeout=3)
@@ -180,10 +186,13 @@ def background(node):
     wish += f"node = next(n for n in chosen() if n.name == {node.name!r}); "
     wish += f"run = apply(node, **{WISH!r}); print(words(run)); sys.exit(run.status)"
     return subprocess.Popen(
-        [sys.executable, "-c", wish], start_new_session=True, stdout=subprocess.PIPE, text=True
-    )
+        [sys.executable, "-c", wish],
+        env={**os.environ, ansible_process.AS_PROGRAM: "1"},
+        start_new_session=True, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
+@OTHER_FAULT
 def test_killed_half_way(node):
     """dpkg dies in the middle of the build: half configured packages, mended by the next run."""
     slow_build(node)
@@ -249,7 +258,7 @@ def ended(pids):
 
 
 # Of a controller that is killed, the worker that waits for the package manager can live on.
-@pytest.mark.full("present-live on", "absent-die too", why="the other pairs of the same two")
+@OTHER_FAULT
 @pytest.mark.parametrize("workers", ["die too", "live on"])
 @pytest.mark.parametrize("then", ["present", "absent"])
 def test_controller_killed_half_way(node, workers, then):
@@ -284,7 +293,11 @@ def test_controller_killed_half_way(node, workers, then):
 
 
 def test_module_that_does_not_build(node):
-    """A compiler's error in a stand-in of DKMS: rolled back, then mended."""
+    """A compiler's error in a stand-in of DKMS: rolled back, then mended.
+
+    The one driver's install of the default tier: check mode, the run and another one, the hold that
+    somebody takes away, and, after each test here, absent that gives the node back.
+    """
     before = etc(node)
     text = "/var/lib/dkms/nvidia/build/nv.c:7:3: error: implicit declaration of function 'foo'"
     shell(node, f'echo "{text}" > /opt/standin/dkms-fails')
@@ -298,9 +311,21 @@ def test_module_that_does_not_build(node):
     # The repository stays: nothing is wrong with it.
     assert [line for line in etc(node) if line not in before and "kubegpu" not in line] == []
     shell(node, "rm /opt/standin/dkms-fails")
-    reached(node, **WISH)
+    converge(node, **WISH)
+    driver = facts(node)["driver"]
+    assert driver["loaded"] == driver["installed"] == driver["userland"] == VERSION
+    assert driver["held"] and driver["managed"] and driver["kernel_module"] == "open"
+    assert "blacklist nouveau" in shell(node, "cat /boot/initrd.img-$(uname -r)")
+    assert set(installed(node)) - held(node) <= {"nvidia-modprobe"}
+    name = sorted(installed(node))[0]
+    shell(node, f"apt-mark unhold {name}")
+    run = apply(node, **WISH)
+    assert run.status == 0, words(run)
+    assert run.stats[node.name]["changed"] >= 1
+    assert name in held(node)
 
 
+@OTHER_FAULT
 def test_module_that_the_kernel_refuses(node):
     """As with Secure Boot and a key that is not enrolled."""
     text = "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service"
@@ -318,6 +343,7 @@ def test_module_that_the_kernel_refuses(node):
     settled(node, **WISH)
 
 
+@OTHER_FAULT
 def test_nouveau_is_unloaded_first(node):
     shell(node, "touch /opt/standin/nouveau; /opt/standin/bin/modprobe nouveau")
     assert facts(node)["nouveau"]["loaded"]
@@ -329,6 +355,7 @@ def test_nouveau_is_unloaded_first(node):
     settled(node, **WISH)
 
 
+@OTHER_FAULT
 def test_a_refused_node_among_others(node, tmp_path):
     """The others are done, the refused one is told with its reason, and the run has failed."""
     hosts = {
@@ -350,6 +377,7 @@ def test_a_refused_node_among_others(node, tmp_path):
     settled(node, **WISH)
 
 
+@OTHER_FAULT
 def test_a_version_that_no_list_has(node):
     """Once the repository is there, check mode knows as much as the run."""
     wish = {**WISH, "version": "580.99.99"}

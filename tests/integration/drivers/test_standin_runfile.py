@@ -18,6 +18,7 @@ import time
 
 import pytest
 
+from tests.integration import ansible_process
 from tests.integration.drivers.steps import (
     answer,
     apply,
@@ -33,7 +34,12 @@ from tests.integration.drivers.steps import (
 from tests.testbed.runfile import driver_name, write
 
 NODE = "drv-ubuntu24"
-pytestmark = pytest.mark.xdist_group(NODE)
+pytestmark = [
+    pytest.mark.xdist_group(NODE),
+    pytest.mark.full(
+        why="a driver from a runfile; test_faults.test_module_that_does_not_build has packages"
+    ),
+]
 
 OLD, NEW, NEXT = "580.95.05", "580.178.04", "595.58.03"
 TASK = "Install, configure and load the driver"
@@ -167,7 +173,10 @@ def test_an_installer_that_is_killed(node, folder, before):
     code += "from tests.testbed.fleet import chosen; "
     code += f"node = next(n for n in chosen() if n.name == {node.name!r}); "
     code += f"apply(node, **{wish(folder / 'slow', NEXT)!r})"
-    controller = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
+    as_program = {**os.environ, ansible_process.AS_PROGRAM: "1"}
+    controller = subprocess.Popen(
+        [sys.executable, "-c", code], env=as_program, start_new_session=True
+    )
     try:
         deadline = time.monotonic() + 900
         while not shell(node, "pgrep -fx 'sleep 40' || true").strip():

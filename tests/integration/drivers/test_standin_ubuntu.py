@@ -35,9 +35,10 @@ TASK = "Install, configure and load the driver"
 
 
 NODES = {"distro": "drv-ubuntu24", "nvidia": "drv-ubuntu24b"}
-# The way between two states is the same for both sources. They follow each other, so that what is
-# left out must leave the next ones what they expect: 580 in its newer version.
-ONLY_NVIDIA = pytest.mark.full("distro", why="another source of packages")
+pytestmark = pytest.mark.full(
+    why="a driver's way from version to version, from two sources; "
+    "test_faults.test_module_that_does_not_build installs one"
+)
 
 
 @pytest.fixture(
@@ -139,20 +140,17 @@ def test_upgrade(node, source, before):
             assert f"{name}:amd64 ({OLD}-0ubuntu1, {NEW}-0ubuntu1)" in last
 
 
-@ONLY_NVIDIA
 def test_downgrade(node, source, before):
     reached(node, source=source, version=OLD)
     there(node, OLD, "580")
 
 
-@ONLY_NVIDIA
 def test_previous_is_put_back(node, source, before):
     run = steps.apply(node, source=source, version="previous")
     assert run.status == 0, words(run)
     there(node, NEW, "580")
 
 
-@ONLY_NVIDIA
 def test_lost_hold_is_seen_and_mended(node, source, before):
     settled(node, source=source, branch="580")
     name = sorted(installed(node))[0]
@@ -179,7 +177,6 @@ def drift(node):
     assert OLD in verdict["evidence"] and "nvidia_driver" in verdict["next_step"]
 
 
-@ONLY_NVIDIA
 def test_lost_file_and_module_come_back(node, source, before):
     shell(node, "rm /etc/modprobe.d/kubegpu-nouveau.conf")
     daemons = "nvidia-persistenced" + (" nvidia-fabricmanager" if switches(node) else "")
@@ -199,7 +196,6 @@ def test_other_branch_with_other_names(node, source, before):
     assert not [name for name in installed(node) if "-580" in name and "firmware" not in name]
 
 
-@ONLY_NVIDIA
 def test_newest_of_a_branch(node, source, before):
     """A branch is met by any version in it; the newer one comes when it is asked for."""
     settled(node, source=source, branch="595")
@@ -207,13 +203,11 @@ def test_newest_of_a_branch(node, source, before):
     there(node, NEXT, "595")
 
 
-@ONLY_NVIDIA
 def test_back_to_the_older_branch(node, source, before):
     reached(node, source=source, version=NEW)
     there(node, NEW, "580")
 
 
-@ONLY_NVIDIA
 def test_module_in_use_is_told_and_left_alone(node, source, before):
     """The packages come, the module stays: the reboot is the admin's to allow."""
     shell(
@@ -231,7 +225,6 @@ def test_module_in_use_is_told_and_left_alone(node, source, before):
     assert (driver["loaded"], driver["installed"], driver["pending_reboot"]) == (NEW, OLD, True)
 
 
-@ONLY_NVIDIA
 def test_reboot_where_it_is_allowed_and_no_second_one(node, source, before):
     boot = shell(node, "cat /proc/sys/kernel/random/boot_id")
     run = steps.apply(node, source=source, version=OLD, reboot=True)
