@@ -160,6 +160,7 @@ _ORDINARY = (
         "sid",
         (_nvidia("0000:00:07.0", 0x2236, 0x1482),),
         "A10",
+        driver=True,
     ),
     Node("cpu1", "ingress-1", "bookworm"),
 )

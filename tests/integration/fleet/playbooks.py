@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.integration import ansible_process
 from tests.testbed.fleet import Node, chosen
 from tests.testbed.nodes import execute
 from tests.testbed.paths import INVENTORY, REPOSITORY
@@ -24,6 +24,15 @@ COLLECTIONS = REPOSITORY / "build" / "collections"
 TIMEOUT = 900
 # Not for benchmarks.
 PATIENT = {"ANSIBLE_CONFIG": str(Path(__file__).with_name("ansible.cfg"))}
+
+
+# Everything in /etc with content, mode and owner. Left out: the loader's cache and the markers of
+# package management, which every package installation rewrites.
+ETC = (
+    "cd / && find etc -xdev ! -name ld.so.cache ! -path 'etc/apt/sources.list.d/.*' "
+    "! -path 'etc/.pwd.lock' -printf '%M %u:%g %p %l\\n' | LC_ALL=C sort && "
+    "find etc -xdev -type f ! -name ld.so.cache -print0 | LC_ALL=C sort -z | xargs -0 sha256sum"
+)
 
 
 @dataclass(frozen=True)
@@ -82,14 +91,11 @@ def play(
     argv = [str(BIN / "ansible-playbook"), "-i", str(INVENTORY), playbook, *arguments]
     if variables:
         argv += ["--extra-vars", json.dumps(variables)]
-    done = subprocess.run(
+    done = ansible_process.run(
         argv,
         env={**environment(), **PATIENT, "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json"},
         cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
         timeout=timeout,
-        check=False,
     )
     text = done.stdout[done.stdout.find("{\n") :] if "{\n" in done.stdout else "{}"
     data, _end = json.JSONDecoder().raw_decode(text)
@@ -111,7 +117,7 @@ def run_module(
         str(BIN / "ansible"), "-i", str(INVENTORY), pattern, "--become", "-m", name, "-a", words,
         *options,
     ]  # fmt: skip
-    done = subprocess.run(
+    done = ansible_process.run(
         argv,
         env={
             **environment(),
@@ -120,10 +126,7 @@ def run_module(
             "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true",
         },
         cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
         timeout=TIMEOUT,
-        check=False,
     )
     data, _end = json.JSONDecoder().raw_decode(done.stdout[done.stdout.find("{\n") :])
     return {

@@ -13,6 +13,9 @@ import pytest
 
 from tests.integration.fleet.playbooks import on_nodes, run_module
 
+pytestmark = pytest.mark.full(
+    why="faults and the life of containerd_runtime's own states, on the nodes of test_site.py"
+)
 NODES = "gpu1:gpu2:gpu3"
 NAME = "live-test"
 CONFIG = "/etc/containerd/config.toml"

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.fleet.playbooks import on_nodes, play, run_module
-from tests.integration.fleet.test_site import ETC, GPU_CALLS
+from tests.integration.fleet.playbooks import ETC, on_nodes, play, run_module
 from tests.testbed.nodes import execute
 from tests.unit.fixtures.crio import PACKAGED
 
+pytestmark = pytest.mark.full(why="another runtime in the story of test_site.py")
 PACKAGED_FILE = "/etc/crio/crio.conf.d/10-crio.conf"
 OURS = "/etc/crio/crio.conf.d/99-nvidia.toml"
 TASK = "Configure CRI-O"
+# The facts, and a call for each of the three runtimes; CRI-O is asked each time.
+ALL_CALLS, SETTLED_CALLS = 4, 2
 STANDIN = r"""#!/bin/sh
 # A stand-in of the test bed for CRI-O.
 if [ "$1" = --version ]; then echo "crio version 1.30.4 (stand-in of the test bed)"; exit; fi
@@ -88,11 +90,13 @@ def test_crio_from_the_plan_to_the_teardown(node, count_calls):
     assert execute(node, "cat", PACKAGED_FILE) == PACKAGED
 
     process = execute(node, "sh", "-c", PROCESS)
-    with count_calls() as calls:
-        again = play("site", *limit)
-    assert again.stats[node.name]["changed"] == 0, again.changed()
-    assert execute(node, "sh", "-c", PROCESS) == process
-    assert calls[node.name] <= GPU_CALLS, calls
+    # What containerd and docker found out is kept, and they are not asked a second time.
+    for budget in (ALL_CALLS, SETTLED_CALLS):
+        with count_calls() as calls:
+            again = play("site", *limit)
+        assert again.stats[node.name]["changed"] == 0, again.changed()
+        assert execute(node, "sh", "-c", PROCESS) == process
+        assert calls[node.name] <= budget, calls
 
     found = run_module(
         node.name,

@@ -14,6 +14,9 @@ import pytest
 
 from tests.integration.fleet.playbooks import on_nodes, run_module
 
+pytestmark = pytest.mark.full(
+    why="faults and the life of docker_runtime's own states, on the nodes of test_site.py"
+)
 NODES = "gpu1:gpu2"
 NAME = "live-test"
 CONFIG = "/etc/docker/daemon.json"

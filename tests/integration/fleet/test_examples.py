@@ -22,16 +22,16 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integration.fleet.playbooks import REPOSITORY, on_nodes, play
+from tests.integration.fleet.playbooks import ETC, REPOSITORY, on_nodes, play
 from tests.integration.fleet.standin_rancher import K3S, RKE2
 from tests.integration.fleet.standin_site import Mirror, OpeningProxy
-from tests.integration.fleet.test_site import ETC
 from tests.testbed import elf, network, repository, ssh
 from tests.testbed.cluster_pki import Authority
 from tests.testbed.nodes import copy_in, execute
 from tests.testbed.payload import tar
 from tests.testbed.proof import HOOK_MARK, IMAGE, RUNTIME_MARK, prove
 
+pytestmark = pytest.mark.full(why="other sources and inventories of test_site.py's playbooks")
 INVENTORIES = REPOSITORY / "playbooks" / "examples" / "inventories"
 KUBESPRAY = Path(__file__).parent / "standin_kubespray" / "cluster.yml"
 NVIDIA = "nvidia.github.io"

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole life of a fleet: plan, check, site, again, upgrade, teardown.
+"""The whole life of a fleet: plan, check, site, again, verify, upgrade, teardown.
 
-The tests run in this order on one fleet; each leaves it for the next.
+One story (conftest.py) for all tests that look at converged nodes; the teardown is the last of it.
 """
 
 from __future__ import annotations
@@ -13,46 +13,24 @@ import json
 
 import pytest
 
-from tests.integration.fleet.playbooks import REPOSITORY, on_nodes, play
+from tests.integration.fleet.playbooks import ETC, on_nodes, play
 
+# The facts, and a call for each of the two runtimes.
 GPU_CALLS, OTHER_CALLS = 3, 1
 # Once the modules of the runtimes have said that nothing is left to do.
 SETTLED_CALLS = 1
 
-# Everything in /etc with content, mode and owner. Left out: the loader's cache and the markers of
-# package management, which every package installation rewrites.
-ETC = (
-    "cd / && find etc -xdev ! -name ld.so.cache ! -path 'etc/apt/sources.list.d/.*' "
-    "! -path 'etc/.pwd.lock' -printf '%M %u:%g %p %l\\n' | LC_ALL=C sort && "
-    "find etc -xdev -type f ! -name ld.so.cache -print0 | LC_ALL=C sort -z | xargs -0 sha256sum"
-)
 DAEMONS = "systemctl show containerd docker --property=MainPID 2>/dev/null"
-LEFT = "ls -A /var/lib/kubegpu 2>/dev/null; dpkg-query -W -f '${Package} ${Status}\\n' '*nvidia*'"
-CALLS = "cat /var/lib/testbed/module-calls 2>/dev/null | wc -l"
+LEFT = "ls -A /var/lib/kubegpu 2>/dev/null; dpkg-query -W -f '${Package} ${Status}\n' '*nvidia*'"
 
 
-@pytest.fixture(scope="module")
-def etc_before(fleet):
-    return on_nodes(ETC)
+@pytest.fixture
+def etc_before(story):
+    return story.etc_before
 
 
-@pytest.fixture(scope="module")
-def predicted(etc_before):
-    """What check mode says of the bare fleet."""
-    run = play("site", "--check", "--diff")
-    assert run.status == 0, run.output
-    return run
-
-
-@pytest.fixture(scope="module")
-def first(predicted):
-    run = play("site", "--diff")
-    assert run.status == 0, run.output
-    return run
-
-
-def test_plan_changes_nothing_and_says_why(etc_before, gpu_nodes):
-    path = REPOSITORY / "build" / "test-plan.json"
+def test_plan_changes_nothing_and_says_why(fleet, etc_before, gpu_nodes, tmp_path):
+    path = tmp_path / "plan.json"
     daemons = on_nodes(DAEMONS)
     run = play("plan", variables={"kubegpu_plan_file": str(path)})
     assert run.status == 0, run.output
@@ -65,24 +43,26 @@ def test_plan_changes_nothing_and_says_why(etc_before, gpu_nodes):
     assert on_nodes(DAEMONS) == daemons
 
 
-def test_check_mode_on_bare_nodes_changes_nothing(predicted, etc_before):
-    assert on_nodes(ETC) == etc_before
+def test_check_mode_on_bare_nodes_changes_nothing(story, etc_before):
+    assert story.predicted
+    assert story.etc_after_check == etc_before
 
 
-def test_check_mode_predicts_tasks_and_diffs_of_the_run(predicted, first):
-    assert predicted.changed().keys() == first.changed().keys()
-    for where, diffs in first.changed().items():
-        assert predicted.changed()[where] == diffs, where
+def test_check_mode_predicts_tasks_and_diffs_of_the_run(story):
+    predicted, first = story.predicted.changed(), story.first.changed()
+    assert predicted.keys() == first.keys()
+    for where, diffs in first.items():
+        assert predicted[where] == diffs, where
 
 
-def test_s21_other_nodes_are_left_alone(first, cpu_nodes, etc_before):
-    assert cpu_nodes and all(first.stats[node]["changed"] == 0 for node in cpu_nodes)
+def test_s21_other_nodes_are_left_alone(converged, cpu_nodes, etc_before):
+    assert cpu_nodes and all(converged.stats[node]["changed"] == 0 for node in cpu_nodes)
     after = on_nodes(ETC)
     assert all(after[node] == etc_before[node] for node in cpu_nodes)
 
 
 def test_second_run_changes_and_restarts_nothing_within_the_budget(
-    first, gpu_nodes, cpu_nodes, count_calls
+    converged, gpu_nodes, cpu_nodes, count_calls
 ):
     daemons = on_nodes(DAEMONS)
     with count_calls() as calls:
@@ -97,7 +77,8 @@ def test_second_run_changes_and_restarts_nothing_within_the_budget(
     print("module calls on the nodes:", calls)
 
 
-def test_settled_runtimes_need_no_call_until_something_is_touched(first, gpu_nodes, count_calls):
+@pytest.mark.full(why="the same runs of site again, with files touched in between; see second run")
+def test_settled_runtimes_need_no_call_until_something_is_touched(converged, gpu_nodes, count_calls):
     with count_calls() as calls:
         run = play("site")
     assert run.status == 0, run.output
@@ -119,7 +100,7 @@ def test_settled_runtimes_need_no_call_until_something_is_touched(first, gpu_nod
     assert all(calls[node] <= SETTLED_CALLS for node in gpu_nodes), calls
 
 
-def test_toolkit_is_one_held_set(first, gpu_nodes):
+def test_toolkit_is_one_held_set(converged, gpu_nodes):
     held = on_nodes("apt-mark showhold")
     versions = on_nodes("dpkg-query -W -f '${Version}\\n' '*nvidia-container*' | sort -u")
     for node in gpu_nodes:
@@ -127,14 +108,16 @@ def test_toolkit_is_one_held_set(first, gpu_nodes):
         assert versions[node].split() == ["1.20.0-1"]
 
 
-def test_nothing_may_be_lost_by_limit(first, gpu_nodes):
+@pytest.mark.full(why="test_second_run_... for one node by --limit")
+def test_nothing_may_be_lost_by_limit(converged, gpu_nodes):
     run = play("site", "--limit", gpu_nodes[0])
     assert run.status == 0, run.output
     assert set(run.stats) == {gpu_nodes[0]}
     assert run.stats[gpu_nodes[0]]["changed"] == 0
 
 
-def test_wrong_key_stops_and_adds_nothing(first, gpu_nodes):
+@pytest.mark.full(why="another fault of the key that the stage packages shows with the real apt")
+def test_wrong_key_stops_and_adds_nothing(converged, gpu_nodes):
     before = on_nodes(ETC)
     run = play(
         "site",
@@ -148,8 +131,9 @@ def test_wrong_key_stops_and_adds_nothing(first, gpu_nodes):
     assert on_nodes(ETC) == before
 
 
+@pytest.mark.full(why="test_check_mode_predicts_... and test_second_run_... for other versions")
 @pytest.mark.parametrize("version", ["1.19.0", "1.20.0"])
-def test_other_version_and_back(first, gpu_nodes, version):
+def test_other_version_and_back(converged, gpu_nodes, version):
     wish = {"nvidia_container_toolkit_version": version}
     check = play("site", "--check", "--diff", variables=wish)
     run = play("site", "--diff", variables=wish)
@@ -160,14 +144,48 @@ def test_other_version_and_back(first, gpu_nodes, version):
     assert all(stats["changed"] == 0 for stats in again.stats.values()), again.changed()
 
 
-def test_teardown_gives_the_nodes_back(first, etc_before, gpu_nodes):
+def test_verify_proves_each_layer_and_names_what_is_missing(converged, tmp_path):
+    """A container by each way; without a driver its own layers fail, and no other."""
+    dest = tmp_path / "verify.json"
+    before = on_nodes(ETC), on_nodes(DAEMONS)
+    run = play("verify", variables={"kubegpu_verify_file": str(dest)})
+    assert run.status != 0
+    assert not any(stats["changed"] for stats in run.stats.values()), run.changed()
+    assert (on_nodes(ETC), on_nodes(DAEMONS)) == before
+    rows = {row["node"]: row for row in json.loads(dest.read_text(encoding="utf-8"))}
+    layers = {
+        node: {one["subject"] or one["layer"]: one for one in row["layers"]}
+        for node, row in rows.items()
+    }
+    bare = {name: one["code"] for name, one in layers["gpu1"].items() if one["ok"] is False}
+    assert bare == {"pci": "gpu_not_bound", "module": "driver_not_loaded"}
+    assert layers["gpu1"]["nvml"]["ok"] is None and rows["gpu1"]["failed"]
+    assert rows["gpu3"]["failed"] is False and rows["gpu3"]["causes"] == []
+    for engine, ways in (("containerd", 1), ("docker", 2)):
+        assert layers["gpu1"][engine]["proof"].count("ran '/bin/true'") == ways
+        assert layers["gpu3"][engine]["proof"].count("ran 'nvidia-smi -L'") == ways
+        assert layers["gpu3"][engine]["proof"].count(": 1 GPU") == ways
+    assert layers["gpu3"]["nvml"]["proof"].endswith("1 GPU, driver 580.95.05, CUDA 13.0")
+
+
+def test_verify_passes_where_nothing_is_missing(converged, tmp_path):
+    dest = {"kubegpu_verify_file": str(tmp_path / "verify.json")}
+    run = play("verify", "--limit", "gpu3,cpu1", variables=dest)
+    assert run.status == 0, run.output
+
+
+def test_teardown_gives_the_nodes_back(converged, nodes, etc_before, gpu_nodes):
     run = play("teardown")
     assert run.status == 0, run.output
+    nodes.converged = False
     after = on_nodes(ETC)
     for node, text in etc_before.items():
         assert after[node].splitlines() == text.splitlines(), node
     left = on_nodes(LEFT)
     assert all("ok installed" not in left[node] for node in gpu_nodes), left
+
+
+def test_teardown_of_bare_nodes_changes_nothing(fleet):
     again = play("teardown")
     assert again.status == 0, again.output
     assert all(stats["changed"] == 0 for stats in again.stats.values()), again.changed()

@@ -4,7 +4,7 @@
 
 """``gpu_node_verify`` on nodes with real containerd 1.6, 1.7 and 2.1 and real dockerd, over ssh.
 
-What the chip would do is stood in for on gpu2 (module, NVML, nvidia-smi); gpu1 and gpu3 have no
+What the chip would do is stood in for on gpu2 and gpu3 (module, NVML, nvidia-smi); gpu1 has no
 driver. The toolkit is a stand-in that puts nvidia-smi into a container, and refuses an image that
 is too new in the real one's words. Each test breaks one thing and mends it.
 """
@@ -19,10 +19,16 @@ import time
 import pytest
 
 from tests.integration.fleet.playbooks import BIN, environment, on_nodes, play, run_module
+from tests.testbed.fleet import chosen
 from tests.testbed.paths import INVENTORY, REPOSITORY
+from tests.tools.tiers import is_full
 
-NODES = "gpu1:gpu2:gpu3"
-DRIVEN = "gpu2"
+full = pytest.mark.full(
+    why="faults and options of the module, whose judgements are unit tests, on the nodes of "
+    "test_site.py::test_verify_proves_each_layer_..."
+)
+NODES = ":".join(node.name for node in chosen() if node.gpus)
+DRIVEN = "gpu2" if is_full() else "gpu3"
 IMAGE = "localhost/testbed/busybox:1"
 MARK = "KUBEGPU_STANDIN_RUNTIME=nvidia"
 RUNTIME = "/usr/bin/nvidia-container-runtime"
@@ -63,16 +69,13 @@ def codes(answer):
 
 
 @pytest.fixture(scope="module")
-def ready(fleet):
-    """The GPU nodes as site leaves them; afterwards they are bare again."""
-    run = play("site", "--limit", NODES, "--skip-tags", "verify")
-    assert run.status == 0, run.output
+def ready(story):
+    """The GPU nodes as site leaves them."""
+    assert story.first
     # dockerd's first container leaves its namespace in containerd.
     on_nodes(f"docker run --rm {IMAGE} /bin/true; {TOO_NEW}", NODES)
     yield
     on_nodes("rm -f /root/too-new.tar", NODES)
-    run = play("teardown", "--limit", NODES)
-    assert run.status == 0, run.output
 
 
 @pytest.fixture
@@ -93,6 +96,7 @@ def broken(command, mend, pattern=NODES):
         on_nodes(mend, pattern)
 
 
+@full
 def test_s4_s10_each_layer_is_proven_and_a_container_sees_what_it_was_given(clean):
     answer = verify(DRIVEN, devices=["all", "0", "1,3"])[DRIVEN]
     assert answer["ok"] and not answer["changed"], answer
@@ -108,8 +112,9 @@ def test_s4_s10_each_layer_is_proven_and_a_container_sees_what_it_was_given(clea
     assert answer["ansible_facts"]["gpu_node"]["nvml"]["driver_version"] == "550.163.01"
 
 
+@full
 def test_a_node_without_a_driver_fails_in_its_own_layers(clean):
-    for host, answer in verify("gpu1:gpu3").items():
+    for host, answer in verify("gpu1").items():
         assert codes(answer) == {"pci": "gpu_not_bound", "module": "driver_not_loaded"}, host
         assert answer["by_name"]["nvml"]["ok"] is None
         assert answer["failed_layers"] == ["pci", "module"]
@@ -132,12 +137,14 @@ def test_an_image_that_kubernetes_has_is_used_where_it_lies(clean):
         assert f"the image {IMAGE}" in layer["proof"] and MARK in layer["proof"]
 
 
+@full
 def test_an_image_that_docker_has(clean):
     expect = "^NVIDIA_VISIBLE_DEVICES=all$"
     answers = verify(image=IMAGE, command=["/bin/env"], expect=expect, engines=["docker"])
     assert all(answer["by_name"]["docker"]["ok"] for answer in answers.values()), answers
 
 
+@full
 def test_an_image_that_is_not_there_is_not_pulled(clean):
     for answer in verify(image="localhost/testbed/nothing:1").values():
         layer = answer["by_name"]
@@ -145,6 +152,7 @@ def test_an_image_that_is_not_there_is_not_pulled(clean):
         assert "pull: true" in layer["docker"]["next_step"]
 
 
+@full
 def test_a_registry_that_cannot_be_reached_is_told(clean):
     name = "registry.testbed.invalid/cuda:12"
     for answer in verify(image=name, pull=True, image_timeout=30).values():
@@ -153,6 +161,7 @@ def test_a_registry_that_cannot_be_reached_is_told(clean):
             assert layer["ok"] is False and name in f"{layer['cause']} {layer['evidence']}", layer
 
 
+@full
 def test_s9_an_image_that_is_too_new_names_driver_and_cuda(clean):
     answer = verify(DRIVEN, image_archive="/root/too-new.tar", command=["/bin/env"])[DRIVEN]
     assert codes(answer) == dict.fromkeys(("containerd", "docker"), "unmet_requirement")
@@ -164,15 +173,17 @@ def test_s9_an_image_that_is_too_new_names_driver_and_cuda(clean):
         assert "CUDA 12.4 or older" in layer["next_step"]
 
 
+@full
 def test_an_image_out_of_an_archive_runs_and_is_gone_afterwards(clean):
     # Without a driver nobody checks what it demands.
-    answers = verify("gpu1:gpu3", image_archive="/root/too-new.tar", expect="^HOME=")
+    answers = verify("gpu1", image_archive="/root/too-new.tar", expect="^HOME=")
     for host, answer in answers.items():
         for engine in ("containerd", "docker"):
             assert answer["by_name"][engine]["ok"], (host, answer["by_name"][engine])
 
 
-def test_options_that_make_no_sense_are_refused():
+@full
+def test_options_that_make_no_sense_are_refused(ready):
     for arguments, word in (
         ({"image_archive": "/nowhere.tar"}, "no file /nowhere.tar"),
         ({"expect": "("}, "no regular expression"),
@@ -183,6 +194,7 @@ def test_options_that_make_no_sense_are_refused():
         assert answer["failed"] and word in answer["msg"], answer
 
 
+@full
 def test_a_file_that_is_no_image(clean):
     answer = verify(DRIVEN, image_archive="/etc/hostname")[DRIVEN]
     assert answer["failed"] and "/etc/hostname" in answer["msg"]
@@ -206,6 +218,7 @@ def test_toolkit_missing(clean):
         assert "1.20.0-1 is installed, but its program" in layer["cause"]
 
 
+@full
 def test_handler_missing(clean):
     gone = {"name": "nvidia", "state": "absent"}
     run_module(NODES, "kubegpu.nodes.containerd_runtime", {**gone, "restart": True})
@@ -222,6 +235,7 @@ def test_handler_missing(clean):
     assert not codes(verify(DRIVEN)[DRIVEN])
 
 
+@full
 def test_s13_handler_that_is_not_the_default(clean):
     for answer in verify(require_default=["containerd", "docker"]).values():
         found = codes(answer)
@@ -229,6 +243,7 @@ def test_s13_handler_that_is_not_the_default(clean):
         assert "runtimeClassName: nvidia" in answer["by_name"]["containerd"]["next_step"]
 
 
+@full
 def test_docker_default_runtime_that_is_gone_and_a_dockerd_that_knows_no_gpus(clean):
     """The hook was put there after dockerd started: --gpus says what everybody has seen."""
     hook = "/usr/bin/nvidia-container-runtime-hook"
@@ -241,6 +256,7 @@ def test_docker_default_runtime_that_is_gone_and_a_dockerd_that_knows_no_gpus(cl
         assert "restart docker" in layer["next_step"]
 
 
+@full
 def test_handler_that_runs_another_program(clean):
     """The trap of two spellings: the handler is there, by name, and runs runc."""
     edit = (
@@ -256,6 +272,7 @@ def test_handler_that_runs_another_program(clean):
         assert "runs /usr/sbin/runc" in layer["cause"]
 
 
+@full
 def test_containerd_configuration_broken_by_hand(clean):
     edit = f"cp -p {CONTAINERD} {CONTAINERD}.kept; echo '[plugins' >> {CONTAINERD}"
     # systemd counts the starts that failed.
@@ -273,6 +290,7 @@ def test_containerd_configuration_broken_by_hand(clean):
     assert verify("gpu1", engines=["containerd"])["gpu1"]["by_name"]["containerd"]["ok"]
 
 
+@full
 def test_containerd_that_has_not_read_its_file_yet(clean):
     with broken(f"touch {CONTAINERD}", "systemctl restart containerd"):
         answers = verify(engines=["containerd"])
@@ -280,6 +298,7 @@ def test_containerd_that_has_not_read_its_file_yet(clean):
         assert codes(answer)["containerd"] == "restart_required"
 
 
+@full
 def test_daemons_that_do_not_run(clean):
     with broken("systemctl stop containerd", "systemctl start containerd; sleep 1", "gpu1"):
         layer = verify("gpu1", engines=["containerd"])["gpu1"]["by_name"]["containerd"]
@@ -287,6 +306,7 @@ def test_daemons_that_do_not_run(clean):
         assert "journalctl --unit containerd" in layer["next_step"]
 
 
+@full
 def test_libraries_of_another_version(clean):
     """As unattended upgrades leave them: new libraries below a loaded module."""
     smi = "/usr/bin/nvidia-smi"
@@ -299,6 +319,7 @@ def test_libraries_of_another_version(clean):
     assert words in layer["evidence"] and "Reboot" in layer["next_step"]
 
 
+@full
 def test_fewer_gpus_than_there_should_be(clean):
     answer = verify(DRIVEN, gpus=8, driver_version="580.95.05", container=False)[DRIVEN]
     assert codes(answer) == {"pci": "gpu_count", "module": "other_driver"}
@@ -318,6 +339,7 @@ def test_a_container_that_does_not_end_is_ended(clean):
         assert found["containerd"] == found["docker"] == "timed_out"
 
 
+@full
 @pytest.mark.full("TERM-docker", "HUP-containerd", why="the same signal, the other engine")
 @pytest.mark.parametrize("engine", ["containerd", "docker"])
 @pytest.mark.parametrize("name", ["TERM", "HUP", "KILL"])
@@ -375,6 +397,7 @@ PLAY = """
 """
 
 
+@full
 def test_the_table(ready, tmp_path):
     (tmp_path / "look.yml").write_text(PLAY)
     done = subprocess.run(
@@ -391,7 +414,8 @@ def test_the_table(ready, tmp_path):
     assert "gpu1: module: NVIDIA's kernel module is not loaded." in done.stdout
 
 
-def test_the_task_fails_where_it_is_told_to():
+@full
+def test_the_task_fails_where_it_is_told_to(ready):
     answer = verify("gpu1", container=False, fail=True)["gpu1"]
     assert answer["failed"] and not answer["ok"]
     assert "module: NVIDIA's kernel module is not loaded." in answer["msg"]
