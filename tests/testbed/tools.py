@@ -26,9 +26,6 @@ PACKAGES = {
     "containerd": "containerd",
     "iptables": "iptables",
     "dpkg-source": "dpkg-dev",
-    "rsync": "rsync",
-    "jq": "jq",
-    "make": "make",
 }
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
