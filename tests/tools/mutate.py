@@ -41,7 +41,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.tools import environments
-from tests.tools.mutate_areas import AREAS, source, tests
+from tests.tools.mutate_areas import AREAS, source, unit_tests
 from tests.tools.mutate_mutants import Mutant, is_another_program, mutants
 
 # A default run takes about 20 minutes of two processors.
@@ -203,7 +203,7 @@ def _measured(workers: Sequence[Worker], works: Sequence[Work]) -> dict[str, flo
         for files in AREAS.values()
         for name, words in files.items()
         if source(name) in sources
-        for path in tests(words)
+        for path in unit_tests(words)
     }
     seconds: dict[str, float] = {}
 
@@ -217,11 +217,12 @@ def _measured(workers: Sequence[Worker], works: Sequence[Work]) -> dict[str, flo
     return seconds
 
 
-def _judged(workers: Sequence[Worker], works: Sequence[Work], seconds: dict[str, float]) -> Results:
-    results = Results()
+def _judge(
+    workers: Sequence[Worker], works: Sequence[Work], seconds: dict[str, float], results: Results
+) -> None:
     lock = threading.Lock()
     orders = {
-        (area, source(name)): sorted(tests(words), key=lambda path: seconds.get(path, 0))
+        (area, source(name)): sorted(unit_tests(words), key=lambda path: seconds.get(path, 0))
         for area, files in AREAS.items()
         for name, words in files.items()
     }
@@ -238,8 +239,13 @@ def _judged(workers: Sequence[Worker], works: Sequence[Work], seconds: dict[str,
                 results.survived.append(work)
                 print(f"survived: {work.path}:{work.mutant.line}: {work.mutant.what}", flush=True)
 
-    _all_in_threads(workers, works, run)
-    return results
+    # Areas take turns: a run that is stopped has done as much of each.
+    places = Counter[str]()
+    turns = []
+    for work in works:
+        places[work.area] += 1
+        turns.append((places[work.area], work))
+    _all_in_threads(workers, [work for _turn, work in sorted(turns, key=lambda one: one[0])], run)
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
@@ -247,7 +253,9 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--area", default="", help=f"one or several of {', '.join(AREAS)}")
     parser.add_argument("--number", default=str(SAMPLE), help="of mutants in each area, or 'all'")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--only", default="", help="only where this regular expression fits path:line:")
+    parser.add_argument(
+        "--only", default="", help="only where this regular expression fits path:line:"
+    )
     options = parser.parse_args(argv)
     options.areas = re.split(r"[ ,]+", options.area.strip()) if options.area.strip() else [*AREAS]
     unknown = [area for area in options.areas if area not in AREAS]
@@ -268,12 +276,15 @@ def main(argv: Sequence[str] = ()) -> int:
     works = chosen(options.areas, number, options.seed, options.only)
     print(f"{len(works)} mutants; --seed {options.seed} repeats this sample", flush=True)
     python = environments.environment("test") / "python"
+    results = Results()
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="copies-", dir=FOLDER) as folder:
         workers = [Worker(python, Path(folder, str(place))) for place in range(WORKERS)]
         try:
             seconds = _measured(workers, works)
-            results = _judged(workers, works, seconds)
+            _judge(workers, works, seconds, results)
+        except (KeyboardInterrupt, SystemExit):
+            print("make mutate: stopped; this is what was done until then", file=sys.stderr)
         except WorkerError as failure:
             print(f"make mutate: {failure}", file=sys.stderr)
             return 1

@@ -88,7 +88,7 @@ def source(name: str) -> str:
     return f"{SOURCES}/{name}.py"
 
 
-def tests(words: str) -> list[str]:
+def unit_tests(words: str) -> list[str]:
     """Return the paths of the tests that a line of the table names."""
     return [
         f"{TESTS}/test_{word}.py" if word.startswith("_") else f"tests/unit/{word}"
