@@ -9,6 +9,7 @@ It ends when nobody can ask it any more, and kills the run that is under way the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -99,11 +100,21 @@ def _wait(child: int, connection: socket.socket) -> int | None:
     try:
         ready, _write, _error = select.select([handle, connection], [], [])
         if handle not in ready:
-            os.killpg(child, signal.SIGKILL)
+            _kill(child)
         _pid, status = os.waitpid(child, 0)
     finally:
         os.close(handle)
     return os.waitstatus_to_exitcode(status) if handle in ready else None
+
+
+def _kill(pid: int) -> None:
+    """Kill a process and what it has started; Ansible's workers have sessions of their own."""
+    with contextlib.suppress(OSError):
+        # It starts nothing any more.
+        os.kill(pid, signal.SIGSTOP)
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            _kill(int(child))
+        os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
