@@ -139,14 +139,19 @@ LOCK = """
 import fcntl, time
 lock = open("/var/lib/dpkg/lock-frontend", "w")
 fcntl.lockf(lock, fcntl.LOCK_EX)
+open("/run/{unit}", "w").close()
 time.sleep({seconds})
 """
 
 
 def _lock(node, seconds):
     unit = f"standin-lock-{time.monotonic_ns()}"
-    script = LOCK.format(seconds=seconds)
-    shell(node, f"systemd-run --quiet --unit={unit} python3 -c '{script}'; sleep 0.5")
+    script = LOCK.format(seconds=seconds, unit=unit)
+    shell(
+        node,
+        f"systemd-run --quiet --unit={unit} python3 -c '{script}'; "
+        f"timeout 60 sh -c 'until test -e /run/{unit}; do sleep 0.1; done'",
+    )
     return unit
 
 

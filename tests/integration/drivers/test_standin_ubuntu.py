@@ -213,8 +213,9 @@ def test_module_in_use_is_told_and_left_alone(node, source, before):
     shell(
         node, "systemd-run --quiet --unit=standin-training bash -c 'exec 7</dev/nvidia0; sleep 900'"
     )
-    shell(node, "sleep 0.5")
     pid = shell(node, "systemctl show -P MainPID standin-training").strip()
+    # From then on it has the device open.
+    shell(node, f"timeout 60 sh -c 'until test -e /proc/{pid}/fd/7; do sleep 0.1; done'")
     run = steps.apply(node, "--diff", source=source, version=OLD)
     assert run.status == 0, words(run)
     said = answer(run, node, TASK)
