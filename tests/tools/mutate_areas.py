@@ -18,10 +18,11 @@ AREAS: dict[str, dict[str, str]] = {
         "_toml_reader": "_toml_reader _toml _containerd_config",
         "_json_text": "_json_text _docker",
         "_containerd": "_containerd _containerd_way _containerd_flavours _containerd_undo "
-        "plugins/modules/test_containerd_runtime.py",
+        "_editor_guards plugins/modules/test_containerd_runtime.py",
         "_containerd_config": "_containerd_config _containerd _containerd_way",
-        "_containerd_undo": "_containerd_undo plugins/modules/test_containerd_runtime.py",
-        "_docker": "_docker plugins/modules/test_docker_runtime.py",
+        "_containerd_undo": "_containerd_undo _editor_guards "
+        "plugins/modules/test_containerd_runtime.py",
+        "_docker": "_docker _editor_guards plugins/modules/test_docker_runtime.py",
         "_crio": "_crio_facts plugins/modules/test_crio_runtime.py",
     },
     "decisions": {
