@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.integration.packages import driver_node, standin_rpm_drivers
@@ -19,11 +17,7 @@ def driver_web():
     """The repositories, served on loopback."""
     if debian_mirror() is None:
         pytest.skip("no Debian mirror can be reached")
-    root = node_tree(DNF, "driver-builder")
-    try:
-        folder = standin_rpm_drivers.web(root)
-    finally:
-        shutil.rmtree(root)
+    folder = standin_rpm_drivers.web(lambda: node_tree(DNF, "driver-builder"))
     web = driver_node.Web(folder)
     yield web
     web.close()

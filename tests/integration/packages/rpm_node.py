@@ -11,15 +11,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.integration.packages.chroot_node import ChrootNode, base_tree
-from tests.testbed.paths import cache
+from tests.integration.packages.chroot_node import ChrootNode, base_tree, unpacked
 
 needs_root = [
     pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root"),
@@ -159,14 +157,11 @@ class RpmNode(ChrootNode):
 
 def node_tree(manager: Manager, name: str) -> Path:
     base = base_tree(
-        f"rootfs-{manager.suite}-rpm-{manager.name}",
         *(manager.suite, "python3", "rpm", *manager.include),
         *(("createrepo-c",) if manager is DNF else ()),
-    )  # fmt: skip
-    # Not below pytest's own folder: /tmp can be mounted without devices.
-    root = cache() / f"node-rpm-{name}-{os.getpid()}"
-    root.mkdir()
-    subprocess.run(["tar", "-xf", str(base), "-C", str(root)], check=True)
+        manager.name,
+    )
+    root = unpacked(base, f"rpm-{name}")
     files = {
         "etc/os-release": manager.release,
         # Debian keeps rpm's database in the home folder.

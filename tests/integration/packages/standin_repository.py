@@ -7,10 +7,17 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import http.server
+import os
+import shutil
 import subprocess
 import threading
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from tests.testbed.paths import cache, locked
 
 VERSIONS = ("1.17.8-1", "1.19.0-1", "1.20.0-1")
 SET = (
@@ -79,6 +86,54 @@ def build(folder: Path) -> None:
     _deb(folder, "nvidia-docker2", "2.13.0-1", "", {"etc/docker/daemon.json": "{}\n"})
 
 
+def kept(name: str, sources: Iterable[Path], build: Callable[[Path], None]) -> Path:
+    """Return the folder that ``build`` fills, kept in the user's cache by what it is made from."""
+    home = cache() / name
+    home.mkdir(exist_ok=True)
+    digest = hashlib.sha256()
+    for path in sources:
+        digest.update(path.read_bytes())
+    tree = home / digest.hexdigest()[:12]
+    with locked(name):
+        if not tree.is_dir():
+            half = home / f"half-{os.getpid()}"
+            half.mkdir()
+            build(half)
+            for old in home.iterdir():
+                # Another checkout's tests may be served from a young one.
+                if old != half and time.time() - old.stat().st_mtime > 24 * 3600:
+                    shutil.rmtree(old)
+            half.rename(tree)
+    return tree
+
+
+def signed(name: str, folder: str, sources: Iterable[Path], build: Callable[[Path], None]) -> Path:
+    """Return a folder to serve, kept: ``stable/FOLDER`` as ``build`` fills it, signed.
+
+    The same signed by somebody else is below ``wrong``; ``key`` and ``fingerprint`` are those of
+    the right one.
+    """
+
+    def both(half: Path) -> None:
+        right, wrong = half / "stable" / folder, half / "wrong" / folder
+        build(right)
+        shutil.copytree(right, wrong)
+        for place, keys in ((wrong, half / "others"), (right, half / "keys")):
+            index = place / "repodata" / "repomd.xml"
+            key, fingerprint = sign_file(index, keys) if index.exists() else sign(place, keys)
+            (half / "key").write_text(key)
+            (half / "fingerprint").write_text(fingerprint)
+            forget(keys)
+
+    return kept(name, sources, both)
+
+
+def forget(keys: Path) -> None:
+    """Remove a folder of keys, and end the agent that gpg has started for it."""
+    subprocess.run(["gpgconf", "--homedir", str(keys), "--kill", "all"], check=False)
+    shutil.rmtree(keys)
+
+
 def sign(folder: Path, keys: Path) -> tuple[str, str]:
     """Make index and signature; return the armored key and its fingerprint."""
     for command, target in (("packages", "Packages"), ("release", "Release")):
@@ -140,7 +195,9 @@ def _deb(
         (tree / path).parent.mkdir(parents=True)
         (tree / path).write_text(text)
     folder.mkdir(parents=True, exist_ok=True)
-    _run(["dpkg-deb", "--root-owner-group", "--build", str(tree), str(folder)])
+    # Not compressed: xz takes longer than all the rest.
+    _run(["dpkg-deb", "-Znone", "--root-owner-group", "--build", str(tree), str(folder)])
+    shutil.rmtree(tree)
 
 
 def _run(argv: list[str], cwd: Path | None = None) -> str:

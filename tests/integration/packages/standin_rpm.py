@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.integration.packages.standin_repository import SET, VERSIONS, sign_file
+from tests.integration.packages.standin_repository import SET, VERSIONS
 
 _SPEC = """Name: {name}
 Version: {version}
@@ -74,8 +74,3 @@ def build(root: Path, folder: Path) -> None:
     shutil.copytree(root / "tmp" / "rpms" / "noarch", folder)
     for name in ("rpms", "rpmbuild", "specs"):
         shutil.rmtree(root / "tmp" / name, ignore_errors=True)
-
-
-def sign(folder: Path, keys: Path) -> tuple[str, str]:
-    """Sign the repository's metadata, as NVIDIA's; return the armored key and its fingerprint."""
-    return sign_file(folder / "repodata" / "repomd.xml", keys)

@@ -9,16 +9,14 @@ of what they are made of.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
-import time
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.integration.packages.standin_repository import sign_file
+from tests.integration.packages.standin_repository import forget, kept, sign_file
 from tests.testbed import elf, rpm_standins
-from tests.testbed.paths import cache, locked
 from tests.testbed.rpm_standins import Rpm
 
 # Whose packages are in NVIDIA's folders, and whether they come in streams there.
@@ -55,28 +53,22 @@ _MACROS = (
 )
 
 
-def web(builder: Path) -> Path:
-    """The folder to serve; the tree of a node with rpmbuild builds what is not there yet.
+def web(builder: Callable[[], Path]) -> Path:
+    """The folder to serve; a node's tree with rpmbuild is asked for where it is not there yet.
 
     ``archive/FAMILY/x86_64``, ``cuda/FOLDER/x86_64``, the same in ``wrong`` signed by somebody
     else, and ``key`` and ``fingerprint`` of the right one.
     """
-    home = cache() / "drivers-rpm"
-    home.mkdir(exist_ok=True)
-    digest = hashlib.sha256()
-    for path in (Path(__file__), Path(rpm_standins.__file__), Path(elf.__file__)):
-        digest.update(path.read_bytes())
-    tree = home / digest.hexdigest()[:12]
-    with locked("drivers-rpm"):
-        if not tree.is_dir():
-            half = home / f"half-{os.getpid()}"
-            _build(builder, half)
-            for old in home.iterdir():
-                # Another checkout's tests may be served from a young one.
-                if old != half and time.time() - old.stat().st_mtime > 24 * 3600:
-                    shutil.rmtree(old)
-            half.rename(tree)
-    return tree
+    sources = (Path(__file__), Path(rpm_standins.__file__), Path(elf.__file__))
+    return kept("drivers-rpm", sources, lambda half: _with_tree(builder, half))
+
+
+def _with_tree(builder: Callable[[], Path], half: Path) -> None:
+    root = builder()
+    try:
+        _build(root, half)
+    finally:
+        shutil.rmtree(root)
 
 
 def _build(root: Path, half: Path) -> None:
@@ -104,8 +96,7 @@ def _build(root: Path, half: Path) -> None:
                 (half / "key").write_text(key)
                 (half / "fingerprint").write_text(fingerprint)
     for keys in ("keys", "others"):
-        subprocess.run(["gpgconf", "--homedir", str(half / keys), "--kill", "all"], check=False)
-        shutil.rmtree(half / keys)
+        forget(half / keys)
 
 
 def _repository(root: Path, packages: list[Rpm], target: Path, vendor: str, text: str) -> None:

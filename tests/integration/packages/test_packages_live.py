@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.packages import standin_repository as standin
-from tests.integration.packages.chroot_node import ChrootNode, base_tree, difference
+from tests.integration.packages.chroot_node import ChrootNode, base_tree, difference, unpacked
 from tests.testbed.mirror import debian_mirror
-from tests.testbed.paths import cache
 
 SUITE = "bookworm"
+ARCHIVE, ASIDE = "etc/apt/sources.list", "root/sources.list"
 SET = dict.fromkeys(standin.SET, "1.20.0-1")
 LOCKED = ("nvidia-*", "libnvidia-*", "cuda-drivers", "!nvidia-container-*", "!libnvidia-container*")
 OPEN = ("libnvidia-cfg1", "libnvidia-compute", "nvidia-dkms-open", "nvidia-kernel-common")
@@ -42,12 +42,16 @@ pytestmark = [
 class Node(ChrootNode):
     """A root file system, the repository beside it, and Ansible on it."""
 
+    look = (
+        "dpkg-query -W -f '${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\\n';"
+        " apt-mark showauto | sed 's/^/auto /'"
+    )
+
     def __init__(self, root: Path, work: Path):
         super().__init__(root, work)
-        folder = work / "web" / "stable" / "deb" / "amd64"
-        standin.build(folder)
-        self.key, self.fingerprint = standin.sign(folder, work / "gpg")
-        self.server = standin.serve(work / "web")
+        web = standin.signed("toolkit-deb", "deb/amd64", [Path(standin.__file__)], standin.build)
+        self.key, self.fingerprint = ((web / x).read_text() for x in ("key", "fingerprint"))
+        self.server = standin.serve(web)
         self.url = f"http://127.0.0.1:{self.server.server_port}/stable/deb"
 
     def repository(self, **options):
@@ -66,12 +70,6 @@ class Node(ChrootNode):
     def absent(self):
         return self.run("package_set", name="toolkit", state="absent")
 
-    def packages(self):
-        return self.shell(
-            "dpkg-query -W -f '${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\\n';"
-            " apt-mark showauto | sed 's/^/auto /'"
-        ).splitlines()
-
     def toolkit(self):
         return [line for line in self.packages() if "nvidia" in line]
 
@@ -87,13 +85,11 @@ class Node(ChrootNode):
 def node(tmp_path_factory):
     if debian_mirror() is None:
         pytest.skip("no Debian mirror can be reached")
-    base = base_tree(f"rootfs-{SUITE}-packages", SUITE, "python3")
-    # Not below pytest's own folder: /tmp can be mounted without devices.
-    root = cache() / f"node-packages-{os.getpid()}"
-    root.mkdir()
+    root = unpacked(base_tree(SUITE, "python3", "python3-apt"), "packages")
     made = None
     try:
-        subprocess.run(["tar", "-xf", str(base), "-C", str(root)], check=True)
+        # Debian's archive has nothing that the sets need, and its lists are long.
+        (root / ARCHIVE).rename(root / ASIDE)
         made = Node(root, tmp_path_factory.mktemp("packages"))
         yield made
     finally:
@@ -111,16 +107,20 @@ def bare(node):
     assert difference(before[1], node.etc()) == []
 
 
-@pytest.fixture(scope="module")
-def helped(node):
-    """The node with python3-apt, which Ansible's own module would bring and we would take away."""
-    node.shell("apt-get update && apt-get install -y --no-install-recommends python3-apt")
-    assert any(line.startswith("python3-apt ") for line in node.packages())
-    return node
+@pytest.fixture
+def unhelped(node):
+    """The node without python3-apt, which Ansible's own module then brings from Debian."""
+    (node.root / ASIDE).rename(node.root / ARCHIVE)
+    node.shell("apt-get update; apt-get autoremove -y --purge python3-apt")
+    assert not any(line.startswith("python3-apt ") for line in node.packages())
+    yield
+    node.shell("apt-get install -y --no-install-recommends python3-apt")
+    (node.root / ARCHIVE).rename(node.root / ASIDE)
+    node.shell("apt-get update; apt-get clean")
 
 
 @pytest.fixture
-def ready(helped, bare):
+def ready(bare):
     """The node with the repository."""
     bare.run("nvidia_repository", **bare.repository())
     yield bare
@@ -128,11 +128,9 @@ def ready(helped, bare):
     bare.run("nvidia_repository", name="kubegpu-test", state="absent")
 
 
-def test_check_mode_on_a_bare_node_predicts_the_run(bare):
-    """Neither repository nor package is there, and check mode says what will be.
-
-    First in this file: the only one on a node without python3-apt.
-    """
+@pytest.mark.full(why="a node without python3-apt, which comes from Debian's archive")
+def test_check_mode_on_a_bare_node_predicts_the_run(unhelped, bare):
+    """Neither repository nor package is there, and check mode says what will be."""
     packages = {"name": "toolkit", "packages": SET}
     said = [
         bare.task("nvidia_repository", check=True, **bare.repository()),
@@ -193,6 +191,7 @@ def test_what_was_there_before_comes_back(ready):
     )
 
 
+@pytest.mark.full(why="another fault of an install")
 def test_a_version_that_is_not_there_names_those_that_are(ready):
     answer = ready.task("package_set", name="toolkit", packages={"libnvidia-container1": "9-1"})
     assert answer["failed"]
@@ -200,6 +199,7 @@ def test_a_version_that_is_not_there_names_those_that_are(ready):
     assert ready.toolkit() == []
 
 
+@pytest.mark.full(why="another fault of an install")
 def test_another_repository_that_cannot_be_reached_does_not_stop_it(ready):
     broken = ready.root / "etc/apt/sources.list.d/broken.list"
     broken.write_text("deb http://127.0.0.2:9/debian bookworm main\n")
@@ -210,6 +210,7 @@ def test_another_repository_that_cannot_be_reached_does_not_stop_it(ready):
         broken.unlink()
 
 
+@pytest.mark.full(why="another fault of an install")
 def test_a_half_configured_package_is_mended_or_explained(ready):
     (ready.root / "fail").touch()
     ready.shell("apt-get update; apt-get install -y standin-dkms")
@@ -225,6 +226,7 @@ def test_a_half_configured_package_is_mended_or_explained(ready):
     ready.shell("apt-get -y purge standin-dkms")
 
 
+@pytest.mark.full(why="another fault of an install")
 def test_nothing_else_is_removed(ready):
     ready.present("1.17.8-1")
     ready.shell("apt-get install -y standin-user")
@@ -258,6 +260,7 @@ def test_an_earlier_entry_gives_way_and_comes_back(bare):
     old.unlink()
 
 
+@pytest.mark.full(why="configuration through an upgrade; the story of the fleet sets it")
 def test_configuration_and_all_is_given_back(ready):
     ready.present()
     config = ready.root / "etc/nvidia-container-runtime/config.toml"
@@ -273,6 +276,7 @@ def test_configuration_and_all_is_given_back(ready):
     assert config.read_bytes() == before
 
 
+@pytest.mark.full(why="another fault of an install")
 def test_a_full_disk_is_named(ready):
     ready.present("1.19.0-1")
     lists = ready.root / "var/cache/apt/archives"
@@ -284,6 +288,9 @@ def test_a_full_disk_is_named(ready):
     assert answer["failed"]
     assert "Next step:" in answer["msg"]
     assert ready.present()["changed"]
+
+
+OF_DRIVERS = pytest.mark.full(why="a failing build; test_faults of the stage drivers has one")
 
 
 def driver(version, name="nvidia-open", **options):
@@ -322,6 +329,7 @@ def driven(ready):
     assert standing(ready) == {}
 
 
+@pytest.mark.full(why="a set that is locked as a whole; the stage drivers installs one")
 def test_a_driver_and_all_that_comes_along_is_one_locked_set(driven):
     driven.shell("apt-get update")
     answer = driven.run("package_set", **driver("595.58.03", background=True))
@@ -355,6 +363,7 @@ def test_a_driver_and_all_that_comes_along_is_one_locked_set(driven):
     assert standing(driven) == locked("595.58.03", "nvidia-open")
 
 
+@pytest.mark.full(why="another set; the stage drivers installs one that is pinned")
 def test_the_package_that_pins_comes_first_and_goes_last(driven):
     pinning = {"name": "pinning", "packages": {"nvidia-driver-pinning-595.58.03": None}}
     assert driven.run("package_set", **pinning, hold=False)["changed"]
@@ -366,6 +375,7 @@ def test_the_package_that_pins_comes_first_and_goes_last(driven):
     assert driven.run("package_set", name="pinning", state="absent")["changed"]
 
 
+@OF_DRIVERS
 def test_a_first_install_whose_build_fails_is_taken_back(driven):
     (driven.root / "fail-595.58.03-1").touch()
     answer = driven.task("package_set", **driver("595.58.03", background=True))
@@ -381,6 +391,7 @@ def test_a_first_install_whose_build_fails_is_taken_back(driven):
     assert driven.shell("dpkg --audit; apt-get check 2>&1 | grep ^E") == ""
 
 
+@OF_DRIVERS
 def test_an_upgrade_whose_build_fails_goes_back_to_what_was_there(driven):
     assert driven.run("package_set", **driver("595.58.03"))["changed"]
     (driven.root / "fail-595.71.05-1").touch()
@@ -393,6 +404,7 @@ def test_an_upgrade_whose_build_fails_goes_back_to_what_was_there(driven):
     assert not driven.run("package_set", **driver("595.58.03"))["changed"]
 
 
+@OF_DRIVERS
 def test_the_same_wish_goes_on_after_the_build_was_mended(driven):
     (driven.root / "fail-595.58.03-1").touch()
     assert driven.task("package_set", **driver("595.58.03"))["failed"]
@@ -402,6 +414,7 @@ def test_the_same_wish_goes_on_after_the_build_was_mended(driven):
     assert not driven.run("package_set", **driver("595.58.03"))["changed"]
 
 
+@OF_DRIVERS
 def test_the_other_flavour_takes_the_place_of_the_first_and_back(driven):
     assert driven.run("package_set", **driver("595.58.03"))["changed"]
     obsolete = {"obsolete": ["nvidia-open", "nvidia-dkms-open"]}

@@ -9,7 +9,10 @@ import pytest
 
 from tests.integration.packages.rpm_node import needs_root
 
-pytestmark = needs_root
+pytestmark = [
+    *needs_root,
+    pytest.mark.full(why="sets of a stream, which only drivers of dnf 4 have: of test_rpm_live"),
+]
 
 OPEN = {"nvidia-open": "3:580.95.05-1"}
 DKMS = {"cuda-drivers": "3:580.95.05-1"}
