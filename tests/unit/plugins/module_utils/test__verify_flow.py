@@ -17,16 +17,18 @@ import re
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _verify_flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._command import TIMED_OUT, Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flavours import FLAVOURS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._scratch import Scratch
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import NODE_LAYERS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_flow import (
     Options,
     Verifier,
     World,
     cleaned,
 )
+from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_verify
 from tests.unit.fixtures.crio import configured, packaged
 from tests.unit.fixtures.make_tree import write
 from tests.unit.fixtures.node_facts import P4, node
@@ -312,6 +314,71 @@ def test_what_was_made_goes_whatever_happens(tmp_path):
     assert run.matching("kubegpu-verify images rm --sync docker.io/library/other:1")
     assert run.matching("namespaces rm kubegpu-verify")
     assert not found.world.scratch.there()
+
+
+def test_a_container_that_does_not_end_is_not_left_behind(tmp_path):
+    """Removed by the trial itself: what comes after it must not find it running."""
+    found, run = verifier(
+        tmp_path,
+        Options(image="cuda:12"),
+        answers={
+            " run ": Result(TIMED_OUT, "", ""),
+            "k8s.io containers ls": "0af3\nkubegpu-verify-abc-1\n",
+        },
+    )
+    engines(found)
+    begun = run.asked.index(*run.matching("^ctr .* run "))
+    for words in (
+        "k8s.io tasks kill --signal SIGKILL kubegpu-verify-abc-1",
+        "k8s.io containers rm kubegpu-verify-abc-1",
+        "k8s.io snapshots rm kubegpu-verify-abc-1",
+    ):
+        assert run.asked.index(*run.matching(words)) > begun
+    assert not run.matching("0af3")
+    names = [re.search(r"--name (\S+)", words)[1] for words in run.matching("^docker run")]
+    assert len(names) == 2
+    assert run.matching("^docker rm") == [f"docker rm --force --volumes {name}" for name in names]
+
+
+def test_what_docker_was_given_goes_too(tmp_path):
+    """By its label and its name, and by the notes of what was pulled or loaded."""
+    (tmp_path / "root/run").mkdir(parents=True)
+    (tmp_path / "root/run/docker.pid").write_text("1\n")
+    answers = {"docker ps": "0123\n", "docker images": "4567\n4567\n"}
+    found, run = verifier(tmp_path, answers=answers, root=tmp_path / "root")
+    with cleaned(found, contextlib.nullcontext, lambda: None):
+        found.world.scratch.note("other:1")
+        run.asked.clear()
+    (asked,) = run.matching("docker ps")
+    assert "--all" in asked and "label=kubegpu.nodes=verify" in asked
+    assert run.matching("^docker rm") == [
+        "docker rm --force --volumes 0123",
+        "docker rmi --force 4567",
+        "docker rmi other:1",
+    ]
+    assert not found.world.scratch.there()
+
+
+@pytest.mark.parametrize(("check", "started"), [(True, 0), (False, 1)])
+def test_the_module_hands_check_mode_on(tmp_path, monkeypatch, check, started):
+    run = Node(ANSWERS)
+    made = []
+    monkeypatch.setattr(gpu_node_verify, "gather", lambda *_a, **_k: facts(runtimes__docker=None))
+    monkeypatch.setattr(gpu_node_verify, "Scratch", lambda: Scratch(str(tmp_path / "verify")))
+    monkeypatch.setattr(gpu_node_verify, "_alone", contextlib.nullcontext)
+    monkeypatch.setattr(gpu_node_verify, "_deaf", lambda: None)
+    monkeypatch.setattr(gpu_node_verify, "_restarted_since", lambda _run: lambda *_a: None)
+    monkeypatch.setattr(
+        gpu_node_verify, "_options", lambda _params: made.append(1) or Options(image="cuda:12")
+    )
+    monkeypatch.setattr(gpu_node_verify, "_check", lambda _params: None)
+    params = {
+        "containerd_config_path": "/c", "docker_config_path": "/d", "gpus": None,
+        "driver_version": "", "cdi": False, "require_default": [], "layers": list(NODE_LAYERS),
+    }  # fmt: skip
+    gpu_node_verify.judge(params, run, check)
+    assert made and len(run.matching("^ctr .* run ")) == started
+    assert not (tmp_path / "verify").exists()
 
 
 @pytest.mark.parametrize(
