@@ -491,6 +491,32 @@ def test_headers_of_rpm_kernels(on, expected):
         assert list(plan.optional_packages) == ["nvidia-persistenced"]
 
 
+@pytest.mark.parametrize(
+    ("on", "meta"),
+    [
+        ("d12", "linux-headers-amd64"),
+        ("d12 arm k=6.1.0-40-arm64", "linux-headers-arm64"),
+        ("d12 arm k=6.1.0-40-cloud-arm64", "linux-headers-cloud-arm64"),
+        ("d12 k=6.1.0-40-rt-amd64", "linux-headers-rt-amd64"),
+    ],
+)
+def test_headers_of_debian_kernels(on, meta):
+    assert meta in plan_of("T4", on, "-", "580").packages
+
+
+def test_a_node_that_only_computes_has_the_programs_that_go_with_it():
+    plan = plan_of("T4", "u24", "-", "nvidia 580 compute_only=true")
+    for name in ("nvidia-utils-580", "nvidia-compute-utils-580"):
+        assert plan.optional_packages[name] == "580.*"
+    assert plan.optional_packages["nvidia-persistenced"] is None
+
+
+def test_only_within_a_branch_the_kind_of_modules_stays_as_it_is():
+    there = "nvidia 580.126.09 proprietary"
+    assert "cuda-drivers-580" in plan_of("T4", "d12", there, "580").packages
+    assert "nvidia-open" in plan_of("T4", "d12", there, "595").packages
+
+
 def test_headers_come_for_the_running_and_the_newest_kernel():
     given = facts("T4", "rocky9")
     for newer in ("5.14.0-571.el9.x86_64", "5.14.0-611.el9.x86_64"):

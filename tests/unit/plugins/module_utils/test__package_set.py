@@ -392,3 +392,11 @@ def test_files_that_were_left_before_a_change_that_died_are_no_packages_of_ours(
     record = begun(None, plan_present(first, packages), packages, first, ("a",))
     record = begun(record, plan_present(second, packages), packages, second, ("a", "b"))
     assert record.before["b"].status == CONFIGURATION
+
+
+def test_a_hold_is_set_anew_with_the_version_that_it_holds():
+    """It was released for the change, and a lock of dnf names a version."""
+    packages = {name: Package(INSTALLED, "1", held=True) for name in ("a", "b")}
+    plan = plan_present(Wish({"a": "2", "b": "1"}), packages)
+    assert dict(plan.install) == {"a": "2"}
+    assert plan.to_hold() == ("a",)
