@@ -1,0 +1,133 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A runfile is never given out unverified, wherever it comes from.
+
+Ansible's modules are stand-ins; with the real ones: tests/integration/controller/test_fetch.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import CACHE, fetch
+
+GOOD, BAD = b"the file\n", b"another one\n"
+URL = "https://example.com/x.run"
+WANTED = hashlib.sha256(GOOD).hexdigest()
+
+
+class StandinAction:
+    """A controller and a node whose files are in memory."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.node = {}
+        self.server = {URL: GOOD}
+        self.calls = []
+        # What a copy makes of a file on its way.
+        self.copied = bytes
+        self._task = SimpleNamespace(check_mode=False, copy=SimpleNamespace, args=None)
+        self._connection = self._play_context = self._loader = self._templar = None
+        self._shared_loader_obj = SimpleNamespace(action_loader=SimpleNamespace(get=self._copy))
+
+    def _copy(self, _name, *, task, **_more):
+        def run(task_vars):
+            with open(task.args["src"], "rb") as handle:
+                self.node[task.args["dest"]] = self.copied(handle.read())
+            return {}
+
+        return SimpleNamespace(run=run)
+
+    def _find_needle(self, _folder, path):
+        return str(self.folder / path)
+
+    def _execute_module(self, module_name, module_args, task_vars):
+        name = module_name.rpartition(".")[2]
+        self.calls.append((name, module_args))
+        return getattr(self, name)(module_args)
+
+    def stat(self, given):
+        assert given["checksum_algorithm"] == "sha256"
+        content = self.node.get(given["path"])
+        found = {} if content is None else {"checksum": hashlib.sha256(content).hexdigest()}
+        return {"stat": found}
+
+    def file(self, given):
+        if given["state"] == "absent":
+            self.node.pop(given["path"], None)
+        return {}
+
+    def get_url(self, given):
+        """As the real one: a file with another checksum is not put there, and that is said."""
+        content = self.server[given["url"]]
+        seen = hashlib.sha256(content).hexdigest()
+        wanted = (given.get("checksum") or "").removeprefix("sha256:")
+        if wanted and wanted != seen:
+            return {
+                "failed": True,
+                "msg": f"The checksum for x did not match {wanted}; it was {seen}.",
+            }
+        self.node[given["dest"]] = content
+        return {}
+
+
+@pytest.fixture
+def action(tmp_path):
+    (tmp_path / "x.run").write_bytes(GOOD)
+    return StandinAction(tmp_path)
+
+
+def fetched(action, **runfile):
+    return fetch(action, {"checksum": f"sha256:{WANTED}", **runfile}, {})
+
+
+WAYS = [{"url": URL}, {"path": "x.run"}, {"path": "/opt/x.run", "remote": True}]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=["url", "controller", "node"])
+@pytest.mark.parametrize("content", [GOOD, BAD], ids=["good", "bad"])
+def test_only_the_file_that_was_meant_is_given_out(action, way, content):
+    action.server[URL] = content
+    (action.folder / "x.run").write_bytes(content)
+    action.node["/opt/x.run"] = content
+    before = dict(action.node)
+    if content == GOOD:
+        found = fetched(action, **way)
+        assert action.node[found.path] == GOOD
+        assert found.sha256 == WANTED
+        return
+    with pytest.raises(KubegpuError, match="not the file that was meant") as caught:
+        fetched(action, **way)
+    seen = hashlib.sha256(BAD).hexdigest()
+    assert caught.value.evidence == f"expected {WANTED}, found {seen}"
+    assert action.node == before
+
+
+@pytest.mark.parametrize("way", WAYS[:2], ids=["url", "controller"])
+def test_a_copy_of_an_earlier_run_is_compared_before_it_is_taken(action, way):
+    action.node[f"{CACHE}/x.run"] = BAD
+    found = fetched(action, **way)
+    assert found.changed
+    assert action.node[found.path] == GOOD
+    assert not fetched(action, **way).changed
+
+
+def test_what_changed_on_its_way_is_removed(action):
+    action.copied = lambda content: content + b"x"
+    with pytest.raises(KubegpuError, match="changed on its way and was removed"):
+        fetched(action, path="x.run")
+    assert action.node == {}
+
+
+def test_a_download_is_verified_by_checksum_and_by_certificates(action):
+    fetched(action, url=URL)
+    (given,) = [given for name, given in action.calls if name == "get_url"]
+    assert given["checksum"] == f"sha256:{WANTED}"
+    for _name, given in action.calls:
+        assert given.get("validate_certs", True) is True
