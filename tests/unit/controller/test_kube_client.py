@@ -138,9 +138,7 @@ def test_a_redirect_is_told_and_not_followed(authority, status, method):
         target = f"{elsewhere.address}{NODES}"
         with StandinApiServer(authority, status, {"Location": target}) as server:
             cluster = Cluster.connect(
-                Connection(
-                    host=server.address, api_key=TOKEN, ca_cert=str(authority.certificate)
-                )
+                Connection(host=server.address, api_key=TOKEN, ca_cert=str(authority.certificate))
             )
             with pytest.raises(KubeError) as caught:
                 if method == "GET":
