@@ -15,6 +15,7 @@ import signal
 import stat
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,7 @@ class StandinSystem:
         self.restarts = 0
         self.daemon = None
         self.loaded = ""
+        self.answers = {}
         self.start()
 
     def start(self):
@@ -78,8 +80,17 @@ class StandinSystem:
         if program == "ctr":
             state = "ok" if self.daemon else "error"
             return Result(0, f"io.containerd.grpc.v1 cri linux/amd64 {state}\n", "")
-        answer = subprocess.run(argv, capture_output=True, text=True, check=False)
-        return Result(answer.returncode, answer.stdout, answer.stderr)
+        return self.asked(argv)
+
+    def asked(self, argv):
+        """The real containerd's answer; the same question about the same files is asked once."""
+        folder = os.path.dirname(argv[2]) if argv[1] == "--config" else None
+        files = sorted(Path(folder).rglob("*")) if folder else []
+        key = (*argv, *((str(path), path.read_bytes()) for path in files if path.is_file()))
+        if key not in self.answers:
+            answer = subprocess.run(argv, capture_output=True, text=True, check=False)
+            self.answers[key] = Result(answer.returncode, answer.stdout, answer.stderr)
+        return self.answers[key]
 
     def systemctl(self, verb, *arguments):
         if verb == "show":

@@ -114,6 +114,10 @@ def test_input_6_trailing_data(node):
     assert "after top-level value" in node.dockerd.words_of_refusal()
 
 
+@pytest.mark.full(
+    *(f"{version}-{name}" for version in VERSIONS for name in ("null line", "white space")),
+    why="another spelling of 'null' and of 'empty'",
+)
 @pytest.mark.parametrize(
     "content",
     [b"null", b"null\n", b'{"runtimes": null}', b"", b" \n\t\n", b"\xef\xbb\xbf{}\n"],

@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.tools.show_flavours import DOCUMENT, ORDER, document
 
 
+@pytest.mark.full(why="the document shows what test_containerd_flavours judges")
 def test_the_document_is_up_to_date():
     text = "\n".join(document())
     assert DOCUMENT.read_text(encoding="utf-8") == text, (
