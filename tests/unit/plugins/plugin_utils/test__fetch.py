@@ -30,6 +30,7 @@ class StandinAction:
         self.node = {}
         self.server = {URL: GOOD}
         self.calls = []
+        self.brought = []
         # What a copy makes of a file on its way.
         self.copied = bytes
         self._task = SimpleNamespace(check_mode=False, copy=SimpleNamespace, args=None)
@@ -38,6 +39,7 @@ class StandinAction:
 
     def _copy(self, _name, *, task, **_more):
         def run(task_vars):
+            self.brought.append(task.args["src"])
             with open(task.args["src"], "rb") as handle:
                 self.node[task.args["dest"]] = self.copied(handle.read())
             return {}
@@ -107,6 +109,8 @@ def test_only_the_file_that_was_meant_is_given_out(action, way, content):
     seen = hashlib.sha256(BAD).hexdigest()
     assert caught.value.evidence == f"expected {WANTED}, found {seen}"
     assert action.node == before
+    # Not even brought to the node from here.
+    assert not action.brought
 
 
 @pytest.mark.parametrize("way", WAYS[:2], ids=["url", "controller"])
