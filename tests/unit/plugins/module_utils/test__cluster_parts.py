@@ -111,3 +111,17 @@ def test_node_affinity(rule, labels, allowed):
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     (part,) = recognise([daemonset(affinity=affinity)], "DaemonSet")
     assert place(part, labels, []).allowed is allowed
+
+
+def test_a_mirrors_operator_is_told_by_its_label():
+    label = {"app.kubernetes.io/name": "gpu-operator"}
+    [found] = one(name="x", image="registry.example/team/x:1", container_name="x", labels=label)
+    assert (found.kind, found.vendor) == ("operator", "nvidia")
+
+
+def test_what_the_pods_tolerate_is_read():
+    item = daemonset(name="nvidia-device-plugin", labels={})
+    taint = {"key": "nvidia.com/gpu", "operator": "Exists"}
+    item["spec"]["template"]["spec"]["tolerations"] = [taint]
+    [found] = recognise([item], "DaemonSet")
+    assert found.tolerations == (taint,)

@@ -183,3 +183,19 @@ def test_a_conflict_that_only_the_server_saw_is_one():
 def test_many_names_are_counted():
     assert named(["a", "b"]) == "a, b"
     assert named([str(number) for number in range(12)]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+
+
+def test_labels_that_only_go_are_a_change():
+    cluster = StandinCluster("n1")
+    run(cluster, {"n1": {"labels": {"a": "1"}}})
+    outcome = run(cluster, {"n1": {}})
+    assert outcome.changed and outcome.before == {"n1": {"labels": {"a": "1"}}}
+    assert not run(cluster, {"n1": {}}).changed
+
+
+def test_a_host_that_is_no_node_is_warned_of():
+    outcome = run(
+        StandinCluster("n1"), {"n1": {"labels": {"a": "1"}}, "n9": {"labels": {"a": "1"}}}
+    )
+    [warning] = [text for text in outcome.warnings if "no nodes of the cluster" in text]
+    assert "n9" in warning and outcome.unknown == ["n9"]

@@ -338,3 +338,16 @@ def test_wishes_as_yaml_has_them():
     assert (one.name, one.machine_id) == ("n1", None)
     [empty] = read_wishes({"n1": None})
     assert empty.empty and not one.empty
+
+
+def test_whose_the_taint_is_that_is_in_the_way_is_told():
+    now = node(
+        taints=[{**GPU, "value": "other"}],
+        managed=[
+            entry("kubelet", ["a"]),
+            entry("kubegpu.nodes", fields={"f:spec": {"f:taints": {}}}),
+            entry("autoscaler", fields={"f:spec": {"f:taints": {}}}),
+        ],
+    )
+    [conflict] = plan(wish(taints=[GPU]), now).conflicts
+    assert conflict.owner == "autoscaler"

@@ -180,3 +180,9 @@ def test_redact_and_secrets():
     assert secrets("https://0123456789abcdef@a.example", "https://0123456789abcdef:@b.example") == (
         "0123456789abcdef",
     )
+
+
+def test_secrets_of_every_address_are_found():
+    urls = ("https://me:first@a.example/", "https://b.example/", "http://me:second@c.example/")
+    assert secrets(*urls) == ("first", "second")
+    assert secrets("https://me:first@a.example/ https://me:third@b.example/") == ("first", "third")

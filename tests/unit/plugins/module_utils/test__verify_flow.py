@@ -19,6 +19,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _verify_flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import TIMED_OUT, Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flavours import FLAVOURS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._scratch import Scratch
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import NODE_LAYERS
@@ -396,3 +397,27 @@ def test_the_module_hands_check_mode_on(tmp_path, monkeypatch, check, started):
 def test_names_of_images_in_full(image, full):
     assert _verify_flow._spellings(image)[-1] == full
     assert _verify_flow._spellings(image)[0] == image
+
+
+@pytest.mark.parametrize(
+    ("options", "check", "started"),
+    [
+        (Options(), False, True),
+        (Options(container=False), False, False),
+        (Options(layers=("driver",)), False, False),
+        (Options(), True, False),
+    ],
+)
+def test_containers_are_started_where_somebody_wants_that(tmp_path, options, check, started):
+    found, _run = verifier(tmp_path, options, check=check)
+    assert found.starts_containers() is started
+
+
+def test_a_root_that_docker_does_not_take_is_told(tmp_path, monkeypatch):
+    found, run = verifier(tmp_path, Options(), {"docker import": Result(1, "", "no space left")})
+    monkeypatch.setattr(found.world.scratch, "copy", lambda paths: None)
+    monkeypatch.setattr(found.world.scratch, "pack", lambda name: f"/x/{name}")
+    monkeypatch.setattr(found.world.reader, "exists", lambda path: True)
+    with pytest.raises(KubegpuError, match="did not take the root file system"):
+        engines(found, facts(runtimes__containerd=None))
+    assert not run.matching("docker run")
