@@ -35,7 +35,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_node_plan": "_node_plan _fleet _table",
     },
     "packages": {
-        "_package_set": "_package_set _dpkg _rpm plugins/modules/test_package_set.py",
+        "_package_set": "_package_set _dpkg _rpm _trust_guards plugins/modules/test_package_set.py",
         "_packages": "_packages _driver_packages _driver",
         "_package_match": "_packages _package_set _driver_packages _driver",
         "_package_words": "_package_set _dnf _zypper _dpkg plugins/modules/test_package_set.py",
@@ -77,7 +77,8 @@ AREAS: dict[str, dict[str, str]] = {
     "keys": {
         "_openpgp": "_openpgp _rpm_keyring _repository",
         "_rpm_keyring": "_rpm_keyring _repository_rpm",
-        "_repository": "_repository _repository_rpm plugins/modules/test_nvidia_repository.py",
+        "_repository": "_repository _repository_rpm _trust_guards "
+        "plugins/modules/test_nvidia_repository.py",
         "_repository_apt": "_repository plugins/modules/test_nvidia_repository.py",
         "_repository_rpm": "_repository_rpm plugins/modules/test_nvidia_repository.py",
     },
