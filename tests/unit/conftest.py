@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests import run_folder
 from tests.tools import tiers
 
 # What hypothesis takes where a test names no number: all of it in the full tier.
@@ -22,17 +21,12 @@ OLD_PYTHON = sys.version_info < (3, 11)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_configure(config: Any) -> None:
-    run_folder.begin(config)
+def pytest_configure() -> None:
     if not tiers.is_full() and importlib.util.find_spec("hypothesis"):
         hypothesis = importlib.import_module("hypothesis")
         parent = hypothesis.settings.get_profile("any load")
         hypothesis.settings.register_profile("default tier", parent, max_examples=EXAMPLES)
         hypothesis.settings.load_profile("default tier")
-
-
-def pytest_unconfigure(config: Any) -> None:
-    run_folder.end(config)
 
 
 @pytest.hookimpl(trylast=True)

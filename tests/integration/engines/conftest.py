@@ -15,20 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests import run_folder
 from tests.integration.engines.dealing import pick
 from tests.tools import tiers
 
 # The parameters that name the engine, by themselves or with a version of its configuration.
 ENGINE = ("containerd", "release", "node", "version")
-
-
-def pytest_configure(config: Any) -> None:
-    run_folder.begin(config)
-
-
-def pytest_unconfigure(config: Any) -> None:
-    run_folder.end(config)
 
 
 def _dealt(item: Any) -> tuple[str, str, str] | None:

@@ -172,10 +172,10 @@ class Dockerd:
 def _start(
     argv: list[Any], log: Path, environment: dict[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
+    # It ends with the test process, also where that one is killed.
+    bound = ["setpriv", "--pdeathsig", "TERM", *(str(part) for part in argv)]
     with log.open("ab") as handle:
-        return subprocess.Popen(
-            [str(part) for part in argv], stdout=handle, stderr=handle, env=environment
-        )
+        return subprocess.Popen(bound, stdout=handle, stderr=handle, env=environment)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
