@@ -25,6 +25,7 @@ import ansible.executor.module_common
 import ansible.executor.task_executor
 import ansible.plugins.strategy.linear
 import ansible.template  # noqa: F401
+from ansible import constants
 from ansible.cli.adhoc import AdHocCLI
 from ansible.cli.playbook import PlaybookCLI
 from ansible.plugins import loader
@@ -58,10 +59,14 @@ def _read_options_of_plugins() -> None:
     # Each run would do so too, and be told that it was done.
     warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")
     for one in (
-        *(loader.inventory_loader, loader.vars_loader, loader.cache_loader),
+        *(loader.inventory_loader, loader.cache_loader),
         *(loader.connection_loader, loader.shell_loader, loader.become_loader),
     ):
         list(one.all(class_only=True))
+    # Once they were listed Ansible takes those that it has made, and reads no group_vars without.
+    list(loader.vars_loader.all(class_only=True))
+    for name in constants.VARIABLE_PLUGINS_ENABLED:
+        loader.vars_loader.get(name)
     for one, name in (
         (loader.callback_loader, os.environ.get("ANSIBLE_STDOUT_CALLBACK", "default")),
         (loader.connection_loader, "community.general.chroot"),

@@ -98,7 +98,7 @@ class Background:
 
 
 def own_name() -> str:
-    """What this process is known by: the machine's start, the space of process ids, id and start."""
+    """What this process is known by: machine's start, space of process ids, id and own start."""
     pid = os.getpid()
     return f"{_machine()}.{pid}.{started(pid)}"
 

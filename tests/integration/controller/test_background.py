@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import time as time_of_day
 from pathlib import Path
@@ -20,8 +19,9 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _background
+from tests.integration import ansible_process
+from tests.tools.environments import collections
 
-CHECKOUT = Path(__file__).parents[3]
 STANDIN_ACTION = """
 from pathlib import Path
 
@@ -58,34 +58,33 @@ class ActionModule(ActionBase):
 """
 
 
-def play(folder: Path, *arguments: str, limit: int = 60, **options: object) -> dict[str, object]:
+def play(
+    folder: Path, *arguments: str, limit: int = 60, pipelining: bool = False, **options: object
+) -> dict[str, object]:
     """Run the stand-in action on this machine, and return its result and what was on the screen."""
     (folder / "action_plugins").mkdir()
     (folder / "action_plugins" / "standin_job.py").write_text(STANDIN_ACTION)
-    place = folder / "collections/ansible_collections/kubegpu"
-    place.mkdir(parents=True)
-    (place / "nodes").symlink_to(CHECKOUT, target_is_directory=True)
+    place = collections()
     task = {"standin_job": {**options, "limit": limit}, "register": "job", "failed_when": False}
     answer = {"ansible.builtin.copy": {"content": "{{ job }}", "dest": str(folder / "answer")}}
     (folder / "play.json").write_text(
         json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task, answer]}])
     )
-    done = subprocess.run(
+    done = ansible_process.run(
         [
             str(Path(sys.executable).parent / "ansible-playbook"),
-            "--inventory", "localhost,", "--connection", "local", "play.json",
-            "--extra-vars", json.dumps({"ansible_python_interpreter": sys.executable}),
+            "--inventory", "localhost,", "--connection", "local", str(folder / "play.json"),
+            "--extra-vars", json.dumps({
+                "ansible_python_interpreter": sys.executable,
+                "ansible_async_dir": str(folder / "jobs"),
+                "ansible_remote_tmp": str(folder / "tmp"),
+                "ansible_pipelining": pipelining,
+            }),
             *arguments,
         ],
-        cwd=folder,
-        env={
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
-            "ANSIBLE_ASYNC_DIR": str(folder / "jobs"),
-            "ANSIBLE_REMOTE_TEMP": str(folder / "tmp"),
-            "ANSIBLE_LOCAL_TEMP": str(folder / "local"),
-        },
-        capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(place)},
+        # The same for all, so that one process forks all of these runs.
+        cwd=place, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     result: dict[str, object] = {"screen": done.stdout}
@@ -103,14 +102,11 @@ def play(folder: Path, *arguments: str, limit: int = 60, **options: object) -> d
     return result
 
 
-@pytest.mark.parametrize("pipelining", ["0", "1"])
-def test_a_job_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pipelining: str
-) -> None:
-    monkeypatch.setenv("ANSIBLE_PIPELINING", pipelining)
+@pytest.mark.parametrize("pipelining", [False, True])
+def test_a_job_is_waited_for(tmp_path: Path, pipelining: bool) -> None:
     told = tmp_path / "told"
     job = f"sh -c 'until [ -e {told} ]; do sleep 0.2; done; echo done'"
-    answer = play(tmp_path, cmd=job, told=str(told))
+    answer = play(tmp_path, pipelining=pipelining, cmd=job, told=str(told))
     assert (answer["changed"], answer["rc"], answer["stdout"]) == (True, 0, "done")
     assert re.search(r"^localhost: The job: running for \d+:\d\d$", str(answer["screen"]), re.M)
     assert not {"ansible_job_id", "started", "finished", "results_file"} & set(answer)
@@ -127,7 +123,7 @@ def test_a_job_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
 
 
 def test_check_mode_starts_no_job(tmp_path: Path) -> None:
-    assert "failed=0" in str(play(tmp_path, "--check", cmd="touch made")["screen"])
+    assert "failed=0" in str(play(tmp_path, "--check", cmd=f"touch {tmp_path}/made")["screen"])
     assert not (tmp_path / "made").exists()
     assert not (tmp_path / "jobs").exists()
 

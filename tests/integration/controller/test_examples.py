@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from tests.integration import ansible_process
 from tests.integration.plans import machines, playbook
 from tests.tools.environments import REPOSITORY, collections
 from tests.unit.fixtures.machines import MACHINES
@@ -83,15 +83,13 @@ def wrong(name, found):
     return lines
 
 
-def run(*argv, folder):
-    return subprocess.run(
+def run(*argv):
+    place = collections()
+    return ansible_process.run(
         [str(playbook.BIN / argv[0]), *argv[1:]],
-        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections())},
-        cwd=folder,
-        capture_output=True,
-        text=True,
+        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(place)},
+        cwd=place,
         timeout=120,
-        check=False,
     )
 
 
@@ -103,14 +101,13 @@ def test_each_example_has_an_inventory_and_its_place_in_the_documentation():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_found_by_name_parsed_and_for_hosts_of_its_inventory(name, tmp_path):
+def test_found_by_name_parsed_and_for_hosts_of_its_inventory(name):
     """A group that the inventory does not have would be a run that does nothing."""
     # --list-hosts reads plays and roles as --syntax-check does, and goes one step further.
     inventory = str(EXAMPLES / "inventories" / name)
     listed = run(
-        "ansible-playbook", "--list-hosts", "-i", inventory, f"kubegpu.nodes.examples.{name}",
-        folder=tmp_path,
-    )  # fmt: skip
+        "ansible-playbook", "--list-hosts", "-i", inventory, f"kubegpu.nodes.examples.{name}"
+    )
     assert listed.returncode == 0, listed.stderr
     # Groups of GPUs come into being in a run only.
     assert listed.stderr == "", listed.stderr
@@ -193,5 +190,5 @@ def test_proxy_is_handed_to_all_roles(tmp_path):
     show = {"hosts": "gpu1.example.com", "gather_facts": False, "tasks": [*tasks, check]}
     (tmp_path / "show.yml").write_text(yaml.safe_dump([show]))
     inventory = str(EXAMPLES / "inventories" / "proxy_and_ca")
-    answer = run("ansible-playbook", "-i", inventory, str(tmp_path / "show.yml"), folder=tmp_path)
+    answer = run("ansible-playbook", "-i", inventory, str(tmp_path / "show.yml"))
     assert answer.returncode == 0, answer.stdout + answer.stderr

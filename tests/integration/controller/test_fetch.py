@@ -14,14 +14,15 @@ import http.server
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[3]
+from tests.integration import ansible_process
+from tests.tools.environments import collections
+
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
 NAME = "NVIDIA-Linux-x86_64-580.95.05.run"
 CONTENT = b"#!/bin/sh\necho stand-in\n" + bytes(range(256)) * 64
@@ -107,14 +108,31 @@ def served(tmp_path_factory):
     thread.join()
 
 
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory):
+    """Settings of Ansible, the same for all tests, so that one process forks all of its runs."""
+    folder = tmp_path_factory.mktemp("settings")
+    (folder / "ansible.cfg").write_text("")
+    return folder, {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": str(collections()),
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+        "ANSIBLE_NOCOWS": "1",
+        "ANSIBLE_PIPELINING": "true",
+        "ANSIBLE_LOCAL_TEMP": str(folder / "tmp"),
+        "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
+        "ANSIBLE_REMOTE_TEMP": str(folder / "remote"),
+        "no_proxy": "127.0.0.1",
+    }
+
+
 @pytest.fixture
-def site(tmp_path, collections):
+def site(tmp_path, settings):
     """A folder with a playbook; returns what was answered to each runfile in one run of it."""
     (tmp_path / "action_plugins").mkdir()
     (tmp_path / "action_plugins" / "fetch_probe.py").write_text(ACTION)
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "fetch_probe.py").write_text("")
-    (tmp_path / "ansible.cfg").write_text("")
     (tmp_path / "cache").mkdir()
     answered = tmp_path / "answers.json"
 
@@ -127,18 +145,11 @@ def site(tmp_path, collections):
         }  # fmt: skip
         (tmp_path / "site.yml").write_text(json.dumps([play]))
         answered.unlink(missing_ok=True)
-        done = subprocess.run(
-            [str(PLAYBOOK), "-v", "-i", "localhost,", "-c", "local", "site.yml",
+        place, environ = settings
+        done = ansible_process.run(
+            [str(PLAYBOOK), "-v", "-i", "localhost,", "-c", "local", str(tmp_path / "site.yml"),
              *(["--check"] if check else [])],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
-            env={
-                **os.environ, "ANSIBLE_COLLECTIONS_PATH": collections,
-                "ANSIBLE_PYTHON_INTERPRETER": sys.executable, "ANSIBLE_NOCOWS": "1",
-                "ANSIBLE_LOCAL_TEMP": str(tmp_path / "tmp"),
-                "ANSIBLE_CONFIG": str(tmp_path / "ansible.cfg"),
-                "ANSIBLE_REMOTE_TEMP": str(tmp_path / "remote"),
-                "no_proxy": "127.0.0.1",
-            },
+            env=environ, cwd=place, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0 and answered.exists(), done.stdout + done.stderr
         answers = [json.loads(line) for line in answered.read_text().splitlines()]
@@ -149,16 +160,6 @@ def site(tmp_path, collections):
     play.folder = tmp_path
     play.target = tmp_path / "cache" / "kubegpu" / NAME
     return play
-
-
-@pytest.fixture(scope="module")
-def collections(tmp_path_factory):
-    """This checkout at the place where ansible looks for a collection."""
-    folder = tmp_path_factory.mktemp("collections")
-    place = folder / "ansible_collections" / "kubegpu"
-    place.mkdir(parents=True)
-    (place / "nodes").symlink_to(CHECKOUT)
-    return str(folder)
 
 
 def mode(path):

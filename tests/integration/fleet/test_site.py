@@ -77,8 +77,10 @@ def test_second_run_changes_and_restarts_nothing_within_the_budget(
     print("module calls on the nodes:", calls)
 
 
-@pytest.mark.full(why="the same runs of site again, with files touched in between; see second run")
-def test_settled_runtimes_need_no_call_until_something_is_touched(converged, gpu_nodes, count_calls):
+@pytest.mark.full(why="test_second_run_... again and again, with files touched in between")
+def test_settled_runtimes_need_no_call_until_something_is_touched(
+    converged, gpu_nodes, count_calls
+):
     with count_calls() as calls:
         run = play("site")
     assert run.status == 0, run.output

@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from tests.integration.fleet.playbooks import BIN, environment, on_nodes, play, run_module
+from tests.integration.fleet.playbooks import BIN, environment, on_nodes, run_module
 from tests.testbed.fleet import chosen
 from tests.testbed.paths import INVENTORY, REPOSITORY
 from tests.tools.tiers import is_full

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.integration import ansible_process
 from tests.tools.environments import collections
 
 BIN = Path(sys.executable).parent
@@ -47,21 +47,21 @@ def run(
         str(BIN / "ansible-playbook"), "-i", str(inventory), f"kubegpu.nodes.{name}",
         "--extra-vars", wishes, *arguments,
     ]  # fmt: skip
-    done = subprocess.run(
+    place = collections()
+    done = ansible_process.run(
         argv,
         env={
             **os.environ,
             "PATH": f"{BIN}:{os.environ['PATH']}",
-            "ANSIBLE_COLLECTIONS_PATH": str(collections()),
+            "ANSIBLE_COLLECTIONS_PATH": str(place),
             "ANSIBLE_NOCOLOR": "true",
             "ANSIBLE_FORKS": "4",
+            "ANSIBLE_PIPELINING": "true",
             "COLUMNS": str(width),
         },
-        cwd=inventory.parent,
-        capture_output=True,
-        text=True,
+        # The same for all, so that one process forks all of these runs.
+        cwd=place,
         timeout=TIMEOUT,
-        check=False,
     )
     rows = json.loads(dest.read_text(encoding="utf-8")) if dest.exists() else []
     return Plan(done.returncode, done.stdout + done.stderr, {row["node"]: row for row in rows})

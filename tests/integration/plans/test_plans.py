@@ -87,6 +87,7 @@ def test_all_machines_are_in_the_table_and_nothing_is_changed(thirteen):
     assert all(name in first for name in machines.THIRTEEN)
 
 
+@pytest.mark.full("120", why="another width of the screen, which unit tests of the table vary too")
 @pytest.mark.parametrize("width", [100, 120])
 def test_table_fits_the_screen_and_holds_every_word(inventory, thirteen, width):
     lines = thirteen.table() if width == 100 else playbook.run(inventory, width=width).table()
@@ -98,6 +99,7 @@ def test_table_fits_the_screen_and_holds_every_word(inventory, thirteen, width):
             assert word in text or len(word) > 36, word
 
 
+@pytest.mark.full("teardown", why="another playbook")
 @pytest.mark.parametrize("name", ["site", "teardown"])
 def test_what_changes_nodes_refuses_a_tree(inventory, name):
     run = playbook.run(inventory, name, "--limit", "p4,none")
