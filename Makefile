@@ -42,7 +42,8 @@ test-full:
 	@AGAIN=$(AGAIN) $(NOX) -s test-full -- $(STAGE)
 
 mutate:
-	@$(NOX) -s mutate -- $(MUTATE)
+	@$(NOX) -s mutate -- $(if $(AREA),--area "$(AREA)") $(if $(N),--number $(N)) \
+		$(if $(SEED),--seed $(SEED))
 
 lint:
 	@$(NOX) -s lint

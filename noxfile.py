@@ -22,6 +22,7 @@ from nox.command import CommandFailed
 sys.path.insert(0, str(Path(__file__).parent))
 
 from tests.tools import changed, environments, passed, report, sanity, stages, tiers
+from tests.tools import mutate as mutants
 
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "test"]
@@ -153,9 +154,10 @@ def drivers(session: nox.Session) -> None:
     _tools(session)
     session.env["KUBEGPU_FLEET"] = "drivers"
     try:
-        _testbed(session, "up", "--drivers")
-        # A worker for each node: its tests wait for it most of the time (conftest.py).
-        _pytest(session, "drivers", "-n", "4", "tests/integration/drivers", *session.posargs)
+        # The fixture brings the nodes up. In the full tier each has a worker of its own, since its
+        # tests wait for it most of the time (conftest.py).
+        workers = ["-n", "4"] if tiers.is_full() else []
+        _pytest(session, "drivers", *workers, "tests/integration/drivers", *session.posargs)
     finally:
         del session.env["KUBEGPU_FLEET"]
 
@@ -315,8 +317,9 @@ def _stage(tier: str, name: str) -> list[str]:
 @nox.session
 def mutate(session: nox.Session) -> None:
     """Plant small defects in the pure code and see whether the unit tests catch them."""
-    binaries = _tools(session, "mutate")
-    session.run(str(binaries / "python"), "-m", "tests.tools.mutate", *session.posargs, external=True)
+    environments.environment("test")
+    if mutants.main(session.posargs):
+        session.error("mutate: the run was stopped or could not begin")
 
 
 @nox.session(name="format")

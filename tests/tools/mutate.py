@@ -13,8 +13,8 @@ seed that it prints. It is a runner of our own, for neither of the kept ones fit
 - cosmic-ray 8 runs with that, but removes no statement, which is what defects here look like (a
   check that is gone, a roll-back that is not called); of the 563 mutants that it makes of two files
   here, 187 are one operator put for another and 99 of those lie in annotations, which nobody
-  evaluates. And it starts pytest anew for each mutant: 1.5 CPU seconds, where a fork
-  (``mutate_worker``) needs 0.2.
+  evaluates. And it starts pytest anew for each mutant, 1.5 CPU seconds, where a fork
+  (``mutate_worker``) has imported it already.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tests.tools import environments
 from tests.tools.mutate_areas import AREAS, source, unit_tests
 from tests.tools.mutate_mutants import Mutant, is_another_program, mutants
 
-# A default run takes about 20 minutes of two processors.
+# Of 80 mutants, each took 1.8 CPU seconds with its tests.
 SAMPLE = 100
 WORKERS = 2
 FOLDER = environments.REPOSITORY / "build" / "mutate"
