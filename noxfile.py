@@ -21,6 +21,7 @@ from nox.command import CommandFailed
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from tests.testbed import runs
 from tests.tools import changed, environments, passed, report, sanity, stages, tiers
 from tests.tools import mutate as mutants
 
@@ -119,7 +120,7 @@ def build_test(session: nox.Session) -> None:
 
 @nox.session(name="sanity")
 def sanity_session(session: nox.Session) -> None:
-    """ansible-test sanity, no ignores: newest ansible-core; in the full tier with the oldest too."""
+    """ansible-test sanity, no ignores, with the newest ansible-core; full tier: the oldest too."""
     newest = environments.newest_controller()
     words = list(session.posargs)
     runs = [("sanity-newest", newest, words)]
@@ -137,7 +138,6 @@ def sanity_session(session: nox.Session) -> None:
 @nox.session
 def fleet(session: nox.Session) -> None:
     """The playbooks on real nodes: containers with systemd, containerd, Docker and ssh."""
-    _testbed(session, "up")
     _pytest(session, "fleet", "tests/integration/fleet", *session.posargs)
     if tiers.is_full() and not session.posargs:
         binaries = _tools(session)
@@ -276,6 +276,15 @@ def _asked_for(session: nox.Session) -> list[str]:
 
 
 def _run_tier(session: nox.Session, tier: str, names: list[str]) -> None:
+    """Run stages as one run of the test bed: what it starts ends with it."""
+    runs.begin()
+    try:
+        _run_stages(session, tier, names)
+    finally:
+        runs.end()
+
+
+def _run_stages(session: nox.Session, tier: str, names: list[str]) -> None:
     """Run stages; one alone on the screen, several side by side with a report at the end."""
     alone = len(session.posargs) == 1
     session.posargs.clear()

@@ -22,8 +22,13 @@ from typing import Any
 
 import pytest
 
-from tests import run_folder
+from tests.testbed.processes import own_name
 from tests.tools import tiers
+
+# Before the test bed's modules are imported, for their names depend on it (tests/testbed/runs.py).
+os.environ.setdefault("KUBEGPU_TEST_RUN", own_name())
+
+from tests.testbed import runs
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -54,13 +59,13 @@ def _same_libraries_on_old_pythons() -> None:
 
 
 def pytest_configure(config: Any) -> None:
-    """Begin the run's folder, and choose the seed of made inputs: workers get both."""
+    """Begin a run of the test bed, and choose the seed of made inputs: workers get both."""
     config.addinivalue_line(
         "markers",
         "full(*variations, why=...): the full tier alone runs the test, or those variations of it "
         "by their ids; why says what it varies, and of which test of the default tier",
     )
-    run_folder.begin(config)
+    runs.begin()
     if not hasattr(config, "workerinput"):
         # A run that is told to end takes down what its fixtures brought up.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -76,13 +81,13 @@ def pytest_configure(config: Any) -> None:
         hypothesis.settings.load_profile("any load")
 
 
-def pytest_unconfigure(config: Any) -> None:
-    """Remove the run's folder."""
-    run_folder.end(config)
+def pytest_unconfigure() -> None:
+    """End the run, if it began here."""
+    runs.end()
 
 
 def _only_in_full_tier(item: Any) -> bool:
-    """Return whether the item is left to ``make test-full``; UsageError where no reason is given."""
+    """Return whether ``make test-full`` alone runs the item; UsageError without a reason."""
     marks = list(item.iter_markers("full"))
     if any(not mark.kwargs.get("why") for mark in marks):
         raise pytest.UsageError(f"{item.nodeid}: the mark 'full' needs why='...'")

@@ -103,7 +103,7 @@ def _wait(child: int, connection: socket.socket) -> int | None:
     """Return its exit status; None, and it is killed, where nobody waits for it any more."""
     handle = os.pidfd_open(child)
     try:
-        ready, _write, _error = select.select([handle, connection], [], [])
+        ready, _write, _error = select.select([handle, connection.fileno()], [], [])
         if handle not in ready:
             _kill(child)
         _pid, status = os.waitpid(child, 0)

@@ -35,18 +35,19 @@ _FOLDER = "KUBEGPU_TEST_RUN_FOLDER"
 
 def begin() -> None:
     """Make this process the beginning of a run, unless it is a part of one."""
-    if os.environ.get(RUN_VARIABLE):
+    name = os.environ.setdefault(RUN_VARIABLE, own_name())
+    if name != own_name() or os.environ.get(_FOLDER):
         return
     # Its path is short, for sockets lie below it; others read it, as apt's own user does.
     folder = tempfile.mkdtemp(prefix="kg-")
     os.chmod(folder, 0o755)
-    os.environ.update({RUN_VARIABLE: own_name(), _FOLDER: folder, "TMPDIR": folder})
+    os.environ.update({_FOLDER: folder, "TMPDIR": folder})
     tempfile.tempdir = None
     log = cache() / "runs" / "watch.log"
     log.parent.mkdir(exist_ok=True)
     with log.open("wb") as output:
         subprocess.Popen(
-            [sys.executable, "-m", "tests.testbed.runs", os.environ[RUN_VARIABLE], folder],
+            [sys.executable, "-m", "tests.testbed.runs", name, folder],
             cwd=REPOSITORY,
             # It is no part of the run, and a signal to the run's group is not for it.
             env=_without_run(),
@@ -133,8 +134,16 @@ def _wait(handle: int, seconds: float | None) -> None:
 def _finish(name: str, folder: str) -> None:
     sweep(name)
     if folder:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(Path(folder))
     engine.stop_unused(name)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; what a killed daemon left mounted below it is unmounted first."""
+    mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for place in reversed([one for one in mounts if one.startswith(f"{folder}/")]):
+        subprocess.run(["umount", "--lazy", place], check=False)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _watch(name: str, folder: str) -> None:

@@ -19,8 +19,10 @@ from collections.abc import Iterable
 from tests.tools.environments import REPOSITORY, checkout_files
 
 EVERY = frozenset(
-    ("lint", "unit", "sanity", "build", "engines", "controller", "packages", "fleet", "drivers")
-    + ("cluster",)
+    (
+        *("lint", "unit", "sanity", "build", "engines"),
+        *("controller", "packages", "fleet", "drivers", "cluster"),
+    )
 )
 # What every file of the collection touches.
 _ALWAYS = frozenset(("lint", "build"))
@@ -190,4 +192,3 @@ def _git(*arguments: str) -> str | None:
         ["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=False
     )
     return done.stdout.strip("\n") if done.returncode == 0 else None
-

@@ -88,7 +88,10 @@ def environment(name: str, version: str | None = None) -> Path:
 def _uv(*arguments: str) -> None:
     """Run uv, which is several times faster than pip; it asks the index that pip would ask."""
     settings = pip_settings()
-    variables = {"UV_DEFAULT_INDEX": settings.get("index-url"), "SSL_CERT_FILE": settings.get("cert")}
+    variables = {
+        "UV_DEFAULT_INDEX": settings.get("index-url"),
+        "SSL_CERT_FILE": settings.get("cert"),
+    }
     given = {name: value for name, value in variables.items() if value}
     program = [sys.executable, "-m", "uv", "--quiet", "--no-config"]
     subprocess.run([*program, *arguments], env={**given, **os.environ}, check=True)

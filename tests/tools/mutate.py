@@ -152,8 +152,8 @@ def chosen(areas: Sequence[str], number: int | None, seed: int, only: str = "") 
 def diff(work: Work) -> str:
     """Return what a mutant changes, as a patch."""
     before = (environments.REPOSITORY / work.path).read_text(encoding="utf-8")
-    lines = [text.splitlines(keepends=True) for text in (before, work.mutant.apply(before))]
-    return "".join(difflib.unified_diff(*lines, f"a/{work.path}", f"b/{work.path}", n=2))
+    old, new = (text.splitlines(keepends=True) for text in (before, work.mutant.apply(before)))
+    return "".join(difflib.unified_diff(old, new, f"a/{work.path}", f"b/{work.path}", n=2))
 
 
 def table(areas: Sequence[str], results: Results) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -81,11 +80,9 @@ def run_stages(
 
 def _run(name: str, command: list[str], log: Path, screen: threading.Lock) -> Result:
     start = time.monotonic()
-    attached = [sys.executable, str(Path(__file__).with_name("attached.py"))]
     with log.open("wb") as output:
-        # Its standard input is closed with this process, and it ends the stage then.
         process = subprocess.Popen(
-            [*attached, *command], stdin=subprocess.PIPE, stdout=output, stderr=subprocess.STDOUT
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
         said = start
         while True:
@@ -100,8 +97,6 @@ def _run(name: str, command: list[str], log: Path, screen: threading.Lock) -> Re
                 with screen:
                     print(f"... {name}: {now - start:.0f} s: {_last_line(log)}", flush=True)
             time.sleep(_LOOK_SECONDS)
-    if process.stdin:
-        process.stdin.close()
     return Result(name, code, now - start, usage.ru_utime + usage.ru_stime, log)
 
 

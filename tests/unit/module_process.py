@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import signal
 import tempfile
 
 from ansible.module_utils.testing import patch_module_args
@@ -29,9 +30,23 @@ def run_module(main, arguments, *, check=False, diff=True):
             patch_module_args(given),
             contextlib.redirect_stdout(output),
             contextlib.suppress(SystemExit),
+            _same_signal_handlers(),
         ):
             main()
     return json.loads(output.getvalue())
+
+
+@contextlib.contextmanager
+def _same_signal_handlers():
+    """A module that cleans up after a signal leaves its handlers: its process would end here."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            # Another thread than the main one can set none, and a module there set none.
+            with contextlib.suppress(ValueError):
+                signal.signal(number, handler)
 
 
 def predicted(main, arguments, **options):

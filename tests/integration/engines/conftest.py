@@ -45,7 +45,8 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if tiers.is_full():
         return
     groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    dealt = {id(item): _dealt(item) for item in items if _dealt(item)}
+    found = ((id(item), _dealt(item)) for item in items)
+    dealt = {key: one for key, one in found if one}
     for what, engine, version in dealt.values():
         groups[what].append((engine, version))
     left = []

@@ -44,7 +44,11 @@ def test_the_stages_are_those_of_noxfile():
     ("path", "among", "not_among"),
     [
         ("docs/design.md", {"lint", "build"}, {"unit", "fleet"}),
-        ("plugins/module_utils/_containerd.py", {"unit", "engines", "fleet", "cluster"}, {"drivers"}),
+        (
+            "plugins/module_utils/_containerd.py",
+            {"unit", "engines", "fleet", "cluster"},
+            {"drivers"},
+        ),
         ("plugins/module_utils/_apt.py", {"unit", "packages", "drivers"}, {"engines"}),
         ("plugins/module_utils/_kube_client.py", {"unit", "cluster"}, {"engines", "packages"}),
         ("plugins/module_utils/_kube.py", {"cluster"}, {"packages"}),
