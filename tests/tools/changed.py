@@ -78,6 +78,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("tests/integration/drivers/*", frozenset(("lint", "sanity", "drivers"))),
     ("tests/integration/cluster/*", frozenset(("lint", "sanity", "cluster"))),
     ("tests/integration/fleet/*", frozenset(("lint", "sanity", "fleet"))),
+    ("tests/testbed/runs.py", EVERY),
     ("tests/testbed/cluster*", frozenset(("lint", "sanity", "cluster"))),
     ("tests/testbed/files/cluster*", frozenset(("lint", "sanity", "cluster"))),
     ("tests/testbed/files/kube-*", frozenset(("lint", "sanity", "cluster"))),
@@ -106,6 +107,8 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("noxfile.py", EVERY),
     ("pyproject.toml", EVERY),
 )  # fmt: skip
+# It begins and ends a run, and does nothing else with what it imports.
+_BEGINS = "tests/conftest.py"
 _ONLY_IMPORTED = ("plugins/module_utils/", "plugins/plugin_utils/")
 
 
@@ -127,7 +130,7 @@ def _stages(path: str) -> frozenset[str]:
 
 def importers(path: str) -> dict[str, frozenset[str]]:
     """Return the files with a row that import ``path``, over all steps, and their rows' stages."""
-    users = (one for one, needed in _imports().items() if path in needed)
+    users = (one for one, needed in _imports().items() if path in needed and one != _BEGINS)
     rows = {one: row_of(one) for one in users}
     return {one: row for one, row in rows.items() if row}
 
