@@ -168,7 +168,6 @@ def cluster(session: nox.Session) -> None:
     _tools(session)
     session.env["KUBEGPU_FLEET"] = "cluster"
     try:
-        _testbed(session, "cluster-up", "--fresh")
         _pytest(session, "cluster", "tests/integration/cluster", *session.posargs)
     finally:
         del session.env["KUBEGPU_FLEET"]
@@ -220,12 +219,12 @@ def lint(session: nox.Session) -> None:
 # In the order in which they begin: what takes longest, what tells of a mistake soon, the rest.
 STAGES: dict[str, Callable[[nox.Session], None]] = {
     "cluster": cluster.func,
-    "lint": lint.func,
+    "sanity": sanity_session.func,
     "unit": unit.func,
+    "lint": lint.func,
     "fleet": fleet.func,
     "drivers": drivers.func,
     "packages": packages.func,
-    "sanity": sanity_session.func,
     "engines": engines.func,
     "controller": controller.func,
     "build": build_test.func,

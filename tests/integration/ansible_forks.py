@@ -10,6 +10,7 @@ It ends when nobody can ask it any more, and kills the run that is under way the
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import select
@@ -20,16 +21,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-# What a run imports later is imported here.
-import ansible.executor.module_common
-import ansible.executor.task_executor
-import ansible.plugins.strategy.linear
-import ansible.template  # noqa: F401
 from ansible import constants
 from ansible.cli.adhoc import AdHocCLI
 from ansible.cli.playbook import PlaybookCLI
 from ansible.plugins import loader
 
+# What a run imports later is imported here.
+for _name in ("executor.module_common", "executor.task_executor", "plugins.strategy.linear"):
+    importlib.import_module(f"ansible.{_name}")
 _PROGRAMS = {"ansible": AdHocCLI, "ansible-playbook": PlaybookCLI}
 
 

@@ -249,7 +249,9 @@ def _judge(
 
 
 def _arguments(argv: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make mutate", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="make mutate", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--area", default="", help=f"one or several of {', '.join(AREAS)}")
     parser.add_argument("--number", default=str(SAMPLE), help="of mutants in each area, or 'all'")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
