@@ -105,7 +105,7 @@ def engines(session: nox.Session) -> None:
 
 @nox.session
 def packages(session: nox.Session) -> None:
-    """Repositories and packages with the real apt, dnf and zypper, in root file systems."""
+    """Repositories and packages with the real apt and dnf (full tier: dnf 5 and zypper too)."""
     binaries = _tools(session)
     need = "from tests.testbed.tools import need; need(('mmdebstrap', 'apt-ftparchive', 'gpg'))"
     session.run(str(binaries / "python"), "-c", need, external=True)
@@ -150,7 +150,7 @@ def fleet(session: nox.Session) -> None:
 
 @nox.session
 def drivers(session: nox.Session) -> None:
-    """Drivers on nodes of their own: Debian's real packages, stand-ins of Ubuntu's and NVIDIA's."""
+    """Drivers on nodes of their own: stand-in packages; in the full tier Debian's real ones too."""
     _tools(session)
     session.env["KUBEGPU_FLEET"] = "drivers"
     try:
@@ -182,12 +182,17 @@ def lint(session: nox.Session) -> None:
     place = root.parents[2]
     nodes = "ansible_collections/kubegpu/nodes"
     silent = ["--follow-imports=silent", f"--python-version={OLDEST_CORE_PYTHON}"]
+
+    def mypy(name: str) -> list[str]:
+        # A cache for each set of options, for the next checkout too: it goes by content.
+        return ["mypy", f"--cache-dir={environments.cache() / f'mypy-{name}'}"]
+
     commands: list[tuple[str, str | Path, list[str]]] = [
         ("ruff format", ".", ["ruff", "format", "--check", "--quiet", "."]),
         ("ruff check", ".", ["ruff", "check", "--output-format", "concise", "."]),
-        ("mypy --strict", place, ["mypy", "--strict", f"{nodes}/plugins/module_utils"]),
-        ("mypy of modules and plugins", place, ["mypy", f"{nodes}/plugins"]),
-        ("mypy of tests", root, ["mypy", *silent, "tests", "noxfile.py"]),
+        ("mypy --strict", place, [*mypy("strict"), "--strict", f"{nodes}/plugins/module_utils"]),
+        ("mypy of modules and plugins", place, [*mypy("plugins"), f"{nodes}/plugins"]),
+        ("mypy of tests", root, [*mypy("tests"), *silent, "tests", "noxfile.py"]),
         ("yamllint", ".", ["yamllint", "--strict", "."]),
         ("ansible-lint", root, ["ansible-lint", "--offline", "-q"]),
         ("antsibull-docs", root, ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."]),
@@ -198,8 +203,6 @@ def lint(session: nox.Session) -> None:
     variables = {
         "ANSIBLE_COLLECTIONS_PATH": str(place),
         "MYPYPATH": str(place),
-        # For the next checkout too: it goes by the content of the files.
-        "MYPY_CACHE_DIR": str(environments.cache() / "mypy"),
         **_own_ansible_home("lint"),
     }
     failed = []
@@ -248,6 +251,7 @@ def test(session: nox.Session) -> None:
 def test_full(session: nox.Session) -> None:
     """All tests. A stage that passed for this very tree is left out, unless AGAIN=1 or named."""
     os.environ[tiers.VARIABLE] = tiers.FULL
+    os.environ.pop("CHANGED", None)
     names = _asked_for(session)
     if not session.posargs and not os.environ.get("AGAIN"):
         tree = passed.tree()
@@ -289,6 +293,7 @@ def _run_stages(session: nox.Session, tier: str, names: list[str]) -> None:
     session.posargs.clear()
     if alone:
         tree = passed.tree()
+        passed.forget(_reports(), names[0])
         STAGES[names[0]](session)
         passed.note(_reports(), names[0], tree)
         print(f"\nmake {tier}: {names[0]} passed")
@@ -326,7 +331,12 @@ def _stage(tier: str, name: str) -> list[str]:
 def mutate(session: nox.Session) -> None:
     """Plant small defects in the pure code and see whether the unit tests catch them."""
     environments.environment("test")
-    if mutants.main(session.posargs):
+    runs.begin()
+    try:
+        code = mutants.main(session.posargs)
+    finally:
+        runs.end()
+    if code:
         session.error("mutate: the run was stopped or could not begin")
 
 
@@ -365,7 +375,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session(name="demo-clean")
 def demo_clean(session: nox.Session) -> None:
-    """Remove the fleet of the demo and of the tests."""
+    """Remove the fleet of the demo."""
     _testbed(session, "demo-clean", *session.posargs)
 
 

@@ -101,7 +101,8 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     if tiers.is_full() or not full:
         return
     config.hook.pytest_deselected(items=full)
-    items[:] = [item for item in items if item not in full]
+    left_out = set(map(id, full))
+    items[:] = [item for item in items if id(item) not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -7,16 +7,17 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.testbed.paths import RUN, RUN_NAME, RUN_VARIABLE, cache, locked
+from tests.testbed.paths import RUN, RUN_NAME, RUN_VARIABLE, cache
 from tests.testbed.processes import has_ended, own_name
 from tests.testbed.shell import TestbedError, as_root, run, say
 from tests.testbed.tools import need, which
@@ -24,12 +25,15 @@ from tests.testbed.tools import need, which
 SOCKET = RUN / "docker.sock"
 _CONTAINERD_SOCKET = RUN / "containerd.sock"
 _OWN = {"DOCKER_HOST": f"unix://{SOCKET}"}
+# Beside its sockets, as who has another cache uses it too; a reboot empties both.
+_USERS = RUN.with_name(f"{RUN.name}-users")
+_LOCK = ".lock"
 _OF_A_RUN = (RUN_VARIABLE, "TMPDIR")
 
 
 def up() -> None:
     """Make sure that a Docker daemon answers."""
-    with locked("engine"):
+    with _locked():
         _register()
         need(["docker"])
         _access.cache_clear()
@@ -59,7 +63,7 @@ def down() -> None:
 
 def stop_unused(name: str) -> None:
     """Stop the testbed's own daemons if no container is there and nobody but ``name`` uses them."""
-    with locked("engine"):
+    with _locked():
         for user in _users():
             if user.name == name or has_ended(user.name):
                 user.unlink(missing_ok=True)
@@ -144,13 +148,21 @@ def _access() -> tuple[Sequence[str], dict[str, str]] | None:
 
 def _register() -> None:
     """Note who may use the engine from now on: the run of the tests, or this process."""
-    folder = cache() / "engine-users"
-    folder.mkdir(exist_ok=True)
-    (folder / (RUN_NAME or own_name())).touch()
+    (_USERS / (RUN_NAME or own_name())).touch()
 
 
 def _users() -> list[Path]:
-    return [*(cache() / "engine-users").glob("*")]
+    return [path for path in _USERS.glob("*") if path.name != _LOCK]
+
+
+@contextlib.contextmanager
+def _locked() -> Iterator[None]:
+    """One process at a time starts or stops the engine, whichever cache it uses."""
+    if not _USERS.is_dir():
+        run(["install", "-d", "-m", "1777", str(_USERS)], root=True)
+    with (_USERS / _LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _end_shims() -> None:

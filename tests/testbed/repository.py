@@ -14,8 +14,6 @@ import contextlib
 import hashlib
 import os
 import shutil
-import signal
-import subprocess
 import sys
 import time
 import urllib.request
@@ -24,7 +22,8 @@ from pathlib import Path
 
 from tests.testbed import driver_repository, network, packages
 from tests.testbed.fleet import DRIVERS, NAME
-from tests.testbed.paths import HERE, REPOSITORY, cache, locked
+from tests.testbed.paths import HERE, cache, locked
+from tests.testbed.processes import Background
 from tests.testbed.shell import TestbedError, run, say
 from tests.testbed.signing import sign
 from tests.testbed.tools import need
@@ -74,19 +73,15 @@ def address() -> str:
 
 def down() -> None:
     """Stop the server."""
-    with contextlib.suppress(OSError, ValueError):
-        pid = int(_pidfile().read_text())
-        if b"tests.testbed.serve" in Path(f"/proc/{pid}/cmdline").read_bytes():
-            os.kill(pid, signal.SIGTERM)
-    _pidfile().unlink(missing_ok=True)
+    _server().stop()
+
+
+def _server() -> Background:
+    return Background(f"serve-{NAME}", _home())
 
 
 def _home() -> Path:
     return cache() / "repository"
-
-
-def _pidfile() -> Path:
-    return _home() / f"serve-{NAME}.pid"
 
 
 def _fingerprint(tree: Path, where: str) -> str:
@@ -152,19 +147,11 @@ def _fetch(url: str) -> bytes | None:
 
 def _serve(tree: Path, base: str, key: bytes) -> None:
     address = base.removeprefix("http://").rsplit(":", 1)[0]
-    with (_home() / "serve.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tests.testbed.serve", str(tree), address, str(_PORT)],
-            cwd=REPOSITORY,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    _pidfile().write_text(f"{process.pid}\n")
-    deadline = time.monotonic() + 15
+    server = _server()
+    server.start([sys.executable, "-P", str(HERE / "serve.py"), str(tree), address, str(_PORT)])
+    deadline = time.monotonic() + 45
     while _fetch(f"{base}/gpgkey") != key:
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise TestbedError(f"the repository is not served at {base}; see {log.name}")
+        if not server.runs() or time.monotonic() > deadline:
+            raise TestbedError(f"the repository is not served at {base}; see {server.log}")
         time.sleep(0.1)
     say(f"repository: served to the nodes at {base}")

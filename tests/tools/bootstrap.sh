@@ -50,12 +50,16 @@ fi
 
 key=$({ "$python" --version && cat "$requirements"; } | sha256sum | cut -c1-12)
 environment=$cache/venv-nox-$key
+mkdir -p "$cache"
+# One process at a time makes it.
+exec 9>"$environment.lock"
+flock 9
 if [ ! -e "$environment/.complete" ]; then
     rm -rf "$environment"
-    mkdir -p "$cache"
     "$python" -m venv "$environment"
     "$environment/bin/python" -m pip install -qq --disable-pip-version-check \
         -r "$requirements"
     touch "$environment/.complete"
 fi
+exec 9>&-
 exec "$environment/bin/nox" --noxfile "$repository/noxfile.py" "$@"

@@ -29,10 +29,10 @@ _ALWAYS = frozenset(("lint", "build"))
 _CODE = _ALWAYS | {"unit", "sanity"}
 _NODES = frozenset(("fleet", "drivers", "cluster"))
 _RUNTIMES = frozenset(("engines", "fleet", "cluster"))
-_PACKAGES = frozenset(("packages", "fleet", "drivers"))
-_DRIVERS = frozenset(("packages", "drivers", "controller"))
+_PACKAGES = _NODES | {"packages"}
+_DRIVERS = _NODES | {"packages", "controller"}
 _CLUSTER = frozenset(("cluster",))
-_REPORTS = frozenset(("controller", "fleet", "cluster"))
+_REPORTS = _NODES | {"controller"}
 
 # Patterns of paths (``*`` takes slashes too) and the stages; the first row that fits counts.
 TABLE: tuple[tuple[str, frozenset[str]], ...] = (
@@ -42,7 +42,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/crio_runtime.py", _CODE | _RUNTIMES),
     ("plugins/*/container_toolkit_config.py", _CODE | _RUNTIMES),
     ("plugins/*/container_toolkit_plan.py", _CODE | _REPORTS),
-    ("plugins/*/cdi_specification.py", _CODE | {"fleet"}),
+    ("plugins/*/cdi_specification.py", _CODE | {"fleet", "cluster"}),
     ("plugins/*/package_set.py", _CODE | _PACKAGES),
     ("plugins/*/nvidia_repository.py", _CODE | _PACKAGES),
     ("plugins/*/nvidia_driver*.py", _CODE | _DRIVERS),
@@ -62,7 +62,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     # Roles and playbooks.
     ("roles/nvidia_driver/*", _CODE | _NODES | {"controller"}),
     ("roles/cuda_toolkit/*", _CODE | _NODES | {"controller"}),
-    ("roles/nvidia_container_toolkit/*", _CODE | {"controller", "fleet", "cluster"}),
+    ("roles/nvidia_container_toolkit/*", _CODE | _NODES | {"controller"}),
     ("roles/gpu_verify/*", _CODE | {"fleet", "cluster"}),
     ("roles/*", _CODE | _CLUSTER),
     ("playbooks/examples/*", _ALWAYS | {"controller", "fleet", "cluster"}),
@@ -89,6 +89,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("tests/*", EVERY),
     # What describes the project.
     ("docs/containerd-flavours.md", _ALWAYS | {"engines"}),
+    ("docs/verify.md", _ALWAYS | {"unit"}),
     ("docs/examples*", _ALWAYS | {"controller"}),
     ("docs/*", _ALWAYS),
     ("changelogs/*", _ALWAYS),

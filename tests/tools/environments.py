@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import hashlib
 import os
@@ -13,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -75,14 +78,27 @@ def environment(name: str, version: str | None = None) -> Path:
     python = interpreters()[version]
     wanted = hashlib.sha256(python.encode() + _text(REQUIREMENTS / f"{name}.txt").encode())
     path = cache() / f"venv-{name}-py{version}-{wanted.hexdigest()[:12]}"
+    with _locked(path.name):
+        _make(path, python, REQUIREMENTS / f"{name}.txt")
+    return path / "bin"
+
+
+@contextlib.contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """One process at a time makes what several checkouts share."""
+    with (cache() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(path: Path, python: str, requirements: Path) -> None:
     if not (path / ".complete").exists():
         print(f"Making the environment {path}", flush=True)
         shutil.rmtree(path, ignore_errors=True)
         _uv("venv", "--python", python, str(path))
         into = ("--python", str(path / "bin" / "python"))
-        _uv("pip", "install", *into, "-r", str(REQUIREMENTS / f"{name}.txt"))
+        _uv("pip", "install", *into, "-r", str(requirements))
         (path / ".complete").touch()
-    return path / "bin"
 
 
 def _uv(*arguments: str) -> None:
@@ -134,7 +150,7 @@ def module_utils(bin_folder: Path) -> Path:
     folder = cache() / f"ansible-of-{bin_folder.parent.name}"
     folder.mkdir(exist_ok=True)
     link = folder / "ansible"
-    if not link.is_symlink():
+    with contextlib.suppress(FileExistsError):
         link.symlink_to(site_packages(bin_folder) / "ansible", target_is_directory=True)
     return folder
 

@@ -74,8 +74,10 @@ def _run(job: dict[str, Any], log: Path) -> dict[str, Any]:
         _pid, status, usage = os.wait4(child, 0)
         os.close(ended)
     code = os.waitstatus_to_exitcode(status)
-    if not in_time or code < 0:
+    if not in_time or -code in (signal.SIGXCPU, signal.SIGKILL):
         end = "time limit"
+    elif code < 0:
+        end = f"error: signal {-code}"
     else:
         end = {_PASSED: "passed", _FAILED: "failed", _STOPPED: "failed"}.get(code, f"error {code}")
     return {

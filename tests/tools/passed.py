@@ -7,14 +7,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from tests.tools.environments import REPOSITORY, checkout_files, interpreters
 
+# Settings that let a run do less, or something else.
+_SETTINGS = ("KUBEGPU_NODES", "PYTEST_ADDOPTS", "KUBEGPU_PROPERTY_SEED")
+
 
 def tree() -> str:
-    """Return a hash of all files of the checkout (names, modes, content) and of the Pythons."""
-    digest = hashlib.sha256(repr(sorted(interpreters().items())).encode())
+    """Return a hash of all files of the checkout (names, modes, content) and of what runs them."""
+    settings = [os.environ.get(name, "") for name in _SETTINGS]
+    digest = hashlib.sha256(repr((sorted(interpreters().items()), settings, os.geteuid())).encode())
     for name in checkout_files():
         path = REPOSITORY / name
         content = str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()
@@ -27,6 +32,16 @@ def note(folder: Path, stage: str, of_tree: str) -> None:
     """Remember that a stage passed for a tree."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{stage}.passed").write_text(f"{of_tree}\n", encoding="ascii")
+
+
+def forget(folder: Path, stage: str) -> None:
+    """Remove the note of a stage that begins, and its reports: it may fail now."""
+    for path in (
+        folder / f"{stage}.passed",
+        *folder.glob(f"{stage}.xml"),
+        *folder.glob(f"{stage}-*.xml"),
+    ):
+        path.unlink(missing_ok=True)
 
 
 def has_passed(folder: Path, stage: str, of_tree: str) -> bool:

@@ -10,8 +10,10 @@ a file; the screen shows what begins, what runs still, how it ended, and all of 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -56,6 +58,7 @@ def run_stages(
     logs.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
     waiting = deque(names)
+    running: set[int] = set()
     screen = threading.Lock()
 
     def work() -> None:
@@ -65,7 +68,7 @@ def run_stages(
                     return
                 name = waiting.popleft()
                 print(f"=== {name}: begins", flush=True)
-            result = _run(name, command(name), logs / f"{name}.log", screen)
+            result = _run(name, command(name), logs / f"{name}.log", screen, running)
             with screen:
                 results.append(result)
                 _show(result)
@@ -73,18 +76,33 @@ def run_stages(
     threads = [threading.Thread(target=work) for _worker in range(at_once)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except BaseException:
+        # Ctrl-C: no further stage begins, and those that run end.
+        with screen:
+            waiting.clear()
+            for pid in running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGTERM)
+        for thread in threads:
+            thread.join()
+        raise
     return results
 
 
-def _run(name: str, command: list[str], log: Path, screen: threading.Lock) -> Result:
+def _run(
+    name: str, command: list[str], log: Path, screen: threading.Lock, running: set[int]
+) -> Result:
     start = time.monotonic()
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
         said = start
+        with screen:
+            running.add(process.pid)
         while True:
             # Popen's own wait does not tell what the process and its children used.
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -97,6 +115,8 @@ def _run(name: str, command: list[str], log: Path, screen: threading.Lock) -> Re
                 with screen:
                     print(f"... {name}: {now - start:.0f} s: {_last_line(log)}", flush=True)
             time.sleep(_LOOK_SECONDS)
+    with screen:
+        running.discard(process.pid)
     return Result(name, code, now - start, usage.ru_utime + usage.ru_stime, log)
 
 

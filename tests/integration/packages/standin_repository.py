@@ -104,6 +104,7 @@ def kept(name: str, sources: Iterable[Path], build: Callable[[Path], None]) -> P
                 if old != half and time.time() - old.stat().st_mtime > 24 * 3600:
                     shutil.rmtree(old)
             half.rename(tree)
+        os.utime(tree)
     return tree
 
 

@@ -47,8 +47,10 @@ def test_the_stages_are_those_of_noxfile():
         (
             "plugins/module_utils/_containerd.py",
             {"unit", "engines", "fleet", "cluster"},
-            {"drivers"},
+            {"packages"},
         ),
+        ("plugins/filter/node_plan.py", {"controller", "drivers", "fleet", "cluster"}, {"engines"}),
+        ("docs/verify.md", {"unit"}, {"fleet"}),
         ("plugins/module_utils/_apt.py", {"unit", "packages", "drivers"}, {"engines"}),
         ("plugins/module_utils/_kube_client.py", {"unit", "cluster"}, {"engines", "packages"}),
         ("plugins/module_utils/_kube.py", {"cluster"}, {"packages"}),

@@ -436,7 +436,8 @@ def test_kill_at_any_point(tmp_path, monkeypatch, before, what):
         assert not node.once(state="absent", reload=True)["changed"]
         assert node.files() == ([] if before is None else ["etc/docker/daemon.json"])
         step += stride
-    assert step > 10, "no step was killed: this test looks at nothing"
+    last_killed = step - 2 * stride
+    assert last_killed > 9 - stride, "few steps were killed: this test looks at nothing"
 
 
 def test_two_runs_at_once_both_end_well(node):
