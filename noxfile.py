@@ -170,6 +170,9 @@ def cluster(session: nox.Session) -> None:
     try:
         _pytest(session, "cluster", "tests/integration/cluster", *session.posargs)
     finally:
+        if os.environ.get(runs.RUN_VARIABLE):
+            # Even idle it would take a tenth of a processor from the other stages.
+            _testbed(session, "cluster-down")
         del session.env["KUBEGPU_FLEET"]
 
 

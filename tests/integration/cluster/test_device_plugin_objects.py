@@ -63,6 +63,7 @@ def play(api, tmp_path):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.full(why="another owner of an object that test_site applies")
 def test_a_field_of_somebody_else_stops_the_run_with_his_name(api, play):
     first = play()
     assert first.returncode == 0, first.stdout + first.stderr

@@ -586,6 +586,7 @@ def play(api, nodes, tmp_path):
     return play
 
 
+@pytest.mark.full(why="the role, which test_site runs too, on more nodes")
 def test_s16_the_role_labels_from_what_is_in_the_nodes_in_one_call(api, play):
     variables = {"gpu_node_labels_taints": [GPU_TAINT]}
     checked, _screen = play("--check", **variables)

@@ -102,7 +102,10 @@ def play(
     return result
 
 
-@pytest.mark.parametrize("pipelining", [False, True])
+@pytest.mark.parametrize(
+    "pipelining",
+    [pytest.param(False, marks=pytest.mark.full(why="without pipelining")), True],
+)
 def test_a_job_is_waited_for(tmp_path: Path, pipelining: bool) -> None:
     told = tmp_path / "told"
     job = f"sh -c 'until [ -e {told} ]; do sleep 0.2; done; echo done'"

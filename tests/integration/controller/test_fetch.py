@@ -198,6 +198,7 @@ def test_wrong_checksum(site, served):
     assert list(site.target.parent.iterdir()) == []
 
 
+@pytest.mark.full(why="another fault than test_wrong_checksum")
 def test_a_file_that_was_cut_off_is_replaced(site, served):
     site.target.parent.mkdir()
     site.target.write_bytes(b"cut off")
@@ -208,6 +209,7 @@ def test_a_file_that_was_cut_off_is_replaced(site, served):
     assert answer["changed"] and site.target.read_bytes() == CONTENT
 
 
+@pytest.mark.full(why="another kind of link than test_download_again_check")
 def test_a_link_that_is_signed_for_get_only(site, served):
     runfile = {"url": f"{served}/{NAME}?signed=secret", "checksum": SHA256}
     (predicted,) = site(runfile, check=True)
@@ -236,6 +238,7 @@ def test_checksum_by_url(site, served):
     assert "has no entry for x.run" in absent["msg"]
 
 
+@pytest.mark.full("True", why="check mode")
 @pytest.mark.parametrize("check", [False, True])
 def test_not_there(site, served, check):
     gone, sums, closed = site(
@@ -251,6 +254,7 @@ def test_not_there(site, served, check):
     assert "refused" in closed["msg"]
 
 
+@pytest.mark.full(why="through a proxy")
 def test_the_task_s_proxy_is_used(site, served):
     """The proxy is our server: it is asked for the whole URL, and has no such file."""
     runfile = {"url": f"http://driver.example.invalid/{NAME}", "checksum": SHA256}
@@ -285,6 +289,7 @@ def test_from_the_controller(site):
     assert "/no/where cannot be read on the controller" in no_sums["msg"]
 
 
+@pytest.mark.full("True", why="check mode")
 @pytest.mark.parametrize("check", [False, True])
 def test_on_the_node(site, check):
     place = site.folder / "node" / NAME

@@ -70,7 +70,14 @@ def test_reload_that_was_lost_is_made_up_for_by_the_next_run(running):
     assert "nvidia" in running.dockerd.info()["Runtimes"]
 
 
-@pytest.mark.parametrize("before", [None, '{\n    "debug": false\n}\n', '{"runtimes": {}}'])
+@pytest.mark.parametrize(
+    "before",
+    [
+        '{\n    "debug": false\n}\n',
+        pytest.param(None, marks=pytest.mark.full(why="no file before")),
+        pytest.param('{"runtimes": {}}', marks=pytest.mark.full(why="another file before")),
+    ],
+)
 def test_absent_takes_runtime_and_default_out_of_the_running_daemon(node, before):
     """A plain reload does not, and kills 20.10: the way over is one file in between."""
     node.config.write_text("{}" if before is None else before)

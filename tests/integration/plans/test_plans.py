@@ -107,6 +107,7 @@ def test_what_changes_nodes_refuses_a_tree(inventory, name):
     assert "kubegpu_root is" in run.screen and "Next step" in run.screen
 
 
+@pytest.mark.full(why="another variable than test_wishes_are_variables_of_a_host")
 def test_driver_can_be_left_out(plan):
     rows = plan({"p4": MACHINES["p4"]}, nvidia_driver_enabled=False)
     assert "driver" not in rows["p4"]
@@ -141,6 +142,7 @@ def test_password_of_a_mirror_is_nowhere(plan):
     assert "geheim17" not in str(rows)
 
 
+@pytest.mark.full(why="another machine than the thirteen")
 def test_a_kept_driver_says_why(plan):
     row = plan({"p4": machines.by_runfile(MACHINES["p4"], "580.95.05")})["p4"]
     assert row["driver"]["reasons"][0] in row["why"]

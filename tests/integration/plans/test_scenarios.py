@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from ansible_collections.kubegpu.nodes.plugins.filter import cuda_supported_by, driver_required_by
 from tests.integration.plans.machines import by_runfile
 from tests.unit.fixtures.machines import MACHINES
@@ -83,6 +85,7 @@ def test_s21_mixed_fleet_is_decided_node_by_node(plan):
     assert rows["web1"]["action"] == rows["web2"]["action"] == "none"
 
 
+@pytest.mark.full(why="another variable than test_s21_mixed_fleet")
 def test_s21_one_branch_for_all_is_a_wish(plan):
     own = {
         "gpu1": by_runfile(MACHINES["v100x4"], "580.95.05"),
