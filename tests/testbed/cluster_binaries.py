@@ -115,7 +115,7 @@ def _build(made: Path) -> None:
 
 
 def _generate(tools: Path, source: Path) -> None:
-    """Write the code that the sources lack; what is left of an earlier attempt is done anew."""
+    """Write the code that the sources lack; what an earlier attempt left is replaced."""
     generator = _home() / "openapi-gen"
     _go_build(tools, source, str(generator), _OPENAPI_GENERATOR)
     staging = source / "staging" / "src" / "k8s.io"

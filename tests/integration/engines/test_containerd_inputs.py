@@ -28,7 +28,7 @@ BY_NAME = {item.name: item for item in catalogue.INPUTS}
 PATH = "/usr/bin/nvidia-container-runtime"
 
 
-# In the default tier all inputs are edited and given back; these are edited by somebody else too.
+# The default tier edits and restores all inputs; another program edits these in between, too.
 EDITED = ("runc_with_systemd_cgroup", "comments_and_number_formats")
 OTHER_INPUTS = pytest.mark.full(why="another input; the two other tests of all inputs meet it")
 
