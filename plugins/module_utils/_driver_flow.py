@@ -14,7 +14,7 @@ from typing import Any
 
 from ._driver_data import STREAM_MODULE
 from ._driver_files import GRIDD, IN_INITRAMFS, MODULES, NOUVEAU, OPTIONS, TOKEN, UDEV
-from ._driver_types import DriverPlan, branch_of
+from ._driver_types import INSTALLS, DriverPlan, branch_of
 
 # The package sets' names.
 SET = "nvidia-driver"
@@ -24,7 +24,6 @@ GRIDD_UNIT = "nvidia-gridd"
 # How the message of an installer that failed begins.
 INSTALLER = "The installer of the driver"
 
-INSTALLS = ("install", "upgrade", "downgrade")
 # Files of which a part can be taken out; one line of the others makes no sense without the rest.
 BY_LINES = (NOUVEAU, OPTIONS, MODULES, UDEV, GRIDD)
 _PINNING = "nvidia-driver-pinning-"

@@ -12,7 +12,7 @@ from typing import Any
 
 from ._driver_files import PATHS, sha256
 from ._driver_packages import relevant_kernels
-from ._driver_types import branch_of
+from ._driver_types import INSTALLS, branch_of
 from ._package_match import covers
 from ._packages import flavour as flavour_of_packages
 
@@ -61,6 +61,10 @@ def read_present(node: Mapping[str, Any]) -> Present | None:
     modules = [kernel for kernel in node["kernels"] if kernel.get("driver")]
     built = [entry for entry in driver["dkms"] if entry["state"] in ("built", "installed")]
     if not (driver["source"] or modules or built or driver["loaded"]):
+        return None
+    if driver["source"] is None and driver.get("pending") in INSTALLS:
+        # dpkg is between two packages, or an installer died: the change that was begun is finished,
+        # and what it has left so far is no driver of somebody else's that could be kept.
         return None
     kernels = relevant_kernels(node)
     return Present(

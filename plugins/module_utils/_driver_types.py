@@ -13,6 +13,9 @@ from typing import Any
 
 from ._runfile import shown_runfile
 
+# The actions of a plan that bring a driver.
+INSTALLS = ("install", "upgrade", "downgrade")
+
 
 @dataclass(frozen=True)
 class DriverWish:

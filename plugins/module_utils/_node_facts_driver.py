@@ -116,12 +116,20 @@ def read_record(record: Mapping[str, Any] | None) -> dict[str, Any]:
         files = [key[len(FILES) :] for key in record.get("files", {}) if key.startswith(FILES)]
         return {
             "managed": managed,
-            "pending": value.get("pending") is not None,
+            "pending": _pending(value.get("pending")),
             "previous": {name: previous.get(name) for name in _PREVIOUS} if previous else None,
             "recorded_files": sorted(files),
         }
     except (TypeError, AttributeError):
         return unknown
+
+
+def _pending(change: Mapping[str, Any] | None) -> str:
+    if change is None:
+        return ""
+    action = str(change.get("action", "none"))
+    # The driver itself stays; its files, services or what it is held by change.
+    return "configure" if action == "none" else action
 
 
 def read_streams(reader: NodeReader) -> dict[str, str] | None:

@@ -170,8 +170,9 @@ ansible_facts:
             - C(configuration) maps those files that M(kubegpu.nodes.nvidia_driver) may write and
               that are there to their SHA-256, V(null) where a file may not be read.
             - C(managed) is whether the node's record says that this collection installed the
-              driver, V(null) where it may not be read. C(pending) is whether a
-              change of it was begun and not finished. C(previous) is the driver that this one
+              driver, V(null) where it may not be read. C(pending) is
+              what a change of it does that was begun and not finished (V(install), V(upgrade),
+              V(downgrade), V(remove), V(configure)), empty where there is none. C(previous) is the driver that this one
               replaced (C(version), C(branch), C(source), C(kernel_module)), from the same record.
               C(recorded_files) are the configuration files that it has written, V(null) where the
               record may not be read.
@@ -193,7 +194,7 @@ ansible_facts:
             services: {nvidia-persistenced: active, nvidia-fabricmanager: null}
             configuration: {}
             managed: true
-            pending: false
+            pending: ""
             previous: {version: 535.309.01, branch: "535", source: distro, kernel_module: open}
             recorded_files: []
             uninstaller: null

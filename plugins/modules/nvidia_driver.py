@@ -357,6 +357,7 @@ from ..module_utils._driver_files import GRIDD, PERSISTENCED, RECORD, TOKEN
 from ..module_utils._driver_services import start_services
 from ..module_utils._driver_packages import module_streams
 from ..module_utils._driver_sources import system_of
+from ..module_utils._driver_types import INSTALLS
 from ..module_utils._driver_work import Diagnosed, Work, diagnosis
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._node_facts import gather
@@ -760,7 +761,7 @@ def _finish_absent(work: Work) -> dict[str, Any]:
 def _verify(work: Work) -> list[str]:
     """Return in what the node differs from the wish, after the change."""
     wrong = []
-    if work.plan.action in flow.INSTALLS or work.plan.action == "refuse":
+    if work.plan.action in INSTALLS or work.plan.action == "refuse":
         wrong.append(machine.differences(work.plan))
     driver = work.facts["driver"]
     if work.plan.hold and driver["packages"] and driver["held"] is False:
@@ -796,7 +797,7 @@ def _states(work: Work, look: flow.Look, loading: flow.Loading) -> tuple[str, st
     before = {"driver": _named(now), "loaded module": look.loaded or ""}
     after = dict(before)
     if work.present:
-        if plan.action in flow.INSTALLS:
+        if plan.action in INSTALLS:
             after["driver"] = flow.named(
                 plan.version, plan.branch, plan.kernel_module, plan.source or ""
             )
@@ -834,7 +835,7 @@ def _named(driver: Mapping[str, Any] | None) -> str:
 def _units(work: Work, units: Mapping[str, str]) -> dict[str, str]:
     """Return the units whose state can be changed, with that state."""
     states = machine.read_services(work.run, units)
-    comes = work.plan.action in flow.INSTALLS or PERSISTENCED in work.plan.files
+    comes = work.plan.action in INSTALLS or PERSISTENCED in work.plan.files
     return {
         unit: state
         for unit, state in states.items()

@@ -8,6 +8,9 @@
 # nox gets a virtual environment in the user's cache, named by Python and requirements.
 set -euo pipefail
 
+# Hundreds of processes import the same modules: without bytecode each compiles them anew.
+unset PYTHONDONTWRITEBYTECODE
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
 requirements=$repository/tests/requirements/nox.txt

@@ -97,7 +97,8 @@ def _make(path: Path, python: str, requirements: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
         _uv("venv", "--python", python, str(path))
         into = ("--python", str(path / "bin" / "python"))
-        _uv("pip", "install", *into, "-r", str(requirements))
+        # As pip does: else each process that may not write there compiles what it imports.
+        _uv("pip", "install", "--compile-bytecode", *into, "-r", str(requirements))
         (path / ".complete").touch()
 
 

@@ -911,11 +911,24 @@ def test_reboot():
 
 def test_a_change_that_was_begun_is_finished():
     given = facts("T4", "u24", "distro 580.126.09 open held")
-    given["driver"]["pending"] = True
+    given["driver"]["pending"] = "install"
     plan = plan_driver(given, *read_options({}))
     assert plan.change and ("driver", "finish") in [(s.step, s.action) for s in plan.steps]
     plan = plan_driver(given, *read_options({"state": "absent"}))
     assert plan.action == "remove"
+
+
+def test_packages_that_are_not_yet_configured_are_no_driver_of_somebody_else():
+    """dpkg is at work for a run that was killed: the module is built, no package is there yet."""
+    given = facts("T4", "u24", "distro 580.126.09 open")
+    given["driver"].update(source=None, packages={}, held=None, unheld=[], pending="install")
+    plan = plan_driver(given, *read_options({"version": "580.126.09"}))
+    assert (plan.action, plan.hold) == ("install", True) and plan.packages
+    assert texts.UNATTENDED in plan.files
+    # Where the change that was begun brings no driver, it is one of unknown origin, and kept.
+    given["driver"]["pending"] = "configure"
+    plan = plan_driver(given, *read_options({"version": "580.126.09"}))
+    assert (plan.action, plan.source) == ("none", None)
 
 
 def test_libraries_alone_are_no_driver():

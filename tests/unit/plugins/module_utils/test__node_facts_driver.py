@@ -86,7 +86,7 @@ def test_nothing_is_there(reader: NodeReader) -> None:
         "services": dict.fromkeys(SERVICES),
         "configuration": {},
         "managed": False,
-        "pending": False,
+        "pending": "",
         "previous": None,
         "recorded_files": [],
         "uninstaller": None,
@@ -291,21 +291,26 @@ def test_record(
         write(tmp_path, STATE, text)
     assert read_record(read_state(reader, STATE)) == {
         "managed": managed,
-        "pending": None if managed is None else False,
+        "pending": None if managed is None else "",
         "previous": previous,
         "recorded_files": None if managed is None else [],
     }
 
 
-def test_a_change_that_was_begun(tmp_path: Path, reader: NodeReader) -> None:
+@pytest.mark.parametrize(
+    "action, pending", [("install", "install"), ("none", "configure"), ("remove", "remove")]
+)
+def test_a_change_that_was_begun(
+    tmp_path: Path, reader: NodeReader, action: str, pending: str
+) -> None:
     record = {
         "files": {"nvidia_driver::/etc/nvidia/gridd.conf": {}, "docker:/etc/x": {}},
-        "values": {"nvidia_driver": {"managed": True, "pending": {"action": "install"}}},
+        "values": {"nvidia_driver": {"managed": True, "pending": {"action": action}}},
     }
     write(tmp_path, STATE, json.dumps(record))
     assert read_record(read_state(reader, STATE)) == {
         "managed": True,
-        "pending": True,
+        "pending": pending,
         "previous": None,
         "recorded_files": ["/etc/nvidia/gridd.conf"],
     }

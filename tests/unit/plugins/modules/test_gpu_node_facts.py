@@ -41,7 +41,6 @@ def run_module(tmp_path: Path, check: bool = False, **options: Any) -> dict[str,
         text=True,
         check=False,
         cwd=tmp_path,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
