@@ -172,8 +172,9 @@ ansible_facts:
             - C(managed) is whether the node's record says that this collection installed the
               driver, V(null) where it may not be read. C(pending) is
               what a change of it does that was begun and not finished (V(install), V(upgrade),
-              V(downgrade), V(remove), V(configure)), empty where there is none. C(previous) is the driver that this one
-              replaced (C(version), C(branch), C(source), C(kernel_module)), from the same record.
+              V(downgrade), V(remove), V(configure)), empty where there is none. C(previous) is
+              the driver that this one replaced (C(version), C(branch), C(source),
+              C(kernel_module)), from the same record.
               C(recorded_files) are the configuration files that it has written, V(null) where the
               record may not be read.
             - C(uninstaller) is the path of the runfile's own uninstaller.
