@@ -29,7 +29,8 @@ nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "test"]
 
 OLDEST_CORE_PYTHON = "3.11"
-WORKERS = "2"
+# Processes of pytest in one stage; set by the stages that run side by side.
+WORKERS = "KUBEGPU_TEST_WORKERS"
 
 
 def _tools(session: nox.Session, name: str = "test", version: str | None = None) -> Path:
@@ -59,6 +60,10 @@ def _pytest(session: nox.Session, stage: str, *arguments: str) -> None:
     session.run(str(binaries / "python"), "-m", "pytest", *words, external=True)
 
 
+def _workers() -> list[str]:
+    return ["-n", os.environ.get(WORKERS, "2")]
+
+
 def _testbed(session: nox.Session, *arguments: str) -> None:
     binaries = _tools(session)
     session.run(str(binaries / "python"), "-m", "tests.testbed", *arguments, external=True)
@@ -70,18 +75,18 @@ def _testbed(session: nox.Session, *arguments: str) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Unit tests, with the controller's Python and with the oldest that a node may have."""
-    _pytest(session, "unit", "-n", WORKERS, "tests/unit", *session.posargs)
+    _pytest(session, "unit", *_workers(), "tests/unit", *session.posargs)
     version = sanity.NODE_PYTHON
     if version not in environments.interpreters():
         session.log(f"Python {version} is not here: node code was not tested with it")
         return
     python = environments.environment("node", version) / "python"
-    node_tests = [
-        path for path in ("tests/unit/plugins/module_utils", "tests/unit/plugins/modules")
-        if Path(path).is_dir()
-    ]  # fmt: skip
+    # Each module from end to end; the full tier runs all tests of what it imports.
+    node_tests = ["tests/unit/plugins/modules"]
+    if tiers.is_full():
+        node_tests.append("tests/unit/plugins/module_utils")
     session.run(
-        str(python), "-m", "pytest", "-q", "-ra", "-n", WORKERS, *node_tests, *session.posargs,
+        str(python), "-m", "pytest", "-q", "-ra", *_workers(), *node_tests, *session.posargs,
         f"--junitxml={_reports() / 'unit-python'}{version}.xml",
         # Modules run on nodes with the controller's ansible.module_utils.
         env={"PYTHONPATH": str(environments.module_utils(_tools(session)))},
@@ -93,14 +98,14 @@ def unit(session: nox.Session) -> None:
 def controller(session: nox.Session) -> None:
     """Ansible on this machine alone: plans of machines that are trees of files, action plugins."""
     tests = ["tests/integration/plans", "tests/integration/controller"]
-    _pytest(session, "controller", "-n", WORKERS, *tests, *session.posargs)
+    _pytest(session, "controller", *_workers(), *tests, *session.posargs)
 
 
 @nox.session
 def engines(session: nox.Session) -> None:
     """Configurations judged by the real containerd and dockerd of three releases each."""
     _testbed(session, "validators")
-    _pytest(session, "engines", "-n", WORKERS, "tests/integration/engines", *session.posargs)
+    _pytest(session, "engines", *_workers(), "tests/integration/engines", *session.posargs)
 
 
 @nox.session
@@ -310,8 +315,11 @@ def _run_stages(session: nox.Session, tier: str, names: list[str]) -> None:
     for environment in ("test", "lint"):
         environments.environment(environment)
     environments.collections()
+    # More processes than processors would only take turns.
+    at_once = min(AT_ONCE, len(names))
+    os.environ.setdefault(WORKERS, str(min(2, (os.cpu_count() or 1) // at_once)))
     chosen = [name for name in STAGES if name in names]
-    results = stages.run_stages(chosen, lambda name: _stage(tier, name), _reports(), AT_ONCE)
+    results = stages.run_stages(chosen, lambda name: _stage(tier, name), _reports(), at_once)
     print("\nThe slowest tests:", *report.slowest_tests(_reports(), chosen), sep="\n")
     print("", *report.table(results), sep="\n")
     if not tiers.is_full():
