@@ -230,13 +230,13 @@ def lint(session: nox.Session) -> None:
 # In the order in which they begin: what takes longest, what tells of a mistake soon, the rest.
 STAGES: dict[str, Callable[[nox.Session], None]] = {
     "cluster": cluster.func,
-    "sanity": sanity_session.func,
     "unit": unit.func,
+    "sanity": sanity_session.func,
     "lint": lint.func,
-    "fleet": fleet.func,
-    "drivers": drivers.func,
-    "packages": packages.func,
     "engines": engines.func,
+    "fleet": fleet.func,
+    "packages": packages.func,
+    "drivers": drivers.func,
     "controller": controller.func,
     "build": build_test.func,
 }

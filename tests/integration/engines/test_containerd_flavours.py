@@ -62,6 +62,7 @@ def test_handler_is_there_and_nothing_else_changed(node):
     assert node.files() == files
 
 
+@pytest.mark.full(why="test_handler_is_there_... with a second one, as input 15 of containerd has")
 @kinds(WAYS)
 def test_two_handlers_beside_each_other(node):
     before = node.judged()

@@ -187,6 +187,7 @@ def test_teardown_gives_the_nodes_back(converged, nodes, etc_before, gpu_nodes):
     assert all("ok installed" not in left[node] for node in gpu_nodes), left
 
 
+@pytest.mark.full(why="teardown again, where test_teardown_gives_... has left nothing")
 def test_teardown_of_bare_nodes_changes_nothing(fleet):
     again = play("teardown")
     assert again.status == 0, again.output

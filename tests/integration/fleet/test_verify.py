@@ -333,6 +333,7 @@ def test_fewer_gpus_than_there_should_be(clean):
 ENDLESS = {"image": IMAGE, "command": ["/bin/sleep", "600"]}
 
 
+@full
 def test_a_container_that_does_not_end_is_ended(clean):
     for answer in verify(timeout=3, **ENDLESS).values():
         found = codes(answer)
