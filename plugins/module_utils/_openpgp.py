@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Fingerprints of the primary keys in an OpenPGP file, without gpg.
+"""The primary keys in an OpenPGP file: their fingerprints, and the file written anew, without gpg.
+
+A key file is written as it was read here, and never as it came: apt, sqv and rpm take lines and
+armored blocks where another reader sees none, so that a file can hold one key for the reader that
+compares fingerprints and a second one for the program that trusts it.
 
 Key packets of version 4 (RFC 4880) and 6 (RFC 9580) are read. Older versions are refused: their
 fingerprints are MD5 and prove nothing.
@@ -14,71 +18,142 @@ import base64
 import binascii
 import hashlib
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ._errors import InputError
+from ._errors import InputError, KubegpuError
 
-_PUBLIC_KEY = 6
+# Bytes; a publisher's key with all its signatures has some ten thousand.
+MAX_SIZE = 1_000_000
+
+_SIGNATURE = 2
 _SECRET_KEY = 5
+_PUBLIC_KEY = 6
+_USER_ID = 13
+_PUBLIC_SUBKEY = 14
+_USER_ATTRIBUTE = 17
+# What a certificate is made of; all else (markers, trust, padding) is left out of what is written.
+_WRITTEN = (_SIGNATURE, _PUBLIC_KEY, _USER_ID, _PUBLIC_SUBKEY, _USER_ATTRIBUTE)
 _VERSION_4 = 4
 _VERSION_6 = 6
 # Two octets of length are all that a fingerprint of version 4 covers.
 _MAX_BODY_4 = 0xFFFF
 
-_ARMOR = re.compile(
-    rb"^-----BEGIN PGP (?P<kind>[A-Z ,/0-9]+)-----[ \t]*\r?\n"
-    rb"(?P<body>.*?)"
-    rb"^-----END PGP (?P=kind)-----[ \t]*\r?$",
-    re.MULTILINE | re.DOTALL,
-)
+_BEGIN = b"-----BEGIN PGP PUBLIC KEY BLOCK-----"
+_END = b"-----END PGP PUBLIC KEY BLOCK-----"
+_OTHER_BLOCK = re.compile(rb"-----BEGIN PGP ([A-Z ,/0-9]{1,40})-----\Z")
+_HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]*:")
+_BASE64 = re.compile(rb"[A-Za-z0-9+/]+={0,2}\Z")
+_CHECKSUM = re.compile(rb"=[A-Za-z0-9+/]{4}\Z")
+_WHITE = b" \t\r"
+# Characters in a line of an armored block that is written.
+_WIDTH = 64
 _NEXT_STEP = "Get the key file again from its publisher: it has to be a public OpenPGP key."
 
 
-def fingerprints(data: bytes) -> tuple[str, ...]:
-    """Return the fingerprint of every primary key in ``data``, in upper-case hex, in file order.
+@dataclass(frozen=True)
+class Keys:
+    """What a key file holds.
 
-    ``data`` is a key file, ASCII-armored (one block or several) or binary.
-
-    :raises InputError: where it holds no key, or is damaged.
+    ``fingerprints``: of each primary key, in upper-case hex, in file order. ``armored``: these keys
+    and nothing else, as ASCII armor with one block for each of the file's.
     """
+
+    fingerprints: tuple[str, ...] = ()
+    armored: str = ""
+
+
+def fingerprints(data: bytes) -> tuple[str, ...]:
+    """Return the fingerprint of every primary key in ``data``; see :func:`read_keys`."""
+    return read_keys(data).fingerprints
+
+
+def read_keys(data: bytes) -> Keys:
+    """Return the keys in ``data``, a key file that is ASCII-armored or binary.
+
+    :raises InputError: where it holds no key, is damaged, or holds anything beside keys.
+    """
+    found, written = _read(data)
+    armored = "".join(map(_armored, written))
+    again, _packets = _read(armored.encode())
+    if again != found:
+        raise KubegpuError(
+            "The key file cannot be written as it was read; nothing was changed.",
+            evidence=f"read: {', '.join(found)}; written: {', '.join(again)}",
+            next_step="Report this with the address of the key.",
+        )
+    return Keys(found, armored)
+
+
+def _read(data: bytes) -> tuple[tuple[str, ...], list[bytes]]:
+    """Return the fingerprints, and of each block the packets that are written."""
+    if len(data) > MAX_SIZE:
+        raise _refused(
+            "The key file is too large for a key.", f"{len(data)} bytes of at most {MAX_SIZE}"
+        )
     if not data.strip():
         raise _refused("The key file is empty.")
-    if data[:1] >= b"\x80":
-        return _of_packets(data)
     if data[8:12] == b"KBXf":
         raise InputError(
             "The key file is a GnuPG keybox, not an OpenPGP key.",
             next_step="Export the key from it: gpg --export --armor KEY.",
         )
+    blocks = [data] if data[:1] >= b"\x80" else list(_blocks(data))
     found: list[str] = []
-    for match in _ARMOR.finditer(data):
-        kind = match["kind"]
-        if kind != b"PUBLIC KEY BLOCK":
-            raise _refused("The key file holds no public key.", f"PGP {kind.decode()}")
-        found.extend(_of_packets(_unarmored(match["body"])))
-    if b"-----BEGIN PGP" in _ARMOR.sub(b"", data):
+    written = []
+    for block in blocks:
+        of_block, packets = _of_packets(block)
+        found.extend(of_block)
+        written.append(packets)
+    return tuple(dict.fromkeys(found)), written
+
+
+def _blocks(data: bytes) -> Iterator[bytes]:
+    """Yield what each armored block encodes; between blocks only white space may stand."""
+    lines = iter(data.split(b"\n"))
+    for number, line in enumerate(lines):
+        text = line.rstrip(_WHITE)
+        if not text:
+            continue
+        if text == _BEGIN:
+            yield _unarmored(lines)
+            continue
+        other = _OTHER_BLOCK.match(text)
+        if other:
+            raise _refused("The key file holds no public key.", f"PGP {other[1].decode()}")
+        words = text[:60].decode("ascii", "replace")
+        if number == 0 or b"-----BEGIN PGP" not in data:
+            raise _refused("The key file is not an OpenPGP key.", f"it begins with {words!r}")
+        raise _refused("The key file holds text outside of its keys.", repr(words))
+
+
+def _unarmored(lines: Iterator[bytes]) -> bytes:
+    """Return what a block encodes, whose lines follow up to its end."""
+    body = []
+    for line in lines:
+        text = line.rstrip(_WHITE)
+        if text == _END:
+            break
+        body.append(text)
+    else:
         raise _refused("The key file is cut off: an armored block has no end.")
-    if not found:
-        beginning = data[:60].decode("ascii", "replace").splitlines()[0]
-        raise _refused("The key file is not an OpenPGP key.", f"it begins with {beginning!r}")
-    return tuple(dict.fromkeys(found))
-
-
-def _unarmored(block: bytes) -> bytes:
-    lines = [line.strip() for line in block.splitlines()]
-    try:
-        # Armor headers ("Version: ...") end at the first empty line.
-        start = lines.index(b"") + 1
-    except ValueError:
-        start = 0
-    checksum = None
-    encoded = []
-    for line in lines[start:]:
-        if line.startswith(b"=") and len(line) == len("=abcd"):
-            checksum = line[1:]
-        elif line and checksum is not None:
+    start = 0
+    while start < len(body) and _HEADER.match(body[start]):
+        if not body[start].decode("utf-8", "replace").isprintable():
+            raise _refused("The key file is damaged: a header holds control characters.")
+        start += 1
+    encoded = body[start:]
+    # Headers ("Version: ...") end with an empty line.
+    while encoded and not encoded[0]:
+        del encoded[0]
+    while encoded and not encoded[-1]:
+        del encoded[-1]
+    checksum = encoded.pop()[1:] if encoded and _CHECKSUM.match(encoded[-1]) else None
+    for text in encoded:
+        if _CHECKSUM.match(text):
             raise _refused("The key file is damaged: there is text after its checksum.")
-        else:
-            encoded.append(line)
+        if not _BASE64.match(text):
+            raise _refused("The key file is damaged: its armor is no base64.", repr(text[:60]))
     try:
         packets = base64.b64decode(b"".join(encoded), validate=True)
         wanted = None if checksum is None else base64.b64decode(checksum, validate=True)
@@ -89,19 +164,37 @@ def _unarmored(block: bytes) -> bytes:
     return packets
 
 
-def _crc24(data: bytes) -> int:
-    crc = 0xB704CE
-    for octet in data:
-        crc ^= octet << 16
+def _armored(packets: bytes) -> str:
+    text = base64.b64encode(packets).decode()
+    checksum = base64.b64encode(_crc24(packets).to_bytes(3, "big")).decode()
+    lines = [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
+    return "\n".join([_BEGIN.decode(), "", *lines, f"={checksum}", _END.decode(), ""])
+
+
+def _crc24_table() -> tuple[int, ...]:
+    table = []
+    for octet in range(256):
+        crc = octet << 16
         for _bit in range(8):
             crc <<= 1
             if crc & 0x1000000:
                 crc ^= 0x1864CFB
+        table.append(crc)
+    return tuple(table)
+
+
+def _crc24(data: bytes) -> int:
+    table = _crc24_table()
+    crc = 0xB704CE
+    for octet in data:
+        crc = ((crc << 8) & 0xFFFFFF) ^ table[(crc >> 16) ^ octet]
     return crc
 
 
-def _of_packets(data: bytes) -> tuple[str, ...]:
+def _of_packets(data: bytes) -> tuple[tuple[str, ...], bytes]:
+    """Return the fingerprints of primary keys, and the packets that are written."""
     found = []
+    written = bytearray()
     position = 0
     while position < len(data):
         tag, start, end = _packet(data, position)
@@ -111,8 +204,12 @@ def _of_packets(data: bytes) -> tuple[str, ...]:
             raise _refused("The key file does not begin with a public key.", f"packet tag {tag}")
         if tag == _PUBLIC_KEY:
             found.append(_fingerprint(data[start:end]))
+        if tag in _WRITTEN:
+            written += data[position:end]
         position = end
-    return tuple(dict.fromkeys(found))
+    if not found:
+        raise _refused("The key file is not an OpenPGP key.", "an armored block is empty")
+    return tuple(dict.fromkeys(found)), bytes(written)
 
 
 def _packet(data: bytes, position: int) -> tuple[int, int, int]:

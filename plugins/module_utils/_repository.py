@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ._errors import InputError
-from ._openpgp import fingerprints
+from ._openpgp import Keys, read_keys
 from ._record import Undo
 
 KEY = "key"
@@ -216,8 +216,8 @@ def secrets(*urls: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def check(request: Request) -> tuple[str, ...]:
-    """Refuse a wish that cannot be right; return the fingerprints of the keys in the key file."""
+def check(request: Request) -> Keys:
+    """Refuse a wish that cannot be right; return the keys that the entry will trust."""
     if not _NAME.match(request.name):
         raise InputError(
             f"The name {request.name!r} cannot be used for files of {request.format.name}.",
@@ -226,7 +226,7 @@ def check(request: Request) -> tuple[str, ...]:
             next_step="Use letters, digits, '-' and '_', beginning with a letter or digit.",
         )
     if not request.present:
-        return ()
+        return Keys()
     _check_addresses(request)
     if bool(request.key) == bool(request.keyring):
         raise InputError(
@@ -236,7 +236,8 @@ def check(request: Request) -> tuple[str, ...]:
     if request.keyring:
         return _check_keyring(request)
     accepted = _accepted(request.key_fingerprints)
-    seen = fingerprints(request.key.encode("utf-8", "surrogateescape"))
+    keys = read_keys(request.key.encode("utf-8", "surrogateescape"))
+    seen = keys.fingerprints
     foreign = [text for text in seen if text not in accepted]
     if foreign:
         raise InputError(
@@ -246,10 +247,10 @@ def check(request: Request) -> tuple[str, ...]:
             "publish elsewhere and add it to key_fingerprints. Otherwise distrust the place "
             "that the key was read from.",
         )
-    return seen
+    return keys
 
 
-def _check_keyring(request: Request) -> tuple[str, ...]:
+def _check_keyring(request: Request) -> Keys:
     if not re.match(r"/[^\s\"\[\]]+\Z", request.keyring):
         raise InputError(
             "keyring is not the path of a file on the node.",
@@ -262,9 +263,10 @@ def _check_keyring(request: Request) -> tuple[str, ...]:
             next_step="Install the package that brings it (debian-archive-keyring, "
             "ubuntu-keyring), or give key and key_fingerprints instead.",
         )
-    seen = fingerprints(request.keyring_key)
+    keys = read_keys(request.keyring_key)
+    seen = keys.fingerprints
     if not request.key_fingerprints:
-        return seen
+        return keys
     accepted = _accepted(request.key_fingerprints)
     if not set(accepted) & set(seen):
         raise InputError(
@@ -272,13 +274,13 @@ def _check_keyring(request: Request) -> tuple[str, ...]:
             evidence=f"expected {', '.join(accepted)}; the file holds {', '.join(seen)}",
             next_step="Correct keyring or key_fingerprints.",
         )
-    return seen
+    return keys
 
 
 def plan(request: Request, state: State) -> Plan:
     """Return what has to be written so that the repository is there, or is gone."""
-    seen = check(request)
-    return _present(request, state, seen) if request.present else _absent(request, state)
+    keys = check(request)
+    return _present(request, state, keys) if request.present else _absent(request, state)
 
 
 def same_repository(address: str, addresses: Sequence[str], architecture: str = "") -> bool:
@@ -329,7 +331,8 @@ def _accepted(texts: Sequence[str]) -> tuple[str, ...]:
     return accepted
 
 
-def _present(request: Request, state: State, seen: tuple[str, ...]) -> Plan:
+def _present(request: Request, state: State, keys: Keys) -> Plan:
+    seen = keys.fingerprints
     reasons: list[str] = []
     changes: list[Change] = []
     late: list[Change] = []
@@ -337,7 +340,7 @@ def _present(request: Request, state: State, seen: tuple[str, ...]) -> Plan:
         # A key of ours from an earlier wish goes.
         _undo(request, state, KEY, request.key_file)
         if request.keyring
-        else _change(state, KEY, request.key_file, _clean(request.key), _PUBLIC)
+        else _change(state, KEY, request.key_file, keys.armored, _PUBLIC)
     )
     if key and request.keyring:
         late = [key]
@@ -506,10 +509,6 @@ def is_direct(name_of_host: str, no_proxy: str) -> bool:
         ):
             return True
     return False
-
-
-def _clean(key: str) -> str:
-    return "\n".join(line.rstrip() for line in key.strip().splitlines()) + "\n"
 
 
 def host(url: str) -> str:

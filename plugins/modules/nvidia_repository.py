@@ -267,6 +267,7 @@ from ..module_utils._repository import (
     Request,
     SeenFile,
     State,
+    check,
     plan,
     redact,
     secrets,
@@ -336,6 +337,8 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
     module.no_log_values.update(
         secrets(request.url, request.http_proxy, request.https_proxy, *request.replaces)
     )
+    # Before the node's lock is taken: others do not wait for what a server has sent.
+    check(request)
     store = StateStore(params["state_path"])
     if module.check_mode:
         changes, plan_ = _plan(request, store, architecture)

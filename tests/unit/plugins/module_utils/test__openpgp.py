@@ -9,7 +9,11 @@ import base64
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._openpgp import fingerprints
+from ansible_collections.kubegpu.nodes.plugins.module_utils._openpgp import (
+    MAX_SIZE,
+    fingerprints,
+    read_keys,
+)
 
 # Two keys made by gpg 2.2.40 for this test; the fingerprints are those that it printed.
 ED25519 = b"""-----BEGIN PGP PUBLIC KEY BLOCK-----
@@ -78,13 +82,14 @@ def binary(armored: bytes) -> bytes:
             id="binary keyring",
         ),
         pytest.param(
-            ED25519 + b"some words\n" + RSA2048,
+            ED25519 + b"\n \t\n" + RSA2048,
             (ED25519_FINGERPRINT, RSA2048_FINGERPRINT),
             id="two blocks",
         ),
         pytest.param(ED25519 + ED25519, (ED25519_FINGERPRINT,), id="twice the same"),
+        pytest.param(b"\n\n" + ED25519, (ED25519_FINGERPRINT,), id="white space before the block"),
         pytest.param(
-            b"pub   ed25519\n\n" + ED25519, (ED25519_FINGERPRINT,), id="text before the block"
+            ED25519.replace(b"-----\n\n", b"-----\n", 1), (ED25519_FINGERPRINT,), id="no empty line"
         ),
         pytest.param(ED25519.replace(b"\n", b"\r\n"), (ED25519_FINGERPRINT,), id="crlf"),
         pytest.param(
@@ -133,6 +138,25 @@ def test_agrees_with_a_new_format_header_of_five_octets() -> None:
         pytest.param(
             ED25519.replace(b"PUBLIC", b"PRIVATE"), "PRIVATE KEY BLOCK", id="private block"
         ),
+        pytest.param(ED25519 + b"some words\n" + RSA2048, "text outside", id="text between"),
+        pytest.param(b"pub\n\n" + ED25519, "not an OpenPGP key", id="text before"),
+        pytest.param(
+            ED25519 + b"-----BEGIN FOO-----\n", "text outside", id="another kind of block"
+        ),
+        pytest.param(b" " + ED25519, "not an OpenPGP key", id="indented mark"),
+        pytest.param(
+            ED25519.replace(b"-----\n\n", b"-----\nComment: x\x0cy\n\n", 1),
+            "control characters",
+            id="form feed in a header",
+        ),
+        pytest.param(
+            ED25519.replace(b"=WiKj", b"=WiKj\nmDME"), "after its checksum", id="text after the checksum"
+        ),
+        pytest.param(
+            ED25519.splitlines()[0] + b"\n\n" + ED25519.splitlines()[-1], "empty", id="bare"
+        ),
+        pytest.param(b"-----BEGIN PGP A-----\n" * 9000, "PGP A", id="marks without an end"),
+        pytest.param(ED25519 + b"\n" * MAX_SIZE, "too large", id="too large"),
         pytest.param(b"\0\0\0\x20\x01\x01\0\0KBXf" + b"\0" * 20, "keybox", id="keybox"),
     ],
 )
@@ -141,3 +165,21 @@ def test_refused(data: bytes, words: str) -> None:
         fingerprints(data)
     assert words in str(caught.value)
     assert caught.value.next_step
+
+
+def test_what_is_written_is_what_was_read() -> None:
+    assert read_keys(ED25519).armored.encode() == ED25519
+    two = read_keys(binary(ED25519) + binary(RSA2048))
+    assert two.armored.count("BEGIN") == 1
+    assert fingerprints(two.armored.encode()) == (ED25519_FINGERPRINT, RSA2048_FINGERPRINT)
+    assert read_keys(ED25519 + RSA2048).armored.encode() == ED25519 + RSA2048
+    with_headers = ED25519.replace(b"-----\n\n", b"-----\r\nVersion: GnuPG v1\r\n\r\n", 1)
+    assert read_keys(with_headers).armored.encode() == ED25519
+
+
+def test_packets_that_are_no_part_of_a_certificate_are_left_out() -> None:
+    trust = b"\xcc\x02\x00\x00"
+    marker = b"\xca\x03PGP"
+    private = b"\xfc\x01x"
+    keys = read_keys(binary(ED25519) + trust + marker + private)
+    assert keys.armored.encode() == ED25519
