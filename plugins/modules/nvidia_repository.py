@@ -60,21 +60,30 @@ options:
     default: []
   key:
     description:
-      - The key or keys that sign the repository, as ASCII-armored text. Required with
-        O(state=present), unless O(keyring) is given.
+      - The key or keys that sign the repository, as ASCII-armored text. One of O(key), O(key_url)
+        and O(keyring) is required with O(state=present).
+      - What is written is made from the keys in it, and nothing else. Text outside of the armored
+        blocks, but for white space, is an error.
+    type: str
+  key_url:
+    description:
+      - Address of the key, instead of O(key). The node reads it with O(http_proxy),
+        O(https_proxy), O(no_proxy) and O(ca_file), in check mode too, within a minute and up to
+        1 MB. The file is ASCII-armored or binary.
     type: str
   key_fingerprints:
     description:
-      - Full fingerprints of the keys that may be in O(key), with or without spaces. Required with
-        O(key). With O(keyring), where they are given, one of them has to be in it.
+      - Full fingerprints of the keys that may be in O(key) or at O(key_url), with or without
+        spaces. Required with these. With O(keyring), where they are given, one of them has to be in
+        it.
     type: list
     elements: str
     aliases: [key_fingerprint]
   keyring:
     description:
       - A key file that is on the node already, such as the distribution's own
-        V(/usr/share/keyrings/debian-archive-keyring.gpg), instead of O(key). It is neither written
-        nor removed.
+        V(/usr/share/keyrings/debian-archive-keyring.gpg), instead of O(key) or O(key_url). It is
+        neither written nor removed.
       - The entry is then one beside others for the same address and suite, such as more components
         of the distribution's archive. They stay, and the entry names its keys as they do, since apt
         refuses entries that differ in this. Only what O(replaces) names is switched off.
@@ -182,7 +191,7 @@ EXAMPLES = r"""
   kubegpu.nodes.nvidia_repository:
     name: kubegpu-nvidia-container-toolkit
     url: https://mirror.example.org/nvidia/stable/deb
-    key: "{{ lookup('ansible.builtin.file', 'files/nvidia-container-toolkit.asc') }}"
+    key_url: https://mirror.example.org/nvidia/gpgkey
     key_fingerprints:
       - C95B321B61E88C1809C4F759DDCAE044F796ECB0
     replaces:
@@ -247,6 +256,7 @@ diff:
 
 import os
 import platform
+from dataclasses import replace
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -255,6 +265,7 @@ from ..module_utils._apply import FileChange, applied
 from ..module_utils._command import Runner, module_runner
 from ..module_utils._errors import InputError, KubegpuError, RolledBackError
 from ..module_utils._files import FileState, read_file
+from ..module_utils._key_download import download_key
 from ..module_utils._node_facts_system import read_os
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._record import Undo
@@ -293,6 +304,7 @@ def main() -> None:
             "components": {"type": "list", "elements": "str", "default": []},
             # A public key: nothing to hide.
             "key": {"type": "str", "no_log": False},
+            "key_url": {"type": "str", "no_log": False},
             "key_fingerprints": {
                 "type": "list",
                 "elements": "str",
@@ -317,9 +329,10 @@ def main() -> None:
         },
         required_if=[
             ("state", "present", ("url",)),
-            ("state", "present", ("key", "keyring"), True),
+            ("state", "present", ("key", "key_url", "keyring"), True),
         ],
-        required_by={"key": "key_fingerprints"},
+        mutually_exclusive=[("key", "key_url", "keyring")],
+        required_by={"key": "key_fingerprints", "key_url": "key_fingerprints"},
         supports_check_mode=True,
     )
     try:
@@ -335,8 +348,13 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
     request = _request(params, format_)
     # The invocation is returned and logged: the passwords in it have to be covered there too.
     module.no_log_values.update(
-        secrets(request.url, request.http_proxy, request.https_proxy, *request.replaces)
+        secrets(
+            *(request.url, request.http_proxy, request.https_proxy, params["key_url"] or ""),
+            *request.replaces,
+        )
     )
+    if request.present and params["key_url"]:
+        request = replace(request, key=_downloaded(request, params["key_url"]))
     # Before the node's lock is taken: others do not wait for what a server has sent.
     check(request)
     store = StateStore(params["state_path"])
@@ -395,6 +413,15 @@ def _request(params: dict[str, Any], format_: Format) -> Request:
         check_packages=params["check_packages"],
         check_metadata=params["check_metadata"],
     )
+
+
+def _downloaded(request: Request, url: str) -> str:
+    proxies = {
+        "http_proxy": request.http_proxy,
+        "https_proxy": request.https_proxy,
+        "no_proxy": request.no_proxy,
+    }
+    return download_key(url, proxies, request.ca_file).decode("utf-8", "surrogateescape")
 
 
 def _format(params: dict[str, Any], run: Runner) -> tuple[Format, str]:

@@ -150,7 +150,9 @@ def test_agrees_with_a_new_format_header_of_five_octets() -> None:
             id="form feed in a header",
         ),
         pytest.param(
-            ED25519.replace(b"=WiKj", b"=WiKj\nmDME"), "after its checksum", id="text after the checksum"
+            ED25519.replace(b"=WiKj", b"=WiKj\nmDME"),
+            "after its checksum",
+            id="text after the checksum",
         ),
         pytest.param(
             ED25519.splitlines()[0] + b"\n\n" + ED25519.splitlines()[-1], "empty", id="bare"
