@@ -23,6 +23,8 @@ from ._errors import InputError, KubegpuError, LockedError
 
 _SELINUX = "security.selinux"
 _TEMPORARY = ".kubegpu"
+# Bytes of a file that is read whole.
+_MAX_SIZE = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -53,26 +55,42 @@ def read_file(path: str) -> FileState:
     """Return the file behind ``path`` (symbolic links followed) with mode, owner and label."""
     real = os.path.realpath(path)
     try:
-        with open(real, "rb") as handle:
-            content = handle.read()
+        with open(real, "rb", opener=_open_at_once) as handle:
             status = os.fstat(handle.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise _no_file(path, "a device, a pipe or a socket")
+            content = handle.read(_MAX_SIZE + 1)
     except FileNotFoundError:
         return FileState(real)
     except IsADirectoryError as error:
-        raise InputError(
-            f"{path} is a directory, not a file.", next_step="Give the path of the file itself."
-        ) from error
+        raise _no_file(path, "a directory") from error
     except OSError as error:
         raise KubegpuError(
             f"{path} cannot be read.",
             evidence=str(error),
             next_step="Run with become, or check the file's mode.",
         ) from error
+    if len(content) > _MAX_SIZE:
+        raise InputError(
+            f"{path} has more than {_MAX_SIZE >> 20} MiB: it is no configuration file.",
+            next_step="Give the path of the file itself.",
+        )
     label = None
     with contextlib.suppress(OSError, AttributeError):
         label = os.getxattr(real, _SELINUX).rstrip(b"\0").decode()
     return FileState(
         real, content, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, label
+    )
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # A pipe without a writer would be waited for.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _no_file(path: str, what: str) -> InputError:
+    return InputError(
+        f"{path} is {what}, not a file.", next_step="Give the path of the file itself."
     )
 
 
@@ -190,17 +208,20 @@ def changed_since(path: str, moment: float) -> bool:
 
 
 @contextlib.contextmanager
-def locked(path: str, timeout: float = 60.0) -> Iterator[None]:
+def locked(path: str, timeout: float = 60.0, *, folder_mode: int = 0o755) -> Iterator[None]:
     """Hold the lock file ``path`` while the block runs; wait ``timeout`` seconds for it at most.
 
     The kernel drops the lock when its holder dies, so a killed run never leaves the node locked.
     The block may unlink the lock file as its last act: whoever waits for it then notices that the
     file is no longer the one at ``path``, and starts over with the new one.
+
+    :param folder_mode: of the lock file's folder, where that has to be made.
     """
     deadline = time.monotonic() + timeout
     made: tuple[str, ...] = ()
     while True:
-        made += tuple(new for new in _make_directories(os.path.dirname(path)) if new not in made)
+        folders = _make_directories(os.path.dirname(path), folder_mode)
+        made += tuple(new for new in folders if new not in made)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except FileNotFoundError:
@@ -270,15 +291,17 @@ def _unlink_quietly(path: str | None) -> None:
             os.unlink(path)
 
 
-def _make_directories(folder: str) -> tuple[str, ...]:
+def _make_directories(folder: str, mode: int = 0o755) -> tuple[str, ...]:
+    """Make what is missing; ``mode`` is that of ``folder`` itself, those above it are for all."""
     missing = []
+    wanted = folder
     while folder and not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
     made: list[str] = []
     for path in reversed(missing):
         try:
-            os.mkdir(path, 0o755)
+            os.mkdir(path, mode if path == wanted else 0o755)
         except FileExistsError:
             continue
         except OSError as error:

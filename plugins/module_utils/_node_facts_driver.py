@@ -98,7 +98,7 @@ def read_state(reader: NodeReader, path: str) -> dict[str, Any] | None:
         return {} if reader.absent(path) else None
     try:
         record = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # A record that cannot be read is an error of the modules that write there.
         return None
     values = record.get("values") if isinstance(record, dict) else None

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,7 @@ from ._pci_data import (
 from ._vgpu import Vgpu, read_vgpu
 
 UNKNOWN = "unknown"
+_HEX = re.compile(r"0x(?P<digits>[0-9a-f]+)\Z", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,10 @@ def hex_id(text: str | None) -> str | None:
     """Return sysfs' ``0x10DE`` as ``10de``; of a class, the first four digits."""
     if text is None:
         return None
-    digits = text.strip().lower()[2:]
-    try:
-        int(digits, 16)
-    except ValueError:
+    match = _HEX.match(text.strip())
+    if not match:
         return None
+    digits = match["digits"].lower()
     # 0x030200: class, subclass, programming interface.
     return digits[:4] if len(digits) >= 4 else digits.zfill(4)
 

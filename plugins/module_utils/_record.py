@@ -50,6 +50,8 @@ class FileRecord:
     after_mode: int | None = None
     after_uid: int | None = None
     after_gid: int | None = None
+    # What a newer release has written beside these; it is kept.
+    more: dict[str, Any] = field(default_factory=dict)
 
     def undo(self, current_sha256: str | None) -> Undo:
         """Return what taking this change back means for the file as it stands."""
@@ -74,13 +76,17 @@ class FileRecord:
         return uid, gid
 
     def to_json(self) -> dict[str, Any]:
+        known = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "more"}
         return {
-            **{name: getattr(self, name) for name in self.__dataclass_fields__},
+            **self.more,
+            **known,
             "made_directories": list(self.made_directories),
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> FileRecord:
-        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        names = set(cls.__dataclass_fields__) - {"more"}
+        known = {name: value for name, value in data.items() if name in names}
+        known["more"] = {name: value for name, value in data.items() if name not in names}
         known["made_directories"] = tuple(known.get("made_directories", ()))
         return cls(**known)

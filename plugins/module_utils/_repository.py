@@ -37,6 +37,8 @@ _USER = re.compile(r"://(?P<user>[^/\s@]+)@")
 _ARCHITECTURE = re.compile(r"\$(?:\(ARCH\)|(?:base)?arch\b|\{basearch\})")
 _FINGERPRINT = re.compile(r"(?:[0-9A-F]{40}|[0-9A-F]{64})\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\"]")
+_HOST = re.compile(r"[A-Za-z0-9._:%-]*\Z")
+_COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._/-]*\Z")
 HEADER = "# Written by kubegpu.nodes.nvidia_repository."
 _PUBLIC = 0o644
 _PRIVATE = 0o600
@@ -308,6 +310,20 @@ def _check_addresses(request: Request) -> None:
                 f"{option} is not the URL of a proxy.",
                 evidence=redact(url),
                 next_step="Give it as http://HOST:PORT.",
+            )
+    named = host(request.url)
+    if not _HOST.match(named):
+        raise InputError(
+            "url names a host with characters that no host has.",
+            evidence=repr(named),
+            next_step="Give its name or address.",
+        )
+    for component in request.components:
+        if not _COMPONENT.match(component):
+            raise InputError(
+                "components holds something that is no component of a repository.",
+                evidence=repr(component),
+                next_step="Give words such as main or non-free-firmware.",
             )
     for option, text in (("suite", request.suite), ("ca_file", request.ca_file)):
         if _CONTROL.search(text):

@@ -9,9 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+
+from ansible.module_utils.common.warnings import warn
 
 from ._errors import KubegpuError
 from ._files import (
@@ -26,6 +29,9 @@ from ._files import (
 from ._record import FileRecord, Undo
 
 FORMAT = 1
+# Backups are named by their sha256: who sees the names can try what a password in one is.
+_FOLDER_MODE = 0o700
+_WRITABLE_BY_OTHERS = 0o022
 
 
 class StateStore:
@@ -46,7 +52,8 @@ class StateStore:
     def transaction(self, timeout: float = 60.0) -> Iterator[None]:
         """Lock the node, read the record again, and leave no empty record behind."""
         lock = f"{self._path}.lock"
-        with locked(lock, timeout):
+        with locked(lock, timeout, folder_mode=_FOLDER_MODE):
+            self._check_owner()
             # What killed runs left; nobody else writes here while we hold the lock.
             remove_leftovers(self._path)
             remove_all_leftovers(self._backups)
@@ -57,6 +64,21 @@ class StateStore:
                 if not self._data["files"] and not self._data["values"]:
                     write_file(FileState(self._path))
                     self._clean_up(lock)
+
+    def _check_owner(self) -> None:
+        """Refuse a record that somebody else can have written: root puts back what it says."""
+        try:
+            status = os.stat(self._folder)
+        except FileNotFoundError:
+            return
+        if status.st_uid in (0, os.geteuid()) and not status.st_mode & _WRITABLE_BY_OTHERS:
+            return
+        raise KubegpuError(
+            f"The folder {self._folder} of the node's record can be written by others than root.",
+            evidence=f"user id {status.st_uid}, mode {stat.S_IMODE(status.st_mode):04o}",
+            next_step="See that what lies in it is right, then: "
+            f"chown root: {self._folder} && chmod 700 {self._folder}.",
+        )
 
     def get(self, key: str) -> Any:
         """Return the value that was put under ``key``, or None."""
@@ -74,12 +96,12 @@ class StateStore:
     def record(self, key: str) -> FileRecord | None:
         """Return the record of a file change, or None."""
         data = self._data["files"].get(key)
-        return None if data is None else FileRecord.from_json(data)
+        return None if data is None else self._parsed(data)
 
     def records(self, prefix: str) -> dict[str, FileRecord]:
         """Return all file records whose key begins with ``prefix``."""
         return {
-            key: FileRecord.from_json(data)
+            key: self._parsed(data)
             for key, data in self._data["files"].items()
             if key.startswith(prefix)
         }
@@ -163,13 +185,18 @@ class StateStore:
             return way, current
         if record.backup is None:
             return way, FileState(current.path)
-        content = read_file(record.backup).content
-        if content is None:
-            # The backup is gone: our own lines can still be taken out.
+        backup = read_file(record.backup)
+        if backup.sha256 != record.before_sha256:
+            # Our own lines can still be taken out.
+            if backup.exists:
+                warn(
+                    f"The backup {record.backup} of {current.path} is not what was saved: it is "
+                    "not put back; only what this collection wrote is taken out."
+                )
             return Undo.REMOVE_LINES, current
         return way, FileState(
             current.path,
-            content,
+            backup.content,
             record.restored_mode(current.mode),
             *record.restored_owner(current.uid, current.gid),
             record.before_selinux,
@@ -227,13 +254,26 @@ class StateStore:
             with contextlib.suppress(OSError):
                 remove(path)
 
+    def _parsed(self, data: Any) -> FileRecord:
+        try:
+            return FileRecord.from_json(data)
+        except (TypeError, AttributeError) as error:
+            raise self._unreadable(str(error)) from error
+
+    def _unreadable(self, evidence: str) -> KubegpuError:
+        return KubegpuError(
+            f"The node's record {self._path} is of a format that this release cannot read.",
+            evidence=evidence,
+            next_step="Use the release of kubegpu.nodes that wrote it.",
+        )
+
     def _load(self) -> dict[str, Any]:
         content = read_file(self._path).content
         if content is None:
             return {"format": FORMAT, "files": {}, "values": {}}
         try:
             data = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise KubegpuError(
                 f"The node's record {self._path} is not valid JSON.",
                 evidence=str(error),
@@ -246,10 +286,8 @@ class StateStore:
             and isinstance(data.get("files"), dict)
             and isinstance(data.get("values"), dict)
         ):
-            raise KubegpuError(
-                f"The node's record {self._path} is of a format that this release cannot read.",
-                evidence=f"format {data.get('format') if isinstance(data, dict) else None!r}",
-                next_step="Use the release of kubegpu.nodes that wrote it.",
+            raise self._unreadable(
+                f"format {data.get('format') if isinstance(data, dict) else None!r}"
             )
         return data
 

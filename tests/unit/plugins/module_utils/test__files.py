@@ -47,6 +47,20 @@ def test_link_to_nothing_gets_its_target(tmp_path):
     assert (tmp_path / "target").read_bytes() == b"new"
 
 
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/zero"):
+        with pytest.raises(InputError, match="not a file"):
+            files.read_file(path)
+
+
+def test_a_file_without_measure_is_refused(tmp_path):
+    with open(tmp_path / "large", "wb") as handle:
+        handle.truncate((16 << 20) + 1)
+    with pytest.raises(InputError, match="16 MiB"):
+        files.read_file(str(tmp_path / "large"))
+
+
 def test_directory_is_refused(tmp_path):
     with pytest.raises(InputError, match="is a directory"):
         files.read_file(str(tmp_path))

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -78,5 +79,8 @@ def test_json_round_trip():
     assert FileRecord.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
-def test_field_of_a_later_release_is_passed_over():
-    assert FileRecord.from_json({**record().to_json(), "later": 1}) == record()
+def test_field_of_a_later_release_is_kept():
+    data = {**record().to_json(), "later": 1}
+    read = FileRecord.from_json(data)
+    assert replace(read, more={}) == record()
+    assert replace(read, edited=True).to_json() == {**data, "edited": True}

@@ -11,6 +11,7 @@ import stat
 from dataclasses import replace
 
 import pytest
+from ansible.module_utils.common.warnings import get_warning_messages
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._files import read_file, write_file
@@ -126,6 +127,50 @@ def test_without_its_backup_only_lines_are_removed(admins):
     store = admins.present()
     os.unlink(store.record(KEY).backup)
     assert admins.absent() is Undo.REMOVE_LINES
+
+
+@pytest.mark.parametrize("content", [b"", b"somebody's"])
+def test_a_backup_that_is_not_what_was_saved_is_not_put_back(admins, content):
+    admins.present()
+    (backup,) = (admins.state.parent / "backups").iterdir()
+    backup.write_bytes(content)
+    assert admins.absent() is Undo.REMOVE_LINES
+    assert any(str(backup) in text for text in get_warning_messages())
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
+def test_a_record_that_others_can_write_is_refused(admins, mode):
+    """Else a user of the node plants a record and a backup, and root writes what they say."""
+    admins.present()
+    admins.state.parent.chmod(mode)
+    with pytest.raises(KubegpuError, match="can be written by others") as caught:
+        admins.absent()
+    assert "chmod 700" in caught.value.next_step
+    assert admins.file.read_bytes() == b"ours"
+    admins.state.parent.chmod(0o755)
+    assert admins.absent() is Undo.RESTORE
+
+
+def test_nobody_else_sees_the_names_of_backups(admins):
+    admins.present()
+    assert stat.S_IMODE(admins.state.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("key", ["path", "before_sha256"])
+def test_a_record_without_a_field_is_told(admins, key):
+    admins.present()
+    data = json.loads(admins.state.read_text())
+    del data["files"][KEY][key]
+    admins.state.write_text(json.dumps(data))
+    with pytest.raises(KubegpuError, match="format that this release cannot read"):
+        admins.absent()
+
+
+def test_a_record_that_is_nested_without_end_is_told(admins):
+    admins.present()
+    admins.state.write_text('{"a":' * 200_000)
+    with pytest.raises(KubegpuError, match="not valid JSON"):
+        admins.store()
 
 
 def test_record_and_backup_are_for_root_only(admins):

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _repository as repository
@@ -66,6 +68,22 @@ def test_a_file_of_keys_that_are_all_expected_is_good():
     assert repository.check(asked(ED25519 + RSA2048, *both)).fingerprints == both
     # What is expected and not there yet does no harm: a key that is to come.
     assert repository.check(asked(ED25519, *both)).fingerprints == (ED25519_FINGERPRINT,)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"components": ("main\nTrusted: yes",)},
+        {"components": ("main", "[trusted=yes]")},
+        {"url": "https://h;}evil{/deb"},
+        {"url": 'https://h"/deb'},
+    ],
+)
+def test_nothing_can_be_added_to_an_entry(wrong):
+    """A line or an option more would switch signatures off."""
+    request = replace(asked(ED25519, ED25519_FINGERPRINT), **wrong)
+    with pytest.raises(InputError):
+        repository.check(request)
 
 
 @pytest.mark.parametrize(

@@ -483,7 +483,10 @@ def test_a_keyring_takes_the_place_of_a_key(node):
         ({"keyring": "/none/such"}, "/none/such is not on the node"),
         ({"key_fingerprints": ["0" * 40]}, "none of the expected keys"),
         ({"keyring": None}, "needs its key"),
-        ({"key": KEY, "key_fingerprints": [FINGERPRINT]}, "and not both"),
+        (
+            {"key": KEY, "key_fingerprints": [FINGERPRINT]},
+            "mutually exclusive: key|key_url|keyring",
+        ),
     ],
 )
 def test_a_keyring_that_cannot_be_right_is_refused(node, options, cause):
