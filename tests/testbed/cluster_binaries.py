@@ -179,7 +179,9 @@ def _flags() -> list[str]:
         for package in ("client-go/pkg/version", "component-base/version")
         for name, value in values.items()
     ]
-    return ["-tags", _TAGS, "-trimpath", "-ldflags", " ".join(["-s -w", *words])]
+    # The linker leaves debug information out (-s -w): the compiler need not make it.
+    compiler = "-gcflags=all=-dwarf=false"
+    return ["-tags", _TAGS, "-trimpath", compiler, "-ldflags", " ".join(["-s -w", *words])]
 
 
 def _go_environment(tools: Path) -> dict[str, str]:
@@ -192,6 +194,8 @@ def _go_environment(tools: Path) -> dict[str, str]:
         "GO111MODULE": "off",
         "GOFLAGS": "",
         "CGO_ENABLED": "0",
+        # The compiler collects its garbage half as often.
+        "GOGC": "200",
     }
 
 

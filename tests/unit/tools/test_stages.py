@@ -6,10 +6,15 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
+from tests.tools.environments import REPOSITORY
 from tests.tools.stages import run_stages
 
 SCRIPTS = {
@@ -63,3 +68,30 @@ def test_as_many_as_wished_run_at_once_and_the_next_begins_where_one_has_ended(t
     assert max(len(seen) for seen in saw.values()) <= at_once
     if at_once == 2:
         assert [saw[name] for name in names[1:3]] == [["first", "second"], ["first", "third"]]
+
+
+def test_ctrl_c_ends_what_runs_and_begins_nothing_more(tmp_path):
+    stage = (
+        "import os, pathlib, sys, time; "
+        "pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(600)"
+    )
+    script = (
+        "import pathlib, sys; from tests.tools.stages import run_stages\n"
+        "here = pathlib.Path(sys.argv[1])\n"
+        "command = lambda name: [sys.executable, '-c', sys.argv[2], str(here / name)]\n"
+        "run_stages(['first', 'second', 'third'], command, here, 2)\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path), stage],
+        cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    begun = [tmp_path / "first", tmp_path / "second"]
+    deadline = time.monotonic() + 60
+    while not all(path.exists() and path.read_text() for path in begun):
+        assert time.monotonic() < deadline and run.poll() is None
+        time.sleep(0.1)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(timeout=60) != 0
+    for path in begun:
+        assert not Path("/proc", path.read_text()).exists()
+    assert not (tmp_path / "third").exists()
