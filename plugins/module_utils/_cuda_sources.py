@@ -88,6 +88,12 @@ def _nvidia(
         reason = "no source of NVIDIA's CUDA packages is there"
     public = _CREDENTIALS.sub("://***@", url)
     key_url = wish.repository_key_url or (f"{url}/{row['key']}" if row.get("key") else "")
+    if not accepted:
+        raise Refusal(
+            f"The key of {public} is not known by its whole fingerprint. Next step: compare it "
+            "with what NVIDIA tells you on another way, and give all 40 digits as "
+            "key_fingerprints; or set the repository up yourself (manage_repository: false)."
+        )
     wished = {
         "name": wish.repository_name,
         "url": public,

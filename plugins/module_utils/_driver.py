@@ -120,6 +120,8 @@ def _check_node(case: Case, target: Target) -> None:
             f"{', '.join(MANAGERS)}.",
             "give a runfile as nvidia_driver_runfile, with its checksum.",
         )
+    if target.source == NVIDIA:
+        _check_key(case)
     if target.source == DISTRO and system.id == "debian":
         archive = case.node["os"].get("archive")
         if not archive:
@@ -149,6 +151,20 @@ def _check_node(case: Case, target: Target) -> None:
             f"{system.words}.",
             "leave nvidia_driver_dkms at auto, or ask for another source.",
         )
+
+
+def _check_key(case: Case) -> None:
+    """Refuse to set up a repository whose key nobody can be told by its whole fingerprint."""
+    found, _step = repository(case.node, case.system, NVIDIA, case.wish, case.data)
+    if found is None or found["key_fingerprints"]:
+        return
+    raise Refused(
+        f"The key of {found['url']} is {found['key_url'].rpartition('/')[2]}, and this collection "
+        "does not know its whole fingerprint: no public text has it.",
+        "compare the key with what NVIDIA tells you on another way, and give all 40 digits as "
+        "nvidia_driver_key_fingerprints; or set the repository up yourself "
+        "(nvidia_driver_manage_repository: false).",
+    )
 
 
 def _wanted(case: Case, target: Target) -> PackageSet:

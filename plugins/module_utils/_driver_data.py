@@ -120,6 +120,19 @@ _RPM_KEY = {
     "key": "D42D0685.pub",
     "key_fingerprints": ["610C7B14E068A878070DA4E99CD0A493D42D0685"],
 }
+# From cuda-repo-management, issue 49, and two public repository files.
+_FEDORA_KEY = {
+    "key": "73CD9B30.pub",
+    "key_fingerprints": ["129994480EC63D2789BC98E490DFED2F73CD9B30"],
+}
+# From SUSE's build configuration of its base container images, and two public pins.
+_SUSE_16_KEY = {
+    "key": "3A8B5622.pub",
+    "key_fingerprints": ["CF65941A859D4B4E6870F188736A284B3A8B5622"],
+}
+# The name stands in NVIDIA's gpu-driver-container (rhel10/Dockerfile). No public text has the whole
+# fingerprint, and a short one can be forged: who uses it has to give it.
+_EL_10_KEY: dict[str, Any] = {"key": "CDF6BA43.pub", "key_fingerprints": []}
 
 
 def _nvidia(first: str, key: Mapping[str, Any], **more: Any) -> dict[str, Any]:
@@ -193,17 +206,17 @@ REPOSITORIES: dict[str, dict[str, Any]] = {
     ),
     "rhel8": _nvidia("515", _RPM_KEY, streams=_STREAMS, signed=_PRECOMPILED),
     "rhel9": _nvidia("515", _RPM_KEY, streams=_STREAMS, signed=_PRECOMPILED),
-    "rhel10": _nvidia("575", _RPM_KEY),  # first and key (u)
-    "fedora44": _nvidia("595", _RPM_KEY),  # first and key (u)
+    "rhel10": _nvidia("575", _EL_10_KEY),  # first (u)
+    "fedora44": _nvidia("595", _FEDORA_KEY),  # first (u)
     "amzn2023": _nvidia("560", _RPM_KEY, streams=_STREAMS),
-    "azl3": _nvidia("570", _RPM_KEY),  # folder's name, first and key (u)
-    "kylin10": _nvidia(  # first and key (u); the guide names open-dkms alone
+    "azl3": _nvidia("570", _RPM_KEY),  # folder's name and first (u)
+    "kylin10": _nvidia(  # first (u); the guide names open-dkms alone
         "550", _RPM_KEY, streams={OPEN: "open-dkms", PROPRIETARY: "latest-dkms"}
     ),
     "kylin11": _nvidia("610", _RPM_KEY),  # key (u)
     "sles15": _nvidia("515", _RPM_KEY, signed=_SUSE_SIGNED),
     "opensuse15": _nvidia("515", _RPM_KEY, signed=_SUSE_SIGNED),
-    "suse16": _nvidia("590", _RPM_KEY, signed=_SUSE_SIGNED),  # first and key (u)
+    "suse16": _nvidia("590", _SUSE_16_KEY, signed=_SUSE_SIGNED),  # first (u)
     # Which branches the archives of 22.04 and 24.04 have beside 580: (u).
     "ubuntu2204-archive": _archive("535", "570", "580", kernel="5.15"),
     "ubuntu2404-archive": _archive("535", "570", "580", "595", kernel="6.8"),

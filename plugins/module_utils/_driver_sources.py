@@ -172,7 +172,8 @@ def _compare(
     keys = set(entry.get("key_fingerprints") or ([one] if one else []))
     if not same_repository(entry["uri"], (wanted["url"],)):
         return wanted, ("replace", shown, f"{files} gives {entry['uri']}")
-    if not keys or not keys <= set(accepted):
+    # Where no key is known, the entry is somebody's own, and so is what it trusts.
+    if accepted and (not keys or not keys <= set(accepted)):
         seen = ", ".join(sorted(keys)) or "no key of its own"
         return wanted, ("replace", shown, f"{files} trusts {seen}, not {', '.join(accepted)}")
     return None, None

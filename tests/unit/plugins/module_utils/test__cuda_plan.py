@@ -411,17 +411,42 @@ def on_rpm(identity, version, manager="dnf", family="rhel"):
 
 
 @pytest.mark.parametrize(
+    ("system", "folder", "key"),
+    [
+        (on_rpm("fedora", "44", "dnf5"), "fedora44", "129994480EC63D2789BC98E490DFED2F73CD9B30"),
+        (
+            on_rpm("sles", "16.0", "zypper", "suse"),
+            "suse16",
+            "CF65941A859D4B4E6870F188736A284B3A8B5622",
+        ),
+    ],
+    ids=["fedora44", "suse16"],
+)
+def test_folders_with_a_key_of_their_own(system, folder, key):
+    result = plan(gpu_node("610.57.04", os=system), versions=["13.3"])
+    assert f"/{folder}/" in result["repository"]["url"]
+    assert result["repository"]["key_url"].endswith(f"/{key[-8:]}.pub")
+    assert result["repository"]["key_fingerprints"] == [key]
+
+
+@pytest.mark.parametrize("system", [on_rpm("almalinux", "10.1"), on_rpm("centos", "10")])
+def test_a_key_whose_fingerprint_nobody_knows_has_to_be_given(system):
+    facts = gpu_node("610.57.04", os=system)
+    result = plan(facts, versions=["13.3"])
+    assert result["action"] == "refuse" and "rhel10" in result["reasons"][0]
+    given = plan(facts, versions=["13.3"], key_fingerprints=["A" * 40])
+    assert given["action"] == "install"
+    assert given["repository"]["key_fingerprints"] == ["A" * 40]
+
+
+@pytest.mark.parametrize(
     ("system", "folder"),
     [
         (on_rpm("rocky", "9.6"), "rhel9"),
         (on_rpm("rhel", "8.10"), "rhel8"),
-        (on_rpm("almalinux", "10.1"), "rhel10"),
         (on_rpm("ol", "9.6"), "rhel9"),
-        (on_rpm("centos", "10"), "rhel10"),
-        (on_rpm("fedora", "44", "dnf5"), "fedora44"),
         (on_rpm("amzn", "2023"), "amzn2023"),
         (on_rpm("sles", "15.7", "zypper", "suse"), "sles15"),
-        (on_rpm("sles", "16.0", "zypper", "suse"), "suse16"),
         (on_rpm("opensuse-leap", "15.6", "zypper", "suse"), "opensuse15"),
         (on_rpm("openeuler", "24.03"), "rhel9"),
         (on_rpm("anolis", "8.10"), "rhel8"),

@@ -21,7 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
     read_options,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import is_driver
-from tests.unit.fixtures.driver_cases import facts, wish
+from tests.unit.fixtures.driver_cases import EL_10_KEY, facts, wish
 from tests.unit.fixtures.driver_table import TABLE
 
 KEYS = set(DriverPlan.__dataclass_fields__)
@@ -550,6 +550,7 @@ def test_signed_modules_by_a_row_of_the_users_own():
     plan = plan_of("T4", "rocky9 sb", repositories=rows)
     assert plan.action == "refuse" and "Secure Boot is on" in plan.reasons[0]
     rows = {"rhel10": {"signed": {"modules": ["open"], "packages": ["kmod-site-{flavour}"]}}}
+    rows["rhel10"]["key_fingerprints"] = [EL_10_KEY]
     plan = plan_of("T4", "rhel10 sb", repositories=rows)
     assert plan.kernel_module == "open" and list(plan.packages) == ["kmod-site-"]
     assert any("firmware trusts its publisher" in text for text in plan.warnings)
@@ -575,7 +576,9 @@ def test_another_folder_for_a_system_that_is_best_effort():
         ("d12", "debian12/x86_64", "3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC"),
         ("d13", "debian13/x86_64", "8793F200.pub", "02182E60104FCDC26EAE1B8597A5D4CB8793F200"),
         ("rocky9", "rhel9/x86_64", "D42D0685.pub", "610C7B14E068A878070DA4E99CD0A493D42D0685"),
-        ("sles16", "suse16/x86_64", "D42D0685.pub", "610C7B14E068A878070DA4E99CD0A493D42D0685"),
+        # Sources of these two beside the data.
+        ("sles16", "suse16/x86_64", "3A8B5622.pub", "CF65941A859D4B4E6870F188736A284B3A8B5622"),
+        ("fedora", "fedora44/x86_64", "73CD9B30.pub", "129994480EC63D2789BC98E490DFED2F73CD9B30"),
     ],
 )
 def test_nvidias_repository(on, url, key, fingerprint):
@@ -586,6 +589,19 @@ def test_nvidias_repository(on, url, key, fingerprint):
     assert plan.repository["key_fingerprints"] == [fingerprint]
     assert plan.repository["keyring"] is None
     assert plan.steps[0].step == "repository"
+
+
+def test_a_key_whose_fingerprint_nobody_knows_has_to_be_given():
+    given = facts("T4", "alma10")
+    plan = plan_driver(given, *read_options({"today": "2026-11-21"}))
+    assert plan.action == "refuse"
+    assert "CDF6BA43.pub" in plan.reasons[0] and "nvidia_driver_key_fingerprints" in plan.reasons[1]
+    assert plan_of("T4", "alma10").repository["key_fingerprints"] == [EL_10_KEY]
+    # An entry that is there is somebody's own.
+    base = "https://developer.download.nvidia.com/compute/cuda/repos/rhel10/x86_64"
+    given["repositories"] = [entry(base)]
+    plan = plan_driver(given, *read_options({"today": "2026-11-21"}))
+    assert (plan.action, plan.repository) == ("install", None)
 
 
 def entry(uri, key="EB693B3035CD5710E231E123A4B469963BF863CC"):
