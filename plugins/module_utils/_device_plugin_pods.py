@@ -372,8 +372,9 @@ def discovery_set(wish: Wish) -> Object:
         for key, value in _flag_environment(wish).items()
         if key in ("CONFIG_FILE", "MIG_STRATEGY", "FAIL_ON_INIT_ERROR")
     }
-    if wish.feature_discovery_api:
-        flags["USE_NODE_FEATURE_API"] = True
+    # Both ways are said: the default is the API since v0.19 (the plugin's CHANGELOG, #1504), and
+    # without a token for it the pod cannot start.
+    flags["USE_NODE_FEATURE_API"] = wish.feature_discovery_api
     security = {"privileged": True}
     if not wish.feature_discovery_privileged:
         security = unprivileged("SYS_ADMIN") if wish.with_mig else unprivileged()

@@ -233,6 +233,8 @@ def test_feature_discovery_writes_for_node_feature_discovery_or_asks_its_api():
     ]
     api = container(name, feature_discovery=True, feature_discovery_api=True)
     assert variables(api)["USE_NODE_FEATURE_API"] == "true"
+    files = container(name, feature_discovery=True)
+    assert variables(files)["USE_NODE_FEATURE_API"] == "false"
     assert container(name, feature_discovery=True)["securityContext"]["capabilities"]
     privileged = container(name, feature_discovery=True, feature_discovery_privileged=True)
     assert privileged["securityContext"] == {"privileged": True}
