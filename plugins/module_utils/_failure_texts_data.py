@@ -405,6 +405,18 @@ FAILURES = (
         "github.com/NVIDIA/libnvidia-container/issues/177",
     ),
     KnownText(
+        "cgroup_rootless",
+        r"failed to add device rules: .{0,200}?(?:operation not permitted|permission denied)",
+        "nvidia-container-cli, when a container starts",
+        "The container engine runs without root, and may not change the devices of a control group.",
+        "Set no-cgroups = true in the section nvidia-container-cli of the toolkit's configuration "
+        "(nvidia_container_toolkit_settings), or use CDI, which needs no such rule.",
+        "nvidia-container-cli: mount error: failed to add device rules: unable to generate new "
+        "device filter program from existing programs: load program: operation not permitted",
+        "NVIDIA's container toolkit: rootless mode",
+        covers=("cgroup_rules",),
+    ),
+    KnownText(
         "cgroup_rules",
         r"cgroup subsystem devices not found|failed to add device rules",
         "nvidia-container-cli, when a container starts",
@@ -415,7 +427,8 @@ FAILURES = (
     ),
     KnownText(
         UNSUPPORTED,
-        r"The NVIDIA GPU .{0,80}?(?:\n.{0,20}?)?installed in this system",
+        # "installed in this system has / fallen off the bus" (osapi.c) is another failure.
+        r"The NVIDIA v?GPU .{0,80}?(?:\n.{0,40}?)?installed in this system is not supported",
         "the kernel's log",
         "The driver does not support a GPU of this node: a virtual GPU with the driver of whole "
         "ones, or a GPU that is too old or too new for the branch.",

@@ -247,6 +247,28 @@ def test_s2_a_gpu_that_the_branch_serves_is_most_likely_a_virtual_one():
     assert finding.details["address"] == "0000:00:07.0"
 
 
+def test_a_gpu_that_has_fallen_off_the_bus_is_not_one_that_the_driver_does_not_support():
+    """osapi.c of the open kernel modules says both with the same beginning."""
+    (finding,) = explain(
+        "[  912.3] NVRM: The NVIDIA GPU 0000:3b:00.0\n"
+        "[  912.3] NVRM: (PCI ID: 10de:2330) installed in this system has\n"
+        "[  912.3] NVRM: fallen off the bus and is not responding to commands.\n"
+    )
+    assert finding.code == "gpu_lost"
+
+
+def test_a_virtual_gpu_that_the_open_module_does_not_support():
+    codes = [
+        finding.code
+        for finding in explain(
+            "NVRM: The NVIDIA vGPU 0000:00:07.0 (PCI ID: 10de:2236)\n"
+            "NVRM: installed in this system is not supported by open\n"
+            "NVRM: nvidia.ko because it does not support vGPU.\n"
+        )
+    ]
+    assert codes == ["gpu_unsupported"]
+
+
 def test_a_gpu_whose_last_branch_is_older():
     (finding,) = explain(refused("1db1", "595.58.03"))
     assert "580 is the last branch" in finding.cause
