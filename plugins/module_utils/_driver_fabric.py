@@ -18,7 +18,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ._driver_data import PINNED_FROM
 from ._driver_fabric_data import BRIDGED_BOARDS, RACKS, is_member
 from ._driver_sources import DISTRO, NVIDIA, RUNFILE, System
 from ._driver_types import DriverWish, branch_of
@@ -48,11 +47,10 @@ _PLAIN = {
 # What each source calls the parts, by the first branch that it calls them so. What a source does
 # not carry is not named.
 _NAMES: dict[str, tuple[tuple[int, Mapping[str, str]], ...]] = {
-    # Whether it has the others is (u).
-    "ubuntu": ((0, {part: _BRANCHED[part] for part in (MANAGER, NSCQ)}),),
-    # From 580 on some releases are there under both kinds of names (u); the older kind is kept to,
-    # as the other one would go on to the next branch.
-    "apt": ((0, _BRANCHED), (PINNED_FROM, _PLAIN)),
+    # Package indices of 22.04, 24.04 and 26.04, 2026-11-21: nvlsm and libnvsdm are not there.
+    "ubuntu": ((0, {part: _BRANCHED[part] for part in (MANAGER, NSCQ, IMEX)}),),
+    # From 580 on the names with a branch are virtual: gpu-driver-container, pull request 451.
+    "apt": ((0, _BRANCHED), (580, _PLAIN)),
     "rpm": ((0, {**_BRANCHED, MANAGER: "nvidia-fabric-manager"}), (580, _PLAIN)),
 }
 # It has a version of its own, and goes with every driver.

@@ -408,7 +408,7 @@ FAILURES = (
         "cgroup_rootless",
         r"failed to add device rules: .{0,200}?(?:operation not permitted|permission denied)",
         "nvidia-container-cli, when a container starts",
-        "The container engine runs without root, and may not change the devices of a control group.",
+        "The container engine runs without root and may not change the devices of a control group.",
         "Set no-cgroups = true in the section nvidia-container-cli of the toolkit's configuration "
         "(nvidia_container_toolkit_settings), or use CDI, which needs no such rule.",
         "nvidia-container-cli: mount error: failed to add device rules: unable to generate new "

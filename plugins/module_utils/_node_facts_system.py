@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -309,22 +311,32 @@ def read_units(
     if not answer or not answer.ok:
         return None, {}
     states.update(read_unit_states(answer.stdout, there))
-    boot = re.search(r"^btime (\d+)$", reader.read_text("/proc/stat") or "", re.M)
-    return states, read_unit_starts(answer.stdout, there, int(boot.group(1))) if boot else {}
+    boot = _read_boot(reader)
+    return states, {} if boot is None else read_unit_starts(answer.stdout, there, boot)
 
 
-def read_unit_starts(text: str, names: tuple[str, ...], boot: int) -> dict[str, str]:
+def _read_boot(reader: NodeReader) -> float | None:
+    """Return when the machine was started, as Unix time.
+
+    btime of /proc/stat is cut to seconds: with it, a file that was written just before a start
+    looks newer than that start.
+    """
+    uptime = re.match(r"\d+\.\d+", reader.read_text("/proc/uptime") or "")
+    return time.time() - float(uptime[0]) if uptime else None
+
+
+def read_unit_starts(text: str, names: tuple[str, ...], boot: float) -> dict[str, str]:
     """Return when the main processes of units that run were started, as UTC to the second.
 
-    :param boot: when the machine was started; systemd counts from there, and writes dates in the
-        node's own time zone.
+    :param boot: when the machine was started, as Unix time; systemd counts from there, and writes
+        dates in the node's own time zone.
     """
     found = {}
     for name, fields in _unit_fields(text, names):
         after = fields.get(_STARTED, "0")
         if fields.get("ActiveState") in ("active", "reloading") and int(after or 0) > 0:
             # Rounded up: what was made in the same second counts as older.
-            seconds = boot + -(-int(after) // 1_000_000)
+            seconds = math.ceil(boot + int(after) / 1_000_000)
             moment = datetime.fromtimestamp(seconds, timezone.utc)
             found[name] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     return found

@@ -233,7 +233,9 @@ def _driver(suffix: str, version: str, full: str, component: str) -> Iterator[De
         yield deb(f"libnvidia-{name}{suffix}", files=contents, alone=(f"libnvidia-{name}",))
     smi = {"usr/bin/nvidia-smi": _script("nvidia-smi")}
     yield deb(f"nvidia-utils{suffix}", compute, files=smi, alone=("nvidia-utils",))
-    yield from _fabric(suffix.removesuffix("-server"), version, deb)
+    # Ubuntu's names have the branch; NVIDIA's have none from 580 on.
+    branch = suffix.removesuffix("-server") if suffix.endswith("-server") else ""
+    yield from _fabric(branch, version, deb)
     utilities = f"nvidia-compute-utils{suffix}" if suffix else "nvidia-persistenced"
     unit = _script("nvidia-persistenced.service")
     if suffix.endswith("-server"):
@@ -302,7 +304,7 @@ def _driver(suffix: str, version: str, full: str, component: str) -> Iterator[De
 
 
 def _fabric(suffix: str, version: str, deb: Callable[..., Deb]) -> Iterator[Deb]:
-    """What goes with NVSwitches; Ubuntu's names have the branch alone."""
+    """What goes with NVSwitches."""
     daemon = _script("nv-fabricmanager").replace(b"@VERSION@", version.encode())
     yield deb(
         f"nvidia-fabricmanager{suffix}",

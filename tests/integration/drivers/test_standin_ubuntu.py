@@ -93,8 +93,7 @@ def there(node, version, branch):
     assert shell(node, "nvidia-smi -q -x | grep driver_version").strip().startswith("<driver_v")
     assert branch in version
     if switches(node):
-        names = {f"nvidia-fabricmanager{suffix(branch)}", f"libnvidia-nscq{suffix(branch)}"}
-        assert names <= set(found)
+        assert {"nvidia-fabricmanager", "libnvidia-nscq"} <= set(found)
         assert driver["services"]["nvidia-fabricmanager"] == "active"
         assert shell(node, "systemctl is-enabled nvidia-fabricmanager").strip() == "enabled"
         assert shell(node, "cat /run/standin-fabric").strip() == version
@@ -105,10 +104,6 @@ def there(node, version, branch):
 
 def switches(node):
     return any(device.class_code == 0x068000 for device in node.gpus)
-
-
-def suffix(branch):
-    return f"-{branch}" if int(branch) < 590 else ""
 
 
 def verified(node):
@@ -136,7 +131,7 @@ def test_upgrade(node, source, before):
     if switches(node):
         # All of the set came in one transaction of the package manager.
         last = shell(node, "cat /var/log/apt/history.log").rpartition("Start-Date")[2]
-        for name in ("nvidia-fabricmanager-580", "libnvidia-nscq-580", "libnvidia-compute-580"):
+        for name in ("nvidia-fabricmanager", "libnvidia-nscq", "libnvidia-compute-580"):
             assert f"{name}:amd64 ({OLD}-0ubuntu1, {NEW}-0ubuntu1)" in last
 
 
@@ -168,8 +163,8 @@ def drift(node):
     shell(
         node,
         "export DEBIAN_FRONTEND=noninteractive; apt-get install -q -y --allow-downgrades "
-        f"--allow-change-held-packages nvidia-fabricmanager-580={OLD}-0ubuntu1; "
-        "apt-get remove -q -y --allow-change-held-packages libnvidia-nscq-580; "
+        f"--allow-change-held-packages nvidia-fabricmanager={OLD}-0ubuntu1; "
+        "apt-get remove -q -y --allow-change-held-packages libnvidia-nscq; "
         "systemctl start nvidia-fabricmanager || true",
     )
     verdict = verified(node)

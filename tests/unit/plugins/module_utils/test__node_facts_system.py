@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,8 @@ class Systemd(NodeReader):
     """A stand-in: answers as systemctl does, for the units that it is asked for."""
 
     asked: tuple[str, ...] = ()
+    # Microseconds after the machine's start.
+    start = 0
 
     def run(self, argv: Any, timeout: int = 30) -> Result | None:
         self.asked = tuple(argv[3:])
@@ -192,7 +195,8 @@ class Systemd(NodeReader):
         return Result(
             0,
             "\n\n".join(
-                f"Id={name}\nLoadState={units.get(name, 'not-found')}\nActiveState=active"
+                f"Id={name}\nLoadState={units.get(name, 'not-found')}\nActiveState=active\n"
+                f"ExecMainStartTimestampMonotonic={self.start}"
                 for name in self.asked
             ),
             "",
@@ -228,6 +232,21 @@ def test_when_units_were_started() -> None:
     assert read_unit_starts(text, ("containerd", "xx", "docker"), 1795233600) == {
         "containerd": "2026-11-21T11:40:06Z"
     }
+
+
+def test_a_start_is_never_told_as_earlier_than_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a file that was written just before a restart looks as if it were not in force."""
+    monkeypatch.setattr(time, "time", lambda: 1000.7)
+    # The machine was started at 500.7; btime is 500. The unit was started at 511.3.
+    write(tmp_path, "/proc/uptime", "500.00 900.00\n")
+    write(tmp_path, "/proc/stat", "cpu 1\nbtime 500\n")
+    write(tmp_path, "/run/systemd/generator.late/docker.service")
+    write(tmp_path, "/run/systemd/system/x")
+    node = Systemd(str(tmp_path))
+    node.start = 10_600_000
+    assert read_units(node, ("docker",))[1] == {"docker": "1970-01-01T00:08:32Z"}
 
 
 def test_function_without_readable_ids_is_left_out(tmp_path: Path, reader: NodeReader) -> None:
