@@ -29,7 +29,7 @@ _FAMILIES = {"ada": "ada-lovelace"}
 _DISCOVERED = re.compile(
     r"""nvidia\.com/(?:
         gfd\.timestamp
-      | gpu\.(?:product|count|memory|family|machine|replicas|mode|sharing-strategy
+      | gpu\.(?:product|count|memory|family|machine|replicas|mode|sharing-strategy|clique
                |compute\.(?:major|minor)|slices\.(?:gi|ci)|multiprocessors|engines\..+)
       | gpu-driver-upgrade.*
       | cuda\..+
