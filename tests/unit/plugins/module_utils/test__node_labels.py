@@ -111,7 +111,7 @@ def test_every_product_that_we_know_has_a_valid_model(product):
         ("nvidia.com/gpu.product", True),
         ("nvidia.com/gpu.count", True),
         ("nvidia.com/cuda.driver.major", True),
-        # Of nodes whose NVLink goes beyond the node (k8s-device-plugin, docs/gpu-feature-discovery).
+        # NVLink beyond the node: k8s-device-plugin, docs/gpu-feature-discovery.
         ("nvidia.com/gpu.clique", True),
         ("nvidia.com/mig.capable", True),
         ("nvidia.com/mig-1g.5gb.count", True),
