@@ -26,6 +26,8 @@ AT_ONCE = 8
 _ATTEMPTS = 6
 #: A server that wants to be left alone for longer is given up: sooner would not be what it asked.
 _LONGEST_PAUSE = 120.0
+# What a load balancer answers for a server that is away for a moment, and a server amid its start.
+_PASSING = (500, 502, 503, 504)
 _LIST_RESTARTS = 3
 _PATCHES = {
     "merge": "application/merge-patch+json",
@@ -270,6 +272,7 @@ class Cluster:
                 again = not path.endswith("/eviction") and (
                     answer.status == 429
                     or (answer.status >= 500 and failure.retry_after is not None)
+                    or (answer.status in _PASSING and _may_be_redone(method) and attempt < 2)
                 )
             pause = _pause(failure, attempt)
             if not again or attempt == _ATTEMPTS - 1 or pause > _LONGEST_PAUSE:
@@ -284,7 +287,11 @@ class Cluster:
         """
         if error.reason == "Unreachable":
             return self._answered and attempt < 4
-        return error.reason == "Timeout" and method in ("GET", "PATCH") and attempt < 2
+        return error.reason == "Timeout" and _may_be_redone(method) and attempt < 2
+
+
+def _may_be_redone(method: str) -> bool:
+    return method in ("GET", "PATCH")
 
 
 def _pause(error: KubeError, attempt: int) -> float:

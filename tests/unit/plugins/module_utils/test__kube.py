@@ -120,9 +120,24 @@ def test_a_server_in_maintenance_says_when():
     standin = StandinServer(refusal(500, "ServerTimeout", {"Retry-After": "1"}), ok())
     assert standin.cluster.get("/x") == {}
     assert standin.slept == [1.0]
-    without = StandinServer(refusal(503))
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_one_failure_of_a_load_balancer_ends_nothing(status):
+    for do in ("get", "patch"):
+        standin = StandinServer(refusal(status), refusal(status), ok())
+        call = getattr(standin.cluster, do)
+        assert call("/x", *({},) * (do == "patch")) == {}
+        assert len(standin.asked) == 3 and len(standin.slept) == 2
+        given_up = StandinServer(*[refusal(status)] * 3)
+        with pytest.raises(KubeError):
+            getattr(given_up.cluster, do)("/x", *({},) * (do == "patch"))
+        assert len(given_up.asked) == 3
+    # What may have been done is not redone.
+    create = StandinServer(refusal(status))
     with pytest.raises(KubeError):
-        without.cluster.get("/x")
+        create.cluster.create("/x", {})
+    assert len(create.asked) == 1
 
 
 def test_a_server_that_never_answered_is_not_tried_again():
