@@ -19,7 +19,7 @@ from ._repository import same_repository
 
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.
 _OUR_PREFIX = "kubegpu-"
-_CREDENTIALS = re.compile(r"://[^/@\s]+@")
+_CREDENTIALS = re.compile(r"://[^/\s]+@")
 # Where a distribution's own keys lie on it.
 _KEYRING = "/usr/share/keyrings/{}-archive-keyring.gpg"
 

@@ -147,7 +147,7 @@ def comes_after_ours(path: str) -> bool:
 
 
 def _covered(url: str) -> str:
-    return re.sub(r"://[^/@\s]+@", "://***@", url)
+    return re.sub(r"://[^/\s]+@", "://***@", url)
 
 
 def _compare(

@@ -29,10 +29,11 @@ SOURCES = "sources"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
 _URL = re.compile(r"(?P<scheme>https?|file|copy)(?P<colon>:/+)(?P<rest>\S+)\Z", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]*://)[^/\s@\"']+@", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,30}://)[^/\s\"']+@", re.IGNORECASE)
+# The last @ of an address ends the password, as Go's and Python's libraries read it.
 # A token can stand in the place of the user, without a password; a short word there is a name.
 _TOKEN_LENGTH = 8
-_USER = re.compile(r"://(?P<user>[^/\s@]+)@")
+_USER = re.compile(r"://(?P<user>[^/\s]+)@")
 # As apt, and as dnf and zypper write it.
 _ARCHITECTURE = re.compile(r"\$(?:\(ARCH\)|(?:base)?arch\b|\{basearch\})")
 _FINGERPRINT = re.compile(r"(?:[0-9A-F]{40}|[0-9A-F]{64})\Z")

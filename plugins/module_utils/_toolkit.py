@@ -38,7 +38,7 @@ from ._toolkit_types import Step, ToolkitWish, version_key
 
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.
 _OUR_PREFIX = "kubegpu-"
-_CREDENTIALS = re.compile(r"://[^/@\s]+@")
+_CREDENTIALS = re.compile(r"://[^/\s]+@")
 
 
 @dataclass(frozen=True)

@@ -171,6 +171,17 @@ def test_round_trip_and_other_entries_survive(lines, name, ends):
     assert [x for x in others(text) if x in others(after)] == others(text)
 
 
+def test_a_password_ends_at_the_last_at_sign():
+    url = "http://user:pass@PW@proxy.example:3128/a@b"
+    assert redact(url) == "http://********@proxy.example:3128/a@b"
+    assert secrets(url) == ("pass@PW",)
+
+
+def test_redacting_a_long_word_takes_no_time():
+    # Sixty seconds before: each letter began another search for the end of a scheme.
+    assert redact("a." * 50_000) == "a." * 50_000
+
+
 def test_redact_and_secrets():
     text = "URIs: https://me:word@a.example/deb and http://token@b.example and a@b.example"
     assert redact(text) == (
