@@ -76,7 +76,9 @@ def test_ctrl_c_ends_what_runs_and_begins_nothing_more(tmp_path):
         "pathlib.Path(sys.argv[1]).write_text(str(os.getpid())); time.sleep(600)"
     )
     script = (
-        "import pathlib, sys; from tests.tools.stages import run_stages\n"
+        "import pathlib, signal, sys; from tests.tools.stages import run_stages\n"
+        # A shell that starts the tests in the background has it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "here = pathlib.Path(sys.argv[1])\n"
         "command = lambda name: [sys.executable, '-c', sys.argv[2], str(here / name)]\n"
         "run_stages(['first', 'second', 'third'], command, here, 2)\n"
