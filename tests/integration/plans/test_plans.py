@@ -24,7 +24,7 @@ OTHERS = ("mi300x8", "intel-max", "none")
         ("h100x8", "580", "open", "distro"),
         ("h200x8", "580", "open", "distro"),
         # The archive has no IMEX, as far as is known.
-        ("gb200x4", "580", "open", "nvidia"),
+        ("gb200x4", "580", "open", "distro"),
     ],
 )
 def test_decision_with_its_reasons(thirteen, name, branch, kernel_module, source):
