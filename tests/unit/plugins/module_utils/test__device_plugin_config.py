@@ -83,6 +83,10 @@ def test_impossible_configs_are_refused_with_the_reason(data, words):
     assert str(error.value).startswith("nvidia_device_plugin_configs[one]")
 
 
+def test_as_many_clients_as_an_mps_server_takes():
+    read_configs({"one": mps(48)}, Flags(), default="one")
+
+
 @pytest.mark.parametrize("name", ["", "-a", "a b", "a" * 64, "..data", "a/b"])
 def test_a_name_has_to_be_a_labels_value(name):
     with pytest.raises(InputError, match="becomes a node label's value"):

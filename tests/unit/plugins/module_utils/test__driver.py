@@ -737,6 +737,8 @@ def test_runfile():
         assert argument in plan.runfile["arguments"]
     assert names(plan.packages) == ["dkms", "gcc", "linux-headers-amd64", "make"]
     assert texts.PERSISTENCED in plan.files and texts.UNATTENDED not in plan.files
+    # Packages bring the unit themselves.
+    assert texts.PERSISTENCED not in plan_of("T4", "d12").files
     assert not plan.hold and plan.lock["patterns"] == []
     plan = plan_of("V100", "d12", "-", "run=580.126.09 dkms=false")
     assert "-m=kernel" in plan.runfile["arguments"] and "--no-dkms" in plan.runfile["arguments"]
