@@ -91,7 +91,7 @@ def _nvidia(
     if not accepted:
         raise Refusal(
             f"The key of {public} is not known by its whole fingerprint. Next step: compare it "
-            "with what NVIDIA tells you on another way, and give all 40 digits as "
+            "with what NVIDIA tells you by other means, and give all 40 digits as "
             "key_fingerprints; or set the repository up yourself (manage_repository: false)."
         )
     wished = {

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The primary keys in an OpenPGP file: their fingerprints, and the file written anew, without gpg.
+"""The primary keys in an OpenPGP file: their fingerprints, and the file rewritten, without gpg.
 
 A key file is written as it was read here, and never as it came: apt, sqv and rpm take lines and
 armored blocks where another reader sees none, so that a file can hold one key for the reader that
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import hashlib
 import re
 from collections.abc import Iterator
@@ -171,6 +172,7 @@ def _armored(packets: bytes) -> str:
     return "\n".join([_BEGIN.decode(), "", *lines, f"={checksum}", _END.decode(), ""])
 
 
+@functools.cache
 def _crc24_table() -> tuple[int, ...]:
     table = []
     for octet in range(256):

@@ -8,7 +8,7 @@
 # nox gets a virtual environment in the user's cache, named by Python and requirements.
 set -euo pipefail
 
-# Hundreds of processes import the same modules: without bytecode each compiles them anew.
+# Hundreds of processes import the same modules: without bytecode each compiles them again.
 unset PYTHONDONTWRITEBYTECODE
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

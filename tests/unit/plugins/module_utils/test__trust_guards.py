@@ -74,6 +74,7 @@ def test_a_file_of_keys_that_are_all_expected_is_good():
     "wrong",
     [
         {"components": ("main\nTrusted: yes",)},
+        # An attack, refused: apt would take it as an option that accepts any signature.
         {"components": ("main", "[trusted=yes]")},
         {"url": "https://h;}evil{/deb"},
         {"url": 'https://h"/deb'},

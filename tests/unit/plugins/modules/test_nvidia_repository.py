@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 import subprocess
 from pathlib import Path
@@ -187,6 +188,25 @@ def test_edits_by_somebody_else_stay(node):
     assert old.read_text() == OLD_LINE + "deb http://new.example/ ./\n"
     assert ours.read_text() == "Types: deb\nURIs: http://new.example/\nSuites: ./\n"
     assert not (node.apt / "keyrings").exists()
+
+
+@pytest.mark.parametrize("armored", [True, False])
+def test_a_key_is_read_from_its_address(node, monkeypatch, armored):
+    lines = KEY.splitlines()[2:-2]
+    content = KEY.encode() if armored else base64.b64decode("".join(lines))
+    asked = []
+    monkeypatch.setattr(module, "download_key", lambda *how: asked.append(how) or content)
+    proxy = "http://proxy.example:3128"
+    del node.arguments["key"]
+    there = {"key_url": "https://example.invalid/key", "https_proxy": proxy}
+    first = node.present(**there)
+    assert first.get("key_fingerprints") == [FINGERPRINT], first
+    assert (node.apt / "keyrings" / "kubegpu-test.asc").read_text() == KEY
+    url, proxies, _ca_file = asked[0]
+    assert (url, proxies["https_proxy"]) == (there["key_url"], proxy)
+    assert not node.present(**there)["changed"]
+    refused = node.present(**there, key_fingerprints=["0" * 40])
+    assert refused["failed"] and "not the expected one" in refused["msg"]
 
 
 def test_a_key_that_somebody_else_uses_stays(node):
