@@ -309,6 +309,7 @@ from ..module_utils._node_facts_system import read_os
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._package_manager import Database, PackageManager, Simulation, Work
 from ..module_utils._package_managers import MANAGERS, choose
+from ..module_utils._package_match import fits
 from ..module_utils._package_set import (
     BROKEN,
     CONFIGURATION,
@@ -323,7 +324,6 @@ from ..module_utils._package_set import (
     check,
     exact,
     finished,
-    fits,
     in_the_way,
     left,
     members,

@@ -102,6 +102,19 @@ def _make(path: Path, python: str, requirements: Path) -> None:
         (path / ".complete").touch()
 
 
+def unpacked(requirement: str, version: str) -> Path:
+    """Return a folder with one package for that Python, as it would lie in ``site-packages``."""
+    path = cache() / f"unpacked-{requirement}-py{version}"
+    with _locked(path.name):
+        if not path.exists():
+            half = path.with_name(f".{path.name}.half")
+            shutil.rmtree(half, ignore_errors=True)
+            into = ("--python", interpreters()[version], "--target", str(half))
+            _uv("pip", "install", "--compile-bytecode", "--no-deps", *into, requirement)
+            half.rename(path)
+    return path
+
+
 def _uv(*arguments: str) -> None:
     """Run uv, which is several times faster than pip; it asks the index that pip would ask."""
     settings = pip_settings()

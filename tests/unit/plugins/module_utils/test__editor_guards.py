@@ -329,6 +329,8 @@ def test_docker_asks_that_guard_before_it_writes(tmp_path, monkeypatch, state):
         "runtime_path": "/bin/true",
         "unit": "kubegpu-test-no-such-unit",
         "socket": str(tmp_path / "no.sock"),
+        "docker_version": "28.5.2",
+        "validate": False,
     }
     if state == "absent":
         assert run_module(docker_runtime.main, arguments)["changed"]
