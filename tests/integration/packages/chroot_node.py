@@ -57,7 +57,14 @@ class ChrootNode:
             for module, options, *how in steps
         ]
         play = self.work / "play.json"
-        play.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+        plays = [{
+            "hosts": "all",
+            "gather_facts": False,
+            # The run's temporary folder is not there in the node: dnf 5 would fail.
+            "environment": {"TMPDIR": "/tmp"},
+            "tasks": tasks,
+        }]  # fmt: skip
+        play.write_text(json.dumps(plays))
         argv = [
             str(Path(sys.executable).parent / "ansible-playbook"),
             "--inventory", "node,",
@@ -69,8 +76,7 @@ class ChrootNode:
             "--diff", *(["--check"] if check else []), str(play),
         ]  # fmt: skip
         env = {
-            # The run's temporary folder is not there in the node: dnf 5 would fail without it.
-            **{name: value for name, value in os.environ.items() if name != "TMPDIR"},
+            **os.environ,
             "ANSIBLE_COLLECTIONS_PATH": str(self.work / "collections"),
             "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
             "ANSIBLE_NOCOLOR": "true",
