@@ -66,7 +66,7 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
         steps.append(Step("files", "remove", ", ".join(stale), "they are ours"))
     initramfs = any(path in texts.IN_INITRAMFS for path in stale)
     if initramfs:
-        steps.append(Step("initramfs", "rebuild", "", "nouveau may come back"))
+        steps.append(Step("initramfs", "rebuild", "", "the kernel's own driver may come back"))
     loaded = driver["loaded"]
     reason = f"{loaded} stays loaded until it is unloaded or the node rebooted" if loaded else ""
     return DriverPlan(

@@ -155,6 +155,7 @@ class Evidence:
     mok_enrolled: bool | None = None
     nouveau_loaded: bool = False
     nouveau_blocked: bool = False
+    kernel_driver: str = "nouveau"
     headers: bool | None = None
     headers_packages: tuple[str, ...] = ()
     dkms: tuple[DkmsBuild, ...] = ()
@@ -460,6 +461,7 @@ def _nouveau(evidence: Evidence) -> Finding | None:
         f"{evidence.words}\n{evidence.kernel_log}",
         r"(?i)nouveau kernel driver is currently in use|GPU \S+ is already bound to nouveau",
     )
+    name = evidence.kernel_driver
     if evidence.loaded or not (evidence.nouveau_loaded or said):
         return None
     line = said or find_line(evidence.kernel_log, r"NVIDIA probe routine was not called|nouveau")
@@ -467,13 +469,13 @@ def _nouveau(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         NOUVEAU,
-        "The nouveau driver is still loaded and holds the GPU; NVIDIA's cannot be beside it.",
+        f"The {name} driver is still loaded and holds the GPU; NVIDIA's cannot be beside it.",
         (f"{line}; " if line else "")
-        + "nouveau is loaded"
+        + f"{name} is loaded"
         + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),
-        "Reboot the node: nouveau is blocked already."
+        f"Reboot the node: {name} is blocked already."
         if evidence.nouveau_blocked
-        else "Block it (blacklist nouveau in /etc/modprobe.d), rebuild the initramfs, reboot.",
+        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot.",
     )
 
 

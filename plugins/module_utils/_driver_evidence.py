@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._device_users import find_holders, find_users
 from ._driver_diagnosis import DkmsBuild, Evidence, Gpu, log_kernel
+from ._driver_files import kernel_drivers
 from ._runfile import LOG
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ _MOST_LOG = 32 * 1024 * 1024
 _MOST_WORDS = 64 * 1024
 _MOST_LINES = 200
 _INTEREST = re.compile(
-    r"NVRM|nvidia|nouveau|Lockdown|PKCS|X\.509|module verification|Loading of "
-    r"|version magic|disagrees about version|Unknown symbol|vfio"
+    r"NVRM|nvidia|nouveau|NovaCore|nova_(?:core|drm)|Lockdown|PKCS|X\.509|module verification"
+    r"|Loading of |version magic|disagrees about version|Unknown symbol|vfio"
 )
 _STAMP = re.compile(r"^(?:<\d+>)?\[\s*(\d+\.\d+)\]")
 _LOG_PATH = re.compile(r"(/var/lib/dkms/\S+/make\.log)")
@@ -135,6 +136,7 @@ def collect(
         mok_enrolled=mok_enrolled(reader, key) if node["secure_boot"] else None,
         nouveau_loaded=bool(node["nouveau"]["loaded"]),
         nouveau_blocked=bool(node["nouveau"]["blocked"]),
+        kernel_driver=kernel_drivers(node),
         headers=headers,
         headers_packages=_headers_packages(reader, kernel or "") if headers is False else (),
         dkms=builds(reader, driver["dkms"], words),

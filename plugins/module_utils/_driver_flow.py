@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ._driver_data import STREAM_MODULE
+from ._driver_data import PINNED_FROM, STREAM_MODULE
 from ._driver_files import GRIDD, IN_INITRAMFS, MODULES, NOUVEAU, OPTIONS, TOKEN, UDEV
 from ._driver_types import INSTALLS, DriverPlan, branch_of
 
@@ -241,8 +241,8 @@ class Look:
     ``loaded``: the version of the loaded module. ``cannot``: why no module at all can be loaded or
     unloaded here, or nothing. ``users``: programs that use the loaded module, as "name (pid)", but
     for the driver's own daemon, which is stopped for a change.
-    ``holders``: other modules that use it. ``nouveau``: None where it is not loaded, else how many
-    use it.
+    ``holders``: other modules that use it. ``nouveau``: None where no driver of the kernel's own is
+    loaded, else how many use it; ``kernel_driver`` is its name.
     """
 
     loaded: str | None = None
@@ -250,6 +250,7 @@ class Look:
     users: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()
     nouveau: int | None = None
+    kernel_driver: str = "nouveau"
 
 
 @dataclass(frozen=True)
@@ -286,8 +287,8 @@ def decide_loading(wanted: bool, look: Look, reboot: Mapping[str, Any]) -> Loadi
     if look.nouveau:
         return Loading(
             False,
-            f"nouveau is loaded and in use ({look.nouveau} users, the console as a rule): the "
-            "next boot comes without it.",
+            f"{look.kernel_driver} is loaded and in use ({look.nouveau} users, the console as a "
+            "rule): the next boot comes without it.",
         )
     return Loading(True)
 
@@ -320,10 +321,13 @@ def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
     expected = plan.repository is not None
     tasks: list[dict[str, Any]] = []
     if plan.pinning or pins:
+        # Before that the names have the branch, and a mirror can be older than the pins.
+        needed = plan.branch is None or int(plan.branch) >= PINNED_FROM
         tasks.append(
             {
                 "name": PINNING_SET,
-                "packages": dict(plan.pinning),
+                "packages": dict(plan.pinning) if needed else {},
+                **({} if needed else {"optional": dict(plan.pinning)}),
                 "obsolete": [name for name in pins if name not in plan.pinning],
                 "hold": plan.hold,
                 "repository_expected": expected,

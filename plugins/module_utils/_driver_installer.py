@@ -31,7 +31,8 @@ def run_runfile(work: Work) -> dict[str, Any]:
             modules.unload()
         modules.unload_nouveau()
     runfile = dict(work.pending["runfile"])
-    if work.look().nouveau is not None:
+    look = work.look()
+    if look.nouveau is not None:
         more = beside_nouveau(runfile["version"])
         if not more:
             # The files that keep it away are written; they have to count at the next boot.
@@ -40,10 +41,11 @@ def run_runfile(work: Work) -> dict[str, Any]:
             raise Diagnosed(
                 Finding(
                     NOUVEAU,
-                    f"nouveau is loaded and in use, and the installer of {runfile['version']} "
-                    "does not install beside it.",
-                    evidence="/sys/module/nouveau",
-                    next_step="Reboot: nouveau stays away from then on. Then run again.",
+                    f"{look.kernel_driver} is loaded and in use, and the installer of "
+                    f"{runfile['version']} does not install beside it.",
+                    evidence=f"/sys/module/{look.kernel_driver}",
+                    next_step=f"Reboot: {look.kernel_driver} stays away from then on. Then run "
+                    "again.",
                 )
             )
         runfile["arguments"] = [*runfile["arguments"], *more]

@@ -19,6 +19,7 @@ from ._distributions import initramfs_tools
 from ._driver_diagnosis import DeviceUser
 from ._driver_evidence import read_environment
 from ._driver_fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT
+from ._driver_files import KERNEL_DRIVERS
 from ._driver_flow import INSTALLER, PERSISTENCED_UNIT, Look
 from ._errors import KubegpuError
 from ._failure_texts import explain
@@ -60,9 +61,7 @@ def look_around(reader: NodeReader, ours: Collection[str] = ()) -> Look:
     units = {PERSISTENCED_UNIT, *ours}
     loaded = loaded_version(reader)
     environment = read_environment(reader)
-    nouveau = None
-    if reader.is_dir("/sys/module/nouveau"):
-        nouveau = int(reader.read_line("/sys/module/nouveau/refcnt") or 0)
+    own = [name for name in KERNEL_DRIVERS if reader.is_dir(f"/sys/module/{name}")]
     return Look(
         loaded=loaded,
         # A container may be one that is allowed to.
@@ -71,7 +70,9 @@ def look_around(reader: NodeReader, ours: Collection[str] = ()) -> Look:
         if loaded
         else (),
         holders=find_holders(reader) if loaded else (),
-        nouveau=nouveau,
+        # What others are built on is used by them; the first one is used by programs alone.
+        nouveau=int(reader.read_line(f"/sys/module/{own[0]}/refcnt") or 0) if own else None,
+        kernel_driver=own[0] if own else "nouveau",
     )
 
 
@@ -113,10 +114,14 @@ class Modules:
         return None
 
     def unload_nouveau(self) -> Result | None:
-        if not self.reader.is_dir("/sys/module/nouveau"):
-            return None
-        answer = self.run(["modprobe", "-r", "nouveau"])
-        return None if answer.ok else answer
+        """Unload the kernel's own drivers; return the answer of the one that stays, or None."""
+        for name in KERNEL_DRIVERS:
+            # One may have taken along those that it was built on.
+            if self.reader.is_dir(f"/sys/module/{name}"):
+                answer = self.run(["modprobe", "-r", name])
+                if not answer.ok:
+                    return answer
+        return None
 
     def load(self) -> Result:
         """Load the module and the one that CUDA needs, and make the device files."""

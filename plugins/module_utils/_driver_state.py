@@ -169,7 +169,10 @@ def reboot(case: Case, target: Target) -> dict[str, Any]:
         )
         return {"required": True, "reason": reason}
     if not loaded and node["nouveau"]["loaded"]:
-        reason = "nouveau is loaded; where it cannot be unloaded, the next boot comes without it"
+        reason = (
+            f"{texts.kernel_drivers(node)} is loaded; where it cannot be unloaded, the next boot "
+            "comes without it"
+        )
         return {"required": True, "reason": reason}
     if not loaded and target.keep:
         kernel = running_kernel(node)

@@ -39,6 +39,7 @@ _VERSION = r"\d{3,}\.\d+(?:\.\d+)?"
 _LOADED = re.compile(rf"^NVRM version:.*?\b({_VERSION})\b", re.M)
 _MODULE = re.compile(r"^(\S*/nvidia(?:-current(?:-open)?)?\.ko(?:\.\w+)?):", re.M)
 _PACKAGE_VERSION = re.compile(rf"(?:^|:)({_VERSION})")
+_MEMORY = re.compile(r'^CoherentGPUMemoryMode: "(?P<mode>[a-z]*)"', re.M)
 _MAKE_LOG = re.compile(r"for kernel (\S+)")
 # A module is there, but its version cannot be read: it is compressed.
 UNKNOWN = "unknown"
@@ -77,6 +78,7 @@ def read_driver(
         "kernel_module": loaded_flavour(text)
         or _packages.flavour(names)
         or _dkms_flavour(reader, dkms),
+        "coherent_memory": read_coherent_memory(reader),
         "source": source,
         "packages": names,
         "dkms": list(dkms),
@@ -194,6 +196,15 @@ def loaded_flavour(text: str | None) -> str | None:
     if not text or "NVRM version:" not in text:
         return None
     return "open" if "Open Kernel Module" in text else "proprietary"
+
+
+def read_coherent_memory(reader: NodeReader) -> str | None:
+    """Return the memory mode that the loaded module was given for a Grace board's GPUs.
+
+    Empty is its own default; None where no module is loaded, or it has no such option.
+    """
+    match = _MEMORY.search(reader.read_text("/proc/driver/nvidia/params") or "")
+    return match["mode"] if match else None
 
 
 def _userland(reader: NodeReader) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ._driver_files import kernel_drivers
 from ._pci import UNKNOWN, is_legacy
 
 # Their newest Python is older than what any supported ansible-core can manage.
@@ -114,14 +115,15 @@ def _vgpu(gpu: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, str] | N
 def _nouveau(node: Mapping[str, Any]) -> dict[str, str] | None:
     if not node["nouveau"]["loaded"] or node["driver"]["loaded"]:
         return None
+    name = kernel_drivers(node)
     return _problem(
         "nouveau_loaded",
-        "The nouveau driver is loaded, and NVIDIA's cannot be beside it.",
-        "/sys/module/nouveau is there"
+        f"The kernel's own driver {name} is loaded, and NVIDIA's cannot be beside it.",
+        f"/sys/module/{name.partition(' ')[0]} is there"
         + ("" if node["nouveau"]["blocked"] else "; no setting of modprobe blocks it"),
         "Reboot: it is blocked already."
         if node["nouveau"]["blocked"]
-        else "Block it (blacklist nouveau in /etc/modprobe.d), rebuild the initramfs, reboot.",
+        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot.",
     )
 
 

@@ -18,6 +18,7 @@ from ._apt_sources import AptEntry
 from ._apt_sources import parse as parse_apt
 from ._distributions import FAMILIES, OTHER_MANAGERS, family_of
 from ._driver_fabric_data import BRIDGED_BOARDS
+from ._driver_files import KERNEL_DRIVERS
 from ._pci import PciFunction, hex_id
 from ._pci_data import VENDORS
 
@@ -247,6 +248,7 @@ def read_secure_boot(reader: NodeReader) -> bool | None:
 
 
 def read_nouveau(reader: NodeReader) -> dict[str, Any]:
+    """Return whether one of the kernel's own drivers is loaded, and whether it is kept away."""
     texts: dict[str, str] = {}
     for folder in _MODPROBE:
         for name in reader.list_dir(folder):
@@ -254,15 +256,19 @@ def read_nouveau(reader: NodeReader) -> dict[str, Any]:
             if name.endswith(".conf") and name not in texts:
                 texts[name] = reader.read_text(f"{folder}/{name}") or ""
     command_line = reader.read_line("/proc/cmdline") or ""
+    loaded = [name for name in KERNEL_DRIVERS if reader.exists(f"/sys/module/{name}")]
+    settings = "\n".join(texts.values())
     return {
-        "loaded": reader.exists("/sys/module/nouveau"),
-        "blocked": is_blocked("nouveau", "\n".join(texts.values()), command_line),
+        "loaded": bool(loaded),
+        "blocked": all(is_blocked(name, settings, command_line) for name in loaded or ["nouveau"]),
+        "modules": loaded,
     }
 
 
 def is_blocked(module: str, modprobe: str, command_line: str) -> bool:
     """Return whether modprobe's settings or the kernel's command line keep a module away."""
-    name = re.escape(module)
+    # A dash and an underscore are the same to modprobe.
+    name = re.escape(module).replace("_", "[-_]")
     settings = (
         rf"^\s*(?:blacklist\s+{name}(?!\S)|install\s+{name}\s+\S*/(?:false|true)\b"
         rf"|alias\s+{name}\s+off)"

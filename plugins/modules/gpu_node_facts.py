@@ -163,6 +163,9 @@ ansible_facts:
             - C(packages) maps names to versions. C(dkms) lists C(kernel), C(version) and C(state)
               (V(added), V(built), V(installed), V(failed)). C(held) is whether all packages are,
               C(unheld) are the names of those that are not.
+            - C(coherent_memory) is what the loaded module was told of the memory of GPUs on a board
+              with a Grace CPU, V(driver) or V(numa); empty is the driver's own default, V(null)
+              where no module is loaded that has such an option.
             - C(streams) maps the modules of dnf 4 that have a stream enabled to that stream,
               V(null) where that may not be read. It is empty with every other package manager.
             - C(pending_reboot) is V(true) where another version is installed than is loaded.
@@ -185,6 +188,7 @@ ansible_facts:
             installed: 580.126.09
             userland: 580.126.09
             kernel_module: open
+            coherent_memory: ""
             source: nvidia
             packages: {nvidia-open-580: 580.126.09-1}
             dkms: [{kernel: 6.1.0-37-amd64, version: 580.126.09, state: installed}]
@@ -205,10 +209,12 @@ ansible_facts:
           type: bool
           sample: false
         nouveau:
-          description: Whether the nouveau driver is C(loaded), and whether it is C(blocked).
+          description: >-
+            Whether one of the kernel's own drivers for NVIDIA GPUs (nouveau, nova) is C(loaded),
+            whether it is C(blocked), and the C(modules) that are loaded.
           returned: always
           type: dict
-          sample: {loaded: false, blocked: true}
+          sample: {loaded: false, blocked: true, modules: []}
         kernels:
           description: >-
             The kernels that have modules, and the running one: C(version), C(running), whether

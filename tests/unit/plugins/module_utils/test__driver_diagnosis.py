@@ -213,6 +213,10 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
         Evidence(nouveau_loaded=True, nouveau_blocked=True),
         d.NOUVEAU, ["Reboot the node"],
     ),
+    "nova, blocked for the next boot": (
+        Evidence(nouveau_loaded=True, nouveau_blocked=True, kernel_driver="nova_core"),
+        d.NOUVEAU, ["Reboot the node: nova_core"],
+    ),
     "nouveau, in the installer's words": (
         Evidence(words="ERROR: The Nouveau kernel driver is currently in use by your system.  "
                  "This driver is incompatible with the NVIDIA driver"),

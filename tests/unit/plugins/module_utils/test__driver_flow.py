@@ -123,6 +123,7 @@ def test_the_runfile_of_a_driver_is_remembered_with_it():
         (True, flow.Look(loaded="1", holders=("nvidia_fs",)), False, "module nvidia_fs"),
         (True, flow.Look(nouveau=0), True, ""),
         (True, flow.Look(nouveau=3), False, "nouveau"),
+        (True, flow.Look(nouveau=1, kernel_driver="nova_drm"), False, "nova_drm is loaded"),
     ],
 )
 def test_loading(wanted, look, now, words):

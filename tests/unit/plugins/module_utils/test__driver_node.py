@@ -76,6 +76,20 @@ def test_looking_around(tree):
     assert "CAP_SYS_MODULE" in look.cannot
 
 
+def test_nova_is_looked_at_and_unloaded_as_nouveau_is(tree):
+    reader = tree(sys__module__nova_core__refcnt="1\n", sys__module__nova_drm__refcnt="0\n")
+    look = machine.look_around(reader)
+    # nova_core is used by nova_drm, which goes first.
+    assert (look.nouveau, look.kernel_driver) == (0, "nova_drm")
+    run = StandinRunner(modprobe=OK)
+    assert machine.Modules(run, reader).unload_nouveau() is None
+    assert run.calls == ["modprobe -r nova_drm", "modprobe -r nova_core"]
+    run = StandinRunner(modprobe=Result(1, "", "in use"))
+    stays = machine.Modules(run, reader).unload_nouveau()
+    assert stays is not None and stays.stderr == "in use"
+    assert run.calls == ["modprobe -r nova_drm"]
+
+
 def test_a_plain_machine_has_nothing_in_the_way(tree):
     look = machine.look_around(tree(proc__self__status="CapEff:\t000001ffffffffff\n"))
     assert look == machine.Look()

@@ -32,10 +32,10 @@ KEYS = {
     "container_toolkit repositories runtimes nvml problems",
     "os": "family id version codename archive arch kernel package_manager hostname fqdn machine_id",
     "python": "version tomlkit pynvml",
-    "driver": "loaded installed userland kernel_module source packages dkms held unheld "
-    "streams pending_reboot services configuration managed pending previous recorded_files "
+    "driver": "loaded installed userland kernel_module coherent_memory source packages dkms held "
+    "unheld streams pending_reboot services configuration managed pending previous recorded_files "
     "uninstaller",
-    "nouveau": "loaded blocked",
+    "nouveau": "loaded blocked modules",
     "cuda": "toolkits driver_supports packages held unheld configuration compiler",
     "container_toolkit": "version packages held cdi_spec config obsolete_packages",
     "runtimes": "containerd docker crio",
@@ -320,6 +320,12 @@ def node_with(**changes: Any) -> dict[str, Any]:
         pytest.param({"driver__pending_reboot": True}, "", ["pending_reboot"], id="reboot"),
         pytest.param(
             {"driver__loaded": None, "nouveau__loaded": True}, "", ["nouveau_loaded"], id="nouveau"
+        ),
+        pytest.param(
+            {"driver__loaded": None, "nouveau__loaded": True, "nouveau__modules": ["nova_core"]},
+            "",
+            ["nouveau_loaded"],
+            id="nova",
         ),
         pytest.param(
             {"driver__dkms": [{"kernel": "6.1.0", "version": "550.163.01", "state": "failed"}]},

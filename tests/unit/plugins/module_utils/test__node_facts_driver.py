@@ -76,6 +76,7 @@ def test_nothing_is_there(reader: NodeReader) -> None:
         "installed": None,
         "userland": None,
         "kernel_module": None,
+        "coherent_memory": None,
         "source": None,
         "packages": {},
         "dkms": [],
@@ -91,6 +92,24 @@ def test_nothing_is_there(reader: NodeReader) -> None:
         "recorded_files": [],
         "uninstaller": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        # Recorded in public repositories, from /proc/driver/nvidia/params of 580 and older.
+        ('ResmanDebugLevel: 4294967295\nCoherentGPUMemoryMode: ""\nRegistryDwords: ""\n', ""),
+        ('CoherentGPUMemoryMode: "driver"\n', "driver"),
+        ('ResmanDebugLevel: 4294967295\nRegistryDwords: ""\n', None),
+        (None, None),
+    ],
+)
+def test_coherent_memory(
+    tmp_path: Path, reader: NodeReader, params: str | None, expected: str | None
+) -> None:
+    if params is not None:
+        write(tmp_path, "/proc/driver/nvidia/params", params)
+    assert driver(reader)["coherent_memory"] == expected
 
 
 def test_driver_of_packages(tmp_path: Path, reader: NodeReader) -> None:

@@ -142,10 +142,19 @@ def test_nouveau_settings_of_the_administrator_hide_the_vendors(
     tmp_path: Path, reader: NodeReader
 ) -> None:
     write(tmp_path, "/usr/lib/modprobe.d/nvidia.conf", "blacklist nouveau\n")
-    assert read_nouveau(reader) == {"loaded": False, "blocked": True}
+    assert read_nouveau(reader) == {"loaded": False, "blocked": True, "modules": []}
     write(tmp_path, "/etc/modprobe.d/nvidia.conf", "")
     write(tmp_path, "/sys/module/nouveau/initstate", "live\n")
-    assert read_nouveau(reader) == {"loaded": True, "blocked": False}
+    assert read_nouveau(reader) == {"loaded": True, "blocked": False, "modules": ["nouveau"]}
+
+
+def test_nova_counts_as_nouveau_does(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/etc/modprobe.d/a.conf", "blacklist nouveau\nblacklist nova-core\n")
+    write(tmp_path, "/sys/module/nova_core/initstate", "live\n")
+    assert read_nouveau(reader) == {"loaded": True, "blocked": True, "modules": ["nova_core"]}
+    write(tmp_path, "/sys/module/nova_drm/initstate", "live\n")
+    modules = ["nova_drm", "nova_core"]
+    assert read_nouveau(reader) == {"loaded": True, "blocked": False, "modules": modules}
 
 
 def test_kernels(tmp_path: Path, reader: NodeReader) -> None:
