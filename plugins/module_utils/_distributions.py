@@ -5,15 +5,17 @@
 """The distributions: one row for each ``os.id``. Data, not code; a new one is a row here.
 
 Read 2026-11-21. Sources: the driver installation guides 580 to 620 and NVIDIA's container toolkit
-guide for what NVIDIA lists. What is marked (u) was found in no document: the packages are those of
+guide for what NVIDIA lists; public build scripts of Amazon Linux images for the names of its later
+kernels. What is marked (u) was found in no document: the packages are those of
 the release whose C library is nearest, and another folder is chosen by a row in
 ``nvidia_driver_repositories``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 DEBIAN = "debian"
 RHEL = "rhel"
@@ -91,16 +93,23 @@ KERNEL_FLAVOURS: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 
+# Amazon Linux 2023 calls the packages of all its kernels but the first by their series:
+# kernel6.12, kernel6.12-devel.
+_AMAZON = re.compile(r"(?P<series>\d+\.\d+)\.\S*\.amzn2023\b")
+_AMAZON_FIRST = "6.1"
+
 # Where DKMS comes from. Nothing is added for it: see docs/driver.md.
 ARCHIVE = "archive"
 EPEL = "epel"
-NO_DKMS = ""
-
+NVIDIA = "nvidia"
 
 _WITHOUT_DKMS = {
     EPEL: "DKMS, which builds the kernel modules, is in EPEL where NVIDIA's repository has none; "
     "no repository is added for it. Next step: enable EPEL (the package epel-release brings the "
     "entry; Oracle's is oracle-epel-release-el<N>) or a mirror that has dkms, then run again.",
+    NVIDIA: "DKMS, which builds the kernel modules from driver branch 575 on, is in NVIDIA's "
+    "repository for SUSE. Next step: enable that repository, or a mirror that has all of it, then "
+    "run again.",
     ARCHIVE: "DKMS, which builds the kernel modules, is in the distribution's own archive. Next "
     "step: enable the part of it, or the mirror, that has dkms, then run again.",
 }
@@ -113,7 +122,8 @@ class Distribution:
     ``folder``: NVIDIA's folder, where {major} is the first number of the version and {joined} all
     of it without dots; empty: NVIDIA has none. ``folders``: those that are called otherwise, by
     the first number. ``best_effort``: NVIDIA does not list it, or nothing of it could be tried.
-    ``dkms``: whence the driver's packages have what builds modules; empty: they need none.
+    ``dkms``: whence the driver's packages have what builds modules, and ``dkms_from`` the first
+    branch whose packages need it; those before it build them where they are installed.
     """
 
     family: str
@@ -121,12 +131,16 @@ class Distribution:
     folders: Mapping[str, str] = field(default_factory=dict)
     best_effort: bool = False
     dkms: str = ARCHIVE
+    dkms_from: int = 0
 
 
+# NVIDIA's packages for SUSE, by SUSE's own BCI-dockerfile-generator: from 575 on they need dkms,
+# which is in NVIDIA's folder; before, they are called kmp.
+_SUSE_DKMS = 575
 # NVIDIA's repository has carried dkms for some releases, EPEL has it for all of them (u).
 _RHEL = Distribution(RHEL, "rhel{major}", dkms=EPEL)
-_SLES = Distribution(SUSE, "sles{major}", {"16": "suse16"}, dkms=NO_DKMS)
-_OPENSUSE = Distribution(SUSE, "opensuse{major}", {"16": "suse16"}, dkms=NO_DKMS)
+_SLES = Distribution(SUSE, "sles{major}", {"16": "suse16"}, dkms=NVIDIA, dkms_from=_SUSE_DKMS)
+_OPENSUSE = replace(_SLES, folder="opensuse{major}")
 
 
 def _alike(**folders: str) -> Distribution:
@@ -166,10 +180,10 @@ DISTRIBUTIONS: Mapping[str, Distribution] = {
     "uos": _alike(v20="rhel8"),
     "sles": _SLES,
     "sles_sap": _SLES,
-    "sled": Distribution(SUSE, "sles{major}", {"16": "suse16"}, best_effort=True, dkms=NO_DKMS),
+    "sled": replace(_SLES, best_effort=True),
     "opensuse-leap": _OPENSUSE,
     "opensuse": _OPENSUSE,
-    "opensuse-tumbleweed": Distribution(SUSE, best_effort=True, dkms=NO_DKMS),
+    "opensuse-tumbleweed": replace(_SLES, folder="", folders={}, best_effort=True),
 }
 # Words of ID_LIKE that are no distribution of their own here.
 _LIKE = {"suse": SUSE}
@@ -245,7 +259,10 @@ def without_dkms(identity: str) -> str:
 
 
 def kernel_flavour(family: str, kernel: str) -> str:
-    """Return the package that a kernel comes in: kernel, kernel-default."""
+    """Return the package that a kernel comes in: kernel, kernel-default, kernel6.12."""
+    amazon = _AMAZON.match(kernel)
+    if amazon and amazon["series"] != _AMAZON_FIRST:
+        return f"kernel{amazon['series']}"
     rows = KERNEL_FLAVOURS.get(family, ())
     return next((name for part, name in rows if part in kernel), "")
 

@@ -14,7 +14,19 @@ from ._driver_case import PLACES, Case, Refused
 from ._driver_data import OPEN_DEFAULT_FROM, RUNFILE_URL
 from ._driver_fabric import carries, members, needs
 from ._driver_packages import signed_modules
-from ._driver_sources import DISTRO, NVIDIA, RUNFILE, describe_row, offers, row, sources
+from ._driver_sources import (
+    DISTRO,
+    MULTIVERSE,
+    NVIDIA,
+    RUNFILE,
+    describe_row,
+    modules_of,
+    offers,
+    replacement,
+    row,
+    sources,
+    switched_off,
+)
 
 
 def alternatives(case: Case) -> str:
@@ -28,15 +40,21 @@ def alternatives(case: Case) -> str:
     return "take the GPU out of this node."
 
 
+def _has(case: Case, source: str, branch: str, asked: str | None = None) -> bool:
+    """Return whether a source has the branch with kernel modules that can be taken.
+
+    :param asked: the kind that is asked for, empty for any; None is what the user says.
+    """
+    kind = case.asked_flavour if asked is None else asked
+    kinds = (kind,) if kind else rules.flavours(case.gpus, branch, case.data)
+    return any(offers(case.system, source, branch, case.data, one) for one in kinds)
+
+
 def _fitting(case: Case, good: Sequence[str]) -> str:
     """Return in words those of the branches that are worth asking for on this node."""
     wish, order = case.wish, sources(case.system)
     alive = [branch for branch in good if rules.supported(branch, case.data, wish.today)]
-    here = [
-        branch
-        for branch in good
-        if any(offers(case.system, source, branch, case.data) for source in order)
-    ]
+    here = [branch for branch in good if any(_has(case, source, branch, "") for source in order)]
     both = [branch for branch in alive if branch in here]
     if both:
         return f"a branch that this node can have ({', '.join(both)})"
@@ -54,10 +72,10 @@ def choose_branch(
         raise Refused(*_no_runfile(case, asked))
     order = _order(case)
     if asked:
-        having = next((one for one in order if offers(system, one, asked, data)), None)
+        having = next((one for one in order if _has(case, one, asked)), None)
         if having is None:
             raise Refused(
-                f"Branch {asked} was asked for, but {_rows(case, order)}.",
+                f"Branch {asked} was asked for, but {_rows(case, order, asked)}.",
                 _ways(case, asked, order),
             )
         why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
@@ -66,13 +84,13 @@ def choose_branch(
             why = f"Version {wish.version} {which}; its branch is {asked}"
             why += f" ({rules.describe(asked, data)})."
         ending = rules.support_warning(asked, data, wish.today)
-        return asked, having, (why, _why_source(case, having)), (ending,) if ending else ()
+        return asked, having, (why, _why_source(case, having, asked)), (ending,) if ending else ()
     stay = _stay(case, order)
     if stay:
         return stay
     good = rules.serving(case.gpus, data, case.asked_flavour)
     order = _able(case, order, good)
-    offered = [branch for branch in good if any(offers(system, one, branch, data) for one in order)]
+    offered = [branch for branch in good if any(_has(case, one, branch) for one in order)]
     unknown = [gpu for gpu in case.gpus if not gpu.known]
     chosen = (
         max(offered, key=int, default=None) if unknown else rules.choose(offered, data, wish.today)
@@ -86,10 +104,11 @@ def choose_branch(
             )
         best = rules.choose(good, data, wish.today) or good[0]
         raise Refused(
-            f"{rules.names(case.gpus)} would be served by branch {best}, but {_rows(case, order)}.",
+            f"{rules.names(case.gpus)} would be served by branch {best}, but "
+            f"{_rows(case, order, best)}.",
             _ways(case, best, order),
         )
-    source = next(one for one in order if offers(system, one, chosen, data))
+    source = next(one for one in order if _has(case, one, chosen))
     place = f"{PLACES[source]} for {system.words}"
     served = rules.names(case.gpus)
     warning = rules.support_warning(chosen, data, wish.today)
@@ -118,7 +137,7 @@ def choose_branch(
                 f"The way over to branch {way}, which is supported, is the runfile: "
                 f"{_runfile_url(case, way)} as nvidia_driver_runfile, with its checksum."
             )
-    return chosen, source, (reason, _why_source(case, source)), tuple(warnings)
+    return chosen, source, (reason, _why_source(case, source, chosen)), tuple(warnings)
 
 
 def _order(case: Case) -> tuple[str, ...]:
@@ -142,7 +161,7 @@ def _able(case: Case, order: tuple[str, ...], good: Sequence[str]) -> tuple[str,
     able = tuple(
         one
         for one in order
-        for branches in [[it for it in good if offers(case.system, one, it, case.data)]]
+        for branches in [[it for it in good if _has(case, one, it)]]
         if any(carries(wanted, case.system, one, branch) for branch in branches)
     )
     return able or order
@@ -157,9 +176,7 @@ def _stay(
         return None
     if rules.problem(case.gpus, present.branch, case.data, asked=case.asked_flavour):
         return None
-    source = next(
-        (one for one in order if offers(case.system, one, present.branch, case.data)), None
-    )
+    source = next((one for one in order if _has(case, one, present.branch)), None)
     if source is None:
         return None
     warning = rules.support_warning(present.branch, case.data, case.wish.today)
@@ -167,12 +184,12 @@ def _stay(
     return (
         present.branch,
         source,
-        (reason, _why_source(case, source)),
+        (reason, _why_source(case, source, present.branch)),
         (warning,) if warning else (),
     )
 
 
-def _why_source(case: Case, source: str) -> str:
+def _why_source(case: Case, source: str, branch: str) -> str:
     place = PLACES[source]
     if case.wish.source == source:
         return f"Source: {place}, {'as it was then' if case.back else 'as asked for'}."
@@ -186,14 +203,25 @@ def _why_source(case: Case, source: str) -> str:
                 f"Source: {place}, as the distribution's archive does not carry "
                 f"{', '.join(missing)}, which this node needs ({wanted.why})."
             )
+        if switched_off(case.system, branch, case.data):
+            return (
+                f"Source: {place}, as the distribution's archive has it in the component "
+                f"{MULTIVERSE}, which this node's apt does not enable."
+            )
+        instead = replacement(case.system, branch, case.data)
+        if instead:
+            return (
+                f"Source: {place}, as the distribution's archive has no such branch: its packages "
+                f"of {branch} are transitional and install {instead}."
+            )
         return f"Source: {place}, as the distribution's archive has no such branch."
     if source == DISTRO and case.system.id == "debian":
         return f"Source: {place}, as NVIDIA's repository has no such branch for it."
     return f"Source: {place}."
 
 
-def _rows(case: Case, order: Sequence[str]) -> str:
-    return ", and ".join(describe_row(case.system, source, case.data) for source in order)
+def _rows(case: Case, order: Sequence[str], branch: str) -> str:
+    return ", and ".join(describe_row(case.system, source, case.data, branch) for source in order)
 
 
 def _ways(case: Case, branch: str, order: Sequence[str]) -> str:
@@ -201,13 +229,16 @@ def _ways(case: Case, branch: str, order: Sequence[str]) -> str:
     others = [one for one in sources(case.system) if one not in order]
     good = rules.serving(case.gpus, case.data, case.asked_flavour)
     nothing = not any(row(case.system, one, case.data) for one in order)
+    if DISTRO in order and switched_off(case.system, branch, case.data):
+        file = case.node["os"]["archive"]["file"]
+        ways.append(f"enable the component {MULTIVERSE} in {file}")
     for source in others:
-        has = [one for one in good if offers(case.system, source, one, case.data)]
-        if offers(case.system, source, branch, case.data):
+        has = [one for one in good if _has(case, source, one)]
+        if _has(case, source, branch):
             ways.append(f"nvidia_driver_source: {source} has it")
         elif nothing and has:
             ways.append(f"nvidia_driver_source: {source} has {', '.join(has)}")
-    if any(offers(case.system, one, it, case.data) for one in sources(case.system) for it in good):
+    if any(_has(case, one, it) for one in sources(case.system) for it in good):
         ways.append(f"ask for {_fitting(case, good)}")
     ways.append(
         f"give the runfile ({_runfile_url(case, branch)}) as nvidia_driver_runfile, with its "
@@ -238,13 +269,20 @@ def _no_runfile(case: Case, asked: str | None) -> tuple[str, str]:
 
 
 def choose_flavour(case: Case, branch: str, source: str) -> tuple[str, str]:
-    possible = rules.flavours(case.gpus, branch, case.data)
+    there = modules_of(case.system, source, branch, case.data)
+    possible = [kind for kind in rules.flavours(case.gpus, branch, case.data) if kind in there]
     if case.asked_flavour:
         why = "as they were then" if case.back else "as asked for"
         return case.asked_flavour, f"Kernel modules: {case.asked_flavour}, {why}."
     present = case.present
+    only = [gpu for gpu in case.gpus if len(gpu.flavours(branch, case.data)) == 1]
+    if len(possible) == 1 and not only:
+        return possible[0], (
+            f"Kernel modules: {possible[0]}, the only ones of branch {branch} that "
+            f"{PLACES[source]} has."
+        )
     if len(possible) == 1:
-        first = next(gpu for gpu in case.gpus if len(gpu.flavours(branch, case.data)) == 1)
+        first = only[0]
         return possible[0], (
             f"Kernel modules: {possible[0]}, the only ones of branch {branch} that "
             f"{first.name} ({first.generation}) works with."

@@ -4,10 +4,12 @@
 
 """Driver branches, generations, products and repositories. Data, not code.
 
-Read 2026-11-21. Sources: docs.nvidia.com (data center driver 615, driver installation guide 580 to
-620, cuda-toolkit-driver-and-architecture-matrix), versions.mk of NVIDIA's gpu-driver-container,
-packages.ubuntu.com, Debian's own package lists (bookworm, trixie), SIGNATURES.md and issues 30, 38
-and 39 of NVIDIA/cuda-repo-management. What is marked (u) was found in no document and is a guess
+Read 2026-11-21 and -22. Sources: docs.nvidia.com (data center driver 615, driver installation
+guide 580 to 620, cuda-toolkit-driver-and-architecture-matrix), versions.mk of NVIDIA's
+gpu-driver-container, the package indices of Ubuntu (jammy, noble, resolute with -updates and
+-security) and Debian (bookworm, trixie), packages.ubuntu.com, SIGNATURES.md and issues 30, 38, 39
+and 49 of NVIDIA/cuda-repo-management, SUSE's blog post of 2026-02-22 on G07 and its
+BCI-dockerfile-generator. What is marked (u) was found in no document and is a guess
 that a user can correct: every table can be overridden, row by row, by variables of the role
 ``nvidia_driver`` (``nvidia_driver_branches``, ``_gpus`` and ``_repositories``).
 """
@@ -46,6 +48,11 @@ OPEN_DEFAULT_FROM = 560
 OPEN_FROM = 515
 # From this branch on NVIDIA's packages for apt have no branch in their names, but are pinned.
 PINNED_FROM = 590
+# The packages that pin are there from this branch on (NVIDIA's guide, version locking with apt).
+PINNING_FROM = 580
+# From this branch on SUSE and NVIDIA call the packages for SUSE G07, before it G06 (changes of
+# nvidia-open-driver-G07-signed: its first version is 590.44.01).
+G07_FROM = 590
 
 
 def _branch(kind: str, end: str | None, newest: str | None, **more: Any) -> dict[str, Any]:
@@ -65,19 +72,19 @@ BRANCHES: dict[str, dict[str, Any]] = {
     "390": _branch(LEGACY, None, "390.157", supported=False, modules=[PROPRIETARY]),
     "470": _branch(LEGACY, None, "470.256.02", supported=False, modules=[PROPRIETARY]),
     "525": _branch(PRODUCTION, None, None, supported=False),
-    "535": _branch(LTSB, "2026-06-30", "535.288.01"),
+    "535": _branch(LTSB, "2026-06-30", "535.309.01"),
     "545": _branch(NEW_FEATURE, None, None, supported=False),
-    "550": _branch(PRODUCTION, None, None, supported=False),
+    "550": _branch(PRODUCTION, None, "550.163.01", supported=False),
     "555": _branch(NEW_FEATURE, None, None, supported=False),
     "560": _branch(NEW_FEATURE, None, None, supported=False),
     "565": _branch(NEW_FEATURE, None, None, supported=False),
-    "570": _branch(PRODUCTION, "2026-02-28", None),
+    "570": _branch(PRODUCTION, "2026-02-28", "570.211.01"),
     "575": _branch(NEW_FEATURE, None, None, supported=False),
     "580": _branch(LTSB, "2028-06-30", "580.178.04"),  # end: another page says August (u)
     "590": _branch(NEW_FEATURE, None, "590.48.01", supported=False),
     "595": _branch(PRODUCTION, "2027-03-31", "595.91.07"),
     "610": _branch(NEW_FEATURE, "2026-08-31", "610.57.04"),
-    "615": _branch(NEW_FEATURE, None, None),  # kind (u)
+    "615": _branch(NEW_FEATURE, None, "615.71.09"),  # kind (u)
     "620": _branch(NEW_FEATURE, None, None, modules=[OPEN]),  # kind (u)
 }
 
@@ -125,6 +132,9 @@ _FEDORA_KEY = {
     "key": "73CD9B30.pub",
     "key_fingerprints": ["129994480EC63D2789BC98E490DFED2F73CD9B30"],
 }
+# The name stands in issue 49 of cuda-repo-management and in public repository files, the whole
+# fingerprint in no public text.
+_FEDORA_43_KEY: dict[str, Any] = {"key": "1940C73E.pub", "key_fingerprints": []}
 # From SUSE's build configuration of its base container images, and two public pins.
 _SUSE_16_KEY = {
     "key": "3A8B5622.pub",
@@ -164,9 +174,12 @@ _SUSE_SIGNED = {
     "architectures": ["x86_64", "aarch64"],
     "by": "SUSE",
     "trusted": True,
-    # {flavour}: of the kernel, without its "kernel-".
-    "packages": ["nvidia-open-driver-G06-signed-cuda-kmp-{flavour}", "nvidia-compute-utils-G06"],
-    "more": ["nvidia-video-G06"],
+    # {flavour}: of the kernel, without its "kernel-"; {generation}: G06 or G07, by the branch.
+    "packages": [
+        "nvidia-open-driver-{generation}-signed-cuda-kmp-{flavour}",
+        "nvidia-compute-utils-{generation}",
+    ],
+    "more": ["nvidia-video-{generation}"],
 }
 
 
@@ -182,9 +195,31 @@ def _archive(*branches: str, **more: Any) -> dict[str, Any]:
 
 _NON_FREE = ["contrib", "non-free", "non-free-firmware"]
 
+
+def _ubuntu_archive(kernel: str, *multiverse: str) -> dict[str, Any]:
+    """Return the row of a release of Ubuntu: the branches of its -server packages.
+
+    :param kernel: the kernel series that the release began with.
+    :param multiverse: the branches of which the packages are in that component.
+    """
+    return _archive(
+        *("580", "595", "615"),
+        kernel=kernel,
+        multiverse=list(multiverse),
+        # Packages that are named after these branches are transitional: they install the other.
+        transitional={
+            **dict.fromkeys(("535", "550", "565", "570", "575"), "580"),
+            **{"590": "595", "610": "615"},
+        },
+        # nvidia-headless-615-server is transitional to nvidia-headless-615-server-open.
+        modules={"615": [OPEN]},
+    )
+
+
 # By the name of NVIDIA's folder; the distribution's own archive has ``-archive`` behind it.
-# ``first`` and ``last`` branch that it has, or exactly ``branches``. ``kernel`` is the series that
-# a release of Ubuntu began with: other kernels of the flavour generic are its hardware enablement.
+# ``first`` and ``last`` branch that it has, or exactly ``branches``; ``modules`` by branch, where
+# it has not both kinds. ``kernel`` is the series that a release of Ubuntu began with: other kernels
+# of the flavour generic are its hardware enablement.
 REPOSITORIES: dict[str, dict[str, Any]] = {
     "ubuntu2204": _nvidia("520", _OLD_DEB_KEY),
     "ubuntu2404": _nvidia("550", _OLD_DEB_KEY),
@@ -207,6 +242,9 @@ REPOSITORIES: dict[str, dict[str, Any]] = {
     "rhel8": _nvidia("515", _RPM_KEY, streams=_STREAMS, signed=_PRECOMPILED),
     "rhel9": _nvidia("515", _RPM_KEY, streams=_STREAMS, signed=_PRECOMPILED),
     "rhel10": _nvidia("575", _EL_10_KEY),  # first (u)
+    # NVIDIA goes on to the next release of Fedora: 42 ends with CUDA 13.1. First and last (u).
+    "fedora42": _nvidia("580", _RPM_KEY, last="590"),
+    "fedora43": _nvidia("595", _FEDORA_43_KEY),  # first (u)
     "fedora44": _nvidia("595", _FEDORA_KEY),  # first (u)
     "amzn2023": _nvidia("560", _RPM_KEY, streams=_STREAMS),
     "azl3": _nvidia("570", _RPM_KEY),  # folder's name and first (u)
@@ -216,27 +254,43 @@ REPOSITORIES: dict[str, dict[str, Any]] = {
     "kylin11": _nvidia("610", _RPM_KEY),  # key (u)
     "sles15": _nvidia("515", _RPM_KEY, signed=_SUSE_SIGNED),
     "opensuse15": _nvidia("515", _RPM_KEY, signed=_SUSE_SIGNED),
-    "suse16": _nvidia("590", _SUSE_16_KEY, signed=_SUSE_SIGNED),  # first (u)
-    # Which branches the archives of 22.04 and 24.04 have beside 580: (u).
-    "ubuntu2204-archive": _archive("535", "570", "580", kernel="5.15"),
-    "ubuntu2404-archive": _archive("535", "570", "580", "595", kernel="6.8"),
-    "ubuntu2604-archive": _archive("580", "595", "610", kernel="7.0"),
+    # SUSE builds its driver images for SLE 16 from 595 on, as the folder has nothing older.
+    "suse16": _nvidia("595", _SUSE_16_KEY, signed=_SUSE_SIGNED),
+    "ubuntu2204-archive": _ubuntu_archive("5.15", "595", "615"),
+    "ubuntu2404-archive": _ubuntu_archive("6.8", "595", "615"),
+    "ubuntu2604-archive": _ubuntu_archive("7.0", "615"),
     # The open modules of bookworm did not follow the libraries into its security archive.
     "debian12-archive": _archive("535", components=_NON_FREE, open_version="535.261.03"),
     "debian13-archive": _archive("550", components=_NON_FREE),
 }
 
-# The kernels for which Ubuntu signs modules, by the end of the kernel's name. That -64k and, for
-# nvidia, -hwe-<release> stand behind it as in the name of the kernel's own package is (u).
-UBUNTU_FLAVOURS = {
-    "generic": "generic",
-    "virtual": "generic",
-    "lowlatency": "lowlatency",
-    "aws": "aws",
-    "azure": "azure",
-    "gcp": "gcp",
-    "oracle": "oracle",
-    "nvidia": "nvidia",
+# The kernels for which Ubuntu signs modules, by the end of the kernel's name. -64k and, for
+# generic, lowlatency and nvidia, -hwe-<release> stand behind it as in the name of the kernel's own
+# package.
+UBUNTU_FLAVOURS = (
+    *("generic", "lowlatency", "nvidia", "nvidia-bos"),
+    *("aws", "azure", "azure-fde", "azure-nvidia", "gcp", "gke", "ibm", "oracle"),
+)
+# Those whose plain name goes on to later kernel series within a release, and with it the package
+# of the modules, which requires a kernel of that series: linux-modules-nvidia-580-server-open-aws
+# of 24.04 requires a kernel 7.0. A name with the series (-aws-6.8) stays with it; each has one
+# (packages.ubuntu.com: aws-5.15, aws-6.8, aws-7.0, azure-fde-7.0, gke-6.8, gke-64k-7.0; Google's
+# guide for confidential GPUs: gcp-6.17).
+UBUNTU_ROLLING = (
+    *("aws", "azure", "azure-fde", "azure-nvidia", "gcp", "gke", "ibm", "oracle", "nvidia-bos"),
+)
+# Those of the clouds whose kernel of the release's first series has packages named -lts-<release>.
+UBUNTU_LTS = ("aws", "azure", "gcp", "ibm", "oracle")
+
+# Distributions that publish signed open kernel modules for NVIDIA's packages themselves, in
+# repositories of their own, by os.id: from which major release on, which package, and what brings
+# it. Sources: DISTROS.md of NVIDIA's yum-packaging-precompiled-kmod, AlmaLinux's documentation and
+# almalinux-release-nvidia-driver, rhel-drivers, CIQ's SIG/Cloud Next.
+SIGNED_ELSEWHERE: dict[str, tuple[int, str, str]] = {
+    "almalinux": (9, "nvidia-open-kmod", "the repository of almalinux-release-nvidia-driver"),
+    "azurelinux": (3, "cuda-open", "Microsoft's repository for NVIDIA's packages"),
+    "rhel": (10, "kmod-nvidia-open", "Red Hat's tool rhel-drivers"),
+    "rocky": (8, "kmod-nvidia-dc-open-latest", "CIQ's repositories SIG/Cloud Next"),
 }
 
 # {host} and {folder} of the two places that have a runfile; some versions are on one of them only.
@@ -267,6 +321,9 @@ _TABLES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
         "architectures": ("dict", ()),
         "components": ("list", ()),
         "kernel": ("str", ()),
+        "multiverse": ("branches", ()),
+        "transitional": ("renamed", ()),
+        "modules": ("kinds", (OPEN, PROPRIETARY)),
         "open_version": ("version", ()),
         "streams": ("dict", ()),
         "signed": ("dict", ()),
@@ -283,6 +340,8 @@ _TYPES: dict[str, tuple[type, str]] = {
     "bool": (bool, "true or false"),
     "list": (list, "a list"),
     "branches": (list, "a list of branches"),
+    "renamed": (dict, "a mapping of branches to branches"),
+    "kinds": (dict, "a mapping of branches to lists of open and proprietary"),
     "dict": (dict, "a mapping"),
 }
 _NEW_BRANCH = {"kind": NEW_FEATURE, "end": None, "supported": True, "newest": None}
@@ -345,8 +404,12 @@ def _merged(
         _check_row(table, str(key), row)
         name = str(key).lower()
         values = {field: _plain(value) for field, value in row.items()}
-        if isinstance(values.get("branches"), list):
-            values["branches"] = [str(branch) for branch in values["branches"]]
+        for field, value in values.items():
+            kind = _TABLES[table][field][0]
+            if kind == "branches" and value is not None:
+                values[field] = [str(branch) for branch in value]
+            elif kind in ("renamed", "kinds") and value is not None:
+                values[field] = {str(branch): _plain(it) for branch, it in value.items()}
         # A row for another system's packages is like that system's in what it does not say.
         like = rows.get(str(values.get("folder") or ""), new)
         rows[name] = {**rows.get(name, like), **values}
@@ -399,9 +462,14 @@ def _check_row(table: str, name: str, row: Any) -> None:
         else:
             expected, words = _TYPES[kind]
             good = isinstance(value, expected)
-            if good and kind == "branches":
-                good = all(_PATTERNS["branch"][0].match(str(one)) for one in value)
-            if good and choices:
+            if good and kind in ("branches", "renamed", "kinds"):
+                named = [*value, *(value.values() if kind == "renamed" else ())]
+                good = all(_PATTERNS["branch"][0].match(str(one)) for one in named)
+            if good and kind == "kinds":
+                good = all(
+                    isinstance(it, list) and it and set(it) <= set(choices) for it in value.values()
+                )
+            elif good and choices:
                 members = value if isinstance(value, list) else [value]
                 good = bool(members) and all(member in choices for member in members)
                 words = f"of {', '.join(choices)}"

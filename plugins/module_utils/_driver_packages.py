@@ -11,8 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ._distributions import DISTRIBUTIONS, NO_DKMS, kernel_flavour, kernel_headers
-from ._driver_data import OPEN, PINNED_FROM, STREAM_MODULE, UBUNTU_FLAVOURS, DriverData
+from ._distributions import DISTRIBUTIONS, SUSE, kernel_flavour, kernel_headers
+from ._driver_data import (
+    G07_FROM,
+    OPEN,
+    PINNED_FROM,
+    PINNING_FROM,
+    STREAM_MODULE,
+    UBUNTU_FLAVOURS,
+    UBUNTU_LTS,
+    UBUNTU_ROLLING,
+    DriverData,
+)
 from ._driver_fabric import members, needs
 from ._driver_sources import DISTRO, NVIDIA, System, row
 from ._driver_types import DriverWish, branch_of
@@ -48,10 +58,12 @@ LOCK_PATTERNS = (
 # rpm's names that differ.
 RPM_LOCK_PATTERNS = (*LOCK_PATTERNS, "kmod-nvidia*", "akmod-nvidia*", "dkms-nvidia*")
 
-_STOCK = re.compile(r"-(?P<flavour>[a-z]+)(?P<pages>-64k)?\Z")
-# The flavours that have later series for hardware enablement, under a name of their own.
-_ENABLED_LATER = ("generic", "lowlatency", "nvidia")
+_STOCK = re.compile(
+    r"(?P<series>\d+\.\d+)\.[\d.-]+-(?P<flavour>[a-z]+(?:-[a-z]+)*)(?P<pages>-64k)?\Z"
+)
 _SUFFIX = re.compile(r"-(?P<branch>[3-9]\d\d)(?=-|\Z)")
+# SUSE's packages of one generation are in the way of those of another.
+_GENERATION = re.compile(r"-(?P<generation>G\d\d)(?=-|\Z)")
 _OF_DRIVER = ("nvidia-", "libnvidia-", "linux-modules-nvidia-", "cuda-drivers")
 # Ubuntu's signatures are those of all branches and kinds for one kernel.
 _SHARED = "linux-signatures-nvidia-"
@@ -120,7 +132,7 @@ def _of_driver(
     if system.manager != "apt":
         return _rpm(node, system, source, branch, version, flavour, wish, data)
     if source == NVIDIA:
-        return _nvidia(node, system, branch, version, flavour, wish)
+        return _nvidia(node, system, branch, version, flavour, wish, data)
     if system.id == "ubuntu":
         return _ubuntu(node, system, branch, text, flavour, wish, data)
     return _debian(node, system, text, flavour, wish)
@@ -140,8 +152,8 @@ def headers(
     }
     running = node["os"]["kernel"] or ""
     if system.id == "ubuntu":
-        flavour = ubuntu_flavour(running, system, data) or "generic"
-        return f"linux-headers-{flavour}", exact
+        meta, lts = _ubuntu_headers(running, system, data)
+        return meta, {**exact, **lts}
     if system.id == "debian":
         arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(system.arch, system.arch)
         match = re.search(rf"-((?:cloud|rt)-)?{arch}\Z", running)
@@ -170,15 +182,31 @@ def kernel_key(version: str) -> tuple[int, ...]:
 
 def ubuntu_flavour(kernel: str, system: System, data: DriverData) -> str | None:
     """Return the name behind Ubuntu's packages for a stock kernel, None for any other."""
-    match = _STOCK.search(kernel)
-    flavour = UBUNTU_FLAVOURS.get(match["flavour"]) if match else None
-    if match is None or flavour is None:
+    match = _STOCK.match(kernel)
+    if match is None or match["flavour"] not in UBUNTU_FLAVOURS:
         return None
-    found = row(system, DISTRO, data)
-    first = found.get("kernel") if found else None
-    later = flavour in _ENABLED_LATER and first and not kernel.startswith(f"{first}.")
     # A kernel with pages of 64 KiB takes no module of the same kernel with small ones.
-    return flavour + (match["pages"] or "") + (f"-hwe-{system.version}" if later else "")
+    flavour = match["flavour"] + (match["pages"] or "")
+    if match["flavour"] in UBUNTU_ROLLING:
+        return f"{flavour}-{match['series']}"
+    first = (row(system, DISTRO, data) or {}).get("kernel")
+    later = first and match["series"] != first
+    return f"{flavour}-hwe-{system.version}" if later else flavour
+
+
+def _ubuntu_headers(
+    kernel: str, system: System, data: DriverData
+) -> tuple[str | None, dict[str, None]]:
+    """Return the package whose headers follow the kernel's, or those that may be there."""
+    match = _STOCK.match(kernel)
+    if match is None or match["flavour"] not in UBUNTU_ROLLING:
+        return f"linux-headers-{ubuntu_flavour(kernel, system, data) or 'generic'}", {}
+    flavour = match["flavour"] + (match["pages"] or "")
+    if match["series"] != (row(system, DISTRO, data) or {}).get("kernel"):
+        return f"linux-headers-{flavour}", {}
+    # The plain name is of a later series. Not each flavour has one for the first.
+    lts = match["flavour"] in UBUNTU_LTS
+    return None, {f"linux-headers-{flavour}-lts-{system.version}": None} if lts else {}
 
 
 def prebuilt_flavour(
@@ -258,17 +286,20 @@ def _nvidia(
     version: str | None,
     flavour: str,
     wish: DriverWish,
+    data: DriverData,
 ) -> PackageSet:
     text = f"{version}*" if version else f"{branch}.*"
     pinned = int(branch) >= PINNED_FROM
     suffix = "" if pinned else f"-{branch}"
     is_open = flavour == OPEN
-    meta, exact = headers(node, system, DriverData({}, {}, {}))
+    meta, exact = headers(node, system, data)
     packages: dict[str, str | None] = {meta: None} if meta else {}
     optional: dict[str, str | None] = dict(exact)
+    # A user's own row can take the folder for another system.
+    folder = str((row(system, NVIDIA, data) or {}).get("folder") or system.folder or "")
     if not wish.compute_only:
         packages[f"nvidia-open{suffix}" if is_open else f"cuda-drivers{suffix}"] = text
-    elif system.id == "ubuntu" or pinned:
+    elif folder.startswith("ubuntu"):
         packages[f"libnvidia-compute{suffix}"] = text
         packages[f"nvidia-dkms{suffix}-open" if is_open else f"nvidia-dkms{suffix}"] = text
         optional.update(
@@ -279,12 +310,13 @@ def _nvidia(
             }
         )
     else:
-        # Debian's names, which NVIDIA's repository for Debian has too.
+        # Debian's names, which NVIDIA's folders for Debian keep from 590 on (NVIDIA's driver
+        # installation guide, compute-only; the table of renamed packages is Ubuntu's alone).
         packages["nvidia-driver-cuda"] = text
         packages["nvidia-kernel-open-dkms" if is_open else "nvidia-kernel-dkms"] = text
         optional["nvidia-persistenced"] = None
     pinning: dict[str, str | None] = (
-        {f"nvidia-driver-pinning-{version or branch}": None} if pinned else {}
+        {f"nvidia-driver-pinning-{version or branch}": None} if int(branch) >= PINNING_FROM else {}
     )
     return PackageSet(packages, optional, pinning, note="built by DKMS")
 
@@ -336,16 +368,15 @@ def _rpm(
         return _signed_rpm(node, branch, text, wish, signed)
     packages: dict[str, str | None] = {}
     distribution = DISTRIBUTIONS.get(system.id)
-    by_dkms = distribution is None or distribution.dkms != NO_DKMS
+    by_dkms = distribution is None or int(branch) >= distribution.dkms_from
     if not wish.compute_only:
         packages["nvidia-open" if is_open else "cuda-drivers"] = text
-    elif by_dkms:
+    elif system.family != SUSE:
         packages["nvidia-driver-cuda"] = text
         packages["kmod-nvidia-open-dkms" if is_open else "kmod-nvidia-latest-dkms"] = text
     else:
-        # SUSE's names (u).
-        packages["nvidia-compute-utils-G06"] = text
-        packages["nvidia-open-driver-G06" if is_open else "nvidia-driver-G06-kmp-default"] = text
+        packages[f"nvidia-compute-utils-{suse_generation(branch)}"] = text
+        packages[_suse_modules(node, branch, is_open=is_open, by_dkms=by_dkms)] = text
     if by_dkms:
         packages["dkms"] = None
     _meta, exact = headers(node, system, data)
@@ -356,10 +387,27 @@ def _rpm(
     return PackageSet(packages, exact, patterns=RPM_LOCK_PATTERNS, streams=streams, note=note)
 
 
+def suse_generation(branch: str) -> str:
+    """Return what the packages for SUSE are called after, by the driver's branch."""
+    return "G07" if int(branch) >= G07_FROM else "G06"
+
+
+def _suse_modules(node: Mapping[str, Any], branch: str, *, is_open: bool, by_dkms: bool) -> str:
+    """Return NVIDIA's package of the kernel modules for SUSE (BCI-dockerfile-generator)."""
+    name = f"nvidia-{'open-' if is_open else ''}driver-{suse_generation(branch)}"
+    return name if by_dkms else f"{name}-kmp-{_kernel_kind(node)}"
+
+
+def _kernel_kind(node: Mapping[str, Any]) -> str:
+    """Return the flavour of the running kernel: default of SUSE's kernel-default."""
+    flavour = kernel_flavour(node["os"]["family"] or "", node["os"]["kernel"] or "")
+    return flavour.partition("-")[2]
+
+
 def _signed_rpm(
     node: Mapping[str, Any], branch: str, text: str, wish: DriverWish, signed: Mapping[str, Any]
 ) -> PackageSet:
-    flavour = kernel_flavour(node["os"]["family"] or "", node["os"]["kernel"] or "")
+    words = {"flavour": _kernel_kind(node), "generation": suse_generation(branch)}
     names = list(signed.get("packages") or ())
     if not names:
         names = ["nvidia-driver-cuda" if wish.compute_only else "cuda-drivers"]
@@ -367,12 +415,22 @@ def _signed_rpm(
         names.extend(signed.get("more") or ())
     stream = signed.get("stream")
     return PackageSet(
-        {name.format(flavour=flavour.partition("-")[2]): text for name in names},
+        {name.format(**words): text for name in names},
         {"nvidia-persistenced": text} if wish.persistence else {},
         patterns=RPM_LOCK_PATTERNS,
         signed=True,
         streams={STREAM_MODULE: stream.format(branch=branch)} if stream else {},
         note=f"built and signed by {signed['by']}",
+    )
+
+
+def makes_modules(name: str) -> bool:
+    """Return whether a package of ours makes the kernel modules, or draws them in."""
+    return "dkms" in name or name.startswith(
+        (
+            *("nvidia-headless", "nvidia-open", "cuda-drivers", "linux-modules-nvidia"),
+            *("kmod-nvidia", "nvidia-driver-G"),
+        )
     )
 
 
@@ -407,6 +465,8 @@ def obsolete(
             and branch_of(present[name].partition(":")[2] or present[name]) == old_branch
             and any(_SUFFIX.search(one) for one in wanted.packages if one.startswith(_OF_DRIVER))
         )
+        of_suse = _GENERATION.search(plain)
+        other_generation = of_suse is not None and of_suse["generation"] != suse_generation(branch)
         # Modules that come built replace those that DKMS builds, whose package would go on.
         unsigned = wanted.signed and plain.startswith("kmod-nvidia") and plain.endswith("-dkms")
         if (
@@ -414,6 +474,7 @@ def obsolete(
             or other_flavour
             or unsigned
             or renamed
+            or other_generation
             or (of_branch is not None and of_branch != branch)
             or plain.startswith("nvidia-driver-pinning-")
         ):

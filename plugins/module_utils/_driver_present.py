@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from ._package_match import covers
 from ._packages import flavour as flavour_of_packages
 
 # Kernel modules that come built: Ubuntu's, those of a precompiled stream, SUSE's.
-_PREBUILT = ("linux-modules-nvidia-", "kmod-nvidia", "nvidia-open-driver-")
+_PREBUILT = re.compile(r"linux-modules-nvidia-|kmod-nvidia|nvidia-open-driver-\S*-kmp-")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Present:
     @property
     def prebuilt(self) -> bool:
         """Return whether its modules are the distribution's own builds, which need no headers."""
-        return any(name.startswith(_PREBUILT) for name in self.packages) and not any(
+        return any(_PREBUILT.match(name) for name in self.packages) and not any(
             "dkms" in name.replace("no-dkms", "") for name in self.packages
         )
 

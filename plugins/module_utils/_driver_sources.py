@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._distributions import folder_of, own_folder
-from ._driver_data import DriverData
+from ._driver_data import OPEN, PROPRIETARY, DriverData
 from ._driver_types import DriverWish
 from ._repository import same_repository
 
 DISTRO = "distro"
 NVIDIA = "nvidia"
 RUNFILE = "runfile"
+# The component of Ubuntu's archive that has the newer branches.
+MULTIVERSE = "multiverse"
 
 DEBIAN_REPOSITORY = "kubegpu-debian-non-free"
 DEBIAN_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -26,7 +28,11 @@ DEBIAN_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 @dataclass(frozen=True)
 class System:
-    """What the decision needs of the operating system. ``folder`` names its rows in the data."""
+    """What the decision needs of the operating system.
+
+    ``folder`` names its rows in the data. ``components``: those that apt's entry for the
+    distribution's archive enables; None where there is no such entry.
+    """
 
     id: str
     version: str
@@ -34,6 +40,7 @@ class System:
     manager: str
     arch: str
     folder: str | None
+    components: tuple[str, ...] | None = None
 
     @property
     def words(self) -> str:
@@ -46,6 +53,7 @@ def system_of(node: Mapping[str, Any], data: DriverData) -> System:
     # A row of the user's own goes before the folder that is taken for a system.
     own = own_folder(identity, version)
     known = folder_of(identity, version)
+    archive = facts.get("archive")
     return System(
         identity,
         version,
@@ -53,6 +61,7 @@ def system_of(node: Mapping[str, Any], data: DriverData) -> System:
         facts["package_manager"] or "",
         facts["arch"] or "",
         own if known is None or own in data.repositories else known,
+        tuple(archive["components"]) if archive else None,
     )
 
 
@@ -67,18 +76,44 @@ def row(system: System, source: str, data: DriverData) -> Mapping[str, Any] | No
     return found
 
 
-def offers(system: System, source: str, branch: str, data: DriverData) -> bool:
-    """Return whether the source has the branch for this system, as far as the data know."""
+def offers(system: System, source: str, branch: str, data: DriverData, kind: str = "") -> bool:
+    """Return whether the source has the branch for this system, as far as the data know.
+
+    :param kind: the kernel modules that are asked for, open or proprietary; empty is either.
+    """
     if source == RUNFILE:
         return True
     found = row(system, source, data)
-    if found is None:
+    if found is None or (kind and kind not in modules_of(system, source, branch, data)):
         return False
     if found["branches"] is not None:
-        return branch in found["branches"]
+        return branch in found["branches"] and not switched_off(system, branch, data)
     number = int(branch)
     return (found["first"] is None or number >= int(found["first"])) and (
         found["last"] is None or number <= int(found["last"])
+    )
+
+
+def modules_of(system: System, source: str, branch: str, data: DriverData) -> tuple[str, ...]:
+    """Return the kinds of kernel modules that a source can have of a branch."""
+    found = row(system, source, data) or {}
+    return tuple((found.get("modules") or {}).get(branch, (OPEN, PROPRIETARY)))
+
+
+def replacement(system: System, branch: str, data: DriverData) -> str | None:
+    """Return the branch that the distribution's packages of this branch install instead."""
+    found = row(system, DISTRO, data) or {}
+    renamed: Mapping[str, str] = found.get("transitional") or {}
+    return renamed.get(branch)
+
+
+def switched_off(system: System, branch: str, data: DriverData) -> bool:
+    """Return whether the archive has the branch in a component that the node does not enable."""
+    found = row(system, DISTRO, data) or {}
+    return (
+        branch in (found.get("multiverse") or ())
+        and system.components is not None
+        and MULTIVERSE not in system.components
     )
 
 
@@ -87,17 +122,32 @@ def sources(system: System) -> tuple[str, ...]:
     return (DISTRO, NVIDIA) if system.id == "ubuntu" else (NVIDIA, DISTRO)
 
 
-def describe_row(system: System, source: str, data: DriverData) -> str:
-    """Return in words which branches a source has for the system."""
+def describe_row(system: System, source: str, data: DriverData, branch: str = "") -> str:
+    """Return in words which branches a source has for the system.
+
+    :param branch: the one that is looked for, of which more is said than that it is not there.
+    """
     found = row(system, source, data)
     place = "NVIDIA's repository" if source == NVIDIA else "the distribution's own archive"
     if found is None:
         what = f"{system.words or 'this system'} on {system.arch or 'this architecture'}"
         return f"{place} has nothing for {what}"
     if found["branches"] is not None:
-        return f"{place} for {system.words} has {', '.join(found['branches']) or 'none'}"
+        has = f"{place} for {system.words} has {', '.join(found['branches']) or 'none'}"
+        return has + (_more(system, data, branch) if source == DISTRO else "")
     last = f" to {found['last']}" if found["last"] else ""
     return f"{place} for {system.words} has branches from {found['first'] or 'the first'}{last}"
+
+
+def _more(system: System, data: DriverData, branch: str) -> str:
+    """Return what else is to be said of a branch that the node cannot have from its archive."""
+    instead = replacement(system, branch, data)
+    if instead:
+        return f" (its packages of {branch} are transitional and install {instead})"
+    if switched_off(system, branch, data):
+        return f" ({branch} in the component {MULTIVERSE}, which this node's apt does not enable)"
+    kinds = modules_of(system, DISTRO, branch, data)
+    return f" ({branch} with {kinds[0]} kernel modules only)" if len(kinds) == 1 else ""
 
 
 def repository(

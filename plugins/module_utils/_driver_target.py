@@ -11,11 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from . import _driver_branches as rules
+from ._distributions import major
 from ._driver_branches import Gpu
 from ._driver_case import PLACES, Case, Refused, Target, upper
 from ._driver_choice import alternatives, choose_branch, choose_flavour
+from ._driver_data import SIGNED_ELSEWHERE
 from ._driver_packages import prebuilt_flavour, signed_modules
-from ._driver_sources import DISTRO, NVIDIA, RUNFILE, offers, row
+from ._driver_sources import DISTRO, NVIDIA, RUNFILE, offers, replacement, row
 from ._driver_types import DriverWish, branch_of
 from ._errors import InputError
 from ._runfile import check_driver, file_name
@@ -176,6 +178,13 @@ def _kept(case: Case, asked: str | None) -> Target | None:
             "asked for."
         )
     warnings = [rules.support_warning(present.branch, case.data, wish.today)]
+    instead = replacement(case.system, present.branch, case.data)
+    if present.source == DISTRO and instead:
+        warnings.append(
+            f"The distribution's archive has branch {present.branch} no more: its packages of that "
+            f"name install {instead}. Held, the driver stays; an upgrade without the hold changes "
+            f'the branch. Next step: plan the change (nvidia_driver_branch: "{instead}").'
+        )
     if other:
         warnings.append(
             f"nvidia_driver_source is {wish.source}, but the driver came "
@@ -354,7 +363,7 @@ def _checked_boot(case: Case, target: Target) -> Target:
         branch
         for branch in rules.serving(case.gpus, case.data, case.asked_flavour)
         if signed
-        and offers(case.system, DISTRO, branch, case.data)
+        and offers(case.system, DISTRO, branch, case.data, case.asked_flavour)
         # Whether an older branch serves a newer GPU is not known.
         and all(gpu.known for gpu in case.gpus)
     ]
@@ -386,8 +395,20 @@ def _checked_boot(case: Case, target: Target) -> Target:
         )
     raise Refused(
         "Secure Boot is on, and no source has signed kernel modules for "
-        f"{case.system.words} with kernel {case.node['os']['kernel']}.",
+        f"{case.system.words} with kernel {case.node['os']['kernel']}.{_signed_elsewhere(case)}",
         way,
+    )
+
+
+def _signed_elsewhere(case: Case) -> str:
+    """Return which signed kernel modules the distribution itself has beside these sources."""
+    first, package, place = SIGNED_ELSEWHERE.get(case.system.id, (0, "", ""))
+    number = major(case.system.version)
+    if not package or not number.isdigit() or int(number) < first:
+        return ""
+    return (
+        f" {package} has open ones, from {place}, which this collection does not set up; "
+        "docs/driver.md says how to use it (nvidia_driver_repositories: signed)."
     )
 
 

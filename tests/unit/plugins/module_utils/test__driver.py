@@ -250,8 +250,19 @@ def test_ubuntu_takes_signed_modules_for_the_running_and_the_newest_kernel():
         ("6.17.0-1014-nvidia-64k", "linux-modules-nvidia-580-server-open-nvidia-64k-hwe-24.04"),
         ("6.17.0-1014-nvidia", "linux-modules-nvidia-580-server-open-nvidia-hwe-24.04"),
         ("6.8.0-100-lowlatency", "linux-modules-nvidia-580-server-open-lowlatency"),
-        ("6.8.0-1020-aws", "linux-modules-nvidia-580-server-open-aws"),
-        ("6.14.0-1020-gcp", "linux-modules-nvidia-580-server-open-gcp"),
+        # The plain names of these go on to later series, and bring a kernel of those along:
+        # packages.ubuntu.com, noble-updates, linux-modules-nvidia-580-server-open-aws.
+        ("6.8.0-1020-aws", "linux-modules-nvidia-580-server-open-aws-6.8"),
+        ("6.8.0-1020-aws-64k", "linux-modules-nvidia-580-server-open-aws-64k-6.8"),
+        ("7.0.0-1018-aws", "linux-modules-nvidia-580-server-open-aws-7.0"),
+        ("6.8.0-1030-azure", "linux-modules-nvidia-580-server-open-azure-6.8"),
+        ("6.8.0-1030-azure-fde", "linux-modules-nvidia-580-server-open-azure-fde-6.8"),
+        ("6.8.0-1030-azure-nvidia", "linux-modules-nvidia-580-server-open-azure-nvidia-6.8"),
+        ("6.17.0-1020-gcp", "linux-modules-nvidia-580-server-open-gcp-6.17"),
+        ("6.8.0-1010-gke", "linux-modules-nvidia-580-server-open-gke-6.8"),
+        ("6.8.0-1010-ibm", "linux-modules-nvidia-580-server-open-ibm-6.8"),
+        ("6.8.0-1010-oracle", "linux-modules-nvidia-580-server-open-oracle-6.8"),
+        ("7.0.0-2008-nvidia-bos", "linux-modules-nvidia-580-server-open-nvidia-bos-7.0"),
         ("6.8.0-1020-nvidia", "linux-modules-nvidia-580-server-open-nvidia"),
         ("6.14.0-20-generic", "linux-modules-nvidia-580-server-open-generic-hwe-24.04"),
         ("6.12.1-custom", "linux-headers-generic"),
@@ -263,6 +274,40 @@ def test_ubuntu_kernels(kernel, package):
     assert package in plan.packages
     built = package.startswith("linux-headers")
     assert ("nvidia-headless-580-server-open" in plan.packages) == built
+
+
+@pytest.mark.parametrize(
+    ("on", "required", "optional"),
+    [
+        ("u24 k=6.8.0-1020-aws", None, "linux-headers-aws-lts-24.04"),
+        ("u22 k=5.15.0-1080-azure", None, "linux-headers-azure-lts-22.04"),
+        ("u24 k=6.17.0-1020-gcp", "linux-headers-gcp", None),
+        # No package follows these by a name that is known.
+        ("u24 k=6.8.0-1010-gke", None, None),
+        ("u24 k=6.14.0-20-generic", "linux-headers-generic-hwe-24.04", None),
+    ],
+)
+def test_headers_of_ubuntus_cloud_kernels_follow_their_own_series(on, required, optional):
+    for wished in ("580 dkms", "nvidia 580"):
+        plan = plan_of("T4", on, "-", wished)
+        kernel = on.rpartition("=")[2]
+        found = {name for name in plan.packages if name.startswith("linux-headers")}
+        assert found == ({required} if required else set())
+        more = {name for name in plan.optional_packages if name.startswith("linux-headers")}
+        assert more == {f"linux-headers-{kernel}", *([optional] if optional else [])}
+
+
+def test_the_next_boots_kernel_of_another_series_has_its_exact_modules():
+    given = facts("T4", "u24 k=6.8.0-1020-aws")
+    given["kernels"].append({**given["kernels"][0], "version": "7.0.0-1018-aws",
+                             "running": False})  # fmt: skip
+    plan = plan_driver(given, *read_options({}))
+    assert names(plan.optional_packages) == [
+        "linux-modules-nvidia-580-server-open-6.8.0-1020-aws",
+        "linux-modules-nvidia-580-server-open-7.0.0-1018-aws",
+    ]
+    named = [name for name in plan.packages if name.startswith("linux-modules")]
+    assert named == ["linux-modules-nvidia-580-server-open-aws-6.8"]
 
 
 def test_debian_headless_set_from_its_archive():
@@ -340,6 +385,11 @@ def test_debian_12_open_is_of_one_version():
          {"libnvidia-compute": "610.*", "nvidia-dkms-open": "610.*"}),
         ("T4", "d12", "580 compute_only=true",
          {"nvidia-driver-cuda": "580.*", "nvidia-kernel-open-dkms": "580.*"}),
+        # The names without a branch are Ubuntu's: NVIDIA's guide, compute-only on Debian.
+        ("T4", "d13", "595 compute_only=true",
+         {"nvidia-driver-cuda": "595.*", "nvidia-kernel-open-dkms": "595.*"}),
+        ("T4", "d12", "595.58.03 proprietary compute_only=true",
+         {"nvidia-driver-cuda": "595.58.03*", "nvidia-kernel-dkms": "595.58.03*"}),
         ("T4", "rocky9", "580", {"nvidia-open": "580.*", "dkms": None}),
         ("V100", "rocky9", "580", {"cuda-drivers": "580.*", "dkms": None}),
         ("T4", "rocky9", "580 compute_only=true",
@@ -348,7 +398,21 @@ def test_debian_12_open_is_of_one_version():
          {"nvidia-driver-cuda": "580.126.09*", "kmod-nvidia-latest-dkms": "580.126.09*",
           "dkms": None}),
         ("T4", "fedora", "595", {"nvidia-open": "595.*", "dkms": None}),
-        ("V100", "sles15", "580", {"cuda-drivers": "580.*"}),
+        # SUSE's BCI-dockerfile-generator: dkms from 575 on, G07 from 590 on.
+        ("V100", "sles15", "580", {"cuda-drivers": "580.*", "dkms": None}),
+        ("V100", "sles15", "580 compute_only=true",
+         {"nvidia-compute-utils-G06": "580.*", "nvidia-driver-G06": "580.*", "dkms": None}),
+        ("T4", "sles15", "580 compute_only=true",
+         {"nvidia-compute-utils-G06": "580.*", "nvidia-open-driver-G06": "580.*", "dkms": None}),
+        ("T4", "sles15", "570 compute_only=true",
+         {"nvidia-compute-utils-G06": "570.*", "nvidia-open-driver-G06-kmp-default": "570.*"}),
+        ("V100", "leap k=6.4.0-150600.8.14-azure", "570 compute_only=true",
+         {"nvidia-compute-utils-G06": "570.*", "nvidia-driver-G06-kmp-azure": "570.*"}),
+        ("T4", "sles16", "595 compute_only=true",
+         {"nvidia-compute-utils-G07": "595.*", "nvidia-open-driver-G07": "595.*", "dkms": None}),
+        ("T4", "sles16 sb", "595",
+         {"nvidia-open-driver-G07-signed-cuda-kmp-default": "595.*",
+          "nvidia-compute-utils-G07": "595.*", "nvidia-video-G07": "595.*"}),
         ("T4", "sles15 sb", "580",
          {"nvidia-open-driver-G06-signed-cuda-kmp-default": "580.*",
           "nvidia-compute-utils-G06": "580.*", "nvidia-video-G06": "580.*"}),
@@ -356,19 +420,41 @@ def test_debian_12_open_is_of_one_version():
          {"nvidia-open-driver-G06-signed-cuda-kmp-default": "580.*",
           "nvidia-compute-utils-G06": "580.*"}),
         ("V100", "rocky9 sb", "580", {"cuda-drivers": "580.*"}),
-        ("T4", "sles15", "595", {"nvidia-open": "595.*"}),
+        ("T4", "sles15", "595", {"nvidia-open": "595.*", "dkms": None}),
     ],
 )  # fmt: skip
 def test_nvidias_names(gpus, on, wished, expected):
     plan = plan_of(gpus, on, "-", wished)
     found = {name: text for name, text in plan.packages.items() if "headers" not in name}
     assert found == expected
-    pinned = expected.keys() & {"nvidia-open", "cuda-drivers", "nvidia-dkms-open"}
-    if pinned and on in ("d12", "u24"):
-        text = expected[pinned.pop()].removesuffix("*").removesuffix(".")
+    if on in ("d12", "d13", "u24"):
+        text = next(iter(expected.values())).removesuffix("*").removesuffix(".")
         assert plan.pinning == {f"nvidia-driver-pinning-{text}": None}
     else:
         assert plan.pinning == {}
+
+
+@pytest.mark.parametrize(
+    ("wished", "pins", "kind"),
+    [
+        ("nvidia 595", "nvidia-driver-pinning-595", "packages"),
+        # Their names have the branch, and a mirror can be older than the packages that pin.
+        ("nvidia 580.126.09", "nvidia-driver-pinning-580.126.09", "optional"),
+        ("nvidia 570", None, None),
+    ],
+)
+def test_what_pins_is_needed_where_names_have_no_branch(wished, pins, kind):
+    tasks = flow.package_tasks(plan_of("T4", "u24", "-", wished))
+    first = tasks[0]
+    assert (first["name"] == flow.PINNING_SET) == bool(pins)
+    if pins:
+        assert first[kind] == {pins: None} and (kind == "packages" or first["packages"] == {})
+
+
+def test_a_users_row_with_ubuntus_folder_has_ubuntus_names():
+    rows = {"linuxmint22": {"folder": "ubuntu2404"}}
+    plan = plan_of("T4", "mint", "-", "595 compute_only=true", repositories=rows)
+    assert {"libnvidia-compute", "nvidia-dkms-open"} <= set(plan.packages)
 
 
 def test_the_stream_that_is_enabled_counts():
@@ -458,7 +544,14 @@ def test_what_goes_with_another_kind_of_modules_from_rpm_packages():
     plan = plan_of("T4", "rocky9", "nvidia 580.126.09 open held ours services", "595")
     assert plan.obsolete == ()
     plan = plan_of("T4", "sles15", "nvidia 580.126.09 open held ours services", "580 proprietary")
-    assert plan.obsolete == ("nvidia-open", "nvidia-open-driver-G06-kmp-default")
+    assert plan.obsolete == ("nvidia-open", "nvidia-open-driver-G06")
+    # SUSE's blog post of 2026-02-22: nothing of G06 may stay beside G07.
+    plan = plan_of("T4", "sles15", "nvidia 580.126.09 open held ours services", "595")
+    assert plan.obsolete == (
+        "nvidia-compute-G06",
+        "nvidia-compute-utils-G06",
+        "nvidia-open-driver-G06",
+    )
 
 
 @pytest.mark.parametrize(
@@ -475,6 +568,12 @@ def test_what_goes_with_another_kind_of_modules_from_rpm_packages():
                                                "kernel-rt-devel-matched": "5.14.0-570.el9*"}),
         ("ol9", {"kernel-uek-devel-5.15.0-313.189.5.1.el9uek.x86_64": None,
                  "kernel-uek-devel-matched": "5.15.0-313.189.5.1.el9uek*"}),
+        # Amazon's later kernels: packages of the series' name (public build scripts of AL2023).
+        ("amzn", {"kernel-devel-6.1.150-174.amzn2023.x86_64": None,
+                  "kernel-devel-matched": "6.1.150-174.amzn2023*"}),
+        ("amzn k=6.12.40-64.114.amzn2023.x86_64",
+         {"kernel6.12-devel-6.12.40-64.114.amzn2023.x86_64": None,
+          "kernel6.12-devel-matched": "6.12.40-64.114.amzn2023*"}),
         ("azl3", {"kernel-devel-6.6.96.1-1.azl3.x86_64": None,
                   "kernel-devel-matched": "6.6.96.1-1.azl3*"}),
         ("sles15", {"kernel-default-devel": "6.4.0-150700.53*"}),
@@ -555,6 +654,15 @@ def test_signed_modules_by_a_row_of_the_users_own():
     assert plan.kernel_module == "open" and list(plan.packages) == ["kmod-site-"]
     assert any("firmware trusts its publisher" in text for text in plan.warnings)
     assert plan.streams == {}
+    # As docs/driver.md has it for AlmaLinux's own kernel modules.
+    signed = {
+        "modules": ["open"], "by": "AlmaLinux", "trusted": True,
+        "packages": ["nvidia-open-kmod", "nvidia-driver-cuda"], "more": ["nvidia-driver"],
+    }  # fmt: skip
+    plan = plan_of("T4", "alma9 sb", repositories={"rhel9": {"signed": signed}})
+    assert (plan.action, plan.kernel_module, plan.streams) == ("install", "open", {})
+    named = {"nvidia-open-kmod": "580.*", "nvidia-driver-cuda": "580.*", "nvidia-driver": "580.*"}
+    assert plan.packages == named and not plan.warnings
 
 
 def test_another_folder_for_a_system_that_is_best_effort():
@@ -925,6 +1033,13 @@ def test_reboot():
     given = facts("T4", "u24")
     given["nouveau"]["loaded"] = True
     assert "nouveau" in plan_driver(given, *read_options({})).reboot["reason"]
+
+
+def test_nova_in_the_way_of_a_driver_is_named():
+    given = facts("T4", "u24")
+    given["nouveau"] = {"loaded": True, "blocked": True, "modules": ["nova_core"]}
+    plan = plan_driver(given, *read_options({}))
+    assert plan.reboot["required"] and plan.reboot["reason"].startswith("nova_core is loaded")
 
 
 def test_a_change_that_was_begun_is_finished():

@@ -38,6 +38,31 @@ def test_every_documented_branch_has_a_row():
     assert {branch for branch, row in BRANCHES.items() if row["modules"] == ["open"]} == {"620"}
 
 
+def test_the_newest_version_of_a_branch():
+    # Package indices of Ubuntu (535.309.01 transitional, 615.71.09), Debian (550.163.01) and
+    # release notes of 570.211.01, as of 2026-11-21.
+    newest = {branch: row["newest"] for branch, row in BRANCHES.items()}
+    assert newest["535"] == "535.309.01" and newest["550"] == "550.163.01"
+    assert newest["570"] == "570.211.01" and newest["615"] == "615.71.09"
+    for branch, version in newest.items():
+        assert version is None or version.startswith(f"{branch}.")
+
+
+@pytest.mark.parametrize("release", ["2204", "2404", "2604"])
+def test_the_branches_of_ubuntus_archive(release):
+    # Packages of {jammy,noble,resolute}{,-updates,-security}, 2026-11-21; packages.ubuntu.com has
+    # linux-modules-nvidia-610-server-generic in stonking (26.10) alone.
+    row = REPOSITORIES[f"ubuntu{release}-archive"]
+    assert row["branches"] == ["580", "595", "615"]
+    assert row["multiverse"] == (["615"] if release == "2604" else ["595", "615"])
+    assert row["transitional"] == {
+        "535": "580", "550": "580", "565": "580", "570": "580", "575": "580",
+        "590": "595", "610": "615",
+    }  # fmt: skip
+    assert set(row["transitional"].values()) <= set(row["branches"])
+    assert row["modules"] == {"615": ["open"]}
+
+
 def test_rows_point_to_rows():
     for row in (*GENERATIONS.values(), *PRODUCTS.values()):
         for key in ("first", "last"):
@@ -71,6 +96,11 @@ def test_rows_are_merged_by_key_and_field():
     assert data.repositories["ubuntu2404"]["branches"] == ["580", "595"]
     assert data.repositories["ubuntu2404"]["key"] == "3bf863cc.pub"
     assert BRANCHES["595"]["end"] == "2027-03-31"
+    row = {"branches": [580], "multiverse": [], "transitional": {535: 580}}
+    row["modules"] = {580: ["open"]}
+    data = driver_data(repositories={"ubuntu2404-archive": row})
+    found = data.repositories["ubuntu2404-archive"]
+    assert found["transitional"] == {"535": "580"} and found["modules"] == {"580": ["open"]}
 
 
 @pytest.mark.parametrize(
@@ -92,6 +122,19 @@ def test_rows_are_merged_by_key_and_field():
         ({"gpus": {"Vulta": {}}}, "'Vulta'.*neither.*Next step"),
         ({"repositories": {"ubuntu2404": {"branches": ["580-server"]}}}, "a list of branches"),
         ({"repositories": {"debian14": {"url": ["x"]}}}, "url is not a text"),
+        ({"repositories": {"ubuntu2404-archive": {"multiverse": "595"}}}, "a list of branches"),
+        (
+            {"repositories": {"ubuntu2404-archive": {"transitional": {"535": "new"}}}},
+            "branches to branches",
+        ),
+        (
+            {"repositories": {"ubuntu2404-archive": {"modules": {615: "open"}}}},
+            "lists of open and proprietary",
+        ),
+        (
+            {"repositories": {"ubuntu2404-archive": {"modules": {615: []}}}},
+            "lists of open and proprietary",
+        ),
         ({"repositories": {"debian14": {"architectures": ["x86_64"]}}}, "not a mapping"),
     ],
 )
