@@ -86,6 +86,13 @@ options:
       C(MODULE.OPTION).
     type: dict
     default: {}
+  coherent_memory:
+    description:
+      - Who manages the GPUs' memory on boards with a Grace CPU (GH200, GB200, GB300), the driver
+        or, with V(numa), the kernel. V(auto) leaves the driver's own default.
+    type: str
+    choices: [auto, driver, numa]
+    default: auto
   persistence:
     description: Whether the persistence daemon is wanted.
     type: bool
@@ -156,7 +163,9 @@ options:
     description:
       - Repositories by NVIDIA's folder, or that name with C(-archive) for the distribution's own,
         with C(url), C(key), C(key_fingerprints), C(first) and C(last) branch or C(branches),
-        C(architectures), C(components) and C(folder) (NVIDIA's name, where the row has another).
+        C(architectures), C(components) and C(folder) (NVIDIA's name, where the row has another); of
+        Ubuntu's archive C(multiverse) (branches in that component), C(transitional) (branches whose
+        packages install another one) and C(modules) (kinds by branch, where it has not both).
     type: dict
     default: {}
   today:

@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _driver_branches as rules
 from . import _driver_files as texts
+from . import _driver_memory as memory
 from ._distributions import FAMILIES, best_effort
 from ._driver_absent import plan_absent
 from ._driver_case import Case, Refused, Target
@@ -21,6 +22,7 @@ from ._driver_packages import (
     PackageSet,
     headers,
     lock_patterns,
+    makes_modules,
     obsolete,
     package_set,
 )
@@ -192,7 +194,8 @@ def _kept(case: Case, target: Target) -> DriverPlan:
     # A driver that does not work is mended where that can be done, and from then on it is ours.
     mended = build is not None and not present.working
     ours = (asked or managed or mended) and case.system.manager in MANAGERS
-    warnings = [*target.warnings, *state_warnings(case, present, ours)]
+    mode = memory.warnings(case, present.branch, ours=ours)
+    warnings = [*target.warnings, *mode, *state_warnings(case, present, ours)]
     plan = DriverPlan(
         action="none",
         branch=present.branch,
@@ -212,6 +215,9 @@ def _kept(case: Case, target: Target) -> DriverPlan:
         steps.append(build)
     if not ours:
         return _with_steps(plan, steps, warnings)
+    mode_reason = memory.reload_reason(case, present.branch)
+    if mode_reason and not plan.reboot["required"]:
+        plan = replace(plan, reboot={"required": True, "reason": mode_reason})
     if present.source in (DISTRO, NVIDIA):
         plan, more = _kept_packages(case, target, present, plan)
         steps = [*more, *steps]
@@ -229,7 +235,7 @@ def _kept_packages(
     steps.extend(drift_steps(present, gone))
     # The set is brought to what we would install only where it is that: an admin's choice of
     # other packages for the same driver is held as it is.
-    kernel = [name for name in known if name in present.packages and _makes_modules(name)]
+    kernel = [name for name in known if name in present.packages and makes_modules(name)]
     installed: dict[str, str | None] = {
         name: version
         for name, version in present.packages.items()
@@ -274,12 +280,6 @@ def _kept_packages(
     )
 
 
-def _makes_modules(name: str) -> bool:
-    return "dkms" in name or name.startswith(
-        ("nvidia-headless", "nvidia-open", "cuda-drivers", "linux-modules-nvidia", "kmod-nvidia")
-    )
-
-
 def _hold_step(names: tuple[str, ...]) -> Step:
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     return Step("hold", "hold", shown, "an unattended upgrade could replace a part of the set")
@@ -289,7 +289,8 @@ def _changed(case: Case, target: Target) -> DriverPlan:
     """Return the plan where another driver than the one that is there has to come."""
     node, wish, present = case.node, case.wish, case.present
     action = _action(present, target)
-    warnings = [*target.warnings, *state_warnings(case, present, True)]
+    mode = memory.warnings(case, target.branch, ours=True)
+    warnings = [*target.warnings, *mode, *state_warnings(case, present, True)]
     plan = DriverPlan(
         action=action,
         branch=target.branch,
@@ -472,9 +473,10 @@ def _files(case: Case, target: Target, plan: DriverPlan) -> dict[str, str]:
         texts.MODULES: texts.modules(*parts.modules),
         texts.UDEV: texts.udev(),
     }
-    if wish.module_options:
+    options = {**wish.module_options, **memory.module_options(case, target.branch)}
+    if options:
         debian = target.source == DISTRO and case.system.id == "debian"
-        files[texts.OPTIONS] = texts.options(wish.module_options, debian=debian)
+        files[texts.OPTIONS] = texts.options(options, debian=debian)
     if plan.hold and case.system.manager == "apt":
         files[texts.UNATTENDED] = texts.unattended()
     if target.source == RUNFILE and wish.persistence:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ._driver_data import is_date
 from ._driver_files import gridd, options
+from ._driver_memory import check as check_memory
 from ._driver_types import DriverWish
 from ._errors import InputError
 from ._truth import truth
@@ -22,6 +23,7 @@ _CHOICES = {
     "kernel_module": ("auto", "open", "proprietary"),
     "source": ("auto", "distro", "nvidia", "runfile"),
     "dkms": ("auto", "true", "false"),
+    "coherent_memory": ("auto", "driver", "numa"),
     "fabric": ("auto", "true", "false"),
     "imex": ("auto", "true", "false"),
 }
@@ -102,6 +104,7 @@ def _checked(wish: DriverWish) -> DriverWish:
         )
     # Their texts are made again where they are needed; what is wrong is said before anything else.
     options(wish.module_options, debian=False)
+    check_memory(wish)
     gridd(wish.licence)
     return wish
 

@@ -22,7 +22,7 @@ class DriverWish:
     """What the user asks for. Empty strings and mappings mean: what the collection knows.
 
     ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
-    auto, true or false.
+    auto, true or false; ``coherent_memory`` is auto, driver or numa.
     """
 
     state: str = "present"
@@ -37,6 +37,7 @@ class DriverWish:
     dkms: str = "auto"
     compute_only: bool = False
     module_options: Mapping[str, Any] = field(default_factory=dict)
+    coherent_memory: str = "auto"
     persistence: bool = True
     fabric: str = "auto"
     imex: str = "auto"

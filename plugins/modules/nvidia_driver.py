@@ -14,9 +14,9 @@ description:
   - Decides by the GPUs that are really there which driver a node needs, as the filter
     P(kubegpu.nodes.nvidia_driver_plan#filter) does, and brings it there by the distribution's
     packages, NVIDIA's packages or a runfile.
-  - Holds the whole set of packages in one version, turns nouveau off, rebuilds the initial RAM
-    disk, enables the services and loads the kernel module where that needs no reboot. Programs
-    that use the module are named and never stopped.
+  - Holds the whole set of packages in one version, turns nouveau and nova off, rebuilds the
+    initial RAM disk, enables the services and loads the kernel module where that needs no reboot.
+    Programs that use the module are named and never stopped.
   - A working driver that serves all GPUs is left alone with O(branch=auto). What cannot work is
     refused with the reasons before anything is changed.
   - Where the packages cannot be installed, what stood there before is put back. Where the module
@@ -118,6 +118,18 @@ options:
         C(NVreg_OpenRmEnableUnsupportedGpus).
     type: dict
     default: {}
+  coherent_memory:
+    description:
+      - Who manages the GPUs' memory on boards with a Grace CPU (GH200, GB200, GB300), by the
+        option C(NVreg_CoherentGPUMemoryMode) of the kernel module. It counts from the next load of
+        the module on; until then the result asks for a reboot.
+      - V(driver) is coherent driver-based memory management (CDMM), which Kubernetes needs. V(numa)
+        gives the memory to the kernel, as a node of the system's own memory.
+      - V(auto) writes nothing. The driver's default is V(numa) before 615 and V(driver) from then
+        on. So it is on all other nodes, and with a driver before 580, which has no such option.
+    type: str
+    choices: [auto, driver, numa]
+    default: auto
   persistence:
     description:
       - Whether C(nvidia-persistenced) is enabled.
@@ -406,6 +418,11 @@ def main() -> None:
             "dkms": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
             "compute_only": {"type": "bool", "default": False},
             "module_options": {"type": "dict", "default": {}},
+            "coherent_memory": {
+                "type": "str",
+                "choices": ["auto", "driver", "numa"],
+                "default": "auto",
+            },
             "persistence": {"type": "bool", "default": True},
             "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
             "imex": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},

@@ -45,6 +45,15 @@ def test_values_as_inventories_write_them():
         ({"kernel_module": "free"}, "nvidia_driver_kernel_module"),
         ({"source": "cuda"}, "nvidia_driver_source"),
         ({"dkms": "maybe"}, "nvidia_driver_dkms"),
+        ({"coherent_memory": "gpu"}, "nvidia_driver_coherent_memory.*auto, driver, numa"),
+        (
+            {
+                "coherent_memory": "driver",
+                "module_options": {"nvidia.NVreg_CoherentGPUMemoryMode": "numa"},
+            },
+            "(?s)coherent_memory and nvidia_driver_module_options both.*Take it out",
+        ),
+        ({"module_options": {"NVreg_CoherentGPUMemoryMode": "numa"}}, None),
         ({"hold": "perhaps"}, "nvidia_driver_hold.*true or false"),
         ({"today": "21.11.2026"}, "nvidia_driver_today"),
         ({"today": "2026-02-31"}, "nvidia_driver_today"),
