@@ -94,7 +94,7 @@ def _build_standins(half: Path) -> None:
     work = half / "work"
     for deb in standins.archive():
         _once(deb, work / "ubuntu", half / "ubuntu" / "pool" / deb.component)
-    _index_archive(half / "ubuntu", _UBUNTU, ("main", "restricted"), "Ubuntu")
+    _index_archive(half / "ubuntu", _UBUNTU, ("main", "restricted", "multiverse"), "Ubuntu")
     sign(half / "ubuntu", half / "ubuntu" / "dists" / _UBUNTU, _OWNERS["ubuntu"])
     flat = half / CUDA
     for deb in standins.repository():

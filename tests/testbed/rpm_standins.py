@@ -5,9 +5,9 @@
 """Stand-in packages of the RPM families: drivers, CUDA, headers and DKMS.
 
 Names, epochs, dependencies and the form of versions are those of the real packages, as far as they
-are known (shared facts, drivers.md 3.4; the parts that the driver's packages draw in are from
-memory: (u)). What they install says that it is a stand-in. They are built by the real rpmbuild in a
-node's tree.
+are known (shared facts, drivers.md 3.4; SUSE's by its BCI-dockerfile-generator; the parts that the
+driver's packages draw in are from memory: (u)). What they install says that it is a stand-in. They
+are built by the real rpmbuild in a node's tree.
 """
 
 from __future__ import annotations
@@ -128,6 +128,9 @@ def archive(family: str) -> Iterator[Rpm]:
 
 def repository(family: str) -> Iterator[Rpm]:
     """NVIDIA's CUDA repository: both branches of drivers, CUDA, cuDNN and NCCL."""
+    if family == "suse":
+        # NVIDIA's folders for SUSE have it beside the drivers.
+        yield Rpm("dkms", "3.0.13", files={"/usr/sbin/dkms": _DKMS})
     for versions in DRIVERS.values():
         for version in versions:
             yield from (_rhel if family == "rhel" else _suse)(version)
@@ -198,41 +201,58 @@ def _rhel(version: str) -> Iterator[Rpm]:
 
 
 def _suse(version: str) -> Iterator[Rpm]:
+    """A driver for SUSE: G06, and G07 from 590 on; NVIDIA's modules by DKMS, SUSE's come built."""
+    generation = "G07" if version >= "590" else "G06"
+    earlier = ("Conflicts: nvidia-compute-G06",) if generation == "G07" else ()
+
     def rpm(name: str, *needs: str, more: tuple[str, ...] = (), **rest: Any) -> Rpm:
         fields = (*(f"Requires: {need} = {version}" for need in needs), *more)
         return Rpm(name, version, fields=fields, **rest)
 
-    yield rpm("nvidia-compute-G06", files=_libraries(version), links=_links(version))
+    compute = f"nvidia-compute-{generation}"
+    yield rpm(compute, files=_libraries(version), links=_links(version), more=earlier)
     smi = {"/usr/bin/nvidia-smi": _SCRIPT.format("nvidia-smi", version)}
-    yield rpm("nvidia-compute-utils-G06", "nvidia-compute-G06", files=smi)
-    yield rpm("nvidia-video-G06", "nvidia-compute-G06")
-    yield rpm("nvidia-gl-G06")
+    yield rpm(f"nvidia-compute-utils-{generation}", compute, files=smi)
+    yield rpm(f"nvidia-video-{generation}", compute)
+    yield rpm(f"nvidia-gl-{generation}")
     yield rpm("nvidia-persistenced")
     yield rpm("nvidia-modprobe")
-    kinds = (
-        ("nvidia-open-driver-G06-kmp-default", "open"),
-        ("nvidia-open-driver-G06-signed-cuda-kmp-default", "open"),
-        ("nvidia-driver-G06-kmp-default", "proprietary"),
-    )
-    for name, kind in kinds:
-        source = f"/usr/src/kernel-modules/nvidia-{version}-{name}"
-        others = tuple(f"Conflicts: {other}" for other, _kind in kinds if other != name)
-        licence = "Dual MIT/GPL" if kind == "open" else "NVIDIA"
-        module = f"{_SHARE}/{name}/nvidia.ko"
-        made = elf.module("nvidia", version, KERNELS["suse"][0], licence)
+    signed = f"nvidia-open-driver-{generation}-signed-cuda-kmp-default"
+    kinds = {
+        f"nvidia-open-driver-{generation}": "open",
+        signed: "open",
+        f"nvidia-driver-{generation}": "proprietary",
+    }
+    for name, kind in kinds.items():
+        if name == signed:
+            module = f"{_SHARE}/{name}/nvidia.ko"
+            made = elf.module("nvidia", version, KERNELS["suse"][0], "Dual MIT/GPL")
+            files: dict[str, bytes | str] = {module: made}
+            scripts = {"post": _PUT.format(module), "postun": _TAKE}
+            by: tuple[str, ...] = ()
+        else:
+            source = f"/usr/src/nvidia-{version}"
+            text = f'PACKAGE_NAME="nvidia"\nPACKAGE_VERSION="{version}"\n'
+            binary = {} if kind == "open" else {f"{source}/nvidia/nv-kernel.o_binary": "x\n"}
+            files = {f"{source}/dkms.conf": text, **binary}
+            scripts = {
+                "post": f"/usr/sbin/dkms add {version}\n",
+                "preun": f"test ! -x /usr/sbin/dkms || /usr/sbin/dkms remove {version}\n",
+            }
+            by = ("Requires(post): dkms", "Requires: dkms")
         yield rpm(
-            name, files={f"{source}/README": "stand-in\n", module: made},
-            scripts={"post": _PUT.format(module), "postun": _TAKE},
+            name, files=files, scripts=scripts,
             more=(
                 f"Provides: nvidia-kmod = {version}",
                 *([f"Provides: nvidia-open-kmod = {version}"] if kind == "open" else []),
-                *others,
+                *(f"Conflicts: {other}" for other in kinds if other != name),
+                *by,
             ),
         )  # fmt: skip
-    parts = ("nvidia-compute-utils-G06", "nvidia-video-G06", "nvidia-gl-G06")
+    parts = [f"nvidia-{part}-{generation}" for part in ("compute-utils", "video", "gl")]
     more = ("Requires: nvidia-persistenced", "Requires: nvidia-modprobe")
-    yield rpm("nvidia-open", *parts, "nvidia-open-kmod", more=more)
-    yield rpm("cuda-drivers", *parts, "nvidia-driver-G06-kmp-default", more=more)
+    yield rpm("nvidia-open", *parts, f"nvidia-open-driver-{generation}", more=more)
+    yield rpm("cuda-drivers", *parts, f"nvidia-driver-{generation}", more=more)
 
 
 def _toolkit(short: str, version: str) -> Iterator[Rpm]:

@@ -126,15 +126,20 @@ def archive() -> Iterator[Deb]:
         files={"usr/sbin/dkms": _script("dkms"), "etc/dkms/framework.conf": b"# stand-in\n"},
     )
     for branch, versions in DRIVERS.items():
+        # Ubuntu 24.04 has 595 in multiverse, and the modules of both in restricted.
+        component = "restricted" if branch == "580" else "multiverse"
         for number, version in enumerate(versions):
             full = f"{version}-0ubuntu0.24.04.1"
-            yield from _driver(f"-{branch}-server", version, full, "restricted")
+            yield from _driver(f"-{branch}-server", version, full, component)
             for flavour, licence in _LICENCES.items():
                 yield from _prebuilt(branch, flavour, licence, version, full, number)
 
 
 def repository() -> Iterator[Deb]:
-    """NVIDIA's CUDA repository for Ubuntu 24.04; from 590 on the names have no branch."""
+    """NVIDIA's CUDA repository for Ubuntu 24.04; from 590 on the names have no branch.
+
+    The packages that pin are there from 580 on.
+    """
     for branch, versions in DRIVERS.items():
         suffix = f"-{branch}" if int(branch) < 590 else ""
         for version in versions:
@@ -143,10 +148,8 @@ def repository() -> Iterator[Deb]:
             for name, flavour in (("nvidia-open", "-open"), ("cuda-drivers", "")):
                 driver = f"nvidia-driver{suffix}{flavour}"
                 yield Deb(f"{name}{suffix}", full, (f"{driver} (= {full})",))
-            if not suffix:
-                yield _pin(version, full)
-        if not suffix:
-            yield _pin(branch, f"{versions[-1]}-1ubuntu1")
+            yield _pin(version, full)
+        yield _pin(branch, f"{versions[-1]}-{'0' if suffix else '1'}ubuntu1")
     for short, version in TOOLKITS.items():
         yield from _toolkit(short, version)
     for major, cudnn, nccl in (
