@@ -155,8 +155,8 @@ options:
     default: {}
   gpus:
     description:
-      - GPUs by generation or device id, with C(first) and C(last) branch, C(minimum) version and
-        C(modules).
+      - GPUs by generation or device id, with C(first) and C(last) branch, C(minimum) version (or a
+        list of them, one for each branch that has one of its own) and C(modules).
     type: dict
     default: {}
   repositories:

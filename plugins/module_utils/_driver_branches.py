@@ -24,6 +24,7 @@ from ._driver_data import (
     READ,
     DriverData,
 )
+from ._driver_gpus_data import UNLISTED
 from ._driver_types import branch_of, version_numbers
 from ._pci_data import FIRST_MAXWELL_ID, VGPU_SUBSYSTEMS
 
@@ -35,13 +36,17 @@ _ORDER = (LTSB, PRODUCTION, NEW_FEATURE)
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU with what the data say of it. ``name`` is product and address."""
+    """A GPU with what the data say of it. ``name`` is product and address.
+
+    ``minimum``: the lowest versions that serve it, one for each branch. A branch between two of
+    them does not serve it, each one above the last does. Empty: any version of its branches.
+    """
 
     name: str
     generation: str
     first: str | None
     last: str | None
-    minimum: str | None
+    minimum: tuple[str, ...]
     modules: tuple[str, ...]
     known: bool
     guest: bool | None
@@ -60,11 +65,17 @@ class Gpu:
             return f"{self.name} ({self.generation}) is served up to branch {self.last}"
         if self.first is not None and number < int(self.first):
             return f"{self.name} ({self.generation}) needs branch {self.first} or newer"
-        if self.minimum is not None:
-            seen = version_numbers(version) if version else (number, 10**6)
-            if seen < version_numbers(self.minimum):
-                return f"{self.name} needs driver {self.minimum} or newer"
-        return None
+        needed = self._needed(version_numbers(version) if version else (number, 10**6))
+        return f"{self.name} needs driver {needed} or newer" if needed else None
+
+    def _needed(self, seen: tuple[int, ...]) -> str | None:
+        """Return the lowest version that serves it, where the one that was seen does not."""
+        ordered = sorted(self.minimum, key=version_numbers)
+        same = [version for version in ordered if version_numbers(version)[0] == seen[0]]
+        above = [version for version in ordered if version_numbers(version) > seen]
+        if same and version_numbers(same[-1]) <= seen:
+            return None
+        return above[0] if above else None
 
     def flavours(self, branch: str, data: DriverData) -> tuple[str, ...]:
         """Return the kernel modules of a branch that work with this GPU."""
@@ -97,7 +108,10 @@ def _gpu(gpu: Mapping[str, Any], data: DriverData) -> Gpu:
             generation = "volta"
         else:
             generation = "unknown"
+    if device in UNLISTED and device not in data.gpus:
+        known = False
     row = {**data.gpus[generation], **data.gpus.get(device, {})}
+    minimum = row.get("minimum") or ()
     vgpu = gpu["vgpu"]
     guest = vgpu["guest"]
     key = (device, gpu["subsystem_vendor_id"], gpu["subsystem_device_id"])
@@ -108,7 +122,7 @@ def _gpu(gpu: Mapping[str, Any], data: DriverData) -> Gpu:
         generation={"fermi": "before Kepler"}.get(generation, generation),
         first=row["first"],
         last=row["last"],
-        minimum=row.get("minimum"),
+        minimum=(minimum,) if isinstance(minimum, str) else tuple(minimum),
         modules=tuple(row["modules"]),
         known=known,
         guest=guest,

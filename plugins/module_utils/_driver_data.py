@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ._driver_gpus_data import PRODUCTS
 from ._errors import InputError
 
 READ = "2026-11-21"
@@ -91,7 +92,6 @@ BRANCHES: dict[str, dict[str, Any]] = {
 # ``first`` and ``last`` branch, and the kernel modules that work. ``first`` below 525 matters to
 # nobody who asks for a driver today; it is there so that each row says the whole.
 _OLD = {"last": "580", "modules": [PROPRIETARY]}
-_OPEN_ONLY = {"first": "570", "last": None, "modules": [OPEN]}
 GENERATIONS: dict[str, dict[str, Any]] = {
     "fermi": {"first": "390", "last": "390", "modules": [PROPRIETARY]},
     "kepler": {"first": "390", "last": "470", "modules": [PROPRIETARY]},
@@ -102,19 +102,11 @@ GENERATIONS: dict[str, dict[str, Any]] = {
     "ampere": {"first": "450", "last": None, "modules": _BOTH},
     "hopper": {"first": "525", "last": None, "modules": _BOTH},
     "ada": {"first": "525", "last": None, "modules": _BOTH},
-    "blackwell": _OPEN_ONLY,
+    "blackwell": {"first": "570", "last": None, "modules": [OPEN]},
+    # First: NVIDIA's notes on CUTLASS 4.8 and CUDA 13.4 ask for R615.
+    "rubin": {"first": "615", "last": None, "modules": [OPEN]},
     # An id that is not in the table and not older than Turing: taken for something newer.
     "unknown": {"first": None, "last": None, "modules": [OPEN]},
-}
-
-# By device id: what differs from the generation. ``minimum`` is an exact version.
-PRODUCTS: dict[str, dict[str, Any]] = {
-    "2342": dict(_OPEN_ONLY),  # first (u)
-    "2348": dict(_OPEN_ONLY),  # first (u)
-    "2901": {"minimum": "570.133.20"},
-    "2909": {"minimum": "570.133.20"},
-    "2bb5": {"minimum": "575.57.08"},
-    "2c3a": {"minimum": "595.58.03"},
 }
 
 _CUDA = "https://developer.download.nvidia.com/compute/cuda/repos"
@@ -307,7 +299,7 @@ _TABLES: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = {
     "gpus": {
         "first": ("branch", ()),
         "last": ("branch", ()),
-        "minimum": ("version", ()),
+        "minimum": ("versions", ()),
         "modules": ("list", (OPEN, PROPRIETARY)),
     },
     "repositories": {
@@ -454,7 +446,14 @@ def _check_row(table: str, name: str, row: Any) -> None:
         kind, choices = fields[field]
         if value is None and field not in ("modules", "kind", "supported"):
             continue
-        if kind in _PATTERNS:
+        if kind == "versions":
+            pattern, words = _PATTERNS["version"]
+            words += ", or a list of them with one for each branch"
+            members = value if isinstance(value, list) else [value]
+            good = bool(members) and all(
+                isinstance(one, str) and bool(pattern.match(one)) for one in members
+            )
+        elif kind in _PATTERNS:
             pattern, words = _PATTERNS[kind]
             text = str(_plain(value))
             good = isinstance(value, (str, int, datetime.date)) and bool(pattern.match(text))

@@ -16,7 +16,7 @@ import re
 # ConnectX-7 bridges, by the subnet manager that the fabric manager starts.
 BRIDGED_BOARDS = {
     "2901": "HGX B200",
-    "2909": "HGX B200",  # (u)
+    "2909": "HGX B200",
     "3182": "HGX B300",
 }
 # GPUs of a rack's compute tray: the fabric manager runs in the rack's switch trays.

@@ -254,7 +254,7 @@ def _check_legacy(case: Case) -> None:
     old = next((gpu for gpu in case.gpus if gpu.legacy), None)
     if old is None:
         return
-    newest = rules.newest_known(old.last or "", case.data) or old.last
+    newest = rules.newest_known(old.last or "", case.data) or f"{old.last}.<version>"
     raise Refused(
         f"{old.name} ({old.generation}) is served up to branch {old.last}, which nobody maintains "
         "any more and this collection does not install.",

@@ -4,10 +4,10 @@
 
 """PCI ids of GPUs: which generation and product they are. Data, not code.
 
-Sources, read 2026-11-21: the PCI ID repository (2023.04.11); the list of GPUs in the README of
-NVIDIA's open kernel modules (550); the supported-GPU pages of the driver 580 and 595; the ranges
-were checked against the last two. AMD's ids: PCI ID repository and libdrm's amdgpu.ids; Intel's:
-PCI ID repository. Ids marked (u) come from one public list only.
+Sources, read 2026-11-23: the PCI ID repository (pci.ids 2026.08.22); the READMEs of NVIDIA's open
+kernel modules (525.53 to 595.45.04); NVIDIA's supported-gpus.json. AMD's ids: pci.ids, libdrm's
+amdgpu.ids, and the node rule of AMD's GPU operator (gpu-nfd-default-rule.yaml); Intel's: pci.ids.
+Ids marked (u) come from one public list only. docs/data.md says how to compare.
 A new product is one line here. An id that is missing still gets its generation by range.
 """
 
@@ -41,6 +41,7 @@ NVIDIA_SUBSYSTEM_PRODUCTS: dict[Key, str] = {
     ("2342", "10de", "1809"): "GH200 480GB",
     ("25b6", "10de", "14a9"): "A16",
     ("25b6", "10de", "157e"): "A2",
+    ("2bb3", "10de", "227a"): "RTX PRO 5000 72GB Blackwell",
 }
 # A card that only drives the screen of a DGX station, not one to compute on.
 DISPLAY_ONLY: frozenset[Key] = frozenset({("1fb0", "10de", "1485")})
@@ -92,6 +93,7 @@ NVIDIA_PRODUCTS = {
     "2236": "A10",
     "2237": "A10G",
     "2238": "A10M",
+    "230e": "H20 NVL16",
     "2321": "H100 NVL",
     "2322": "H800 PCIe",
     "2324": "H800",
@@ -102,9 +104,9 @@ NVIDIA_PRODUCTS = {
     "2335": "H200",
     "2339": "H100",
     "233a": "H800 NVL",
-    "233b": "H200 NVL",  # (u)
+    "233b": "H200 NVL",
     "2342": "GH200 120GB",
-    "2348": "GH200 144G HBM3e",  # (u)
+    "2348": "GH200 144G HBM3e",
     "2684": "GeForce RTX 4090",
     "26b1": "RTX 6000 Ada Generation",
     "26b5": "L40",
@@ -115,8 +117,12 @@ NVIDIA_PRODUCTS = {
     "2901": "B200",
     "2909": "B200",
     "2941": "GB200",
-    "2b85": "GeForce RTX 5090",  # (u)
+    "2b85": "GeForce RTX 5090",
+    "2bb1": "RTX PRO 6000 Blackwell Workstation Edition",
+    "2bb3": "RTX PRO 5000 Blackwell",
+    "2bb4": "RTX PRO 6000 Blackwell Max-Q Workstation Edition",
     "2bb5": "RTX PRO 6000 Blackwell Server Edition",
+    "2bb9": "RTX 6000D",
     "2c3a": "RTX PRO 4500 Blackwell Server Edition",
     "2e12": "GB10",
     "3182": "B300",
@@ -126,15 +132,19 @@ NVIDIA_PRODUCTS = {
 
 # First id, last id, generation. Kepler and older came before the scheme by high byte.
 NVIDIA_RANGES = (
-    (0x0FC0, 0x0FFF, "kepler"),
+    (0x0FA0, 0x0FFF, "kepler"),
     (0x1001, 0x103F, "kepler"),
     (0x1180, 0x11FF, "kepler"),
     (0x1280, 0x12BA, "kepler"),
+    (0x130B, 0x130B, "kepler"),
     (0x1340, 0x14FF, "maxwell"),
-    (0x15F0, 0x15F9, "pascal"),
-    (0x1600, 0x17FF, "maxwell"),
+    (0x15C0, 0x15FF, "pascal"),
+    (0x1600, 0x171F, "maxwell"),
+    # GP100 of engineering boards.
+    (0x1720, 0x172F, "pascal"),
+    (0x1730, 0x17FF, "maxwell"),
     (0x1B00, 0x1CFF, "pascal"),
-    (0x1D00, 0x1D52, "pascal"),
+    (0x1D00, 0x1D5F, "pascal"),
     (0x1D81, 0x1DFF, "volta"),
     (0x1E00, 0x1FFF, "turing"),
     (0x2000, 0x20FF, "ampere"),
@@ -145,9 +155,19 @@ NVIDIA_RANGES = (
     (0x2600, 0x28FF, "ada"),
     (0x2900, 0x29FF, "blackwell"),
     (0x2B00, 0x2DFF, "blackwell"),
-    (0x2E12, 0x2E12, "blackwell"),
+    # GB20B: N1X and GB10. The ids between are not assigned yet.
+    (0x2E03, 0x2E03, "blackwell"),
+    (0x2E06, 0x2E06, "blackwell"),
+    (0x2E12, 0x2E13, "blackwell"),
+    (0x2E2A, 0x2E2A, "blackwell"),
     (0x2F00, 0x2FFF, "blackwell"),
+    (0x3000, 0x30FF, "rubin"),
     (0x3100, 0x31FF, "blackwell"),
+    # GB112 and GB120.
+    (0x3200, 0x3200, "blackwell"),
+    (0x3224, 0x3224, "blackwell"),
+    (0x323E, 0x323E, "blackwell"),
+    (0x3340, 0x3340, "blackwell"),
 )
 # Below this id no driver that is still maintained works.
 FIRST_MAXWELL_ID = 0x1340
@@ -161,24 +181,55 @@ AMD_PRODUCTS = {
     "66a1": ("Instinct MI50/MI60", "GCN 5"),
     "7362": ("Radeon Pro V520/V540", "RDNA"),
     "73a1": ("Radeon Pro V620", "RDNA 2"),
+    "73a2": ("Radeon Pro W6900X", "RDNA 2"),
+    "73a3": ("Radeon Pro W6800", "RDNA 2"),
+    "73ab": ("Radeon Pro W6800X", "RDNA 2"),
     "73ae": ("Radeon Pro V620 MxGPU", "RDNA 2"),
+    "73af": ("Radeon RX 6900 XT", "RDNA 2"),
+    "73bf": ("Radeon RX 6800/6900 XT", "RDNA 2"),
     "7388": ("Instinct MI100", "CDNA"),
     "738c": ("Instinct MI100", "CDNA"),
     "738e": ("Instinct MI100", "CDNA"),
     "7408": ("Instinct MI250X", "CDNA 2"),
     "740c": ("Instinct MI250X/MI250", "CDNA 2"),
     "740f": ("Instinct MI210", "CDNA 2"),
+    "7410": ("Instinct MI210 VF", "CDNA 2"),
+    "7448": ("Radeon Pro W7900", "RDNA 3"),
+    "7449": ("Radeon Pro W7800 48GB", "RDNA 3"),
+    "744a": ("Radeon Pro W7900 Dual Slot", "RDNA 3"),
+    "744b": ("Radeon Pro W7900D", "RDNA 3"),
+    "744c": ("Radeon RX 7900", "RDNA 3"),
+    "745e": ("Radeon Pro W7800", "RDNA 3"),
+    "7460": ("Radeon Pro V710", "RDNA 3"),
+    "7461": ("Radeon Pro V710 MxGPU", "RDNA 3"),
+    "7470": ("Radeon Pro W7700", "RDNA 3"),
     "74a0": ("Instinct MI300A", "CDNA 3"),
     "74a1": ("Instinct MI300X", "CDNA 3"),
-    "74a2": ("Instinct MI308X", "CDNA 3"),  # (u)
+    "74a2": ("Instinct MI308X", "CDNA 3"),
     "74a5": ("Instinct MI325X", "CDNA 3"),
-    "74b5": ("Instinct MI300X VF", "CDNA 3"),  # (u)
-    "75a0": ("Instinct MI350X", "CDNA 4"),  # (u)
-    "75a3": ("Instinct MI355X", "CDNA 4"),  # (u)
+    "74a8": ("Instinct MI308X HF", "CDNA 3"),
+    "74a9": ("Instinct MI300X HF", "CDNA 3"),
+    "74b5": ("Instinct MI300X VF", "CDNA 3"),
+    "74b6": ("Instinct MI308X VF", "CDNA 3"),
+    "74b9": ("Instinct MI325X VF", "CDNA 3"),
+    "74bc": ("Instinct MI308X HF VF", "CDNA 3"),  # (u)
+    "74bd": ("Instinct MI300X HF VF", "CDNA 3"),
+    "7550": ("Radeon RX 9070", "RDNA 4"),
+    "7551": ("Radeon AI PRO R9700", "RDNA 4"),
+    "7590": ("Radeon RX 9060", "RDNA 4"),
+    "75a0": ("Instinct MI350X", "CDNA 4"),
+    "75a3": ("Instinct MI355X", "CDNA 4"),
+    "75a8": ("Instinct MI350P", "CDNA 4"),
+    "75b0": ("Instinct MI350X VF", "CDNA 4"),
+    "75b3": ("Instinct MI355X VF", "CDNA 4"),
+    "75b8": ("Instinct MI350P VF", "CDNA 4"),  # (u)
 }
 
 INTEL_PRODUCTS = {
+    "0b69": ("Data Center GPU Max 1450", "Xe-HPC"),
+    "0b6e": ("Data Center GPU Max 1100C", "Xe-HPC"),
     "0bd0": ("Data Center GPU Max", "Xe-HPC"),
+    "0bd4": ("Data Center GPU Max 1550VG", "Xe-HPC"),
     "0bd5": ("Data Center GPU Max 1550", "Xe-HPC"),
     "0bd6": ("Data Center GPU Max 1550", "Xe-HPC"),
     "0bd7": ("Data Center GPU Max 1350", "Xe-HPC"),
@@ -188,10 +239,13 @@ INTEL_PRODUCTS = {
     "0bdb": ("Data Center GPU Max 1100", "Xe-HPC"),
     "56a0": ("Arc A770", "Xe-HPG"),
     "56a1": ("Arc A750", "Xe-HPG"),
+    "56b1": ("Arc Pro A40/A50", "Xe-HPG"),
+    "56b2": ("Arc Pro A60M", "Xe-HPG"),
+    "56b3": ("Arc Pro A60", "Xe-HPG"),
     "56c0": ("Data Center GPU Flex 170", "Xe-HPG"),
     "56c1": ("Data Center GPU Flex 140", "Xe-HPG"),
-    "56c2": ("Data Center GPU Flex 170V", "Xe-HPG"),  # (u)
-    "e20b": ("Arc B580", "Xe2-HPG"),  # (u)
-    "e211": ("Arc Pro B60", "Xe2-HPG"),  # (u)
-    "e212": ("Arc Pro B50", "Xe2-HPG"),  # (u)
+    "56c2": ("Data Center GPU Flex 170V", "Xe-HPG"),
+    "e20b": ("Arc B580", "Xe2-HPG"),
+    "e211": ("Arc Pro B60", "Xe2-HPG"),
+    "e212": ("Arc Pro B50", "Xe2-HPG"),
 }

@@ -121,8 +121,8 @@ ansible_facts:
           description:
             - The GPUs in PCI order. Ids are four lower-case hexadecimal digits.
             - C(generation) is one of V(kepler), V(maxwell), V(pascal), V(volta), V(turing),
-              V(ampere), V(hopper), V(ada), V(blackwell) and V(unknown) for NVIDIA, and the
-              vendor's own name for others.
+              V(ampere), V(hopper), V(ada), V(blackwell), V(rubin) and V(unknown) for NVIDIA, and
+              the vendor's own name for others.
             - C(virtual_function) is V(true) for an SR-IOV function of a card on its host.
             - C(vgpu.guest) is V(true) for a virtual GPU given to this machine, with version and
               branch of the host's driver; V(null) where only root can tell.

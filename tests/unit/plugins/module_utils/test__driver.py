@@ -112,7 +112,8 @@ def check_plan(plan, where):
 def check_install(plan, gpus, on, where):
     words = gpus.split("+")
     if any(word in OPEN_ONLY for word in words):
-        assert plan.kernel_module == "open" and int(plan.branch) >= 570, where
+        first = 535 if set(words) & set(OPEN_ONLY) == {"GH200"} else 570
+        assert plan.kernel_module == "open" and int(plan.branch) >= first, where
     if any(word in OLD for word in words):
         assert plan.kernel_module == "proprietary" and int(plan.branch) <= 580, where
     assert gpus != "V100+B200" and "K80" not in words and gpus != "-", where
@@ -1087,7 +1088,7 @@ def test_support_ends():
 def test_a_new_branch_needs_no_release():
     plan = plan_of("T4", "d13", branches={"625": {"kind": "ltsb", "end": "2030-06-30"}})
     assert (plan.branch, plan.kernel_module, plan.source) == ("625", "open", "nvidia")
-    plan = plan_of("NEW", "u24", gpus={"3340": {"first": 615, "last": 615}})
+    plan = plan_of("NEW", "u24", gpus={"3a00": {"first": 615, "last": 615}})
     assert plan.branch == "615" and not plan.warnings
     row = {"branches": ["550"], "components": ["contrib"]}
     plan = plan_of("T4", "d11", repositories={"debian11-archive": row})
@@ -1133,7 +1134,7 @@ def proven(given, devices):
 @pytest.mark.parametrize(
     ("gpus", "on", "stands", "why"),
     [
-        ("GH200", "u24 arm", "nvidia 550.163.01 open", "needs branch 570"),
+        ("GH200", "u24 arm", "nvidia 535.104.05 open", "needs driver 535.129.03"),
         ("B200", "u24", "nvidia 570.86.15 open", "needs driver 570.133.20"),
         ("NEW", "u24", "nvidia 595.58.03 proprietary", "proprietary kernel modules"),
     ],

@@ -19,10 +19,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_data import 
     driver_data,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._pci_data import (
-    NVIDIA_PRODUCTS,
-    NVIDIA_RANGES,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._pci import generation
+from ansible_collections.kubegpu.nodes.plugins.module_utils._pci_data import NVIDIA_RANGES
 
 # shared/facts/drivers.md, section 3.1.
 _DOCUMENTED = "470 535 550 560 565 570 575 580 590 595 610 615 620"
@@ -66,8 +64,9 @@ def test_the_branches_of_ubuntus_archive(release):
 def test_rows_point_to_rows():
     for row in (*GENERATIONS.values(), *PRODUCTS.values()):
         for key in ("first", "last"):
-            assert row.get(key) is None or row[key] in {*BRANCHES, "418", "450"}
-    assert set(PRODUCTS) <= set(NVIDIA_PRODUCTS)
+            assert row.get(key) is None or row[key] in {*BRANCHES, "367", "418", "450"}
+    for device in PRODUCTS:
+        assert generation("nvidia", device) in set(GENERATIONS) - {"unknown"}, device
     for name, row in REPOSITORIES.items():
         for branch in row["branches"] or ():
             assert branch in BRANCHES, name
@@ -117,6 +116,8 @@ def test_rows_are_merged_by_key_and_field():
         ({"branches": {"625": {"modules": ["free"]}}}, "modules is not of open"),
         ({"branches": {"625": {"supported": "soon"}}}, "supported is not true or false"),
         ({"gpus": {"3340": {"minimum": 620.1}}}, "minimum is not a version"),
+        ({"gpus": {"3340": {"minimum": ["620.10.01", "new"]}}}, "minimum.* or a list of them"),
+        ({"gpus": {"3340": {"minimum": []}}}, "minimum is not a version"),
         ({"gpus": {"3340": {"first": "new"}}}, "first is not the number of a branch"),
         ({"gpus": {"10de:3340": {}}}, "'10de:3340'.*neither a device id nor a generation"),
         ({"gpus": {"Vulta": {}}}, "'Vulta'.*neither.*Next step"),

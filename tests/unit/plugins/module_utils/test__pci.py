@@ -17,19 +17,23 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._pci import (
     product,
 )
 
-# One or more of each row of the range table (shared facts, drivers.md 4.2).
+# One or more of each row of the range table. Those after the first few: the chip in pci.ids of
+# 2026-08-22, as GP100 for 1725, GK110 for 130b, GB20B for 2e03, GR100 for 3000, GB120 for 3340.
 GENERATIONS = {
-    "maxwell": "1340 13f2 17fd 1431",
-    "pascal": "15f0 15f8 15f9 1b38 1bb3 1c03 1d01 1d52",
+    "maxwell": "1340 13f2 17fd 1431 171f 1730",
+    "pascal": "15f0 15f8 15f9 1b38 1bb3 1c03 1d01 1d52"
+    " 1d56 15c2 15fa 15fb 15fc 15ff 1725 172e 172f",
     "volta": "1d81 1db1 1db4 1db5 1db6 1df6",
     "turing": "1eb8 1fb2 2182 1e04 1fb0",
     "ampere": "20b0 20b2 20b5 20b7 20f5 2235 2236 2237 25b6 2484",
-    "hopper": "2330 2331 2335 2329 2342 2348",
+    "hopper": "2330 2331 2335 2329 2342 2348 230e",
     "ada": "2684 26b5 26b9 27b8 28b0",
-    "blackwell": "2901 2909 2941 2bb5 2c3a 2d04 2e12 2f04 3182 31c2 31c3",
-    "kepler": "102d 1023 11bf 0ff2",
+    "blackwell": "2901 2909 2941 2bb5 2c3a 2d04 2e12 2f04 3182 31c2 31c3"
+    " 2bb1 2bb3 2bb4 2bb9 2e03 2e06 2e13 2e2a 3200 3224 323e 3340",
+    "rubin": "3000 3021 3040 30c0",
+    "kepler": "102d 1023 11bf 0ff2 0fa0 0fa5 0fa7 130b",
     # Before Kepler, between the ranges, and after them.
-    "unknown": "06d1 1d60 15ff 2e11 3001 3340 ffff",
+    "unknown": "06d1 1d60 2e11 3201 3341 ffff",
 }
 
 
@@ -56,6 +60,30 @@ def test_generation_of_others(vendor: str, device_id: str, expected: str) -> Non
     assert generation(vendor, device_id) == expected
 
 
+# Virtual functions and later cards: gpu-nfd-default-rule.yaml of AMD's GPU operator; pci.ids of
+# 2026-08-22, as are Intel's.
+OTHERS = {
+    "CDNA 2": "7410",
+    "CDNA 3": "74a2 74a8 74a9 74b5 74b6 74b9 74bc 74bd",
+    "CDNA 4": "75a0 75a3 75a8 75b0 75b3 75b8",
+    "RDNA 2": "73a2 73a3 73ab 73ae 73af 73bf",
+    "RDNA 3": "7448 7449 744a 744b 744c 745e 7460 7461 7470",
+    "RDNA 4": "7550 7551 7590",
+    "Xe-HPC": "0b69 0b6e 0bd4",
+    "Xe-HPG": "56b1 56b2 56b3",
+}
+
+
+@pytest.mark.parametrize(
+    ("device_id", "expected"),
+    [(device, name) for name, devices in OTHERS.items() for device in devices.split()],
+)
+def test_products_of_others_are_known(device_id: str, expected: str) -> None:
+    vendor = "intel" if expected.startswith("Xe") else "amd"
+    assert generation(vendor, device_id) == expected
+    assert product(vendor, (device_id, None, None))
+
+
 def test_every_known_product_has_a_generation() -> None:
     ids = {*_pci_data.NVIDIA_PRODUCTS, *(key[0] for key in _pci_data.NVIDIA_SUBSYSTEM_PRODUCTS)}
     assert [device for device in ids if generation("nvidia", device) == "unknown"] == []
@@ -76,7 +104,14 @@ def test_ranges_are_in_order_and_do_not_overlap() -> None:
         (("1fb0", "10de", "1485"), "DGX Display"),
         (("27b8", "10de", "1733"), "L4-3Q"),
         (("27b8", "10de", "16ca"), "L4"),
-        (("3340", "10de", "0000"), None),
+        (("3341", "10de", "0000"), None),
+        # README.md of the open kernel modules, 595.45.04.
+        (("230e", "10de", "20df"), "H20 NVL16"),
+        (("2bb1", "10de", "204b"), "RTX PRO 6000 Blackwell Workstation Edition"),
+        (("2bb3", "10de", "204d"), "RTX PRO 5000 Blackwell"),
+        (("2bb3", "10de", "227a"), "RTX PRO 5000 72GB Blackwell"),
+        (("2bb4", "10de", "204c"), "RTX PRO 6000 Blackwell Max-Q Workstation Edition"),
+        (("2bb9", "10de", "2091"), "RTX 6000D"),
     ],
 )
 def test_product_by_id_and_subsystem(key: tuple[str, str, str], expected: str | None) -> None:
