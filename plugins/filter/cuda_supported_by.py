@@ -13,7 +13,7 @@ author:
 description:
   - Takes the version of a driver and returns the newest CUDA that it runs by itself, and the one
     that it runs by minor-version compatibility.
-  - The table is that of NVIDIA's CUDA release notes, gathered 2026-11-21, for drivers of Linux on
+  - The table is that of NVIDIA's CUDA release notes, gathered 2026-11-23, for drivers of Linux on
     x86_64 and arm64 servers. Which CUDA a GPU knows is another question, see
     P(kubegpu.nodes.driver_required_by#filter).
 positional: _input

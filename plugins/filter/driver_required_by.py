@@ -13,7 +13,7 @@ author:
 description:
   - Takes a CUDA version, of a toolkit or an image, and returns the driver that it is paired with
     and the oldest that runs it.
-  - The table is that of NVIDIA's CUDA release notes, gathered 2026-11-21, for drivers of Linux on
+  - The table is that of NVIDIA's CUDA release notes, gathered 2026-11-23, for drivers of Linux on
     x86_64 and arm64 servers.
 positional: _input
 options:
@@ -58,10 +58,9 @@ _value:
     C(cuda), as given, and C(release), the row of the table that was taken for it. C(paired), the
     oldest driver with all its features, and C(branch), that one's branch. C(minimum) and
     C(minimum_branch), the oldest driver that runs it, by minor-version compatibility; for a
-    condition of an image, C(paired). C(verified)
-    is false where only the branch of the paired driver is known. C(dropped), the GPU generations
-    that are too old for this CUDA. C(limit), what minor-version compatibility does not give;
-    empty where C(paired) is the oldest.
+    condition of an image, C(paired). C(verified) is false where no document pairs the release
+    with an exact driver. C(dropped), the GPU generations that are too old for this CUDA.
+    C(limit), what minor-version compatibility does not give; empty where C(paired) is the oldest.
   type: dict
 """
 

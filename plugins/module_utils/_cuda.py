@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -75,16 +76,33 @@ def release_of(cuda: Any, data: CudaData = BUILT_IN) -> str:
     wanted = parse_cuda(cuda)
     updates = [release for release in ordered(data) if _numbers(release)[:2] == wanted[:2]]
     if not updates:
-        known = list(dict.fromkeys(minor(release) for release in ordered(data)))
+        near = nearest(cuda, data)
         raise InputError(
-            f"CUDA {minor(wanted)} is not in the table of CUDA releases.",
-            evidence=f"it has {', '.join(known)}",
-            next_step="Correct the version, or add it: data: {releases: {'13.5.0': '620.10'}}.",
+            f"CUDA {minor(wanted)} is not in the table of CUDA releases; the nearest known ones "
+            f"are {' and '.join(near)}.",
+            evidence=f"the table has {', '.join(_minors(data))}",
+            next_step=f"Ask for '{near[0]}' or another of them; or, where NVIDIA has released "
+            f"{minor(wanted)} since, add it with its driver: data: {{releases: "
+            f"{{'{minor(wanted)}.0': '<driver>'}}}}.",
         )
     if len(wanted) == 2:
         return updates[0]
     older = [release for release in updates if _numbers(release) <= wanted]
     return older[-1] if older else updates[0]
+
+
+def nearest(cuda: Any, data: CudaData = BUILT_IN) -> list[str]:
+    """Return the known releases next to a version, as ``12.9``: the one below, the one above.
+
+    :raises InputError: it is no CUDA version.
+    """
+    known = _minors(data)
+    place = bisect.bisect([_numbers(name) for name in known], parse_cuda(cuda)[:2])
+    return known[max(place - 1, 0) : place + 1]
+
+
+def _minors(data: CudaData) -> list[str]:
+    return list(dict.fromkeys(minor(release) for release in ordered(data)))
 
 
 def ordered(data: CudaData = BUILT_IN) -> list[str]:

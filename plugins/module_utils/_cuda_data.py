@@ -4,10 +4,14 @@
 
 """Which CUDA needs which driver, and which GPUs it runs on. Data, not code.
 
-Sources, gathered 2026-11-21: the CUDA release notes (13.2 GA, table 3, and later notes that quote
-theirs) for the drivers, docs.nvidia.com/deploy/cuda-compatibility for minor-version compatibility,
-and that 13.x has dropped Maxwell, Pascal and Volta. Update N of X.Y is X.Y.N. What is marked (u)
-could not be checked against a source: it is from memory.
+Sources, gathered 2026-11-23: the CUDA release notes (13.2.2, table 3, and those of 13.3 to 13.4.2)
+for the drivers, and where they have no row, the driver in the name of NVIDIA's installer (12.3.2,
+12.8.2, 12.9.2, 13.0.3, 13.1.2); docs.nvidia.com/deploy/cuda-compatibility for minor-version
+compatibility, and that 13.x has dropped Maxwell, Pascal and Volta. What is marked (u) could not be
+checked against a source: it is from memory. docs/data.md says how to compare.
+
+Up to 13.3, update N of X.Y is X.Y.N. From 13.4 on the third number is that of a build: 13.4 itself
+is 13.4.1 (13.4.0 was a preview), its update 1 is 13.4.2. What is asked as X.Y is the first X.Y.
 Each value can be overridden (:func:`cuda_data`), so that a new CUDA needs no release of the
 collection.
 """
@@ -23,24 +27,31 @@ from typing import Any
 from ._distributions import DEB, RPM
 from ._errors import InputError
 
-SOURCE_DATE = "2026-11-21"
+SOURCE_DATE = "2026-11-23"
 
 # Release: the lowest driver that has all its features. The table is that of x86_64, and taken for
 # sbsa too (u). Oldest last.
 RELEASES: Mapping[str, str] = MappingProxyType(
     {
-        "13.4.0": "615",
+        # The notes name the branch only, R615. 615.71.09 is its first driver, of the same day.
+        "13.4.2": "615.71.09",
+        "13.4.1": "615.71.09",
         "13.3.1": "610.43.02",
         "13.3.0": "610.43.02",
+        "13.2.2": "595.71.05",
         "13.2.1": "595.58.03",
         "13.2.0": "595.45.04",
+        "13.1.2": "590.48.01",
         "13.1.1": "590.48.01",
         "13.1.0": "590.44.01",
+        "13.0.3": "580.126.20",
         "13.0.2": "580.95.05",
         "13.0.1": "580.82.07",
         "13.0.0": "580.65.06",
+        "12.9.2": "575.57.08",
         "12.9.1": "575.57.08",
         "12.9.0": "575.51.03",
+        "12.8.2": "570.211.01",
         "12.8.1": "570.124.06",
         "12.8.0": "570.26",
         # There is no 12.7 in the table.
@@ -52,6 +63,7 @@ RELEASES: Mapping[str, str] = MappingProxyType(
         "12.5.0": "555.42.02",
         "12.4.1": "550.54.15",
         "12.4.0": "550.54.14",
+        "12.3.2": "545.23.08",
         "12.3.1": "545.23.08",
         "12.3.0": "545.23.06",
         "12.2.2": "535.104.05",
@@ -103,8 +115,8 @@ COMPATIBLE_SINCE: Mapping[str, str] = MappingProxyType(
     {"13": "580", "12": "525.60.13", "11": "450.80.02"}
 )
 
-# The exact driver is not known yet: its branch stands in the table.
-UNVERIFIED = ("13.4.0",)
+# No document pairs it with an exact driver: see its row in the table.
+UNVERIFIED = ("13.4.2",)
 
 # The first CUDA that compiles for a generation, and the last major one that knows it; None: all
 # since. Of a generation with several chips it is the first of them. All of the first ones, and
@@ -120,6 +132,8 @@ FIRST_CUDA: Mapping[str, str] = MappingProxyType(
         "ada": "11.8",
         "hopper": "11.8",
         "blackwell": "12.8",
+        # A preview: sm_107 of nvcc 13.4 (release notes).
+        "rubin": "13.4",
     }
 )
 LAST_CUDA: Mapping[str, str | None] = MappingProxyType(
@@ -134,6 +148,7 @@ LAST_CUDA: Mapping[str, str | None] = MappingProxyType(
         "ada": None,
         "hopper": None,
         "blackwell": None,
+        "rubin": None,
     }
 )
 
@@ -151,6 +166,7 @@ ARCHITECTURES: Mapping[str, str] = MappingProxyType(
         "ada": "sm_89",
         "hopper": "sm_90",
         "blackwell": "sm_100",
+        "rubin": "sm_107",
     }
 )
 
@@ -164,6 +180,7 @@ DISTRO_CUDA: Mapping[str, str] = MappingProxyType(
         "debian13": "12.4.1",
         "ubuntu22.04": "11.5.1",
         "ubuntu24.04": "12.0.1",
+        "ubuntu26.04": "12.4.1",
     }
 )
 
@@ -230,8 +247,8 @@ def _row(table: str, key: Any, value: Any) -> str | None:
         raise InputError(
             f"data of CUDA: the row {key!r}: {value!r} of {table} cannot be understood.",
             next_step="Write it as the built-in ones: releases: {'13.5.0': '620.10'}, "
-            "compatible_since: {'14': '650.01'}, first: {rubin: '13.4'}, last: {volta: '12'}, "
-            "architectures: {rubin: sm_130}, distributions: {'debian14': '13.1.0'}. "
+            "compatible_since: {'14': '650.01'}, first: {feynman: '14.0'}, last: {volta: '12'}, "
+            "architectures: {feynman: sm_130}, distributions: {'debian14': '13.1.0'}. "
             "Put quotes around versions.",
         )
     return text

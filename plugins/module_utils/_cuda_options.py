@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ._cuda import parse_cuda, parse_driver
-from ._cuda_data import cuda_data
+from ._cuda import nearest, parse_cuda, parse_driver
+from ._cuda_data import CudaData, cuda_data
 from ._cuda_types import LIBRARIES, NO_DEFAULT, SOURCES, CudaWish, Tables
 from ._driver_data import driver_data
 from ._errors import InputError
@@ -21,13 +21,19 @@ def read_options(options: Mapping[str, Any]) -> tuple[CudaWish, Tables]:
 
     :raises InputError: an option is not as it has to be; it is named.
     """
+    data = cuda_data(options.get("data"))
     wishes = {name: options[name] for name in CudaWish.__dataclass_fields__ if name in options}
     for name in ("versions", "key_fingerprints", "planned_repositories"):
         if name in wishes:
-            wishes[name] = _texts(name, wishes[name])
+            wishes[name] = _texts(name, wishes[name], data)
     for name in ("runfiles", "libraries"):
         wishes[name] = _mapping(name, wishes.get(name))
     wish = CudaWish(**wishes)
+    if not isinstance(wish.default, str):
+        raise InputError(
+            f"default is {wish.default!r}, which is no text.",
+            next_step=_as_text(wish.default, data),
+        )
     for version in wish.versions:
         parse_cuda(version)
     if wish.default not in ("", NO_DEFAULT):
@@ -44,23 +50,45 @@ def read_options(options: Mapping[str, Any]) -> tuple[CudaWish, Tables]:
         )
     if wish.driver_version:
         parse_driver(wish.driver_version)
-    tables = Tables(
-        cuda_data(options.get("data")), driver_data(repositories=options.get("repositories"))
-    )
-    return wish, tables
+    return wish, Tables(data, driver_data(repositories=options.get("repositories")))
 
 
-def _texts(name: str, value: Any) -> tuple[str, ...]:
+def _texts(name: str, value: Any, data: CudaData) -> tuple[str, ...]:
     if value is None:
         return ()
+    versions = name == "versions"
     if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
-        raise InputError(f"{name} is {value!r}, which is no list.", next_step="Write ['12.9'].")
+        raise InputError(
+            f"{name} is {value!r}, which is no list.",
+            next_step=_as_text(value, data, "[{}]") if versions else "Write a list of texts.",
+        )
     for item in value:
         if not isinstance(item, str):
             raise InputError(
-                f"{name} has {item!r}, which is no text.", next_step="Put it in quotes: '12.9'."
+                f"{name} has {item!r}, which is no text.",
+                next_step=_as_text(item, data) if versions else "Put each item in quotes.",
             )
     return tuple(value)
+
+
+def _as_text(value: Any, data: CudaData, form: str = "{}") -> str:
+    """Return how to write the version that was meant, in ``form``; the nearest one if unknown."""
+    text = str(value).strip()
+    try:
+        parts = parse_cuda(text)
+    except InputError:
+        return f"Write versions in quotes, such as {form.format(repr('12.9'))}."
+    near = nearest(text, data)
+    known = any(parts[:2] == parse_cuda(name) for name in near)
+    start = ""
+    if not known:
+        start = (
+            f"CUDA {text} is no known release; the nearest known ones are {' and '.join(near)}. "
+        )
+    advice = f"Write {form.format(repr(text if known else near[0]))}"
+    if isinstance(value, float):
+        advice += ", with the quotes: without them YAML reads 12.10 as the number 12.1"
+    return f"{start}{advice}."
 
 
 def _mapping(name: str, value: Any) -> dict[str, Any]:

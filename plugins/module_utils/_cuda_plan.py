@@ -49,6 +49,8 @@ from ._runfile import check_cuda, cuda_arguments, parse_checksum, shown
 
 # The third number of many version.json is a date or a build, and no update.
 _LAST_UPDATE = 20
+# From this release on there is no driver in NVIDIA's file, and none in its name.
+_WITHOUT_DRIVER = (13, 4)
 
 
 def plan_cuda(node: Mapping[str, Any], wish: CudaWish, tables: Tables | None = None) -> CudaPlan:
@@ -93,7 +95,7 @@ def _plan(
             "runfile",
             "install",
             f"CUDA {entry['version']} into {entry['path']}",
-            f"{entry['reason']}; the driver in {entry['name']} is not installed",
+            f"{entry['reason']}; no driver is installed from {entry['name']}",
         )
         for entry in runfiles
     ]
@@ -345,9 +347,10 @@ def _runfiles(
         given = wish.runfiles[one.version]
         place = str(given.get("url") or given.get("path") or "")
         if bool(given.get("url")) == bool(given.get("path")):
+            driver = "" if parse_cuda(one.release) >= _WITHOUT_DRIVER else "_<driver>"
             raise Refusal(
                 f"runfiles[{one.version}] needs url or path, one of them. Next step: "
-                f"cuda_{one.release}_<driver>_linux.run of NVIDIA's archive, with checksum."
+                f"cuda_{one.release}{driver}_linux.run of NVIDIA's archive, with checksum."
             )
         named = check_cuda(place, arch=node["os"]["arch"])
         if named.cuda and parse_cuda(named.cuda)[: len(parse_cuda(one.version))] != parse_cuda(

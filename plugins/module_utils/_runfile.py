@@ -44,7 +44,9 @@ _DRIVER_NAME = re.compile(
     r"(?P<suffix>(?:-[a-z0-9]+)*)\.run$"
 )
 _CUDA_NAME = re.compile(
-    rf"^cuda_(?P<cuda>\d+\.\d+\.\d+)_(?P<version>{_VERSION})_linux(?:_(?P<arch>sbsa|ppc64le))?\.run$"
+    # From 13.4.1 on there is no driver in the file, and none in its name.
+    rf"^cuda_(?P<cuda>\d+\.\d+\.\d+)(?:_(?P<version>{_VERSION}))?_linux"
+    r"(?:_(?P<arch>sbsa|ppc64le))?\.run$"
 )
 _ARCHITECTURES = {"sbsa": "aarch64", "arm64": "aarch64", "amd64": "x86_64"}
 _SHA256 = re.compile(r"^[0-9a-fA-F]{64}$")
@@ -137,7 +139,8 @@ def check_driver(place: str, *, arch: str | None = None, guest: bool | None = No
     if runfile.kind == CUDA:
         raise InputError(
             f"{runfile.name} is the installer of the CUDA toolkit {runfile.cuda}, not of a driver.",
-            next_step=f"Give NVIDIA-Linux-*-{runfile.version}.run; install CUDA by cuda_toolkit.",
+            next_step=f"Give NVIDIA-Linux-*-{runfile.version or '<version>'}.run; install CUDA by "
+            "cuda_toolkit.",
         )
     if runfile.flavour == VGPU_HOST:
         raise InputError(
@@ -169,7 +172,8 @@ def check_cuda(place: str, *, arch: str | None = None) -> Runfile:
     if runfile.kind == DRIVER:
         raise InputError(
             f"{runfile.name} is the installer of a driver, not of the CUDA toolkit.",
-            next_step="Give cuda_<version>_<driver>_linux.run.",
+            next_step="Give cuda_<version>_<driver>_linux.run, or from 13.4.1 on "
+            "cuda_<version>_linux.run.",
         )
     _check_architecture(runfile, arch)
     return runfile

@@ -62,7 +62,7 @@ def test_plan_takes_words_for_booleans():
     [
         ({"colour": "blue"}, "colour"),
         ({"hold": "perhaps"}, "hold is 'perhaps'"),
-        ({"versions": [12.9]}, "Put it in quotes"),
+        ({"versions": [12.9]}, "Write '12.9', with the quotes"),
     ],
 )
 def test_options_that_are_wrong(options, words):

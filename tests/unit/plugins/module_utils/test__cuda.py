@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import (
     check,
+    nearest,
     ordered,
     parse_driver,
     release_of,
@@ -28,20 +29,29 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
 
-# NVIDIA's table once more, as the release notes write it: update names, and groups of updates.
+# NVIDIA's table once more, as the release notes write it: update names, and groups of updates. Of
+# 13.4, whose third number counts builds, and where a document has no update's name, the version.
+# Not in the notes' tables: 12.3.2, 12.8.2, 12.9.2, 13.0.3 and 13.1.2, whose installers of NVIDIA's
+# CUDA toolkit archive name the driver (cuda_13.0.3_580.126.20_linux.run).
 PUBLISHED = """
-13.4 GA|615
+13.4.2|615.71.09
+13.4.1|615.71.09
 13.3 U1|610.43.02
 13.3 GA|610.43.02
+13.2.2|595.71.05
 13.2 U1|595.58.03
 13.2 GA|595.45.04
+13.1.2|590.48.01
 13.1 U1|590.48.01
 13.1 GA|590.44.01
+13.0.3|580.126.20
 13.0 U2|580.95.05
 13.0 U1|580.82.07
 13.0 GA|580.65.06
+12.9.2|575.57.08
 12.9 U1|575.57.08
 12.9 GA|575.51.03
+12.8.2|570.211.01
 12.8 U1|570.124.06
 12.8 GA|570.26
 12.6 U3|560.35.05
@@ -51,6 +61,7 @@ PUBLISHED = """
 12.5 GA|555.42.02
 12.4 U1|550.54.15
 12.4 GA|550.54.14
+12.3.2|545.23.08
 12.3 U1|545.23.08
 12.3 GA|545.23.06
 12.2 U2|535.104.05
@@ -189,10 +200,10 @@ def test_the_limit_of_compatibility_is_said_where_it_matters():
 
 
 def test_an_unverified_driver_is_told_apart_until_somebody_gives_it():
-    assert required_by("13.4")["verified"] is False
-    assert required_by("13.3")["verified"] is True
-    data = cuda_data({"releases": {"13.4.0": "615.10"}})
-    assert required_by("13.4", data)["verified"] is True
+    assert required_by("13.4.2")["verified"] is False
+    assert required_by("13.4")["verified"] is True
+    data = cuda_data({"releases": {"13.4.2": "615.80.01"}})
+    assert required_by("13.4.2", data)["verified"] is True
 
 
 known = functools.lru_cache(maxsize=None)(supported_by)
@@ -321,7 +332,11 @@ def test_a_generation_without_row_and_cards_of_others():
     [
         ("12.9", "12.9.0"),
         ("12.4.1", "12.4.1"),
-        ("12.9.7", "12.9.1"),
+        ("12.9.7", "12.9.2"),
+        # 13.4.1 is 13.4 itself, 13.4.0 was a preview (release notes of 13.4.1).
+        ("13.4", "13.4.1"),
+        ("13.4.0", "13.4.1"),
+        ("13.4.2", "13.4.2"),
         ("11.0.1", "11.0.2"),
         ("10.2", "10.2.89"),
         ("cuda>=12.3", "12.3.0"),
@@ -354,20 +369,43 @@ def test_a_cuda_that_the_table_does_not_have(cuda):
     assert cuda in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("cuda", "near"),
+    [
+        ("12.99", ["12.9", "13.0"]),
+        ("12.7", ["12.6", "12.8"]),
+        ("12.1", ["12.1", "12.2"]),
+        ("14.0", ["13.4"]),
+        ("6.5", ["7.0"]),
+    ],
+)
+def test_the_nearest_known_releases(cuda, near):
+    assert nearest(cuda) == near
+
+
+def test_an_unknown_release_is_answered_with_the_nearest_ones():
+    with pytest.raises(InputError) as caught:
+        release_of("12.99")
+    assert "CUDA 12.99 is not in the table" in caught.value.cause
+    assert "the nearest known ones are 12.9 and 13.0" in caught.value.cause
+    assert caught.value.next_step.startswith("Ask for '12.9'")
+    assert "'12.99.0': '<driver>'" in caught.value.next_step
+
+
 def test_a_new_release_is_a_change_of_data():
     data = cuda_data(
         {
             "releases": {"14.0.0": "650.11.02"},
             "compatible_since": {"14": "650"},
-            "first": {"rubin": "13.4"},
-            "last": {"rubin": None, "turing": 13},
-            "architectures": {"rubin": "sm_130"},
+            "first": {"feynman": "14.0"},
+            "last": {"feynman": None, "turing": 13},
+            "architectures": {"feynman": "sm_130"},
         }
     )
     assert required_by("14.0", data)["minimum"] == "650"
     assert supported_by("650.11.02", data)["native"] == "14.0"
     assert check("14.0", [gpu("turing")], "650.11.02", data).refusals
-    assert not check("14.0", [gpu("rubin")], "650.11.02", data).refusals
+    assert not check("14.0", [gpu("feynman")], "650.11.02", data).refusals
     assert "14.0.0" not in BUILT_IN.releases
 
 

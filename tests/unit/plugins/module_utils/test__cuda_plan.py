@@ -360,6 +360,12 @@ def test_a_runfile_installs_the_toolkit_only():
         ({"versions": ["12.4"], "runfiles": {"12.4": {"path": RUN, "checksum": SHA}}}, "12.2.2"),
         ({"versions": ["12.2"], "runfiles": {"12.2": {"path": RUN}}}, "checksum"),
         ({"versions": ["12.2"], "runfiles": {"12.2": {"checksum": SHA}}}, "url or path"),
+        # From 13.4.1 on NVIDIA's file has no driver.
+        (
+            {"versions": ["12.2"], "runfiles": {"12.2": {"checksum": SHA}}},
+            "cuda_12.2.0_<driver>_linux.run",
+        ),
+        ({"versions": ["13.4"], "runfiles": {"13.4": {"checksum": SHA}}}, "cuda_13.4.1_linux.run"),
         (
             {"versions": ["12.2"], "runfiles": {"12.2": {"path": RUN, "url": RUN}}},
             "url or path, one of them",
@@ -665,6 +671,15 @@ def test_a_new_cuda_by_data():
     data = {"releases": {"13.9.0": "640.10"}, "compatible_since": {"13": "580"}}
     result = plan(versions=["13.9"], data=data)
     assert result["packages"] == {"cuda-toolkit-13-9": None}
+
+
+def test_the_cuda_of_ubuntu_26_04():
+    """``nvidia-cuda-toolkit`` of resolute, package index of 2026-11-21."""
+    system = {**node()["os"], "id": "ubuntu", "version": "26.04"}
+    facts = gpu_node(os=system)
+    (reason,) = plan(facts, versions=["13.0"], source="distro")["reasons"]
+    assert "ubuntu 26.04 itself has CUDA 12.4, not 13.0" in reason
+    assert plan(facts, versions=["12.4"], source="distro")["action"] == "install"
 
 
 def test_files_are_as_the_facts_hash_them():

@@ -69,6 +69,15 @@ NAME = "NVIDIA-Linux-x86_64-580.95.05.run"
             Runfile("cuda_13.0.2_580.95.05_linux.run", CUDA, None, "580.95.05", "13.0.2", "x86_64"),
         ),
         (
+            # From 13.4.1 on without a driver (release notes of CUDA 13.4; NVIDIA's archive).
+            "cuda_13.4.1_linux.run",
+            Runfile("cuda_13.4.1_linux.run", CUDA, None, None, "13.4.1", "x86_64"),
+        ),
+        (
+            "cuda_13.4.2_linux_sbsa.run",
+            Runfile("cuda_13.4.2_linux_sbsa.run", CUDA, None, None, "13.4.2", "aarch64"),
+        ),
+        (
             "cuda_12.8.1_570.124.06_linux_sbsa.run",
             Runfile("cuda_12.8.1_570.124.06_linux_sbsa.run", CUDA, None, "570.124.06", "12.8.1",
                     "aarch64"),

@@ -156,6 +156,7 @@ FIRST = {
     "ada": "11.8",
     "hopper": "11.8",
     "blackwell": "12.8",
+    "rubin": "13.4",
 }
 
 
