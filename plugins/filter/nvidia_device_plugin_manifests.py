@@ -33,7 +33,7 @@ EXAMPLES = r"""
     mode: "0644"
   vars:
     wishes:
-      version: v0.20.0
+      version: v0.20.1
       configs:
         shared4:
           sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}

@@ -38,7 +38,7 @@ class Wish:
 
     namespace: str = "kubegpu"
     image: str = "nvcr.io/nvidia/k8s-device-plugin"
-    version: str = "v0.20.0"
+    version: str = "v0.20.1"
     digest: str = ""
     image_pull_policy: str = "IfNotPresent"
     pull_secret: str = ""
@@ -211,7 +211,7 @@ def _check_image(wish: Wish) -> None:
     if not _TAG.match(wish.version) or wish.version == "latest":
         raise InputError(
             f"nvidia_device_plugin_version is {wish.version!r}, which pins no version",
-            next_step="Give a release's tag, such as v0.20.0, or nvidia_device_plugin_digest.",
+            next_step="Give a release's tag, such as v0.20.1, or nvidia_device_plugin_digest.",
         )
 
 

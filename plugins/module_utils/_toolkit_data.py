@@ -5,8 +5,9 @@
 """What NVIDIA publishes for the container toolkit, by package family.
 
 Source: docs.nvidia.com/datacenter/cloud-native/container-toolkit (installation guide), the
-repository's own ``gpgkey`` and index. Read 2026-11-21. Each value can be overridden by a variable
-of the role ``nvidia_container_toolkit``, so that a new version needs no release of the collection.
+repository's own ``gpgkey`` and index; the version is that of NVIDIA's GPU operator v26.7.1. Read
+2026-11-23. Each value can be overridden by a variable of the role ``nvidia_container_toolkit``, so
+that a new version needs no release of the collection.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ._distributions import FAMILIES as DISTRIBUTION_FAMILIES
 from ._distributions import RPM
 
 # The version that this release installs where none is asked for and none is there.
-PINNED_VERSION = "1.20.0"
+PINNED_VERSION = "1.20.1"
 
 # From this version on the package brings nvidia-cdi-refresh.service and .path.
 CDI_REFRESH_SINCE = (1, 18)

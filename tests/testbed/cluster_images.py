@@ -20,7 +20,7 @@ from tests.testbed.payload import tar
 BUSYBOX = "localhost/testbed/busybox:1"
 # The tag is that of the real one.
 DEVICE_PLUGIN_NAME = "localhost/testbed/k8s-device-plugin-standin"
-DEVICE_PLUGIN = f"{DEVICE_PLUGIN_NAME}:v0.20.0"
+DEVICE_PLUGIN = f"{DEVICE_PLUGIN_NAME}:v0.20.1"
 SAMPLE = "localhost/testbed/vectoradd:cuda11.7.1-standin"
 # More than the driver of the A10 node can do, and what that of the L4 node can.
 SAMPLE_NEW = "localhost/testbed/vectoradd:cuda12.5.0-standin"

@@ -19,7 +19,7 @@ from tests.testbed.paths import HERE
 from tests.testbed.shell import run
 
 TREES = HERE / "files" / "packages"
-VERSIONS = ("1.17.8-1", "1.19.0-1", "1.20.0-1")
+VERSIONS = ("1.17.8-1", "1.19.0-1", "1.20.1-1")
 
 
 @dataclass(frozen=True)

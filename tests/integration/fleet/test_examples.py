@@ -314,7 +314,7 @@ def test_air_gapped(seen):
     """Packages from the mirror only, the key from the controller."""
     was = seen("air_gapped")
     assert was["run"].status == 0, was["run"].output
-    assert was["versions"].split()[1::2] == ["1.20.0-1"] * 4
+    assert was["versions"].split()[1::2] == ["1.20.1-1"] * 4
     assert {client for client, _path in was["asked"]} == {was["address"]}
     paths = [path for _client, path in was["asked"]]
     assert all(path.startswith("/libnvidia-container/stable/deb/") for path in paths), paths

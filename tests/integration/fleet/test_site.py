@@ -107,7 +107,7 @@ def test_toolkit_is_one_held_set(converged, gpu_nodes):
     versions = on_nodes("dpkg-query -W -f '${Version}\\n' '*nvidia-container*' | sort -u")
     for node in gpu_nodes:
         assert len(held[node].split()) == 4
-        assert versions[node].split() == ["1.20.0-1"]
+        assert versions[node].split() == ["1.20.1-1"]
 
 
 @pytest.mark.full(why="test_second_run_... for one node by --limit")
@@ -134,7 +134,7 @@ def test_wrong_key_stops_and_adds_nothing(converged, gpu_nodes):
 
 
 @pytest.mark.full(why="test_check_mode_predicts_... and test_second_run_... for other versions")
-@pytest.mark.parametrize("version", ["1.19.0", "1.20.0"])
+@pytest.mark.parametrize("version", ["1.19.0", "1.20.1"])
 def test_other_version_and_back(converged, gpu_nodes, version):
     wish = {"nvidia_container_toolkit_version": version}
     check = play("site", "--check", "--diff", variables=wish)

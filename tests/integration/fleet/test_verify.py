@@ -215,7 +215,7 @@ def test_toolkit_missing(clean):
         assert RUNTIME in layer["evidence"]
     for answer in answers.values():
         layer = answer["by_name"]["toolkit"]
-        assert "1.20.0-1 is installed, but its program" in layer["cause"]
+        assert "1.20.1-1 is installed, but its program" in layer["cause"]
 
 
 @full

@@ -66,12 +66,12 @@ def test_refusal_says_why_and_what_would_do(thirteen, name, words):
 
 def test_a_refusal_does_not_hide_the_other_parts(thirteen):
     row = thirteen.rows["t4-vgpu"]
-    assert "toolkit packages: install toolkit 1.20.0-1" in row["changes"]
+    assert "toolkit packages: install toolkit 1.20.1-1" in row["changes"]
     assert any("site stops this node" in text for text in row["warnings"])
     # A node of another package family.
     changes = thirteen.rows["k80"]["changes"]
     assert changes[0] == "driver: refused"
-    assert "toolkit packages: install toolkit 1.20.0-1" in changes
+    assert "toolkit packages: install toolkit 1.20.1-1" in changes
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const standinVersion = "v0.20.0 (kubegpu.nodes stand-in)"
+const standinVersion = "v0.20.1 (kubegpu.nodes stand-in)"
 
 // settings are the real plugin's, by the names of its configuration file.
 type settings struct {

@@ -56,7 +56,7 @@ def test_the_plain_plugin_needs_no_config_no_rights_and_no_token():
     assert [one["key"] for one in spec["tolerations"]] == ["nvidia.com/gpu", "CriticalAddonsOnly"]
     plugin = container()
     assert plugin["name"] == "nvidia-device-plugin"
-    assert plugin["image"] == "nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+    assert plugin["image"] == "nvcr.io/nvidia/k8s-device-plugin:v0.20.1"
     assert plugin["volumeMounts"] == [
         {"name": "device-plugins", "mountPath": "/var/lib/kubelet/device-plugins"}
     ]

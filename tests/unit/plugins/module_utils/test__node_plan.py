@@ -330,7 +330,7 @@ def test_result_in_check_mode_is_that_of_the_plans():
 def test_result_without_the_toolkit_part_tells_the_toolkit_that_is_there():
     facts = node()
     plans = {"toolkit": plan(facts)}
-    assert node_result("a", plans, {}, facts)["toolkit"] == "1.20.0-1"
+    assert node_result("a", plans, {}, facts)["toolkit"] == "1.20.1-1"
     assert node_result("a", plans, {}, facts, toolkit_done=False)["toolkit"] is None
 
 
@@ -356,7 +356,7 @@ def test_what_the_tags_leave_out_is_named_and_not_shown():
     cuda = driver_plan("refuse", reasons=["CUDA 13 has no Volta."])
     toolkit = driver_plan(
         "install",
-        step("packages", "install", "toolkit 1.20.0-1", "not there"),
+        step("packages", "install", "toolkit 1.20.1-1", "not there"),
         step("containerd", "add", "runtime nvidia", "no such handler is there"),
     )
     plans = {"driver": driver, "cuda": cuda, "toolkit": toolkit}

@@ -41,7 +41,7 @@ def test_bare_node_gets_everything_in_order():
         ("docker", "add"),
         ("docker", "restart"),
     ]
-    assert set(plan.packages.values()) == {"1.20.0-1"}
+    assert set(plan.packages.values()) == {"1.20.1-1"}
     assert len(plan.packages) == 4
     assert plan.repository["url"] == OFFICIAL
     assert plan.repository["key_fingerprints"] == [KEY]
@@ -472,7 +472,7 @@ def test_name_by_which_the_facts_would_not_know_our_file_is_refused():
 def test_rpm_families(manager, family, version, core):
     facts = node(os__package_manager=manager, os__family=family, os__version=version)
     plan = plan_toolkit(facts, ToolkitWish(controller=core))
-    assert plan.action == "install" and plan.version == "1.20.0-1"
+    assert plan.action == "install" and plan.version == "1.20.1-1"
     assert plan.repository["url"].endswith("/stable/rpm")
     # NVIDIA signs the metadata of this repository, and not its packages.
     assert plan.repository["check_packages"] is False
