@@ -86,6 +86,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("tests/testbed/*", frozenset(("lint", "unit", "sanity", "packages", "engines")) | _NODES),
     ("tests/bench/*", frozenset(("lint", "sanity"))),
     ("tests/tools/show_flavours.py", frozenset(("lint", "sanity", "engines"))),
+    ("tests/tools/compare_data.py", frozenset(("lint", "unit", "sanity"))),
     ("tests/*", EVERY),
     # What describes the project.
     ("docs/containerd-flavours.md", _ALWAYS | {"engines"}),
