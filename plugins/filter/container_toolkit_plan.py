@@ -49,7 +49,9 @@ options:
     type: bool
     default: true
   settings:
-    description: Settings of the toolkit's C(config.toml), as C(section.key).
+    description: Settings of the toolkit's C(config.toml), as C(section.key). Values of a wrong
+      type, or that the toolkit does not take, are a refusal; names that it does not know are a
+      warning.
     type: dict
     default: {}
   cdi:
@@ -71,6 +73,10 @@ options:
     default: false
   containerd_enable_cri:
     description: Whether a disabled CRI plugin is enabled.
+    type: bool
+    default: false
+  containerd_complete_runc:
+    description: Whether a runtime C(runc) without C(runtime_type) gets one.
     type: bool
     default: false
   containerd_options:

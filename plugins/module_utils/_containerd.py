@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,8 +44,10 @@ _RUNC_SHIMS = frozenset({RUNC_SHIM, "io.containerd.runc.v1"})
 _BINARY = "BinaryName"
 # Every runtime of a node has to agree with the kubelet on this one.
 _CGROUP = "systemdcgroup"
+# How the names of NVIDIA's runtimes begin.
+_NVIDIA_RUNTIME = "nvidia-container-runtime"
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-_DEFAULT = ("containerd", "default_runtime_name")
+DEFAULT = ("containerd", "default_runtime_name")
 _RUNTIMES = ("containerd", "runtimes")
 _CDI = ("enable_cdi",)
 FILE_HEAD = "# Written by kubegpu.nodes.containerd_runtime; add settings of your own freely.\n"
@@ -63,6 +65,7 @@ class Request:
     set_default: bool = False
     cdi: bool | None = None
     enable_cri: bool = False
+    complete_runc: bool = False
     config_path: str = "/etc/containerd/config.toml"
     drop_in_path: str = "/etc/containerd/conf.d/99-nvidia.toml"
     layout: str = "auto"
@@ -129,11 +132,15 @@ class FileEdit:
 
 @dataclass(frozen=True)
 class Plan:
-    """Edits in the order in which they are written, each with its reason."""
+    """Edits in the order in which they are written, each with its reason.
+
+    ``source`` names the runtime whose options the handler has; empty where there is none.
+    """
 
     edits: tuple[FileEdit, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,7 +148,8 @@ class Node:
     """What the node has: the files in loading order (the root file first) and their meaning.
 
     ``effective`` is what the installed binary makes of them, None where it is not asked.
-    ``earlier`` holds what our own earlier runs changed, by file.
+    ``earlier`` holds what our own earlier runs changed for this handler, by file; ``every`` what
+    they changed for any handler.
     """
 
     version: Version
@@ -152,6 +160,7 @@ class Node:
     # A distribution merges the drop-in into what it generates, key by key.
     merged: bool = False
     earlier: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+    every: tuple[Change, ...] = ()
 
     @property
     def root(self) -> ConfigFile:
@@ -199,6 +208,23 @@ class Node:
             merged = merge(merged, table(file.data, self.cri))
         return merged
 
+    @property
+    def default(self) -> str:
+        """The default runtime's name, as far as the files give it."""
+        return str(table(self.explicit, ("containerd",)).get("default_runtime_name") or "runc")
+
+    @property
+    def first_default(self) -> str:
+        """The same; where we made a handler the default, the one from before us."""
+        name, seen = self.default, set()
+        while name not in seen:
+            seen.add(name)
+            for change in self.every:
+                if change.path[2:] == DEFAULT and change.after == (name,):
+                    name = str((change.before or ("",))[0] or "runc")
+                    break
+        return name
+
 
 def plan_present(request: Request, node: Node, parse: Parser) -> Plan:
     """Return the edits that give the node the handler; none where all is as wanted."""
@@ -211,7 +237,7 @@ def plan_present(request: Request, node: Node, parse: Parser) -> Plan:
 def wanted_handlers(request: Request, node: Node, parse: Parser) -> list[dict[str, Any]]:
     """Return the handler as it is written where there is none, for each runtime to inherit from."""
     planner = _Planner(request, node, parse)
-    return [planner.wanted(source) for source in planner.sources()]
+    return [planner.wanted(source) for _name, source in planner.sources()]
 
 
 class _Planner:
@@ -222,6 +248,7 @@ class _Planner:
         self.editor = Editor(parse, last=node.root.path)
         self.reasons: list[str] = []
         self.warnings: list[str] = []
+        self.completed: set[str] = set()
 
     def present(self) -> Plan:
         node, request = self.node, self.request
@@ -230,6 +257,7 @@ class _Planner:
         existing = table(node.explicit, (*_RUNTIMES, request.name))
         if target.text is None or not target.data:
             self.start_file(target)
+        self.runtime_types()
         self.explicit_runc(target)
         if not existing:
             self.new_handler(target)
@@ -240,6 +268,7 @@ class _Planner:
         self.default(target)
         self.cdi(target)
         self.cri_enabled()
+        self.report_source()
         self.report_ignored()
         return self.plan()
 
@@ -253,7 +282,8 @@ class _Planner:
                 ]
             else:
                 edits.append(edit)
-        return Plan(tuple(edits), tuple(self.reasons), tuple(self.warnings))
+        name, _runtime = self.sources()[0]
+        return Plan(tuple(edits), tuple(self.reasons), tuple(self.warnings), name)
 
     # -- where ---------------------------------------------------------------------------------
 
@@ -382,32 +412,116 @@ class _Planner:
 
     def runc_is_missing(self) -> bool:
         """Return whether runc is the default but not among the runtimes: CRI cannot load so."""
-        node = self.node
-        default = table(node.explicit, ("containerd",)).get("default_runtime_name") or "runc"
-        return default == "runc" and "runc" not in table(node.explicit, _RUNTIMES)
+        return self.node.default == "runc" and "runc" not in table(self.node.explicit, _RUNTIMES)
 
     def source(self) -> Mapping[str, Any]:
-        """Return the node's own runc runtime: what a handler inherits from."""
-        return self.sources()[0]
+        """Return the runtime that the handler inherits from: the default one, else runc."""
+        _name, runtime = self.sources()[0]
+        return runtime
 
-    def sources(self) -> list[Mapping[str, Any]]:
-        """Return the runtimes that a handler could inherit from, the first choice first."""
+    def sources(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return the runtimes that a handler could inherit from, the first choice first.
+
+        Ordinary pods are started by the default runtime: its options suit the kubelet.
+        """
         node = self.node
-        found: list[Mapping[str, Any]] = []
+        found: list[tuple[str, Mapping[str, Any]]] = []
         explicit = table(node.explicit, _RUNTIMES)
         effective = node.effective.runtimes if node.effective else {}
-        default = str(table(node.explicit, ("containerd",)).get("default_runtime_name") or "runc")
-        for name in ("runc", default, *explicit):
+        for name in dict.fromkeys((*self.choices(), node.first_default, *explicit)):
             if name == self.request.name:
                 continue
             # The file's own spelling first: the binary may answer in that of another format.
             for runtimes in (explicit, effective):
                 runtime = runtimes.get(name)
-                if isinstance(runtime, Mapping) and _is_runc(runtime, effective.get(name)):
-                    found.append(runtime)
+                built_in = name == "runc" and not effective and not self.has_no_type(name)
+                if isinstance(runtime, Mapping) and (
+                    name in self.completed
+                    or _is_runc(runtime, effective.get(name))
+                    or (built_in and "runtime_type" not in runtime)
+                ):
+                    found.append((name, runtime))
+        if found:
+            return found
         if not effective and (not explicit or node.version >= (2, 0)):
-            return found or [{"runtime_type": RUNC_SHIM}]
-        return found or [{}]
+            known = not self.has_no_type("runc")
+            return [("runc" if known else "", {"runtime_type": RUNC_SHIM})]
+        return [("", {})]
+
+    def choices(self) -> tuple[str, ...]:
+        """Return the default runtime and runc. NVIDIA's own is none to inherit from."""
+        default = self.node.first_default
+        runtime = self.runtime(default)
+        path = fold(table(runtime, ("options",))).get(_BINARY.lower())
+        nvidia = posixpath.basename(str(path or "")).startswith(_NVIDIA_RUNTIME)
+        if default == self.request.name or nvidia:
+            return ("runc",)
+        return (default, "runc")
+
+    def runtime(self, name: str) -> Mapping[str, Any]:
+        """Return a runtime as the files have it, else as containerd knows it."""
+        known = self.node.effective.runtimes if self.node.effective else {}
+        return table(self.node.explicit, (*_RUNTIMES, name)) or table(known, (name,))
+
+    def runtime_types(self) -> None:
+        """See that the runtime to inherit from has a type: without one containerd starts no pod."""
+        node = self.node
+        typed = [name for name, _runtime in self.sources()]
+        for name in self.choices():
+            if name in typed:
+                return
+            if self.has_no_type(name):
+                break
+        else:
+            return
+        holder = node.defining((*_RUNTIMES, name))[-1] if node.deep else node.governing
+        path = (*node.cri, *_RUNTIMES, name)
+        if not self.request.complete_runc or name != "runc":
+            option = ", or use complete_runc: true" if name == "runc" else ""
+            raise KubegpuError(
+                f"The runtime {name} has no runtime_type, so containerd starts no pod with it, and "
+                f"{self.request.name} cannot inherit from it.",
+                evidence=f"{'.'.join(path)} in {holder.path}",
+                next_step=f'Write runtime_type = "{RUNC_SHIM}" into that table{option}; then run '
+                "again.",
+            )
+        self.editor.open(holder)
+        self.put(holder, (*path, "runtime_type"), RUNC_SHIM)
+        self.completed.add(name)
+
+    def has_no_type(self, name: str) -> bool:
+        node = self.node
+        written = table(node.explicit, (*_RUNTIMES, name))
+        if not _has(node.explicit, (*_RUNTIMES, name)) or written.get("runtime_type"):
+            return False
+        if node.effective is not None:
+            return not table(node.effective.runtimes, (name,)).get("runtime_type")
+        # From 2.0 on what the file leaves out of runc is built in.
+        return "runtime_type" in written or name != "runc" or node.version < (2, 0)
+
+    def report_source(self) -> None:
+        """Say where the default runtime, whose options the handler has, and runc differ."""
+        name, source = self.sources()[0]
+        runc = next((runtime for other, runtime in self.sources() if other == "runc"), None)
+        if name == "runc" or runc is None:
+            return
+        one, other = (fold(meaning(table(runtime, ("options",)))) for runtime in (source, runc))
+        differing = sorted(
+            key for key in {*one, *other} - {_BINARY.lower()} if one.get(key) != other.get(key)
+        )
+        if not differing:
+            return
+        words = (
+            f"The options of {self.request.name} are those of {name}, the default runtime; runc "
+            f"has others: {', '.join(differing)}."
+        )
+        if _CGROUP in differing and table(self.node.explicit, (*_RUNTIMES, "runc")):
+            # One of the two does not suit the kubelet.
+            self.warnings.append(
+                f"{words} Only one of the two suits the kubelet's cgroup driver: correct the other."
+            )
+        else:
+            self.reasons.append(words)
 
     def wanted(self, source: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the complete handler, as it is written where there is none yet."""
@@ -534,12 +648,12 @@ class _Planner:
 
     def default(self, target: ConfigFile) -> None:
         node, request = self.node, self.request
-        current = str(table(node.explicit, ("containerd",)).get("default_runtime_name") or "runc")
-        holders = node.defining(_DEFAULT) if node.deep else []
+        current = node.default
+        holders = node.defining(DEFAULT) if node.deep else []
         holder = target
         if holders and not self.loads_after(target, holders[-1]):
             holder = holders[-1]
-        path = node.cri + _DEFAULT
+        path = node.cri + DEFAULT
         if request.set_default:
             if current != request.name:
                 self.editor.open(holder)
@@ -580,7 +694,7 @@ class _Planner:
             )
 
     def our_default(self) -> tuple[ConfigFile, tuple[Any, ...]] | None:
-        path = self.node.cri + _DEFAULT
+        path = self.node.cri + DEFAULT
         for file in self.node.files:
             for change in self.node.earlier.get(file.path, ()):
                 if change.path == path and change.after == (self.request.name,):
@@ -772,8 +886,17 @@ def refuse_twice(
             )
 
 
-def verify(request: Request, plan: Plan, before: Effective, after: Effective) -> None:
-    """Refuse a plan after which the binary sees anything else than what was meant."""
+def verify(
+    request: Request,
+    plan: Plan,
+    before: Effective,
+    after: Effective,
+    completed: frozenset[str] = frozenset(),
+) -> None:
+    """Refuse a plan after which the binary sees anything else than what was meant.
+
+    :param completed: the runtimes whose type an earlier run filled in; it may go again.
+    """
     name = request.name
     problems = []
     earlier = {key: meaning(value) for key, value in before.runtimes.items() if key != name}
@@ -781,11 +904,20 @@ def verify(request: Request, plan: Plan, before: Effective, after: Effective) ->
     if "runc" not in earlier and before.default == "runc":
         # It was missing, and CRI could not load without it.
         later.pop("runc", None)
+    filled = completed_runtimes(change for edit in plan.edits for change in edit.changes)
+    for runtimes in (earlier, later):
+        for runtime in {*filled, *completed}:
+            runtimes.get(runtime, {}).pop("runtime_type", None)
     if earlier != later:
         changed = sorted(key for key in {*earlier, *later} if earlier.get(key) != later.get(key))
         problems.append(f"the runtimes {', '.join(changed)} would change")
+    problems += [
+        f"the runtime {runtime} would have no runtime_type"
+        for runtime in sorted(filled)
+        if not table(after.runtimes, (runtime,)).get("runtime_type")
+    ]
     if request.state == "present":
-        problems += _handler_problems(request, after)
+        problems += _handler_problems(request, after, plan.source)
         if request.set_default and after.default != name:
             problems.append(f"the default runtime would be {after.default}, not {name}")
     # What stood there before us may have named a runtime that does not exist: so it stands again.
@@ -795,7 +927,7 @@ def verify(request: Request, plan: Plan, before: Effective, after: Effective) ->
     ignored: list[Path] = [(*_RUNTIMES, key) for key in {*before.runtimes, name, "runc"}]
     # These two are ours only as far as the plan says so.
     touched = {change.path[2:] for edit in plan.edits for change in edit.changes}
-    for path in (_DEFAULT, _CDI):
+    for path in (DEFAULT, _CDI):
         if path in touched or request.state == "absent":
             ignored.append(path)
     if others(before, ignored) != others(after, ignored):
@@ -808,7 +940,18 @@ def verify(request: Request, plan: Plan, before: Effective, after: Effective) ->
         )
 
 
-def _handler_problems(request: Request, after: Effective) -> list[str]:
+def completed_runtimes(changes: Iterable[Change]) -> frozenset[str]:
+    """Return the runtimes that had no ``runtime_type`` and were given one by the changes."""
+    return frozenset(
+        change.path[-2]
+        for change in changes
+        if change.path[2:4] == _RUNTIMES
+        and change.path[5:] == ("runtime_type",)
+        and change.before in ((), ("",))
+    )
+
+
+def _handler_problems(request: Request, after: Effective, source: str) -> list[str]:
     handler = after.runtimes.get(request.name)
     if not isinstance(handler, Mapping):
         return [f"the handler {request.name} would not be there"]
@@ -822,10 +965,10 @@ def _handler_problems(request: Request, after: Effective) -> list[str]:
     cgroups = {
         bool(fold(table(runtime, ("options",))).get(_CGROUP))
         for key, runtime in after.runtimes.items()
-        if key in ("runc", request.name) and isinstance(runtime, Mapping)
+        if key in (source, request.name) and isinstance(runtime, Mapping)
     }
     if len(cgroups) > 1 and _CGROUP not in fold(request.options):
-        problems.append("its SystemdCgroup would differ from runc's")
+        problems.append(f"its SystemdCgroup would differ from {source}'s")
     return problems
 
 

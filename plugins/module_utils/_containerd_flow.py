@@ -14,7 +14,16 @@ from typing import Any, Callable
 from . import _settled
 from ._command import Runner
 from ._config_file import ConfigFile, table
-from ._containerd import FileEdit, Node, Plan, Request, plan_present, refuse_twice, verify
+from ._containerd import (
+    FileEdit,
+    Node,
+    Plan,
+    Request,
+    completed_runtimes,
+    plan_present,
+    refuse_twice,
+    verify,
+)
 from ._containerd_config import (
     BUILTIN_IMPORTS,
     CRI_TABLE,
@@ -47,7 +56,7 @@ from ._containerd_flavours import (
     unit_in_use,
     with_mark,
 )
-from ._containerd_undo import History, continued, plan_absent
+from ._containerd_undo import History, continued, neighbour_without, plan_absent
 from ._containerd_way import Way, as_generated, as_rendered, find_way
 from ._cri import Answer, ask, wait_until_ready
 from ._errors import InputError, KubegpuError, RolledBackError
@@ -366,6 +375,11 @@ class ContainerdRuntime:
             record.path: History.from_json(record.details).changes
             for record in self._records().values()
         }
+        every = tuple(
+            change
+            for record in self.world.store.records("containerd_runtime:").values()
+            for change in History.from_json(record.details).changes
+        )
         return Node(
             version=version,
             files=files,
@@ -373,6 +387,7 @@ class ContainerdRuntime:
             builtin_imports=builtin,
             merged=self._way.merged,
             earlier=earlier,
+            every=every,
         )
 
     def _key(self, path: str) -> str:
@@ -429,6 +444,10 @@ class ContainerdRuntime:
         key = self._key(edit.path)
         record = self.world.store.record(key)
         earlier = None if record is None else History.from_json(record.details)
+        twin = self._in_step(key, before)
+        if record is None and twin is not None:
+            # Both go back to the file from before the first of them.
+            earlier = replace(History.from_json(twin.details), changes=())
         history = continued(
             earlier,
             edit,
@@ -454,12 +473,11 @@ class ContainerdRuntime:
                 continue
             undone.append(key)
             way, target = self.world.store.undo_target(key, self._states[record.path])
-            if way is Undo.RESTORE:
+            shared = bool(self._neighbours(key))
+            if way is Undo.RESTORE and not shared:
                 restored[record.path] = target
-            elif way is Undo.REMOVE_LINES:
-                histories[record.path] = History.from_json(
-                    record.details, shared=bool(self._neighbours(key))
-                )
+            elif way is not Undo.NOTHING:
+                histories[record.path] = History.from_json(record.details, shared=shared)
         overlay = {path: state.content for path, state in restored.items()}
         rest = replace(
             node,
@@ -483,7 +501,7 @@ class ContainerdRuntime:
                 steps.append(Step(key, state, state, undo=True))
         reasons = [f"{path} is put back to what it was." for path in restored]
         plan = replace(plan, reasons=(*reasons, *plan.reasons))
-        return self._validated(node, plan, tuple(steps))
+        return self._validated(node, plan, tuple(steps), restored=not edits)
 
     def _overlaid(self, file: ConfigFile, overlay: Mapping[str, bytes | None]) -> ConfigFile:
         if file.path not in overlay:
@@ -501,7 +519,37 @@ class ContainerdRuntime:
             if other != key and record.path == path
         }
 
-    def _validated(self, node: Node, plan: Plan, steps: tuple[Step, ...]) -> Planned:
+    def _in_step(self, key: str, state: FileState) -> FileRecord | None:
+        """Return another handler's record of the file which nobody edited since."""
+        return next(
+            (
+                record
+                for record in self._neighbours(key).values()
+                if record.after_sha256 == state.sha256
+            ),
+            None,
+        )
+
+    def _follow(self, record: FileRecord, step: Step) -> FileRecord:
+        """Return a record of the step's file, where it was in step, as it is after the step."""
+        if record.after_sha256 != step.before.sha256:
+            return record
+        text = self._text(step.after.path, step.after.content)
+        history = replace(History.from_json(record.details), ours=text)
+        return replace(
+            record,
+            from_sha256=step.before.sha256,
+            after_sha256=step.after.sha256,
+            details=history.to_json(),
+        )
+
+    def _validated(
+        self, node: Node, plan: Plan, steps: tuple[Step, ...], *, restored: bool = False
+    ) -> Planned:
+        """Return what would be done, after containerd was asked what it means.
+
+        :param restored: whether the files come back as they were before us, whatever they mean.
+        """
         changed = {
             step.after.path: step.after.content
             for step in steps
@@ -524,15 +572,15 @@ class ContainerdRuntime:
                 f"The default runtime is {after.default!r}, as it was before this module came, and "
                 "does not exist: correct default_runtime_name."
             )
-        if before is not None:
-            verify(self.request, plan, before, after)
+        if before is not None and not restored:
+            verify(self.request, plan, before, after, completed_runtimes(node.every))
         return Planned(steps, plan, files, after)
 
     # -- writing -------------------------------------------------------------------------------
 
     def _apply(self, planned: Planned, restart_required: bool) -> None:
         store = self.world.store
-        done: list[tuple[Step, FileRecord | None]] = []
+        done: list[_Done] = []
         try:
             for step in planned.steps:
                 if read_file(step.before.path) != step.before:
@@ -540,13 +588,18 @@ class ContainerdRuntime:
                         f"{step.before.path} was changed by somebody else during this run.",
                         next_step="Run again.",
                     )
-                done.append((step, store.record(step.key)))
+                neighbours = self._neighbours(step.key)
+                done.append(_Done(step, store.record(step.key), neighbours))
                 if step.undo:
                     if step.after != step.before:
                         remove_leftovers(step.after.path)
                         write_file(step.after)
                 else:
-                    store.write_recorded(step.key, step.before, step.after, dict(step.details))
+                    twin = self._in_step(step.key, step.before)
+                    for key, record in neighbours.items():
+                        store.put_record(key, self._follow(record, step))
+                    details = dict(step.details)
+                    store.write_recorded(step.key, step.before, step.after, details, twin)
             if any(not step.undo for step in planned.steps):
                 self._check_written(planned)
             if self.settings.restart and restart_required:
@@ -560,16 +613,19 @@ class ContainerdRuntime:
         if self.request.state == "absent" and not store.records("containerd_runtime:"):
             store.drop(self._loaded_key())
 
-    def _roll_back(self, done: list[tuple[Step, FileRecord | None]], error: BaseException) -> None:
+    def _roll_back(self, done: list[_Done], error: BaseException) -> None:
         restarted = isinstance(error, _RestartFailed)
         if not done and restarted:
             done = self._unfinished()
-        for step, earlier in reversed(done):
+        for one in reversed(done):
+            step = one.step
             if step.undo:
                 if step.after != step.before:
                     write_file(step.before)
             else:
-                self.world.store.take_back(step.key, step.before, earlier)
+                self.world.store.take_back(step.key, step.before, one.earlier)
+                for key, record in one.neighbours.items():
+                    self.world.store.put_record(key, record)
         if not isinstance(error, _RestartFailed):
             return
         if not done:
@@ -592,42 +648,44 @@ class ContainerdRuntime:
             next_step=f"Look at: journalctl --unit {self.settings.unit}",
         ) from error
 
-    def _unfinished(self) -> list[tuple[Step, FileRecord | None]]:
+    def _unfinished(self) -> list[_Done]:
         """Return what a run before this one wrote and never saw loaded."""
-        found: list[tuple[Step, FileRecord | None]] = []
+        found: list[_Done] = []
         for key, record in self._records().items():
             state = read_file(record.path)
             way, before = self.world.store.undo_target(key, state)
-            if way is Undo.RESTORE:
-                found.append((Step(key, before, state), None))
+            # With another handler of ours in it, the file from before them is no way back.
+            if way is Undo.RESTORE and not self._neighbours(key):
+                found.append(_Done(Step(key, before, state)))
         return found
 
     def _finish_undo(self, step: Step) -> None:
         """Drop the record; the file's other handlers of ours go on from what is there now."""
-        store = self.world.store
+        store, parse = self.world.store, self.world.parse
         gone = store.record(step.key)
         if gone is not None:
-            text = self._text(step.after.path, step.after.content)
+            first = History.from_json(gone.details)
             for key, other in self._neighbours(step.key).items():
-                record, history = other, History.from_json(other.details)
-                if record.before_sha256 == gone.after_sha256:
-                    first = History.from_json(gone.details)
-                    history = replace(history, base=first.base)
-                    record = replace(
+                record = self._follow(other, step)
+                before = History.from_json(record.details)
+                try:
+                    history = neighbour_without(gone.path, before, first, parse)
+                    edited = record.edited or history.base != before.base
+                except KubegpuError:
+                    # Of a shape that cannot be edited; then it is not to come back as a whole.
+                    history, edited = before, True
+                store.put_record(
+                    key,
+                    replace(
                         record,
-                        before_sha256=gone.before_sha256,
-                        before_mode=gone.before_mode,
-                        before_uid=gone.before_uid,
-                        before_gid=gone.before_gid,
-                        before_selinux=gone.before_selinux,
-                        backup=gone.backup,
-                        edited=record.edited or gone.edited,
-                        made_directories=gone.made_directories + record.made_directories,
-                    )
-                if record.after_sha256 == step.before.sha256:
-                    history = replace(history, ours=text)
-                    record = replace(record, after_sha256=step.after.sha256)
-                store.put_record(key, replace(record, details=history.to_json()))
+                        # Bytes that have the other handler in them may not come back.
+                        edited=edited,
+                        made_directories=tuple(
+                            dict.fromkeys((*gone.made_directories, *record.made_directories))
+                        ),
+                        details=history.to_json(),
+                    ),
+                )
         store.forget(step.key)
 
     def _check_written(self, planned: Planned) -> None:
@@ -820,6 +878,16 @@ class ContainerdRuntime:
             reasons=[*planned.plan.reasons, *warnings],
             warnings=warnings,
         )
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A step that was taken, and what was recorded before it: its own, and of the other handlers
+    in the same file."""
+
+    step: Step
+    earlier: FileRecord | None = None
+    neighbours: Mapping[str, FileRecord] = field(default_factory=dict)
 
 
 class _RestartFailed(KubegpuError):

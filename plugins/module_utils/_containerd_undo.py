@@ -14,12 +14,13 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
 
 from ._config_file import ConfigFile, table
 from ._containerd import (
+    DEFAULT,
     FILE_HEAD,
     Change,
     Editor,
@@ -43,7 +44,6 @@ from ._containerd_config import (
 )
 
 _RUNTIMES = ("containerd", "runtimes")
-_DEFAULT = ("containerd", "default_runtime_name")
 # What makes a new file complete, beside the handler itself.
 _SCAFFOLD = frozenset({("version",), ("imports",)})
 
@@ -237,7 +237,7 @@ class _Undo:
                 if change.path not in _SCAFFOLD
                 and (change.path[2:4] != _RUNTIMES or change.path[: len(handler)] == handler)
             )
-        after = self.by_meaning(file, changes)
+        after = by_meaning(file, changes, self.parse, self.reasons)
         if history.base is None and not history.shared and self.is_leftover(after, history.ours):
             self.note(file, None, changes)
         else:
@@ -271,30 +271,6 @@ class _Undo:
             remove(rest, change.path)
             remove(old, change.path)
         return bool(prune(rest) == prune(old))
-
-    def by_meaning(self, file: ConfigFile, changes: tuple[Change, ...]) -> str:
-        editor = Editor(self.parse)
-        editor.open(file)
-        data = file.data
-        for change in reversed(changes):
-            found = value_at(data, change.path)
-            if not _same(found, change.after):
-                if found != change.before:
-                    self.reasons.append(
-                        f"{'.'.join(change.path)} in {file.path} was edited since by somebody "
-                        "else and stays."
-                    )
-                continue
-            if not change.before:
-                editor.delete(file.path, change.path)
-            elif isinstance(change.before[0], Mapping):
-                editor.delete(file.path, change.path)
-                editor.set_table(file.path, change.path, change.before[0])
-            else:
-                editor.set(file.path, change.path, change.before[0])
-        for edit in editor.edits():
-            return edit.after or ""
-        return file.text or ""
 
     @staticmethod
     def is_leftover(text: str, ours: str | None) -> bool:
@@ -343,7 +319,7 @@ class _Undo:
         }
         if any(table(data, self.handler()) for data in datas.values()):
             return
-        default = self.node.cri + _DEFAULT
+        default = self.node.cri + DEFAULT
         for path, data in datas.items():
             if value_at(data, default) != (self.request.name,):
                 continue
@@ -361,6 +337,61 @@ class _Undo:
                 f"default_runtime_name = {self.request.name!r} is dropped from {path}: it would "
                 "name a runtime that does not exist any more. What was there before is not known."
             )
+
+
+def by_meaning(
+    file: ConfigFile, changes: tuple[Change, ...], parse: Parser, reasons: list[str]
+) -> str:
+    """Return the file's text with the changes taken back that it still has.
+
+    :param reasons: gets a sentence for each change that somebody edited since.
+    """
+    editor = Editor(parse)
+    editor.open(file)
+    for change in reversed(changes):
+        found = value_at(file.data, change.path)
+        if not _same(found, change.after):
+            if found != change.before:
+                reasons.append(
+                    f"{'.'.join(change.path)} in {file.path} was edited since by somebody "
+                    "else and stays."
+                )
+            continue
+        if not change.before:
+            editor.delete(file.path, change.path)
+        elif isinstance(change.before[0], Mapping):
+            editor.delete(file.path, change.path)
+            editor.set_table(file.path, change.path, change.before[0])
+        else:
+            editor.set(file.path, change.path, change.before[0])
+    for edit in editor.edits():
+        return edit.after or ""
+    return file.text or ""
+
+
+def neighbour_without(path: str, rest: History, gone: History, parse: Parser) -> History:
+    """Return what is to be known of a file's other handler once ``gone`` has been taken out of it.
+
+    What ``gone`` changed beside its own handler is the other one's to take back from now on, and
+    what it changed is in no text that comes back.
+    """
+    base = rest.base
+    if base is not None and base != gone.base:
+        file = ConfigFile(path, base, parse_text(base, parse))
+        base = by_meaning(file, gone.changes, parse, [])
+    earlier = {change.path: change for change in gone.changes}
+    changes = []
+    for change in rest.changes:
+        first = earlier.pop(change.path, change)
+        follows = first is not change and first.after == change.before
+        changes.append(Change(change.path, first.before, change.after) if follows else change)
+    left = (change for change in earlier.values() if _beside_handlers(change))
+    return replace(rest, base=base, changes=(*left, *changes))
+
+
+def _beside_handlers(change: Change) -> bool:
+    """Return whether a change makes a file complete, whatever the handler's name is."""
+    return change.path in _SCAFFOLD or change.path[2:5] == (*_RUNTIMES, "runc")
 
 
 def _same(found: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:

@@ -47,6 +47,8 @@ class StateStore:
         self._folder = os.path.dirname(path)
         self._backups = os.path.join(self._folder, "backups")
         self._data: dict[str, Any] = self._load()
+        # The backups that a record has named since the transaction began.
+        self._known: set[str] = set()
 
     @contextlib.contextmanager
     def transaction(self, timeout: float = 60.0) -> Iterator[None]:
@@ -58,9 +60,11 @@ class StateStore:
             remove_leftovers(self._path)
             remove_all_leftovers(self._backups)
             self._data = self._load()
+            self._known = self._named_backups()
             try:
                 yield
             finally:
+                self._discard_unnamed()
                 if not self._data["files"] and not self._data["values"]:
                     write_file(FileState(self._path))
                     self._clean_up(lock)
@@ -107,14 +111,22 @@ class StateStore:
         }
 
     def write_recorded(
-        self, key: str, before: FileState, after: FileState, details: dict[str, Any]
+        self,
+        key: str,
+        before: FileState,
+        after: FileState,
+        details: dict[str, Any],
+        twin: FileRecord | None = None,
     ) -> FileRecord:
         """Record the change, then make it: the file is ``before`` and becomes ``after``.
 
         An earlier record under the same key keeps its ``before``, so that undoing goes all the
         way back.
+
+        :param twin: a record of the same file under another key, which counts as earlier where
+            there is none under this one.
         """
-        earlier = self.record(key)
+        earlier = self.record(key) or twin
         if earlier is None or before.sha256 == earlier.before_sha256:
             # The file is as it was before us (first write, a killed one, or undone by hand).
             made = () if earlier is None else earlier.made_directories
@@ -222,6 +234,8 @@ class StateStore:
         return tuple(missing)
 
     def _put_record(self, key: str, record: FileRecord) -> None:
+        if record.backup is not None:
+            self._known.add(record.backup)
         self._data["files"][key] = record.to_json()
         self._save()
 
@@ -242,6 +256,19 @@ class StateStore:
             return
         with contextlib.suppress(OSError):
             os.unlink(backup)
+
+    def _named_backups(self) -> set[str]:
+        files = self._data["files"].values()
+        return {data["backup"] for data in files if isinstance(data, dict) and data.get("backup")}
+
+    def _discard_unnamed(self) -> None:
+        """Remove the backups that records named and none does any more: they can hold a password.
+
+        Others stay: somebody who moved a broken record away may need them.
+        """
+        for backup in self._known - self._named_backups():
+            with contextlib.suppress(OSError):
+                os.unlink(backup)
 
     def _clean_up(self, lock: str) -> None:
         # The lock file goes while we hold it (see `locked`), the folder last: once the lock file

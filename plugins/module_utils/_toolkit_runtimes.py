@@ -30,6 +30,7 @@ def wishes(wish: ToolkitWish) -> dict[str, str]:
                 **common,
                 "set_default": wish.containerd_set_default,
                 "enable_cri": wish.containerd_enable_cri,
+                "complete_runc": wish.containerd_complete_runc,
                 "options": wish.containerd_options,
                 "restart": wish.containerd_restart,
             }

@@ -27,6 +27,7 @@ class ToolkitWish:
     containerd: str = "auto"
     containerd_set_default: bool = False
     containerd_enable_cri: bool = False
+    containerd_complete_runc: bool = False
     containerd_options: Mapping[str, Any] = field(default_factory=dict)
     containerd_restart: bool = True
     runtime_cdi: bool = False

@@ -12,7 +12,7 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Gives the containerd of a node a runtime handler for GPU containers that inherits everything
-    but its binary from the node's own runc runtime.
+    but its binary from the default runtime where that is of runc's type (crun is), else from runc.
   - Comments, order, number formats and unknown keys of the configuration survive to the byte;
     only the lines that must change, change. Config versions 1 to 4 are written.
   - Before anything is written the installed containerd is asked what the configuration means
@@ -48,7 +48,7 @@ options:
     type: str
   options:
     description:
-      - Further options of the handler. They win over those that are inherited from runc.
+      - Further options of the handler. They win over those that are inherited.
       - C(BinaryName) is not allowed here; it is O(runtime_path).
     type: dict
     default: {}
@@ -68,6 +68,12 @@ options:
     description:
       - Whether to take CRI out of C(disabled_plugins), where Docker's packages put it. Without
         this it is only reported.
+    type: bool
+    default: false
+  complete_runc:
+    description:
+      - Whether a runtime C(runc) without C(runtime_type), with which containerd starts no pod, gets
+        C(io.containerd.runc.v2). Without this, such a node is refused.
     type: bool
     default: false
   config_path:
@@ -251,6 +257,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "set_default": {"type": "bool", "default": False},
     "cdi": {"type": "bool"},
     "enable_cri": {"type": "bool", "default": False},
+    "complete_runc": {"type": "bool", "default": False},
     "config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
     "drop_in_path": {"type": "path", "default": "/etc/containerd/conf.d/99-nvidia.toml"},
     "layout": {"type": "str", "choices": ["auto", "in_place", "drop_in"], "default": "auto"},

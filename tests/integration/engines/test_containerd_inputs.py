@@ -239,6 +239,82 @@ def test_input_09_kata_default_is_not_inherited(place):
         assert default(place.dump()) == "kata"
 
 
+CRUN_IS_DEFAULT = (
+    '@VERSION@[@CRI@.containerd]\ndefault_runtime_name = "crun"\n'
+    '[@CRI@.containerd.runtimes.crun]\nruntime_type = "io.containerd.runc.v2"\n'
+    '[@CRI@.containerd.runtimes.crun.options]\nBinaryName = "/usr/bin/crun"\nSystemdCgroup = true\n'
+)
+
+
+@on_each
+@pytest.mark.parametrize(
+    "runc", ["", '[@CRI@.containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"\n']
+)
+def test_options_are_those_of_the_default_runtime(bare, containerd, runc):
+    """nvidia-ctk 1.20.0 takes them from there too; the handler had runc's cgroup driver once."""
+    text = catalogue.fill(CRUN_IS_DEFAULT + runc, newest_format(containerd), "")
+    bare.config.write_text(text)
+    before = bare.dump()
+    answer = bare.ok()
+    judge(before, bare.dump())
+    assert given(runtimes(bare.dump())["nvidia"]["options"])["systemdcgroup"] is True
+    if runc or containerd == "2.1":
+        assert any("runc has others: systemdcgroup" in reason for reason in answer["reasons"])
+    # Our own default hides no other: the one from before us counts, also for a second handler.
+    assert bare.ok(set_default=True, runtime_path="/bin/true")["changed"]
+    assert bare.ok(name="second")["changed"]
+    for name in ("nvidia", "second"):
+        assert given(runtimes(bare.dump())[name]["options"])["systemdcgroup"] is True
+    bare.ok(name="second", state="absent")
+    bare.ok(state="absent")
+    assert bare.config.read_text() == text
+
+
+TYPELESS = "@VERSION@[@CRI@.containerd.runtimes.runc.options]\nSystemdCgroup = true\n"
+EMPTY_TYPE = '@VERSION@[@CRI@.containerd.runtimes.runc]\nruntime_type = ""\n'
+
+
+@pytest.mark.parametrize(
+    ("containerd", "text"),
+    [
+        ("1.6", TYPELESS),
+        ("1.7", TYPELESS),
+        ("1.6", EMPTY_TYPE),
+        ("1.7", EMPTY_TYPE),
+        ("2.1", EMPTY_TYPE),
+    ],
+)
+def test_runc_without_a_type_is_named_or_completed(tmp_path, containerd, text):
+    bare = Place(tmp_path, containerd)
+    bare.imports.mkdir(parents=True)
+    text = catalogue.fill(text, newest_format(containerd), "")
+    bare.config.write_text(text)
+    assert runtimes(bare.dump())["runc"]["runtime_type"] == ""
+    answer = bare.module()
+    assert answer["failed"] and "runc has no runtime_type" in answer["cause"]
+    assert "Report this" not in answer["msg"] and "complete_runc" in answer["next_step"]
+    assert bare.config.read_text() == text
+    bare.ok(complete_runc=True)
+    assert runtimes(bare.dump())["runc"]["runtime_type"] == "io.containerd.runc.v2"
+    assert not bare.ok(complete_runc=True)["changed"]
+    # What is complete now needs no option, and a second handler nothing else.
+    assert bare.ok(name="second")["changed"]
+    bare.ok(name="second", state="absent")
+    bare.ok(state="absent")
+    assert bare.config.read_text() == text
+
+
+@on_each
+def test_runc_that_was_completed_can_go_by_its_lines(bare, containerd):
+    text = catalogue.fill(EMPTY_TYPE, newest_format(containerd), "")
+    bare.config.write_text(text)
+    bare.ok(complete_runc=True)
+    with bare.config.open("a") as handle:
+        handle.write("# seen\n")
+    bare.ok(state="absent")
+    assert bare.config.read_text() == text + "# seen\n"
+
+
 @versions("binary_name_in_two_cases", "handler_with_binary_name_in_two_cases")
 def test_input_10_binary_name_is_there_once(place):
     place.ok()

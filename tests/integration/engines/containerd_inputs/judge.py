@@ -161,7 +161,10 @@ def plain(runtime: dict) -> dict:
 
 
 def judge(before: dict, after: dict, name="nvidia", path="/usr/bin/nvidia-container-runtime"):
-    """The verdict: earlier runtimes unchanged, one added, its options runc's, all else equal."""
+    """The verdict: earlier runtimes unchanged, one added, all else equal.
+
+    Its options are those of the default runtime where that is of runc's type, else runc's.
+    """
     old, new = runtimes(before), runtimes(after)
     assert {key: plain(value) for key, value in old.items() if key != name} == {
         key: plain(value) for key, value in new.items() if key != name
@@ -171,9 +174,11 @@ def judge(before: dict, after: dict, name="nvidia", path="/usr/bin/nvidia-contai
     assert handler["runtime_type"] == "io.containerd.runc.v2"
     options = handler["options"]
     assert options.pop("binaryname") == path
-    runc = plain(new["runc"])["options"]
-    runc.pop("binaryname", None)
-    assert options == runc
+    source = plain(old.get(default(before), {}))
+    if default(before) == name or source.get("runtime_type") != "io.containerd.runc.v2":
+        source = plain(new["runc"])
+    source["options"].pop("binaryname", None)
+    assert options == source["options"]
     spellings = [key for key in new[name]["options"] if key.lower() == "binaryname"]
     assert len(spellings) == 1
     assert default(after) in new

@@ -112,6 +112,128 @@ def test_crun_as_default_is_inherited_where_there_is_no_runc():
     }
 
 
+CRUN = (
+    f"[{{table}}.containerd.runtimes.crun]\n{RUNC}"
+    "[{table}.containerd.runtimes.crun.options]\n"
+    'BinaryName = "/usr/bin/crun"\nSystemdCgroup = true\n'
+)
+
+
+def default_crun(table, version, runc):
+    return (
+        f'version = {version}\n[{table}.containerd]\ndefault_runtime_name = "crun"\n'
+        + CRUN.format(table=table)
+        + runc.format(table=table)
+    )
+
+
+NO_CGROUP = f"[{{table}}.containerd.runtimes.runc]\n{RUNC}"
+
+
+@pytest.mark.parametrize(
+    ("containerd", "table", "version", "runc", "warned"),
+    [
+        ((1, 6), V2, 2, NO_CGROUP, True),
+        ((1, 7), V2, 2, NO_CGROUP, True),
+        ((2, 1), V3, 3, NO_CGROUP, True),
+        ((2, 1), V3, 3, "", False),
+    ],
+)
+def test_options_are_those_of_the_default_runtime(containerd, table, version, runc, warned):
+    """Ordinary pods are started by it, so that its options suit the kubelet.
+
+    nvidia-ctk 1.20.0 does the same: pkg/config/engine, GetLowLevelRuntimes (default, runc, crun).
+    """
+    runtimes = {"runc": {"runtime_type": "io.containerd.runc.v2", "options": {}}}
+    text = default_crun(table, version, runc)
+    known = tomllib.loads(text)["plugins"]
+    (name,) = known
+    known[name]["containerd"]["runtimes"] = {**runtimes, **known[name]["containerd"]["runtimes"]}
+    planned = plan(node(text, containerd, effective=Effective({"plugins": known})))
+    assert handler(only(planned).after, name)["options"] == {
+        "BinaryName": "/usr/bin/nvidia-container-runtime",
+        "SystemdCgroup": True,
+    }
+    assert planned.source == "crun"
+    told = [one for one in (*planned.warnings, *planned.reasons) if "runc has others" in one]
+    assert told and "systemdcgroup" in told[0]
+    assert bool(planned.warnings) is warned
+
+
+def test_options_stay_those_of_the_default_from_before_us():
+    text = default_crun(V2, 2, NO_CGROUP)
+    first = only(plan(node(text), set_default=True))
+    for wishes in ({"set_default": True}, {"name": "second"}):
+        planned = plan(node(first.after, every=first.changes), **wishes)
+        assert planned.source == "crun"
+        assert "second" in wishes.get("name", "") or planned.edits == ()
+
+
+def test_options_are_runcs_where_the_default_is_nvidias():
+    text = (
+        f'version = 2\n[{V2}.containerd]\ndefault_runtime_name = "gpu"\n'
+        + NO_CGROUP.format(table=V2)
+        + f"[{V2}.containerd.runtimes.gpu]\n{RUNC}[{V2}.containerd.runtimes.gpu.options]\n"
+        'BinaryName = "/usr/local/nvidia/nvidia-container-runtime.cdi"\nNoPivotRoot = true\n'
+    )
+    planned = plan(node(text))
+    assert planned.source == "runc"
+    assert handler(only(planned).after)["options"] == {
+        "BinaryName": "/usr/bin/nvidia-container-runtime"
+    }
+
+
+# As many guides have it; containerd 1.6 and 1.7 start no pod with it.
+TYPELESS = f"version = 2\n[{V2}.containerd.runtimes.runc.options]\nSystemdCgroup = true\n"
+EMPTY_TYPE = (
+    f'version = 3\n[{V3}.containerd.runtimes.runc]\nruntime_type = ""\n'
+    f"[{V3}.containerd.runtimes.runc.options]\nSystemdCgroup = true\n"
+)
+
+
+def typeless_dump(text):
+    data = tomllib.loads(text)
+    (cri,) = data["plugins"].values()
+    cri["containerd"]["runtimes"]["runc"]["runtime_type"] = ""
+    return Effective(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [(TYPELESS, (1, 6)), (TYPELESS, (1, 7)), (EMPTY_TYPE, (2, 1)), (EMPTY_TYPE, (2, 3))],
+)
+@pytest.mark.parametrize("asked", [True, False])
+def test_runc_without_a_type_is_named_as_the_cause_or_completed(text, version, asked):
+    here = node(text, version, effective=typeless_dump(text) if asked else None)
+    with pytest.raises(KubegpuError, match=r"runc has no runtime_type.*starts no pod") as caught:
+        plan(here)
+    assert ROOT in caught.value.evidence and "complete_runc" in caught.value.next_step
+    after = only(plan(here, complete_runc=True)).after
+    table = "io.containerd.cri.v1.runtime" if text == EMPTY_TYPE else "io.containerd.grpc.v1.cri"
+    assert handler(after, table, "runc")["runtime_type"] == "io.containerd.runc.v2"
+    assert handler(after, table)["options"]["SystemdCgroup"] is True
+
+
+def test_type_that_is_built_in_is_not_missing():
+    """containerd 2 merges the file over its own runc."""
+    text = f"version = 3\n[{V3}.containerd.runtimes.runc.options]\nSystemdCgroup = true\n"
+    after = only(plan(node(text, (2, 1)))).after
+    name = "io.containerd.cri.v1.runtime"
+    assert handler(after, name)["options"]["SystemdCgroup"] is True
+    assert "runtime_type" not in handler(after, name, "runc")
+
+
+def test_default_without_a_type_is_named_too():
+    text = (
+        f'version = 2\n[{V2}.containerd]\ndefault_runtime_name = "crun"\n'
+        f'[{V2}.containerd.runtimes.crun.options]\nBinaryName = "/usr/bin/crun"\n'
+        + NO_CGROUP.format(table=V2)
+    )
+    with pytest.raises(KubegpuError, match="crun has no runtime_type") as caught:
+        plan(node(text), complete_runc=True)
+    assert "complete_runc" not in caught.value.next_step
+
+
 def test_handler_that_is_right_is_left_alone():
     text = (
         f"version = 2\n[{V2}.containerd.runtimes.runc]\n{RUNC}"
