@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ._command import TIMED_OUT, Result
+from ._errors import KubegpuError
 from ._node_facts_cuda import read_cuda
 from ._node_facts_driver import SERVICES, read_dkms, read_driver, read_modules, read_state
 from ._node_facts_problems import find_problems
@@ -48,6 +50,8 @@ STATE_PATH = "/var/lib/kubegpu/state.json"
 _VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
 _VERSIONLOCK_5 = "/etc/dnf/versionlock.toml"
 _ZYPP_LOCKS = "/etc/zypp/locks"
+# How long the driver may take to answer.
+_NVML_SECONDS = 60
 
 
 def gather(
@@ -140,10 +144,13 @@ def read_nvml(
     library = reader.import_library("pynvml")
     if library is not None:
         try:
-            return from_nvml(library), ""
-        except Exception as error:
-            return None, str(error)
-    answer = reader.run(["nvidia-smi", "-q", "-x"], timeout=60)
+            # A driver that hangs does not come back from the call.
+            return reader.in_child(_NVML_SECONDS, partial(from_nvml, library)), ""
+        except TimeoutError:
+            return None, f"NVML (pynvml) did not answer in {_NVML_SECONDS} seconds"
+        except KubegpuError as error:
+            return None, error.cause
+    answer = reader.run(["nvidia-smi", "-q", "-x"], timeout=_NVML_SECONDS)
     if answer is None or answer.rc == 127:
         return None, ""
     try:
@@ -152,6 +159,14 @@ def read_nvml(
         return None, str(error)
 
 
-def _words(answer: Any) -> str:
+def _words(answer: Result) -> str:
     # nvidia-smi complains on its standard output.
-    return str(answer.stdout.strip() or answer.stderr.strip())
+    said = answer.stdout.strip() or answer.stderr.strip()
+    if answer.rc == TIMED_OUT:
+        return f"nvidia-smi -q -x did not answer in {_NVML_SECONDS} seconds"
+    if said and not said.startswith("<"):
+        return said
+    # It died, perhaps amid its document. A shell gives the signal as 128 and its number.
+    signal = -answer.rc if answer.rc < 0 else answer.rc - 128
+    how = f"was ended by signal {signal}" if signal > 0 else f"ended with status {answer.rc}"
+    return f"nvidia-smi -q -x {how}. {answer.stderr.strip()}".strip()

@@ -10,14 +10,20 @@ followed inside it. With another root than ``/`` nothing is run, asked or import
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
+import json
 import os
+import select
+import signal
 import socket
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._command import Result, Runner
+from ._errors import KubegpuError
 from ._marks import mark, process_birth
 
 _MAX_LINKS = 40
@@ -198,6 +204,38 @@ class NodeReader:
             # A broken library of the node must not break the facts.
             return None
 
+    def in_child(self, seconds: float, ask: Callable[[], Any]) -> Any:
+        """Return what ``ask`` returns (JSON values), from a process of its own with a time limit.
+
+        For libraries of the node, whose calls into the kernel nothing else can end. One that cannot
+        be killed either is left behind.
+
+        :param seconds: how long it may take.
+        :raises TimeoutError: it took longer.
+        :raises KubegpuError: what ``ask`` raised, in its words, or how the process ended.
+        """
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _answer(reading, writing, ask)
+        os.close(writing)
+        try:
+            said = _read_until(reading, time.monotonic() + seconds)
+        finally:
+            os.close(reading)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, os.WNOHANG)
+        try:
+            answer = json.loads(said)
+        except ValueError as error:
+            cause = "The library of the node ended the process that asked it."
+            raise KubegpuError(cause) from error
+        if "error" in answer:
+            raise KubegpuError(answer["error"])
+        return answer["answer"]
+
     def _place(self, path: str) -> str:
         """Return where ``path`` of the node is on this machine."""
         if self.live:
@@ -221,6 +259,41 @@ class NodeReader:
                 continue
             place = candidate
         return place
+
+
+def _answer(reading: int, writing: int, ask: Callable[[], Any]) -> None:
+    """Write into the pipe, in the child, what is answered; then end it."""
+    try:
+        os.close(reading)
+        # Whoever reads our output must not wait for a child that hangs.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        try:
+            answer = {"answer": ask()}
+        except BaseException as error:
+            answer = {"error": str(error) or type(error).__name__}
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(json.dumps(answer).encode())
+    finally:
+        os._exit(0)
+
+
+def _read_until(number: int, deadline: float) -> bytes:
+    """Return all that comes out of a pipe.
+
+    :param deadline: by the monotonic clock, in seconds.
+    :raises TimeoutError: it did not end before.
+    """
+    said = b""
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([number], [], [], left)[0]:
+            raise TimeoutError
+        part = os.read(number, 65536)
+        if not part:
+            return said
+        said += part
 
 
 class _FilesOnly(NodeReader):

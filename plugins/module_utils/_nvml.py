@@ -4,7 +4,8 @@
 
 """What the driver says of its devices: NVML through pynvml, or ``nvidia-smi -q -x``, as one.
 
-Memory is in MiB. What one of the two does not tell is None.
+Memory is in MiB. What one of the two does not tell is None. The node's programs are not trusted: a
+text is cut to :data:`_MOST_TEXT` characters, and a document that declares entities is refused.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from typing import Any
 _MIB = 1024 * 1024
 _NOT = frozenset({"", "N/A", "[N/A]", "None", "Not Supported", "Unknown Error", "Requested"})
 _MAX_MIG = 16
+# The longest text of NVML has 96 bytes (NVML_DEVICE_NAME_V2_BUFFER_SIZE, *_UUID_V2_*).
+_MOST_TEXT = 256
+# What nvidia-smi -q -x prints of 16 GPUs has less than a tenth of it.
+_MOST_BYTES = 8 * 1024 * 1024
 # NVML_GPU_FABRIC_STATE_*, in the words of nvidia-smi; 0 is 'not supported'.
 _FABRIC_STATES = {1: "not_started", 2: "in_progress", 3: "completed"}
 
@@ -122,7 +127,7 @@ def _string(value: Any) -> str | None:
     # Older releases of pynvml give bytes.
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    return None if value is None or value in _NOT else str(value)
+    return None if value is None or value in _NOT else str(value)[:_MOST_TEXT]
 
 
 def _mode(value: Any) -> str | None:
@@ -142,13 +147,7 @@ def from_smi(text: str) -> dict[str, Any]:
 
     :raises ValueError: where it is not that.
     """
-    # Slow to import, and seldom needed.
-    parser = importlib.import_module("xml.etree.ElementTree")
-    # The document names a DTD that need not be there; nothing of it is wanted.
-    try:
-        log = parser.fromstring(re.sub(r"<!DOCTYPE[^>]*>", "", text))
-    except parser.ParseError as error:
-        raise ValueError(f"nvidia-smi printed no XML: {error}") from error
+    log = _parse_xml(text)
     if log.tag != "nvidia_smi_log":
         raise ValueError(f"nvidia-smi printed <{log.tag}>, not <nvidia_smi_log>")
     return {
@@ -156,6 +155,33 @@ def from_smi(text: str) -> dict[str, Any]:
         "cuda_version": _field(log, "cuda_version"),
         "devices": [_smi_device(gpu) for gpu in log.findall("gpu")],
     }
+
+
+def _parse_xml(text: str) -> Any:
+    """Return the document's root. Its DTD is not read: expat fetches nothing by itself.
+
+    :raises ValueError: it is no XML, too long, or declares entities (which may be without end).
+    """
+    if len(text) > _MOST_BYTES:
+        raise ValueError(f"nvidia-smi printed {len(text)} characters, more than {_MOST_BYTES}")
+    # Slow to import, and seldom needed.
+    expat = importlib.import_module("xml.parsers.expat")
+    builder = importlib.import_module("xml.etree.ElementTree").TreeBuilder()
+
+    def refuse(name: str, *_rest: Any) -> None:
+        raise ValueError(f"nvidia-smi printed XML that declares the entity {name[:_MOST_TEXT]}")
+
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = refuse
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise ValueError(f"nvidia-smi printed no XML: {error}") from error
+    return builder.close()
 
 
 def _smi_device(gpu: Any) -> dict[str, Any]:

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _node_facts
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import (
     gather,
@@ -224,6 +226,33 @@ def test_nvml_of_a_library_that_does_not_start(tmp_path: Path) -> None:
             raise RuntimeError("Driver Not Loaded")
 
     assert read_nvml(Node(tmp_path, Broken()), GPU) == (None, "Driver Not Loaded")
+
+
+def test_nvml_of_a_library_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A driver in trouble does not come back from the call (an ioctl that nothing interrupts)."""
+
+    class Hanging:
+        @staticmethod
+        def nvmlInit() -> None:
+            time.sleep(60)
+
+    monkeypatch.setattr(_node_facts, "_NVML_SECONDS", 0.2)
+    nvml, said = read_nvml(Node(tmp_path, Hanging()), GPU)
+    assert nvml is None and said == "NVML (pynvml) did not answer in 0.2 seconds"
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (Result(124, "<?xml", ""), "nvidia-smi -q -x did not answer in 60 seconds"),
+        (Result(139, "", ""), "nvidia-smi -q -x was ended by signal 11."),
+        (Result(-11, "<?xml version", ""), "nvidia-smi -q -x was ended by signal 11."),
+        (Result(1, "", ""), "nvidia-smi -q -x ended with status 1."),
+    ],
+)
+def test_how_nvidia_smi_died_is_said(tmp_path: Path, answer: Result, complaint: str) -> None:
+    """Seen with Debian's 535 and 550 on a mock NVML, where nvidia-smi -L answered."""
+    assert read_nvml(Node(tmp_path, nvidia_smi=answer), GPU) == (None, complaint)
 
 
 def test_nobody_is_asked_where_no_nvidia_gpu_is(tmp_path: Path) -> None:

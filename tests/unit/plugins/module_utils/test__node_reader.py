@@ -4,15 +4,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 
 
@@ -114,6 +118,46 @@ def test_library_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(str(tmp_path))
     assert NodeReader("/").import_library("kubegpu_broken") is None
     assert NodeReader("/").import_library("json") is not None
+
+
+def test_answer_of_a_process_of_its_own() -> None:
+    reader = NodeReader("/")
+    assert reader.in_child(10, lambda: {"a": ["x" * 500_000]}) == {"a": ["x" * 500_000]}
+    assert reader.in_child(10, os.getpid) != os.getpid()
+
+
+def test_what_is_raised_there_is_said_here() -> None:
+    def broken() -> None:
+        raise RuntimeError("Driver Not Loaded")
+
+    with pytest.raises(KubegpuError) as caught:
+        NodeReader("/").in_child(10, broken)
+    assert caught.value.cause == "Driver Not Loaded"
+    with pytest.raises(KubegpuError, match="ended the process"):
+        NodeReader("/").in_child(10, lambda: os.kill(os.getpid(), signal.SIGKILL))
+
+
+def test_library_that_hangs_is_given_up_and_its_process_killed(tmp_path: Path) -> None:
+    """It holds neither our output nor us: whoever reads the output would wait for it."""
+    said = tmp_path / "said"
+
+    def hang() -> None:
+        targets = [os.readlink(f"/proc/self/fd/{number}") for number in (0, 1, 2)]
+        said.write_text(" ".join([str(os.getpid()), *targets]))
+        time.sleep(60)
+
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError):
+        NodeReader("/").in_child(0.5, hang)
+    assert time.monotonic() - begun < 20
+    pid, *targets = said.read_text().split()
+    assert targets == ["/dev/null"] * 3
+    deadline = time.monotonic() + 20
+    while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(int(pid), os.WNOHANG)
+        time.sleep(0.01)
+    assert not os.path.exists(f"/proc/{pid}")
 
 
 @pytest.fixture

@@ -271,3 +271,39 @@ def test_nvml_is_closed_after_an_error() -> None:
 def test_no_xml(text: str) -> None:
     with pytest.raises(ValueError, match="nvidia-smi printed"):
         from_smi(text)
+
+
+def test_texts_are_cut() -> None:
+    """Seen: a product name of 20 MB went into the facts. NVML's own longest text has 96 bytes."""
+    text = SMI_STANDIN_535_54_03.replace("Tesla T4", "T" * 1_000_000)
+    assert from_smi(text)["devices"][1]["name"] == "T" * 256
+    nvml = StandinNvml()
+    nvml._devices["T4"]["Name"] = "T" * 1_000_000
+    assert from_nvml(nvml)["devices"][1]["name"] == "T" * 256
+
+
+def test_a_document_that_is_too_long_is_not_parsed() -> None:
+    with pytest.raises(ValueError, match="printed 10000000 characters"):
+        from_smi("<" * 10_000_000)
+
+
+LAUGHS = """[
+ <!ENTITY a "ha"> <!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;"> <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;">
+]"""
+
+
+@pytest.mark.parametrize(
+    "doctype",
+    [
+        f"<!DOCTYPE nvidia_smi_log {LAUGHS}>",
+        # Passed a filter that took <!DOCTYPE ...> out of the text once.
+        f"<!DOC<!DOCTYPE>TYPE nvidia_smi_log {LAUGHS}>",
+        '<!DOCTYPE nvidia_smi_log [<!ENTITY a SYSTEM "file:///etc/hostname">]>',
+        '<!DOCTYPE nvidia_smi_log [<!ENTITY % a "x">]>',
+    ],
+)
+def test_entities_are_refused(doctype: str) -> None:
+    (old,) = (line for line in SMI_STANDIN_535_54_03.splitlines() if "DOCTYPE" in line)
+    text = SMI_STANDIN_535_54_03.replace(old, doctype).replace("Tesla T4", "&c;&a;")
+    with pytest.raises(ValueError, match=r"declares the entity|no XML"):
+        from_smi(text)
