@@ -13,10 +13,13 @@ from typing import Any
 
 from ._crio import RUNTIMES_SETTING
 from ._distributions import best_effort
+from ._errors import InputError
 from ._manager_support import unsupported
 from ._repository import same_repository
+from ._toolkit_config import check as check_settings
 from ._toolkit_data import (
     CDI_REFRESH_SINCE,
+    CDI_SERVICE_PATH,
     FAMILIES,
     KEY_FINGERPRINTS,
     OBSOLETE_PACKAGES,
@@ -34,10 +37,12 @@ from ._toolkit_runtimes import (
     toolkit_settings,
     wishes,
 )
+from ._toolkit_settings import faults, release_of, unknown
 from ._toolkit_types import Step, ToolkitWish, version_key
 
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.
 _OUR_PREFIX = "kubegpu-"
+_SETTINGS = "nvidia_container_toolkit_settings"
 _CREDENTIALS = re.compile(r"://[^/\s]+@")
 
 
@@ -53,6 +58,8 @@ class ToolkitPlan:
     change_packages: bool = False
     repository: Mapping[str, Any] | None = None
     change_config: bool = False
+    # Whether the packages will make the toolkit's file, which they leave when they go.
+    config_made: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     cdi: Mapping[str, Any] | None = None
     containerd: bool = False
@@ -86,6 +93,9 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         return ToolkitPlan("refuse", reasons=refusal)
     family = FAMILIES[node["os"]["package_manager"]]
     version, why_version = _version(node, wish, family)
+    refusal = _settings_refusal(node, wish, version)
+    if refusal:
+        return ToolkitPlan("refuse", reasons=refusal)
     action, packages, package_steps = _packages(node, wish, version, why_version)
     obsolete = tuple(
         name for name in OBSOLETE_PACKAGES if name in (_toolkit(node)["obsolete_packages"] or {})
@@ -129,6 +139,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     )
     notes = (
         best_effort(node["os"]) if package_steps or repository_step else "",
+        *(f"{_SETTINGS}: {words}" for words in unknown(wish.settings, release_of(version))),
         *(cdi_warning, *containerd_notes, *docker_notes, *crio_notes, *no_runtime(node)),
     )
     warnings = tuple(note for note in notes if note)
@@ -141,6 +152,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         change_packages=bool(package_steps),
         repository=repository,
         change_config=bool(config_steps),
+        config_made=action == "install" and _toolkit(node)["config"] is None,
         settings=settings,
         cdi=cdi,
         containerd=containerd,
@@ -191,6 +203,21 @@ def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
             f"{', '.join(family.architectures)}.",
         )
     return ()
+
+
+def _settings_refusal(node: Mapping[str, Any], wish: ToolkitWish, version: str) -> tuple[str, ...]:
+    """Return what is wrong with the settings that are asked for."""
+    try:
+        check_settings(wish.settings)
+    except InputError as error:
+        return (f"{_SETTINGS}: {error.cause} Next step: {error.next_step}",)
+    present = _toolkit(node)["config"] or {}
+    return tuple(
+        f"{_SETTINGS}: {fault.words}. "
+        + ("No container that NVIDIA's runtime starts would run with it. " if fault.stops else "")
+        + "Next step: correct the value, or leave it out."
+        for fault in faults(wish.settings, release_of(version), present)
+    )
 
 
 def _version(node: Mapping[str, Any], wish: ToolkitWish, family: Family) -> tuple[str, str]:
@@ -331,8 +358,10 @@ def _cdi(
         {
             "driver_version": driver,
             "previous_driver_version": (spec["driver_version"] or "") if spec else "",
-            "method": "service" if refreshed_by_service else "generate",
-            "path": spec["path"] if spec else None,
+            # The service has conditions of its own, which the node's module reads.
+            "method": "auto" if refreshed_by_service else "generate",
+            "service_expected": refreshed_by_service,
+            "path": spec["path"] if spec and spec["path"] != CDI_SERVICE_PATH else None,
         },
         Step("cdi", "refresh", f"driver {driver}", reason),
         None,

@@ -73,7 +73,7 @@ def plan_present(settings: Mapping[str, Any], seen: Seen, parse: Parser) -> Plan
     dropped = {key: entry for key, entry in seen.ours.items() if key not in settings}
     text = _taken_back(seen.text or "", dropped, seen.tables, parse, reasons)
     ours = {key: dict(entry) for key, entry in seen.ours.items() if key in settings}
-    data = _parsed(text, parse)
+    data = parse_text(text, parse)
     meant = copy.deepcopy(data)
     document = Document(text)
     tables = {name for name in seen.tables if _value(data, tuple(name.split("."))) is not _MISSING}
@@ -126,7 +126,7 @@ def _taken_back(
     parse: Parser,
     reasons: list[str],
 ) -> str:
-    data = _parsed(text, parse)
+    data = parse_text(text, parse)
     meant = copy.deepcopy(data)
     document = Document(text)
     for key, entry in sorted(ours.items()):
@@ -151,7 +151,11 @@ def _taken_back(
     return document.text
 
 
-def _parsed(text: str, parse: Parser) -> dict[str, Any]:
+def parse_text(text: str, parse: Parser) -> dict[str, Any]:
+    """Return what the file says.
+
+    :raises InputError: it is no TOML.
+    """
     try:
         return parse(text[len(BOM) :] if text.startswith(BOM) else text)
     except KubegpuError:
@@ -166,7 +170,7 @@ def _parsed(text: str, parse: Parser) -> dict[str, Any]:
 
 def _compare(text: str, meant: Mapping[str, Any], parse: Parser) -> None:
     """See that the edited text says what was meant, and nothing else."""
-    if _parsed(text, parse) != meant:
+    if parse_text(text, parse) != meant:
         raise KubegpuError(
             "The configuration has a form that cannot be edited; it is left as it is.",
             next_step="Please report this with the file; until then set the values by hand.",

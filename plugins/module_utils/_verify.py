@@ -18,6 +18,7 @@ from typing import Any
 from ._command import TIMED_OUT, Result
 from ._driver_diagnosis import Finding
 from ._failure_texts import explain, explain_one
+from ._toolkit_settings import faults, release_of
 from ._verify_fabric import Fabric, fault, proof
 
 PCI, MODULE, NVML, TOOLKIT, RUNTIME = "pci", "module", "nvml", "toolkit", "runtime"
@@ -334,6 +335,8 @@ def _no_nvml(node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], seen: S
             "Install the driver's utilities (nvidia-utils-<branch>, nvidia-smi); the role "
             "nvidia_driver does it.",
         )
+    if smi.ok and _SMI_GPU.search(smi.stdout):
+        return _half_answer(node, smi)
     words = smi.stdout.strip() or smi.stderr.strip()
     if smi.rc == TIMED_OUT:
         words = f"nvidia-smi did not answer in time. {words}".strip()
@@ -345,6 +348,25 @@ def _no_nvml(node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], seen: S
     )
     known = {"driver": node["driver"]["loaded"], "gpus": gpus}
     return _of(NVML, explain_one(words, otherwise, **known))
+
+
+def _half_answer(node: Mapping[str, Any], smi: Result) -> Verdict:
+    """Return what is wrong where the driver lists its GPUs, and does not say more of them."""
+    driver = node["driver"]["loaded"]
+    how = "pynvml" if node["python"]["pynvml"] is not None else "nvidia-smi -q -x"
+    said = next(
+        (one["evidence"] for one in node["problems"] if one["code"] == "driver_not_answering"), ""
+    )
+    count = len(_SMI_GPU.findall(smi.stdout))
+    otherwise = Finding(
+        "driver_not_answering",
+        f"{how} fails, with driver {driver}; nvidia-smi -L answers, with {_number(count, 'GPU')}.",
+        f"{how}: {_end(said) or 'no answer'}",
+        f"Run {how.replace('pynvml', 'nvidia-smi -q')} on the node, with -i for one GPU after the "
+        "other: one of them may not answer. Look at: dmesg | grep -i -e NVRM -e Xid.",
+    )
+    finding = explain_one(said, otherwise, driver=driver) if said else otherwise
+    return _of(NVML, finding)
 
 
 def _toolkit(node: Mapping[str, Any], seen: Seen, wish: Wish, nvml: Verdict) -> Verdict:
@@ -368,6 +390,10 @@ def _toolkit(node: Mapping[str, Any], seen: Seen, wish: Wish, nvml: Verdict) -> 
             else "Run kubegpu.nodes.site for this node: role nvidia_container_toolkit installs it "
             "and configures the runtimes.",
         )
+    # Before the program is judged: it does not even tell its version with a wrong setting.
+    wrong = _wrong_settings(toolkit)
+    if wrong is not None:
+        return wrong
     if not runtime.ok:
         return Verdict(
             TOOLKIT,
@@ -407,6 +433,23 @@ def _toolkit(node: Mapping[str, Any], seen: Seen, wish: Wish, nvml: Verdict) -> 
     else:
         said.append("no CDI specification, and none is needed")
     return Verdict(TOOLKIT, True, proof="; ".join(said))
+
+
+def _wrong_settings(toolkit: Mapping[str, Any]) -> Verdict | None:
+    """Return the first setting of the toolkit's file with which no container starts."""
+    found = faults(toolkit["config"] or {}, release_of(toolkit["version"]))
+    wrong = [fault.words for fault in found if fault.stops]
+    if not wrong:
+        return None
+    return Verdict(
+        TOOLKIT,
+        False,
+        "toolkit_config_invalid",
+        f"In the toolkit's configuration {wrong[0]}: no container that NVIDIA's runtime starts "
+        "runs.",
+        f"/etc/nvidia-container-runtime/config.toml: {'; '.join(wrong)}",
+        "Correct it: nvidia_container_toolkit_settings, if the role set it, else the file.",
+    )
 
 
 def _cdi(node: Mapping[str, Any], seen: Seen, wish: Wish) -> Verdict | None:

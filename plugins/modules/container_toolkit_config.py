@@ -20,6 +20,8 @@ options:
     description:
       - The values by key. A key in a section is written as C(section.key). A value is text, a
         number, true, false, or a list of text.
+      - A setting that the toolkit knows is refused with a value of another type, or with one that
+        it does not take. A name that no release of the toolkit knows is written, with a warning.
       - What an earlier run set and is not named any more goes back to what it was.
       - Required with O(state=present). With O(state=absent) it is needed only where the node's
         record is lost; values that equal these are then removed.
@@ -31,6 +33,13 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  existed:
+    description:
+      - For a play that installs the toolkit first, whose packages make the file and leave it when
+        they go. V(false) says that it was not there when the node was read; then O(state=absent)
+        removes it, unless somebody edited it since.
+    type: bool
+    default: true
   config_path:
     description:
       - The file. A symbolic link is followed, not replaced. It is made where it is not there.
@@ -95,17 +104,29 @@ diff:
       after_header: /etc/nvidia-container-runtime/config.toml
 """
 
+import dataclasses
+import json
+import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils._config_file import table
 from ..module_utils._containerd_parser import toml_parser
 from ..module_utils._errors import InputError, KubegpuError
-from ..module_utils._files import FileState, read_file
+from ..module_utils._files import FileState, read_file, sha256
 from ..module_utils._record import Undo
 from ..module_utils._state import StateStore
 from ..module_utils._toml import redact
-from ..module_utils._toolkit_config import Parser, Plan, Seen, plan_absent, plan_present
+from ..module_utils._toolkit_config import (
+    Parser,
+    Plan,
+    Seen,
+    parse_text,
+    plan_absent,
+    plan_present,
+)
+from ..module_utils._toolkit_settings import faults, unknown
 
 
 def main() -> None:
@@ -113,6 +134,7 @@ def main() -> None:
         argument_spec={
             "settings": {"type": "dict"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "existed": {"type": "bool", "default": True},
             "config_path": {
                 "type": "path",
                 "default": "/etc/nvidia-container-runtime/config.toml",
@@ -138,7 +160,10 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
     else:
         with store.transaction():
             before, after, plan = _plan(params, store, parse)
-            _apply(params, store, before, after, plan)
+            _apply(params, store, parse, before, after, plan)
+    if params["state"] == "present":
+        for words in unknown(params["settings"]):
+            module.warn(f"settings: {words}")
     result: dict[str, Any] = {
         "changed": before.content != after.content,
         "path": before.path,
@@ -172,6 +197,10 @@ def _plan(
     target = before
     if record is not None:
         way, target = store.undo_target(key, before)
+        made = way is Undo.REMOVE_LINES and record.before_sha256 is None and before.exists
+        if made and record.details.get("meaning") == _meaning(seen.text or "", parse):
+            # The packages of another release write the file again, with the values that it has.
+            way, target = Undo.RESTORE, FileState(before.path)
         seen = Seen(
             seen.text,
             recorded=True,
@@ -183,6 +212,7 @@ def _plan(
     settings = params["settings"] or {}
     if params["state"] == "present":
         plan = plan_present(settings, seen, parse)
+        _check(settings, parse_text(seen.text or "", parse))
     else:
         plan = plan_absent(settings, seen, parse)
         if seen.recorded and seen.way is Undo.RESTORE:
@@ -195,16 +225,47 @@ def _plan(
     return before, after, plan
 
 
+def _check(settings: dict[str, Any], data: dict[str, Any]) -> None:
+    """Refuse a value with which the toolkit would not work."""
+    features = {f"features.{name}": value for name, value in table(data, ("features",)).items()}
+    for fault in faults(settings, present=features):
+        raise InputError(
+            f"settings: {fault.words}.",
+            next_step="Correct the value, or leave it out.",
+        )
+
+
+def _meaning(text: str, parse: Parser) -> str:
+    """Return a name for what a file says, whatever its order, form and comments."""
+    data = json.dumps(parse_text(text, parse), sort_keys=True, default=str)
+    return sha256(data.encode())
+
+
 def _apply(
-    params: dict[str, Any], store: StateStore, before: FileState, after: FileState, plan: Plan
+    params: dict[str, Any],
+    store: StateStore,
+    parse: Parser,
+    before: FileState,
+    after: FileState,
+    plan: Plan,
 ) -> None:
     key = _key(params)
     if params["state"] == "absent":
         if before != after or store.record(key) is not None:
             store.write_undone(key, after)
-    elif before.content != after.content:
-        details = {"settings": dict(plan.ours), "tables": list(plan.tables)}
-        store.write_recorded(key, before, after, details)
+        return
+    made = not params["existed"] and before.content is not None and store.record(key) is None
+    if made or before.content != after.content:
+        details = {
+            "settings": dict(plan.ours),
+            "tables": list(plan.tables),
+            "meaning": _meaning(_text(after) or "", parse),
+        }
+        first = FileState(before.path) if made else before
+        record = store.write_recorded(key, first, after, details)
+        if made:
+            folder = os.path.dirname(before.path)
+            store.put_record(key, dataclasses.replace(record, made_directories=(folder,)))
 
 
 def _text(state: FileState) -> str | None:

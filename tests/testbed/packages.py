@@ -4,8 +4,9 @@
 
 """Build the stand-in packages of the NVIDIA Container Toolkit.
 
-Names, versions, paths and dependencies are those of the real packages; the programs say that they
-are stand-ins.
+Names, versions, paths and dependencies are those of the real packages, and so is what they make and
+leave behind (NVIDIA/nvidia-container-toolkit, packaging/debian and deployments/systemd). The
+programs say that they are stand-ins.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def packages() -> Iterator[Package]:
     for version in VERSIONS:
         exact = f"(= {version})"
         # From 1.18 on the toolkit keeps the CDI specification fresh itself.
-        refresh = ("refresh",) if tuple(map(int, version.split(".")[:2])) >= (1, 18) else ()
+        release = tuple(map(int, version.split(".")[:2]))
+        refresh = ("refresh",) if release >= (1, 18) else ()
+        if release == (1, 19):
+            refresh += ("refresh-1.19",)
         base, tools = "nvidia-container-toolkit-base", "libnvidia-container-tools"
         yield Package("libnvidia-container1", version, (), ())
         yield Package(tools, version, (f"libnvidia-container1 {exact}",), (tools,))

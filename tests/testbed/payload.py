@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 import uuid
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,10 @@ def payload(node: Node) -> bytes:
                 files[name] = (path.read_bytes(), mode)
     for name, content in pci.tree(node.devices).items():
         files[f"opt/standin/pci/{name}"] = (content, 0o444)
+    if node.driver and not node.kernel:
+        # What NVIDIA's unit for CDI looks for, by the release of the machine's own kernel.
+        dependencies = f"usr/lib/modules/{os.uname().release}/modules.dep"
+        files[dependencies] = (b"updates/dkms/nvidia.ko.xz:\n", 0o644)
     if node.driver_version:
         files.update(_driver(node.driver_version))
     if node.kernel:

@@ -68,7 +68,7 @@ def earlier(node):
         rm -f /etc/apt/sources.list.d/nvidia-docker.list
         rm -f /usr/share/keyrings/first.asc /usr/share/keyrings/second.asc
         apt-get purge -y -q nvidia-docker2 {" ".join(PACKAGES)}
-        rm -f /etc/docker/daemon.json
+        rm -rf /etc/docker/daemon.json /etc/nvidia-container-runtime
         systemctl restart docker
         apt-get update -q""",
     )
@@ -116,6 +116,46 @@ def test_older_toolkit_makes_its_cdi_specification_by_command_and_settings_are_s
     again = play("site", *limit, variables=wish)
     assert again.stats[node.name]["changed"] == 0, again.changed()
 
+    back = play("teardown", *limit)
+    assert back.status == 0, back.messages()
+    assert on_nodes(ETC, node.name) == before
+
+
+# Debian's open kernel modules (dkms.conf of nvidia-open-kernel-dkms 550.163.01).
+OPEN = "updates/dkms/nvidia-current-open.ko.xz:"
+
+
+@pytest.fixture
+def open_modules(fleet):
+    """A node whose modules NVIDIA's unit does not look for."""
+    node = next(node for node in fleet if node.driver)
+    modules = execute(node, "sh", "-c", "ls /lib/modules/*/modules.dep").strip()
+    before = execute(node, "cat", modules)
+    execute(node, "sh", "-c", f"echo {OPEN} > {modules}")
+    yield node
+    play("teardown", "--limit", node.name)
+    execute(node, "cp", "/dev/stdin", modules, stdin=before)
+
+
+def test_cdi_specification_is_made_where_nvidias_unit_declines(open_modules):
+    node = open_modules
+    limit = ("--limit", node.name)
+    before = on_nodes(ETC, node.name)
+    run = play("site", "--diff", *limit)
+    assert run.status == 0, run.output
+    assert "libcuda.so.550.163.01" in execute(node, "cat", "/etc/cdi/nvidia.yaml")
+    assert execute(node, "sh", "-c", "ls /run/cdi 2>/dev/null || true").strip() == ""
+    shown = execute(node, "systemctl", "show", "nvidia-cdi-refresh", "--property=Result")
+    assert shown.strip() == "Result=exec-condition"
+    (answer,) = (
+        answer
+        for (task, _host), answer in run.answers.items()
+        if task.endswith("Refresh the CDI specification")
+    )
+    assert answer["method"] == "generate"
+    assert "which has nvidia-current-open.ko" in answer["reasons"][1]
+    again = play("site", *limit)
+    assert again.stats[node.name]["changed"] == 0, again.changed()
     back = play("teardown", *limit)
     assert back.status == 0, back.messages()
     assert on_nodes(ETC, node.name) == before

@@ -21,7 +21,10 @@ GPU_CALLS, OTHER_CALLS = 3, 1
 SETTLED_CALLS = 1
 
 DAEMONS = "systemctl show containerd docker --property=MainPID 2>/dev/null"
-LEFT = "ls -A /var/lib/kubegpu 2>/dev/null; dpkg-query -W -f '${Package} ${Status}\n' '*nvidia*'"
+LEFT = (
+    "ls -A /var/lib/kubegpu /run/cdi 2>/dev/null; "
+    "dpkg-query -W -f '${Package} ${Status}\n' '*nvidia*'"
+)
 
 
 @pytest.fixture
@@ -185,6 +188,8 @@ def test_teardown_gives_the_nodes_back(converged, nodes, etc_before, gpu_nodes):
         assert after[node].splitlines() == text.splitlines(), node
     left = on_nodes(LEFT)
     assert all("ok installed" not in left[node] for node in gpu_nodes), left
+    # The packages leave it, with hooks that are gone with them.
+    assert all("nvidia.yaml" not in left[node] for node in gpu_nodes), left
 
 
 @pytest.mark.full(why="teardown again, where test_teardown_gives_... has left nothing")

@@ -216,9 +216,10 @@ class TestCdi:
     @pytest.mark.parametrize(
         ("version", "spec", "method"),
         [
-            ("1.20.0-1", None, "service"),
+            ("1.20.0-1", None, "auto"),
             ("1.17.8-1", None, "generate"),
-            ("1.20.0-1", {"path": "/run/cdi/nvidia.yaml", "driver_version": "535.1.2"}, "service"),
+            ("1.20.0-1", {"path": "/var/run/cdi/nvidia.yaml", "driver_version": "535.1.2"}, "auto"),
+            ("1.17.8-1", {"path": "/etc/cdi/nvidia.yaml", "driver_version": "5"}, "generate"),
         ],
     )
     def test_missing_or_old_is_refreshed(self, version, spec, method):
@@ -226,6 +227,10 @@ class TestCdi:
         plan = plan_toolkit(facts, ToolkitWish())
         assert steps(plan) == [("cdi", "refresh")]
         assert plan.cdi["method"] == method
+        assert plan.cdi["service_expected"] is (method == "auto")
+        # What is in /var/run is the service's; a command writes where it stays over a reboot.
+        kept = spec and spec["path"] == "/etc/cdi/nvidia.yaml"
+        assert plan.cdi["path"] == (spec["path"] if kept else None)
 
     def test_right_one_is_kept(self):
         spec = {"path": "/var/run/cdi/nvidia.yaml", "driver_version": "580.95.05"}
@@ -291,6 +296,46 @@ def test_settings_that_differ_are_set():
     assert plan.change_config and steps(plan) == [("config", "set")]
     same = ToolkitWish(settings={"nvidia-container-cli.debug": "/a"})
     assert not plan_toolkit(facts, same).change_config
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"nvidia-container-cli.no-cgroups": "true"}, "has to be true or false, and is the text"),
+        ({"nvidia-container-cli.ldconfig": "/sbin/ldconfig"}, "has to begin with @"),
+        ({"nvidia-container-runtime.mode": "cdii"}, "has to be one of auto, legacy"),
+        ({"nvidia-container-runtime": {"mode": "cdi"}}, "neither text, number"),
+    ],
+)
+def test_settings_that_no_container_starts_with_are_a_refusal(settings, words):
+    plan = plan_toolkit(installed(), ToolkitWish(settings=settings))
+    assert plan.action == "refuse"
+    (reason,) = plan.reasons
+    assert reason.startswith("nvidia_container_toolkit_settings: ")
+    assert words in reason and "Next step: " in reason
+
+
+def test_settings_are_judged_by_the_release_that_is_planned():
+    wish = {"nvidia-container-runtime.mode": "jit-cdi"}
+    old = plan_toolkit(installed(), ToolkitWish(settings=wish, version="1.17.8"))
+    assert old.action == "refuse"
+    assert plan_toolkit(installed(), ToolkitWish(settings=wish)).action == "none"
+
+
+def test_settings_that_are_not_known_are_a_warning_with_the_nearest_name():
+    wish = ToolkitWish(settings={"nvidia-container-cli.no-cgroup": True})
+    plan = plan_toolkit(installed(), wish)
+    assert plan.change_config
+    (warning,) = (one for one in plan.warnings if "settings" in one)
+    assert "nvidia_container_toolkit_settings: nvidia-container-cli.no-cgroup is no" in warning
+    assert "nvidia-container-cli.no-cgroups" in warning
+
+
+def test_file_that_the_packages_will_make_is_known_as_made():
+    assert plan_toolkit(node(), ToolkitWish()).config_made
+    there = node(container_toolkit__config={})
+    assert not plan_toolkit(there, ToolkitWish()).config_made
+    assert not plan_toolkit(installed(), ToolkitWish(version="1.19.0")).config_made
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,25 @@ def test_nvidia_smis_own_words_are_explained(words, code):
     assert words in verdict.evidence
 
 
+@pytest.mark.parametrize(
+    ("pynvml", "said", "how", "step"),
+    [
+        (None, "nvidia-smi -q -x was ended by signal 11.", "nvidia-smi -q -x fails", "-q -x on"),
+        ("12.0", "NVML (pynvml) did not answer in 60 seconds", "pynvml fails", "nvidia-smi -q on"),
+        (None, "", "nvidia-smi -q -x fails", "-i for one GPU"),
+    ],
+)
+def test_what_failed_and_what_answered_are_told_apart(pynvml, said, how, step):
+    """Seen with Debian's nvidia-smi 535 and 550: -q -x died, -L listed all GPUs."""
+    problem = {"code": "driver_not_answering", "cause": "", "evidence": said, "next_step": ""}
+    facts = working(nvml=None, problems=[problem] if said else [], python__pynvml=pynvml)
+    verdict = fault("nvml", facts, seen(smi=ONE_GPU))
+    assert verdict.code == "driver_not_answering"
+    assert verdict.cause == f"{how}, with driver {LOADED}; nvidia-smi -L answers, with 1 GPU."
+    assert (said or "no answer") in verdict.evidence and "GPU 0" not in verdict.evidence
+    assert step in verdict.next_step
+
+
 def test_nvidia_smi_that_hangs_or_is_not_there():
     verdict = fault("nvml", working(nvml=None), seen(smi=Result(124, "", "")))
     assert "did not answer in time" in verdict.evidence
@@ -235,6 +254,32 @@ def test_no_toolkit():
 def test_a_toolkit_that_does_not_answer():
     what = seen(runtime=Result(1, "", "cannot execute: required file not found"))
     assert fault("toolkit", what=what).evidence == "cannot execute: required file not found"
+
+
+@pytest.mark.parametrize("answer", [GOOD, Result(1, "", "error loading config: ...")])
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("nvidia-container-cli.no-cgroups", "true"),
+        ("nvidia-container-cli.ldconfig", "/sbin/ldconfig"),
+        ("nvidia-container-runtime.mode", "cdii"),
+    ],
+)
+def test_a_setting_that_no_container_starts_with_is_named(setting, value, answer):
+    """Seen with the real 1.20.0: the runtime does not even say its version with the first two."""
+    facts = working(container_toolkit__config={setting: value})
+    verdict = fault("toolkit", facts, seen(runtime=answer))
+    assert verdict.code == "toolkit_config_invalid"
+    assert setting in verdict.cause and repr(value) in verdict.cause
+    assert "packages" not in verdict.next_step
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"nvidia-container-runtime.log-level": "loud"}, {"nvidia-container-cli.no-cgroup": "x"}],
+)
+def test_a_setting_that_the_toolkit_goes_on_without_is_no_fault(config):
+    assert judged(working(container_toolkit__config=config))["toolkit"].ok
 
 
 def test_a_configuration_that_is_no_toml():

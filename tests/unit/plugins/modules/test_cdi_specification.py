@@ -24,18 +24,36 @@ NEW = SPEC.format("580.95.05")
 
 
 class Commands:
-    """Stand-in for the node's commands: the service's and nvidia-ctk's answers."""
+    """Stand-in for the node's commands: the service's and nvidia-ctk's answers.
 
-    def __init__(self, spec=NEW, service=None):
-        self.spec, self.service, self.calls = spec, service, []
+    With ``modules``, a file, the service is NVIDIA's 1.20.0: it starts where that has the module.
+    """
+
+    def __init__(self, spec=NEW, service=None, modules=None):
+        self.spec, self.service, self.modules, self.calls = spec, service, modules, []
+        self.result = "success"
+
+    def starts(self):
+        return self.modules is None or "/nvidia.ko" in self.modules.read_text()
 
     def __call__(self, argv, timeout=60, environment=None):
         self.calls.append(argv[:2])
         if argv[0] == "nvidia-ctk":
             return Result(0 if self.spec else 1, self.spec or "", "" if self.spec else "no NVML")
         if argv[:2] == ["systemctl", "show"]:
-            return Result(0, "LoadState=loaded" if self.service else "LoadState=not-found", "")
+            if not self.service:
+                return Result(0, "LoadState=not-found\nResult=success\nConditionResult=no\n", "")
+            text = f"LoadState=loaded\nResult={self.result}\nConditionResult=yes\n"
+            if self.modules:
+                shell = f'/usr/bin/grep -qE "/(nvidia|nvidia-current)[.]ko" {self.modules}'
+                text += f"ExecCondition={{ path=/bin/sh ; argv[]=/bin/sh -c {shell} || "
+                text += "[ -e /dev/dxg ] ; ignore_errors=no ; code=(null) ; status=0/0 }\n"
+            return Result(0, text, "")
         if argv[:2] == ["systemctl", "restart"] and self.service:
+            # A unit that is left out is no failure to systemctl.
+            self.result = "success" if self.starts() else "exec-condition"
+            if not self.starts():
+                return Result(0, "", "")
             self.service.parent.mkdir(exist_ok=True)
             self.service.write_text(self.spec)
         return Result(0, "", "")
@@ -50,6 +68,8 @@ def params(tmp_path):
         "method": "auto",
         "path": str(tmp_path / "etc-cdi" / "nvidia.yaml"),
         "service_path": str(tmp_path / "run-cdi" / "nvidia.yaml"),
+        "service_expected": False,
+        "toolkit_removed": False,
         "state_path": str(tmp_path / "kubegpu" / "state.json"),
     }
 
@@ -107,12 +127,109 @@ def test_service_is_used_where_the_toolkit_brings_it(params, tmp_path):
 
 def test_play_that_installs_first_predicts_what_it_reports(params, tmp_path):
     run = Commands(service=tmp_path / "run-cdi" / "nvidia.yaml")
-    params.update(previous_driver_version="", method="service")
+    params.update(previous_driver_version="", service_expected=True)
+    run.service = None
     predicted = module.present(params, run, check_mode=True)
+    run.service = tmp_path / "run-cdi" / "nvidia.yaml"
     run(["systemctl", "restart", "by the package itself"])
     calls = len(run.calls)
     assert module.present(params, run, check_mode=False) == predicted
-    assert len(run.calls) == calls
+    assert ["systemctl", "restart"] not in run.calls[calls:]
+
+
+# Debian's open kernel modules, which NVIDIA's unit does not look for.
+DEBIAN_OPEN = "updates/dkms/nvidia-current-open.ko:\n"
+
+
+@pytest.fixture
+def debian_open(tmp_path):
+    modules = tmp_path / "modules.dep"
+    modules.write_text(DEBIAN_OPEN)
+    return Commands(service=tmp_path / "run-cdi" / "nvidia.yaml", modules=modules)
+
+
+def test_service_that_declines_is_replaced_by_the_command(params, debian_open):
+    predicted = module.present(params, debian_open, check_mode=True)
+    done = module.present(params, debian_open, check_mode=False)
+    assert done == predicted
+    assert (done["method"], done["path"]) == ("generate", params["path"])
+    assert "which has nvidia-current-open.ko" in done["reasons"][1]
+    calls = len(debian_open.calls)
+    again = module.present(params, debian_open, check_mode=False)
+    assert not again["changed"] and again["reasons"] == []
+    assert ["systemctl", "restart"] not in debian_open.calls[calls:]
+    module.absent(params, check_mode=False)
+    assert module.present(params, debian_open, check_mode=True)["changed"]
+
+
+def test_what_the_service_wrote_for_another_driver_does_not_hide_the_new_one(params, debian_open):
+    """Containers get what is in /var/run/cdi, and with other modules the service does not start."""
+    debian_open.service.parent.mkdir()
+    debian_open.service.write_text(SPEC.format("535.261.03"))
+    done = module.present(params, debian_open, check_mode=False)
+    assert done["reasons"][0] == "it was made for driver 535.261.03, not 580.95.05"
+    assert debian_open.service.read_text() == NEW
+    assert not module.present(params, debian_open, check_mode=False)["changed"]
+    module.absent(params, check_mode=False)
+    assert debian_open.service.read_text() == SPEC.format("535.261.03")
+
+
+def test_systemd_has_the_last_word(params, debian_open, tmp_path):
+    """A condition that this release cannot read."""
+    run = Commands(service=debian_open.service, modules=debian_open.modules)
+    show = run.__call__
+
+    def unknown(argv, timeout=60, environment=None):
+        answer = show(argv, timeout, environment)
+        text = answer.stdout.replace("grep -qE", "test-modules")
+        return Result(answer.rc, text if argv[0] == "systemctl" else answer.stdout, "")
+
+    done = module.present(params, unknown, check_mode=False)
+    assert done["method"] == "generate" and "a condition of its unit" in done["reasons"][1]
+
+
+def test_service_that_was_asked_for_and_declines_is_an_error_with_the_condition(
+    params, debian_open, tmp_path
+):
+    params["method"] = "service"
+    before = everything(tmp_path)
+    with pytest.raises(KubegpuError, match="ExecCondition looks for") as caught:
+        module.present(params, debian_open, check_mode=False)
+    assert "method: auto" in caught.value.next_step
+    assert "nvidia-smi" not in str(caught.value)
+    assert everything(tmp_path) == before
+
+
+# What the service of a toolkit wrote that is gone: the packages leave it (packaging/debian,
+# v1.20.0).
+LEFT = SPEC.format("580.95.05") + "  hooks:\n    - hookName: createContainer\n      path: {0}\n"
+
+
+@pytest.mark.parametrize("name", ["nvidia-cdi-hook", "nvidia-ctk"])
+def test_what_the_service_left_goes_with_its_program(params, tmp_path, name):
+    left, program = tmp_path / "run-cdi" / "nvidia.yaml", tmp_path / name
+    left.parent.mkdir()
+    left.write_text(LEFT.format(program))
+    program.write_text("")
+    # While the toolkit is there, its service has made it.
+    assert not module.absent(params, check_mode=False)["changed"]
+    params["toolkit_removed"] = True
+    predicted = module.absent(params, check_mode=True)
+    assert predicted["changed"] and left.exists()
+    program.unlink()
+    assert module.absent({**params, "toolkit_removed": False}, check_mode=False) == predicted
+    assert not left.exists() and str(program) in predicted["reasons"][0]
+    assert not module.absent(params, check_mode=False)["changed"]
+
+
+def test_specification_of_somebody_else_is_not_taken_for_the_services(params, tmp_path):
+    left = tmp_path / "run-cdi" / "nvidia.yaml"
+    left.parent.mkdir()
+    left.write_text(SPEC.format("580.95.05"))
+    params["toolkit_removed"] = True
+    assert not module.absent(params, check_mode=True)["changed"]
+    assert not module.absent(params, check_mode=False)["changed"]
+    assert left.exists()
 
 
 def test_generator_that_fails_is_quoted_and_nothing_is_written(params, tmp_path):

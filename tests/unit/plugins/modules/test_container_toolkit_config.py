@@ -174,6 +174,65 @@ def test_odd_files_come_back_to_the_byte(node, text):
     assert node.tree() == before
 
 
+def test_what_the_packages_made_goes_with_them(node):
+    """nvidia-container-toolkit-base makes the file in its postinst and leaves it (v1.14.0 on)."""
+    folder = node.file.parent
+    shutil.rmtree(folder)
+    bare = node.tree()
+    wish = {"settings": {}, "existed": False}
+    assert not run_module(module.main, {**node.arguments, **wish}, check=True)["changed"]
+    assert node.tree() == bare
+    folder.mkdir()
+    node.file.write_text(DEFAULT)
+    assert not run_module(module.main, {**node.arguments, **wish})["changed"]
+    assert node.file.read_text() == DEFAULT
+    # Later runs set something, and the packages of another release write the values anew.
+    node.present({"nvidia-container-cli.no-cgroups": True})
+    plain = [line for line in node.file.read_text().splitlines() if not line.startswith("#")]
+    node.file.write_text("\n".join(plain))
+    assert node.absent()["changed"]
+    assert node.tree() == bare
+    assert not node.absent()["changed"]
+
+
+def test_what_the_packages_made_and_somebody_edited_stays(node):
+    wish = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
+    assert run_module(module.main, {**node.arguments, **wish})["changed"]
+    edited = node.file.read_text().replace('log-level = "info"', 'log-level = "debug"')
+    node.file.write_text(edited)
+    node.absent()
+    assert value(node.file.read_text(), "nvidia-container-runtime.log-level") == "debug"
+    assert "\nno-cgroups" not in node.file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"nvidia-container-cli.no-cgroups": "true"}, "settings: nvidia-container-cli.no-cgroups"),
+        ({"nvidia-container-cli.ldconfig": "/sbin/ldconfig"}, "has to begin with @"),
+        ({"nvidia-container-runtime.mode": "cdii"}, "has to be one of auto"),
+    ],
+)
+def test_settings_that_the_toolkit_stops_at_are_refused(node, settings, words):
+    before = node.tree()
+    answer = run_module(module.main, {**node.arguments, "settings": settings})
+    assert answer["failed"] and words in answer["msg"]
+    assert node.tree() == before
+
+
+def test_container_path_of_ldconfig_where_the_file_allows_it(node):
+    node.file.write_text("[features]\nallow-ldconfig-from-container = true\n")
+    assert node.present({"nvidia-container-cli.ldconfig": "/sbin/ldconfig"})["changed"]
+
+
+def test_names_that_the_toolkit_does_not_know_are_written_with_a_warning(node):
+    answer = node.present({"nvidia-container-cli.no-cgroup": True})
+    assert answer["changed"]
+    (warning,) = answer["warnings"]
+    assert "settings: nvidia-container-cli.no-cgroup is no setting" in str(warning)
+    assert "nvidia-container-cli.no-cgroups" in str(warning)
+
+
 def test_true_and_one_are_told_apart(node):
     node.file.write_text("disable-require = 1\n")
     assert node.present({"disable-require": True})["changed"]
