@@ -33,7 +33,8 @@ SOURCE_DATE = "2026-11-23"
 # sbsa too (u). Oldest last.
 RELEASES: Mapping[str, str] = MappingProxyType(
     {
-        # The notes name the branch only, R615. 615.71.09 is its first driver, of the same day.
+        # The notes name the branch only, R615. 615.71.09 came the same day; none before it is
+        # known.
         "13.4.2": "615.71.09",
         "13.4.1": "615.71.09",
         "13.3.1": "610.43.02",
