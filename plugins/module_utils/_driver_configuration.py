@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from . import _driver_flow as flow
@@ -36,14 +37,7 @@ def file_changes(work: Work) -> dict[str, FileChange]:
     for path, content in sorted(wanted.items()):
         before = read_file(work.place(path))
         mode = _TOKEN_MODE if path == TOKEN else _FILE_MODE
-        after = FileState(
-            before.path,
-            content,
-            before.mode if before.exists else mode,
-            before.uid,
-            before.gid,
-            before.selinux,
-        )
+        after = replace(before, content=content, mode=before.mode if before.exists else mode)
         change = FileChange(f"{FILES}{path}", before, after, details=_details(path, content))
         if change.changed:
             changes[path] = change
@@ -57,14 +51,7 @@ def file_changes(work: Work) -> dict[str, FileChange]:
             after = before
         elif way is Undo.REMOVE_LINES and before.content is not None:
             rest = flow.without_lines(before.content.decode(), record.details.get("text", ""))
-            after = FileState(
-                before.path,
-                None if rest is None else rest.encode(),
-                before.mode,
-                before.uid,
-                before.gid,
-                before.selinux,
-            )
+            after = replace(before, content=None if rest is None else rest.encode())
         changes[path] = FileChange(key, before, after, undo=True)
     return changes
 
@@ -84,13 +71,10 @@ def for_record(state: FileState) -> dict[str, Any] | None:
 def put_back(work: Work, path: str, kept: Mapping[str, Any] | None) -> bool:
     """Make a file be what it was before this change; return whether it was anything else."""
     now = read_file(work.place(path))
-    old = FileState(
-        now.path,
-        None if kept is None else base64.b64decode(kept["content"]),
-        now.mode if kept is None else kept["mode"],
-        now.uid,
-        now.gid,
-        now.selinux,
+    old = replace(
+        now,
+        content=None if kept is None else base64.b64decode(kept["content"]),
+        mode=now.mode if kept is None else kept["mode"],
     )
     key = f"{FILES}{path}"
     record = work.store.record(key)

@@ -19,6 +19,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ansible.module_utils.common.warnings import warn
+
+from . import _acl
 from ._errors import InputError, KubegpuError, LockedError
 
 _SELINUX = "security.selinux"
@@ -29,7 +32,11 @@ _MAX_SIZE = 16 << 20
 
 @dataclass(frozen=True)
 class FileState:
-    """A file as it stands: ``content`` is None where there is none; ``path`` has links resolved."""
+    """A file as it stands: ``content`` is None where there is none; ``path`` has links resolved.
+
+    ``attributes`` are its POSIX ACL and the extended attributes of its users (``user.*``), sorted;
+    None leaves a new file those that its folder gives it.
+    """
 
     path: str
     content: bytes | None = None
@@ -37,6 +44,7 @@ class FileState:
     uid: int | None = None
     gid: int | None = None
     selinux: str | None = None
+    attributes: tuple[tuple[str, bytes], ...] | None = None
 
     @property
     def exists(self) -> bool:
@@ -60,6 +68,7 @@ def read_file(path: str) -> FileState:
             if not stat.S_ISREG(status.st_mode):
                 raise _no_file(path, "a device, a pipe or a socket")
             content = handle.read(_MAX_SIZE + 1)
+            attributes = _attributes(handle.fileno())
     except FileNotFoundError:
         return FileState(real)
     except IsADirectoryError as error:
@@ -79,8 +88,19 @@ def read_file(path: str) -> FileState:
     with contextlib.suppress(OSError, AttributeError):
         label = os.getxattr(real, _SELINUX).rstrip(b"\0").decode()
     return FileState(
-        real, content, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, label
+        real, content, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, label, attributes
     )
+
+
+def _attributes(descriptor: int) -> tuple[tuple[str, bytes], ...]:
+    found = {}
+    with contextlib.suppress(OSError, AttributeError):
+        found[_acl.ATTRIBUTE] = os.getxattr(descriptor, _acl.ATTRIBUTE)
+    with contextlib.suppress(OSError, AttributeError):
+        for name in os.listxattr(descriptor):
+            if name.startswith("user."):
+                found[name] = os.getxattr(descriptor, name)
+    return tuple(sorted(found.items()))
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -141,7 +161,7 @@ def write_file(wanted: FileState) -> tuple[str, ...]:
                 current = os.fstat(handle.fileno())
                 if (current.st_uid, current.st_gid) != (wanted.uid, wanted.gid):
                     os.fchown(handle.fileno(), wanted.uid, wanted.gid)
-            os.fchmod(handle.fileno(), 0o644 if wanted.mode is None else wanted.mode)
+            _set_mode(handle.fileno(), wanted)
             handle.flush()
             os.fsync(handle.fileno())
         if wanted.selinux is not None:
@@ -167,6 +187,37 @@ def write_file(wanted: FileState) -> tuple[str, ...]:
     finally:
         _unlink_quietly(temporary)
     return made
+
+
+def _set_mode(descriptor: int, wanted: FileState) -> None:
+    """Set mode, ACL and attributes of a new file that only its owner can open so far."""
+    mode = 0o644 if wanted.mode is None else wanted.mode
+    if wanted.attributes is None:
+        os.fchmod(descriptor, mode)
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        # The folder's default ACL is for new files; this one takes the place of another.
+        os.removexattr(descriptor, _acl.ATTRIBUTE)
+    attributes = dict(wanted.attributes)
+    acl = attributes.pop(_acl.ATTRIBUTE, None)
+    lost = []
+    # With a mask, the group's bits are the mask, and would give the group more than it had.
+    os.fchmod(descriptor, mode if acl is None else _acl.without_acl(acl, mode))
+    if acl is not None:
+        try:
+            os.setxattr(descriptor, _acl.ATTRIBUTE, _acl.with_mode(acl, mode))
+        except (OSError, AttributeError) as error:
+            lost.append(f"its ACL ({error})")
+    for name, value in attributes.items():
+        try:
+            os.setxattr(descriptor, name, value)
+        except (OSError, AttributeError) as error:
+            lost.append(f"its attribute {name} ({error})")
+    if lost:
+        warn(
+            f"{wanted.path} is written without {' and '.join(lost)}, which this file system did "
+            "not take. The group of the file keeps what it may do."
+        )
 
 
 def remove_leftovers(path: str) -> None:

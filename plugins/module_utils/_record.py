@@ -10,6 +10,7 @@ whose ``before`` is what stands there: nothing is lost, and the next run goes on
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -19,8 +20,25 @@ class Undo(Enum):
     """How a recorded change is undone."""
 
     NOTHING = "nothing"  # the file is as it was before us
-    RESTORE = "restore"  # nobody edited since: the very bytes, mode and owner come back
+    RESTORE = "restore"  # nobody edited since: the very bytes, mode, owner and ACL come back
     REMOVE_LINES = "remove_lines"  # somebody edited since, or no record: take out our lines only
+
+
+Attributes = tuple[tuple[str, bytes], ...]
+
+
+def attributes_to_json(attributes: Attributes | None) -> dict[str, str] | None:
+    """Return extended attributes as the record keeps them; None stays None."""
+    if attributes is None:
+        return None
+    return {name: base64.b64encode(value).decode() for name, value in attributes}
+
+
+def attributes_from_json(data: dict[str, str] | None) -> Attributes | None:
+    """Return what :func:`attributes_to_json` was given."""
+    if data is None:
+        return None
+    return tuple(sorted((name, base64.b64decode(value)) for name, value in data.items()))
 
 
 @dataclass(frozen=True)
@@ -50,6 +68,9 @@ class FileRecord:
     after_mode: int | None = None
     after_uid: int | None = None
     after_gid: int | None = None
+    # POSIX ACL and user.* attributes, in base64 by name; None: not known.
+    before_attributes: dict[str, str] | None = None
+    after_attributes: dict[str, str] | None = None
     # What a newer release has written beside these; it is kept.
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -74,6 +95,11 @@ class FileRecord:
         if self.after_uid is None or (self.after_uid, self.after_gid) == (uid, gid):
             return self.before_uid, self.before_gid
         return uid, gid
+
+    def restored_attributes(self, current: dict[str, str] | None) -> dict[str, str] | None:
+        """Return ACL and attributes of before us, or those that somebody set since."""
+        ours = self.after_attributes in (None, current)
+        return self.before_attributes if ours and self.before_attributes is not None else current
 
     def to_json(self) -> dict[str, Any]:
         known = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "more"}

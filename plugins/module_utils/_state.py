@@ -26,7 +26,7 @@ from ._files import (
     remove_leftovers,
     write_file,
 )
-from ._record import FileRecord, Undo
+from ._record import FileRecord, Undo, attributes_from_json, attributes_to_json
 
 FORMAT = 1
 # Backups are named by their sha256: who sees the names can try what a password in one is.
@@ -137,6 +137,7 @@ class StateStore:
                 before_uid=before.uid,
                 before_gid=before.gid,
                 before_selinux=before.selinux,
+                before_attributes=attributes_to_json(before.attributes),
                 backup=self._backup_path(before),
                 after_sha256=after.sha256,
                 made_directories=made,
@@ -154,6 +155,7 @@ class StateStore:
             after_mode=after.mode,
             after_uid=after.uid,
             after_gid=after.gid,
+            after_attributes=attributes_to_json(after.attributes),
             made_directories=record.made_directories
             + tuple(new for new in self._missing(after) if new not in record.made_directories),
         )
@@ -212,6 +214,9 @@ class StateStore:
             record.restored_mode(current.mode),
             *record.restored_owner(current.uid, current.gid),
             record.before_selinux,
+            attributes_from_json(
+                record.restored_attributes(attributes_to_json(current.attributes))
+            ),
         )
 
     def write_undone(self, key: str, after: FileState) -> None:
@@ -259,7 +264,9 @@ class StateStore:
 
     def _named_backups(self) -> set[str]:
         files = self._data["files"].values()
-        return {data["backup"] for data in files if isinstance(data, dict) and data.get("backup")}
+        return {
+            str(data["backup"]) for data in files if isinstance(data, dict) and data.get("backup")
+        }
 
     def _discard_unnamed(self) -> None:
         """Remove the backups that records named and none does any more: they can hold a password.
@@ -267,8 +274,9 @@ class StateStore:
         Others stay: somebody who moved a broken record away may need them.
         """
         for backup in self._known - self._named_backups():
-            with contextlib.suppress(OSError):
-                os.unlink(backup)
+            if os.path.dirname(backup) == self._backups:
+                with contextlib.suppress(OSError):
+                    os.unlink(backup)
 
     def _clean_up(self, lock: str) -> None:
         # The lock file goes while we hold it (see `locked`), the folder last: once the lock file

@@ -24,6 +24,7 @@ AREAS: dict[str, dict[str, str]] = {
         "plugins/modules/test_containerd_runtime.py",
         "_docker": "_docker _editor_guards plugins/modules/test_docker_runtime.py",
         "_crio": "_crio_facts plugins/modules/test_crio_runtime.py",
+        "_redact": "_redact _repository _toml _json_text",
     },
     "decisions": {
         "_driver": "_driver _driver_table _driver_flow _driver_node",
@@ -48,6 +49,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_cuda_packages": "_cuda _cuda_plan _cuda_flow",
     },
     "records": {
+        "_acl": "_acl _files",
         "_record": "_record _state",
         "_settled": "_settled _containerd_undo plugins/modules/test_docker_runtime.py "
         "plugins/modules/test_containerd_runtime.py",

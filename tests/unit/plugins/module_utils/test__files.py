@@ -8,7 +8,11 @@ import errno
 import multiprocessing
 import os
 import stat
+import struct
+import tempfile
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -85,6 +89,128 @@ def test_owner_is_kept(tmp_path):
     state = files.read_file(str(path))
     files.write_file(files.FileState(state.path, b"y", state.mode, state.uid, state.gid))
     assert (path.stat().st_uid, path.stat().st_gid) == (1234, 2345)
+
+
+# -- ACLs and attributes ---------------------------------------------------------------------
+
+ACL = "system.posix_acl_access"
+DEFAULT_ACL = "system.posix_acl_default"
+_NO_ID = 0xFFFFFFFF
+
+
+def acl(*entries):
+    """Return an ACL as the kernel takes it: include/uapi/linux/posix_acl_xattr.h of Linux."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def named(user=65534, bits=4, group=0, mask=4):
+    """user::rw-, user:65534:r--, group::---, mask::r--, other::---: its mode reads 0640."""
+    return acl(
+        (1, 6, _NO_ID), (2, bits, user), (4, group, _NO_ID), (16, mask, _NO_ID), (32, 0, _NO_ID)
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder on a file system with ACLs: Linux has them on tmpfs, ext4, XFS and Btrfs."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        for place in (tmp_path, Path(memory)):
+            (place / "try").touch()
+            try:
+                os.setxattr(place / "try", ACL, named())
+            except OSError:
+                continue
+            (place / "try").unlink()
+            yield place
+            return
+        pytest.fail("neither the temporary folder nor /dev/shm has ACLs")
+
+
+def replaced(path, content=b"new", **more):
+    files.write_file(replace(files.read_file(str(path)), content=content, **more))
+
+
+def test_acl_and_attributes_are_kept(folder):
+    path = folder / "f"
+    path.write_text("old")
+    os.setxattr(path, ACL, named())
+    os.setxattr(path, "user.comment", b"mine\0")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    replaced(path)
+    assert path.read_bytes() == b"new"
+    assert os.getxattr(path, ACL) == named()
+    assert os.getxattr(path, "user.comment") == b"mine\0"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_who_may_read_is_the_same_afterwards(folder):
+    """Before, the named user lost the file, and the group of the file got it."""
+    path = folder / "f"
+    path.write_text("old")
+    os.chown(path, 0, 2345)
+    os.setxattr(path, ACL, named())
+    for above in (folder, *folder.parents):
+        above.chmod(above.stat().st_mode | 0o111)
+
+    def may_read(uid, gid):
+        def child():
+            os.setresgid(gid, gid, gid)
+            os.setgroups([])
+            os.setresuid(uid, uid, uid)
+            try:
+                os.open(path, os.O_RDONLY)
+            except PermissionError:
+                os._exit(13)
+            os._exit(0)
+
+        process = FORK.Process(target=child)
+        process.start()
+        process.join(30)
+        assert process.exitcode in (0, 13)
+        return process.exitcode == 0
+
+    before = (may_read(65534, 65534), may_read(4321, 2345))
+    replaced(path)
+    assert (may_read(65534, 65534), may_read(4321, 2345)) == before == (True, False)
+
+
+def test_a_stricter_mode_counts_for_named_users_too(folder):
+    path = folder / "f"
+    path.write_text("old")
+    os.setxattr(path, ACL, named())
+    replaced(path, mode=0o600)
+    assert os.getxattr(path, ACL) == named(mask=0)
+
+
+def test_where_the_acl_is_not_taken_the_group_keeps_what_it_had(folder, monkeypatch):
+    path = folder / "f"
+    path.write_text("old")
+    os.setxattr(path, ACL, named())
+    said = []
+    monkeypatch.setattr(files, "warn", said.append)
+
+    def refuse(*_given):
+        raise OSError(errno.EOPNOTSUPP, "no ACLs here")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "setxattr", refuse)
+        replaced(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600, "0640 would let the group read it"
+    assert len(said) == 1 and "ACL" in said[0] and str(path) in said[0]
+
+
+def test_a_file_that_takes_the_place_of_another_has_not_the_acl_of_its_folder(folder):
+    path = folder / "f"
+    path.write_text("old")
+    path.chmod(0o640)
+    os.setxattr(folder, DEFAULT_ACL, named(bits=6, mask=6))
+    replaced(path)
+    with pytest.raises(OSError, match="No data available"):
+        os.getxattr(path, ACL)
+    # One that is new has it, as any program's.
+    replaced(folder / "g", mode=0o640)
+    assert os.getxattr(folder / "g", ACL) == named(bits=6)
 
 
 def test_directories_are_made_named_and_removed_while_empty(tmp_path):

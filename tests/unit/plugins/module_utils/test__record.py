@@ -9,7 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._record import FileRecord, Undo
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record import (
+    FileRecord,
+    Undo,
+    attributes_from_json,
+    attributes_to_json,
+)
 
 
 def record(**fields):
@@ -84,3 +89,19 @@ def test_field_of_a_later_release_is_kept():
     read = FileRecord.from_json(data)
     assert replace(read, more={}) == record()
     assert replace(read, edited=True).to_json() == {**data, "edited": True}
+
+
+def test_attributes_that_somebody_set_since_stay():
+    ours, before = {"system.posix_acl_access": "AA=="}, {"user.x": ""}
+    made = record(before_attributes=before, after_attributes=ours)
+    assert made.restored_attributes(ours) == before
+    assert made.restored_attributes({}) == {}
+    # A record of an earlier release does not know them.
+    assert record().restored_attributes(ours) == ours
+    assert FileRecord.from_json(json.loads(json.dumps(made.to_json()))) == made
+
+
+def test_attributes_survive_the_record():
+    for attributes in (None, (), (("system.posix_acl_access", b"\2\0"), ("user.x", b""))):
+        data = json.loads(json.dumps(attributes_to_json(attributes)))
+        assert attributes_from_json(data) == attributes

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import multiprocessing
 import os
 import stat
+import struct
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +101,63 @@ def test_mode_that_somebody_set_since_stays(admins):
     admins.file.chmod(0o600)
     assert admins.absent() is Undo.RESTORE
     assert stat.S_IMODE(admins.file.stat().st_mode) == 0o600
+
+
+ACL = "system.posix_acl_access"
+# user:65534:r-- and group::---, as in test__files.py; the file's mode reads 0640.
+NAMED = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", *entry)
+    for entry in ((1, 6, ~0 & 0xFFFFFFFF), (2, 4, 65534), (4, 0, ~0 & 0xFFFFFFFF),
+                  (16, 4, ~0 & 0xFFFFFFFF), (32, 0, ~0 & 0xFFFFFFFF))
+)  # fmt: skip
+
+
+@pytest.fixture
+def with_acl(tmp_path):
+    """A file with an ACL: on tmpfs, where the temporary folder's file system has none."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
+        for folder in (tmp_path, Path(memory)):
+            place = Place(folder)
+            place.file.parent.mkdir()
+            place.file.write_bytes(b"admin's")
+            with contextlib.suppress(OSError):
+                os.setxattr(place.file, ACL, NAMED)
+                os.setxattr(place.file, "user.x", b"\0")
+                yield place
+                return
+        pytest.fail("neither the temporary folder nor /dev/shm has ACLs")
+
+
+def test_acl_and_attributes_come_back(with_acl):
+    with_acl.present()
+    assert os.getxattr(with_acl.file, ACL) == NAMED
+    assert with_acl.absent() is Undo.RESTORE
+    assert with_acl.file.read_bytes() == b"admin's"
+    assert os.getxattr(with_acl.file, ACL) == NAMED
+    assert os.getxattr(with_acl.file, "user.x") == b"\0"
+    assert stat.S_IMODE(with_acl.file.stat().st_mode) == 0o640
+
+
+def test_an_acl_that_somebody_set_since_stays(with_acl):
+    with_acl.present()
+    os.removexattr(with_acl.file, ACL)
+    os.removexattr(with_acl.file, "user.x")
+    with_acl.file.chmod(0o600)
+    assert with_acl.absent() is Undo.RESTORE
+    assert os.listxattr(with_acl.file) == []
+    assert stat.S_IMODE(with_acl.file.stat().st_mode) == 0o600
+
+
+def test_an_acl_comes_back_where_the_file_lost_it_by_our_write(with_acl):
+    """As on a file system that took none for a while: what we wrote is what stands there."""
+    store = with_acl.store()
+    with store.transaction():
+        before = read_file(str(with_acl.file))
+        after = replace(before, content=b"ours", attributes=())
+        store.write_recorded(KEY, before, after, {})
+    assert os.listxattr(with_acl.file) == []
+    assert with_acl.absent() is Undo.RESTORE
+    assert os.getxattr(with_acl.file, ACL) == NAMED
 
 
 def test_edit_since_the_last_write_is_seen(admins):
@@ -191,6 +252,31 @@ def test_backup_that_two_records_need_stays_until_the_second_goes(admins):
     assert other.absent("other") is Undo.RESTORE
     assert other.file.read_bytes() == b"admin's"
     assert admins.everything() == ["etc/f", "etc/g"]
+
+
+def test_a_backup_goes_when_another_record_takes_over_what_it_was_for(admins):
+    """As of two handlers in one file, of which the first goes (finding L2)."""
+    admins.present()
+    admins.present(b"both", key="other")
+    store = admins.store()
+    with store.transaction():
+        first = store.record(KEY)
+        other = replace(store.record("other"), backup=first.backup,
+                        before_sha256=first.before_sha256)  # fmt: skip
+        store.put_record("other", other)
+        store.forget(KEY)
+    assert os.listdir(admins.state.parent / "backups") == [os.path.basename(first.backup)]
+    assert admins.absent("other") is Undo.RESTORE
+    assert admins.file.read_bytes() == b"admin's"
+    assert admins.everything() == ["etc/f"]
+
+
+def test_backups_that_no_record_knows_stay(admins):
+    """Somebody moved the record away, as its own failure says, and puts the backup back by hand."""
+    admins.present()
+    os.rename(admins.state, admins.folder / "moved.json")
+    admins.present(b"newer")
+    assert len(os.listdir(admins.state.parent / "backups")) == 2
 
 
 def test_take_back_restores_file_and_record(admins):
