@@ -7,22 +7,20 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 
-from ansible.module_utils.urls import ConnectionError as UrlError
 from ansible.module_utils.urls import open_url
 
+from ._download import ERRORS, limited
 from ._errors import KubegpuError
 from ._openpgp import MAX_SIZE
-from ._repository import redact
+from ._redact import redact
 
 # Seconds: for one answer of the server, and for all of them.
 _TIMEOUT = 10
 _TOTAL = 60.0
-_CHUNK = 65536
 
 
 def download_key(
@@ -41,8 +39,6 @@ def download_key(
     """
     if ca_file and not os.access(ca_file, os.R_OK):
         raise _failure(url, f"the file {ca_file} with the certificate authority cannot be read")
-    ends = clock() + _TOTAL
-    data = bytearray()
     try:
         with _environment(proxies):
             answer = open_url(
@@ -54,16 +50,9 @@ def download_key(
                 force_basic_auth=True,
             )
         with answer:
-            # What the server sends byte by byte is looked at as it comes.
-            while chunk := answer.read1(_CHUNK):
-                data += chunk
-                if len(data) > MAX_SIZE:
-                    raise _failure(url, f"the file has more than {MAX_SIZE} bytes: it is no key")
-                if clock() > ends:
-                    raise _failure(url, f"it was not complete after {_TOTAL:.0f} seconds")
-    except (OSError, ValueError, UrlError, http.client.HTTPException) as error:
+            return b"".join(limited(answer, MAX_SIZE, _TOTAL, clock))
+    except ERRORS as error:
         raise _failure(url, str(error) or type(error).__name__) from error
-    return bytes(data)
 
 
 @contextlib.contextmanager

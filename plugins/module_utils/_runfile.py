@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ._errors import InputError
+from ._redact import addresses
 
 DRIVER = "driver"
 CUDA = "cuda"
@@ -89,13 +90,14 @@ def file_name(place: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def is_file_name(name: str) -> bool:
+    """Return whether a file of this name can be put into a folder; ``..`` is the folder above."""
+    return name not in ("", ".", "..") and name.isprintable() and "/" not in name
+
+
 def shown(place: str) -> str:
     """Return a path or URL as it may be shown: without password and query (signed links)."""
-    if not is_url(place):
-        return place
-    parts = urlsplit(place)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}" + ("?..." if parts.query else "")
+    return addresses(place, True) if is_url(place) else place
 
 
 def shown_runfile(runfile: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -103,9 +105,7 @@ def shown_runfile(runfile: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if runfile is None:
         return None
     return {
-        name: re.sub(r"[a-z]+://.*", lambda link: shown(link[0]), value)
-        if name in ("url", "checksum") and value
-        else value
+        name: addresses(value, True) if name in ("url", "checksum") and value else value
         for name, value in runfile.items()
     }
 
@@ -279,12 +279,20 @@ def parse_checksum(option: str | None, name: str) -> Checksum:
         text = rest.strip()
     if _SHA256.match(text):
         return Checksum(sha256=text.lower())
+    if text.lower().startswith(("http:", "ftp:")):
+        raise InputError(
+            f"checksum of {name}: {addresses(text, True)} is not read, as whoever is on the way "
+            "can change it together with the runfile.",
+            next_step="Give it by https://, as a file of the controller, or as "
+            "sha256:<64 hex digits>.",
+        )
     if is_url(text) or text.startswith("/"):
         return Checksum(source=text)
     raise InputError(
         f"The runfile {name} has no checksum; without one it is not run."
         if not text
-        else f"checksum of {name} is neither a sha256 nor a URL or absolute path: {text[:80]!r}.",
+        else f"checksum of {name} is neither a sha256 nor a URL or absolute path: "
+        f"{addresses(text, True)[:80]!r}.",
         next_step="Give checksum: sha256:<64 hex digits>, or the URL or path of its .sha256sum "
         "file or of NVIDIA's redistrib_<version>.json.",
     )
@@ -311,7 +319,7 @@ def checksum_from_text(text: str, name: str, source: str) -> str:
     listed = [match["name1"] or match["name2"] for match in matches]
     raise InputError(
         f"{shown(source)} has no sha256 of {name}.",
-        evidence=f"it names {', '.join(filter(None, listed[:5]))}" if any(listed)
+        evidence=f"it names {', '.join(name[:80] for name in listed[:5] if name)}" if any(listed)
         else f"it begins with {text.strip()[:80]!r}",
         next_step="Give the checksum file of exactly this runfile, or checksum: sha256:<hex>.",
     )  # fmt: skip
@@ -320,7 +328,7 @@ def checksum_from_text(text: str, name: str, source: str) -> str:
 def _from_redistrib(text: str, name: str, source: str) -> str:
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{shown(source)} is not JSON.",
             evidence=str(error),
@@ -333,7 +341,7 @@ def _from_redistrib(text: str, name: str, source: str) -> str:
     names = sorted(files)
     raise InputError(
         f"{shown(source)} has no entry for {name}.",
-        evidence=f"it lists {len(names)} files: {', '.join(names[:4])}"
+        evidence=f"it lists {len(names)} files: {', '.join(name[:80] for name in names[:4])}"
         + (", ..." if len(names) > 4 else ""),
         next_step="That list covers archives (.tar.xz); give checksum: sha256:<hex>, or the "
         ".sha256sum file that lies beside the runfile.",
@@ -342,11 +350,16 @@ def _from_redistrib(text: str, name: str, source: str) -> str:
 
 def _redistrib_files(value: Any) -> list[tuple[str, str]]:
     """Return name and sha256 of every entry, however deep: components, then platforms."""
-    if isinstance(value, list):
-        return [pair for entry in value for pair in _redistrib_files(entry)]
-    if not isinstance(value, dict):
-        return []
-    place, checksum = value.get("relative_path"), value.get("sha256")
-    if isinstance(place, str) and isinstance(checksum, str):
-        return [(file_name(place), checksum)]
-    return [pair for entry in value.values() for pair in _redistrib_files(entry)]
+    found: list[tuple[str, str]] = []
+    waiting = [value]
+    while waiting:
+        entry = waiting.pop()
+        if isinstance(entry, list):
+            waiting += reversed(entry)
+        elif isinstance(entry, dict):
+            place, checksum = entry.get("relative_path"), entry.get("sha256")
+            if isinstance(place, str) and isinstance(checksum, str):
+                found.append((file_name(place), checksum))
+            else:
+                waiting += reversed(list(entry.values()))
+    return found

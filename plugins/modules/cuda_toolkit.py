@@ -55,8 +55,8 @@ options:
     description:
       - NVIDIA's C(cuda_*_linux.run) by version, as written in O(versions).
       - Each has C(url) or C(path) (on the controller; with C(remote=true), on the node) and
-        C(checksum), a sha256 or the address of a file that has it. Without it the file is not
-        run.
+        C(checksum), a sha256 or the address of a file that has it (C(https://), C(file://) or a
+        path). Without it the file is not run.
     type: dict
     default: {}
   libraries:
@@ -262,7 +262,7 @@ from ..module_utils._files import FileState, read_file
 from ..module_utils._node_facts import gather
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._record import Undo
-from ..module_utils._repository import redact
+from ..module_utils._redact import redact
 from ..module_utils._runtime_facts import RuntimePaths
 from ..module_utils._state import StateStore
 

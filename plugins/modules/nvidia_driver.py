@@ -73,7 +73,8 @@ options:
       checksum:
         description:
           - Its SHA-256, as C(sha256:...) or 64 digits, or the URL or path of a file that has it,
-            such as C(NAME.run.sha256sum) or NVIDIA's C(redistrib_VERSION.json).
+            such as C(NAME.run.sha256sum) or NVIDIA's C(redistrib_VERSION.json). A URL has to begin
+            with C(https://) or C(file://), and the file may have 4 MiB.
         type: str
       version:
         description:
@@ -374,7 +375,7 @@ from ..module_utils._driver_work import Diagnosed, Work, diagnosis
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._node_facts import gather
 from ..module_utils._node_reader import NodeReader
-from ..module_utils._repository import redact
+from ..module_utils._redact import redact
 from ..module_utils._runtime_facts import RuntimePaths
 from ..module_utils._state import StateStore
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import Input
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
     checksum_from_text,
     file_name,
+    is_file_name,
     parse_checksum,
     shown,
 )
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from ansible.plugins.action import ActionBase
 
 CACHE = "/var/cache/kubegpu"
+_DOWNLOAD = "kubegpu.nodes.runfile_download"
 _TIMEOUT = 60
 _MOST_TEXT = 4 * 1024 * 1024
 # Answers of a server that may still give the file to a GET.
 _NO_HEAD = (403, 405, 501)
-_MISMATCH = re.compile(r"did not match (?P<wanted>\w+); it was (?P<seen>\w+)")
 
 # name of a module, its arguments -> its answer
 Execute = Callable[[str, "dict[str, Any]"], "dict[str, Any]"]
@@ -97,7 +97,7 @@ class _Fetch:
             )
         remote = bool(path and runfile.get("remote"))
         name = file_name(url or path)
-        if not name or (remote and not path.startswith("/")):
+        if not is_file_name(name) or (remote and not path.startswith("/")):
             raise InputError(
                 f"runfile: {shown(url or path)!r} names no file.",
                 next_step="Give the URL of the file itself, or an absolute path.",
@@ -140,10 +140,7 @@ class _Fetch:
 
     def _read_url(self, url: str) -> str:
         with self._really():
-            answer = self._module(
-                "ansible.builtin.uri",
-                {"url": url, "return_content": True, "timeout": _TIMEOUT},
-            )
+            answer = self._module(_DOWNLOAD, {"url": url, "max_bytes": _MOST_TEXT})
         if answer.get("failed"):
             raise KubegpuError(
                 f"The checksum file {shown(url)} cannot be read from the node.",
@@ -237,7 +234,7 @@ class _Fetch:
             )
 
     def _probe(self, url: str) -> None:
-        """See in check mode that the file is there; get_url would want the folder for that."""
+        """See in check mode that the file is there; of a download nothing could be left."""
         with self._really():
             answer = self._module(
                 "ansible.builtin.uri", {"url": url, "method": "HEAD", "timeout": _TIMEOUT}
@@ -252,23 +249,17 @@ class _Fetch:
         self._remove(partial)
         self._make_folder(partial)
         answer = self.execute(
-            "ansible.builtin.get_url",
-            {
-                "url": url,
-                "dest": target,
-                "checksum": f"sha256:{wanted}",
-                "mode": "0700",
-                "timeout": _TIMEOUT,
-                "tmp_dest": partial,
-            },
+            _DOWNLOAD,
+            {"url": url, "dest": target, "sha256": wanted, "partial": partial},
         )
         self._remove(partial)
         if not answer.get("failed"):
             return
         self._remove(target)
-        match = _MISMATCH.search(str(answer.get("msg") or ""))
-        if match:
-            raise _wrong(shown(url), wanted, match["seen"], "The download was removed.")
+        if answer.get("found_sha256"):
+            raise _wrong(
+                shown(url), wanted, str(answer["found_sha256"]), "The download was removed."
+            )
         raise self._no_download(url, answer)
 
     def _no_download(self, url: str, answer: Mapping[str, Any]) -> KubegpuError:

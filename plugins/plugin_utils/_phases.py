@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 
 # Modules that go on without the connection: a download can be gigabytes.
-_LONG = ("ansible.builtin.get_url",)
+_LONG = ("kubegpu.nodes.runfile_download",)
 _TOLD = ("warnings", "deprecations")
 _SAID = ("msg", "code", "exception", "module_stdout", "module_stderr", "rc")
 

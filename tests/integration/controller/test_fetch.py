@@ -8,12 +8,14 @@ or the node itself (local connection), with right and wrong checksums. The files
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import http.server
 import json
 import os
 import re
+import ssl
 import sys
 import threading
 from pathlib import Path
@@ -21,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration import ansible_process
+from tests.testbed.cluster_pki import Authority
 from tests.tools.environments import collections
 
 PLAYBOOK = Path(sys.executable).parent / "ansible-playbook"
@@ -85,7 +88,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     (folder / NAME).write_bytes(CONTENT)
     (folder / f"{NAME}.sha256sum").write_text(f"{SHA256}  {NAME}\n")
@@ -97,19 +100,46 @@ def served(tmp_path_factory):
                               "sha256": SHA256, "md5": "x", "size": "1"}}}
         )
     )  # fmt: skip
+    return folder
+
+
+@contextlib.contextmanager
+def serving(folder, tls=None):
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Handler, directory=str(folder))
     )
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
+    yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
     thread.join()
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory):
+def served(files):
+    with serving(files) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority.make(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def secure(files, authority):
+    """The same files by https: no checksum is read from a server in another way."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*authority.sign("files", "files", names=["127.0.0.1"]))
+    with serving(files, tls) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory, authority):
     """Settings of Ansible, the same for all tests, so that one process forks all of its runs."""
     folder = tmp_path_factory.mktemp("settings")
     (folder / "ansible.cfg").write_text("")
@@ -123,6 +153,7 @@ def settings(tmp_path_factory):
         "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
         "ANSIBLE_REMOTE_TEMP": str(folder / "remote"),
         "no_proxy": "127.0.0.1",
+        "SSL_CERT_FILE": str(authority.certificate),
     }
 
 
@@ -215,22 +246,22 @@ def test_a_link_that_is_signed_for_get_only(site, served):
     (predicted,) = site(runfile, check=True)
     assert predicted["changed"] is True
     wrong, answer = site({**runfile, "checksum": WRONG}, runfile)
-    assert "?... is not the file" in wrong["msg"] and "secret" not in wrong["shown"]
+    assert "?*** is not the file" in wrong["msg"] and "secret" not in wrong["shown"]
     assert answer["path"] == str(site.target) and site.target.read_bytes() == CONTENT
 
 
-def test_checksum_by_url(site, served):
+def test_checksum_by_url(site, served, secure):
     runfile = {"url": f"{served}/{NAME}"}
-    sums = {**runfile, "checksum": f"{served}/{NAME}.sha256sum"}
-    redistrib = {**runfile, "checksum": f"{served}/redistrib_580.95.05.json"}
+    sums = {**runfile, "checksum": f"{secure}/{NAME}.sha256sum"}
+    redistrib = {**runfile, "checksum": f"{secure}/redistrib_580.95.05.json"}
     for predicted in site(sums, redistrib, check=True):
         assert (predicted["changed"], predicted["sha256"]) == (True, SHA256)
     first, second, wrong, other, absent = site(
         sums,
         redistrib,
-        {**runfile, "checksum": f"{served}/wrong.sha256sum"},
-        {"url": f"{served}/cuda.run", "checksum": f"{served}/{NAME}.sha256sum"},
-        {"url": f"{served}/x.run", "checksum": f"{served}/redistrib_580.95.05.json"},
+        {**runfile, "checksum": f"{secure}/wrong.sha256sum"},
+        {"url": f"{served}/cuda.run", "checksum": f"{secure}/{NAME}.sha256sum"},
+        {"url": f"{served}/x.run", "checksum": f"{secure}/redistrib_580.95.05.json"},
     )
     assert (first["changed"], second["changed"]) == (True, False)
     assert WRONG in wrong["msg"] and SHA256 in wrong["msg"] and not site.target.exists()
@@ -240,14 +271,14 @@ def test_checksum_by_url(site, served):
 
 @pytest.mark.full("True", why="check mode")
 @pytest.mark.parametrize("check", [False, True])
-def test_not_there(site, served, check):
+def test_not_there(site, served, secure, check):
     gone, sums, closed = site(
         {"url": f"{served}/gone.run?token=secret", "checksum": SHA256},
-        {"url": f"{served}/{NAME}", "checksum": f"{served}/gone.sha256sum"},
+        {"url": f"{served}/{NAME}", "checksum": f"{secure}/gone.sha256sum"},
         {"url": "http://127.0.0.1:9/x.run", "checksum": SHA256},
         check=check,
     )
-    assert "gone.run?... cannot be downloaded" in gone["msg"] and "404" in gone["msg"]
+    assert "gone.run?*** cannot be downloaded" in gone["msg"] and "404" in gone["msg"]
     assert "secret" not in gone["shown"]
     assert "gone.sha256sum cannot be read from the node" in sums["msg"]
     assert "http://127.0.0.1:9/x.run cannot be downloaded" in closed["msg"]
@@ -315,7 +346,9 @@ def test_on_the_node(site, check):
 BAD = [
     ({}, "exactly one of url and path"),
     ({"url": "http://x/y.run", "path": "/y.run"}, "exactly one of url and path"),
-    ({"url": "http://u:secret@127.0.0.1/"}, "'http://127.0.0.1/' names no file"),
+    ({"url": "http://u:secret@127.0.0.1/"}, "'http://***@127.0.0.1/' names no file"),
+    ({"url": "http://127.0.0.1/%2e%2e", "checksum": SHA256}, "names no file"),
+    ({"url": "http://127.0.0.1/x.run", "checksum": "http://127.0.0.1/sums"}, "on the way"),
     ({"path": "relative.run", "remote": True}, "names no file"),
     ({"url": "http://127.0.0.1/y.run"}, "y.run has no checksum"),
     ({"url": "http://127.0.0.1/y.run", "checksum": "md5:123"}, "only sha256"),

@@ -916,7 +916,7 @@ def test_a_plan_that_is_shown_has_no_secret():
     # The work is done by the plan itself.
     assert plan.runfile["url"] == link
     found = plan.to_json()
-    assert found["runfile"]["url"] == "https://x.example/NVIDIA-Linux-x86_64-580.126.09.run?..."
+    assert found["runfile"]["url"] == "https://***@x.example/NVIDIA-Linux-x86_64-580.126.09.run?***"
     assert "secret" not in json.dumps(found)
 
 

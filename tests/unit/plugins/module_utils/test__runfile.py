@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _runfile
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
     CUDA,
@@ -24,6 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
     cuda_arguments,
     file_name,
     install_arguments,
+    is_file_name,
     parse_checksum,
     parse_name,
     shown,
@@ -96,7 +98,7 @@ def test_parse_name(place, expected):
     ("place", "name", "to_show"),
     [
         ("/srv/a b.run", "a b.run", "/srv/a b.run"),
-        ("https://u:p@h:8/x/a%20b.run?sig=s#f", "a b.run", "https://h:8/x/a%20b.run?..."),
+        ("https://u:p@h:8/x/a%20b.run?sig=s#f", "a b.run", "https://***@h:8/x/a%20b.run?***"),
         ("http://h/x.run", "x.run", "http://h/x.run"),
         ("http://h/", "", "http://h/"),
         ("/srv/x/", "x", "/srv/x/"),
@@ -212,12 +214,32 @@ def test_parse_checksum(option, expected):
         ("sha256:", "has no checksum"), (HEX[:-1], "neither a sha256"),
         ("SHA256SUMS", "neither a sha256"), (f"md5:{HEX[:32]}", "md5 is not taken"),
         (f"sha512:{HEX}{HEX}", "sha512 is not taken"),
+        # Whoever is on the way to the runfile is on the way to its checksum.
+        ("http://u:secret@h/x.run.sha256sum", "http://***@h/x.run.sha256sum is not read"),
+        ("HTTP://h/x?secret", "HTTP://h/x?*** is not read"), ("ftp://h/x", "is not read"),
+        ("sha256:http://h/x", "is not read"), ("HTTPS://u:secret@h/x", "'HTTPS://***@h/x'"),
     ],
 )  # fmt: skip
 def test_checksums_that_are_none(option, said):
     with pytest.raises(InputError) as caught:
         parse_checksum(option, NAME)
     assert said in caught.value.cause and NAME in caught.value.cause and caught.value.next_step
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["https://h/..", "https://h/%2e%2e", "https://h/a%2f..%2F..", "https://h/a/%2E", "/srv/..",
+     "https://h/", "https://h/a%0ab", "https://h/a%00"],
+)  # fmt: skip
+def test_names_of_no_file(place):
+    """``..`` wrote one folder above the cache."""
+    assert not is_file_name(file_name(place))
+
+
+def test_names_of_files():
+    for name in (NAME, "a b.run", "..run", "x"):
+        assert is_file_name(name)
 
 
 REDISTRIB = json.dumps(
@@ -256,12 +278,14 @@ def test_checksum_from_text(text, name):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "https://h/sums has no sha256"),
+        ("", "https://***@h/sums has no sha256"),
         ("<html>Log in</html>", "begins with '<html>"),
         (f"{OTHER}  x.run\n", "it names x.run"),
         (f"{OTHER}\n{HEX}\n", "has no sha256"),
         (REDISTRIB, "it lists 2 files: b.tar.xz"),
         ("{", "is not JSON"),
+        ('{"a":' * 200_000, "is not JSON"),
+        (f"{OTHER}  " + "x" * 4_000_000, "it names xxx"),
         ("{}", "it lists 0 files"),
     ],
 )
@@ -269,7 +293,16 @@ def test_no_checksum_in_the_text(text, said):
     with pytest.raises(InputError) as caught:
         checksum_from_text(text, NAME, "https://u:secret@h/sums")
     assert said in str(caught.value) and caught.value.next_step
-    assert "secret" not in str(caught.value)
+    assert "secret" not in str(caught.value) and len(str(caught.value)) < 1000
+
+
+def test_a_list_that_is_nested_as_deep_as_json_goes_is_read():
+    """Python's JSON reader, which is C, goes deeper than a function that calls itself."""
+    entry = json.dumps({"relative_path": NAME, "sha256": HEX})
+    value = json.loads(entry)
+    for _depth in range(20_000):
+        value = [value]
+    assert _runfile._redistrib_files(value) == [(NAME, HEX)]
 
 
 def test_a_sum_of_an_archive_in_the_json_does_not_pass_for_the_runfile():

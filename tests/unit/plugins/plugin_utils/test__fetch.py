@@ -65,16 +65,14 @@ class StandinAction:
             self.node.pop(given["path"], None)
         return {}
 
-    def get_url(self, given):
-        """As the real one: a file with another checksum is not put there, and that is said."""
+    def runfile_download(self, given):
+        """As our module: a file with another checksum is not put there, and that is said."""
         content = self.server[given["url"]]
+        if "dest" not in given:
+            return {"content": content[: given["max_bytes"]].decode()}
         seen = hashlib.sha256(content).hexdigest()
-        wanted = (given.get("checksum") or "").removeprefix("sha256:")
-        if wanted and wanted != seen:
-            return {
-                "failed": True,
-                "msg": f"The checksum for x did not match {wanted}; it was {seen}.",
-            }
+        if given["sha256"] != seen:
+            return {"failed": True, "msg": "another file", "found_sha256": seen}
         self.node[given["dest"]] = content
         return {}
 
@@ -131,7 +129,29 @@ def test_what_changed_on_its_way_is_removed(action):
 
 def test_a_download_is_verified_by_checksum_and_by_certificates(action):
     fetched(action, url=URL)
-    (given,) = [given for name, given in action.calls if name == "get_url"]
-    assert given["checksum"] == f"sha256:{WANTED}"
+    (given,) = [given for name, given in action.calls if name == "runfile_download"]
+    assert given["sha256"] == WANTED
     for _name, given in action.calls:
         assert given.get("validate_certs", True) is True
+
+
+def test_a_checksum_file_is_read_within_a_limit(action):
+    action.server["https://example.com/sums"] = f"{WANTED}  x.run\n".encode()
+    assert fetched(action, url=URL, checksum="https://example.com/sums").sha256 == WANTED
+    (given,) = [given for _name, given in action.calls if given.get("max_bytes")]
+    assert given == {"url": "https://example.com/sums", "max_bytes": 4 << 20}
+
+
+@pytest.mark.parametrize("checksum", ["http://example.com/sums", "ftp://example.com/sums"])
+@pytest.mark.parametrize("url", [URL, URL.replace("https", "http")])
+def test_a_checksum_that_anybody_can_change_is_refused(action, url, checksum):
+    with pytest.raises(KubegpuError, match="whoever is on the way"):
+        fetched(action, url=url, checksum=checksum)
+    assert action.calls == []
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e", "a%2F..", "%2e", "a%0a"])
+def test_a_name_that_leads_out_of_the_folder_is_refused(action, name):
+    with pytest.raises(KubegpuError, match="names no file"):
+        fetched(action, url=f"https://example.com/{name}")
+    assert action.calls == []

@@ -1,0 +1,329 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What may be shown of addresses, configuration and output of programs: no secret. Pure.
+
+One list of words tells which names hold a secret (:func:`is_secret`), and one function covers what
+addresses hold (:func:`addresses`). Each function takes time in proportion to its text: it is given
+text of servers, and configuration that it does not know.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MARK = "***"
+
+# Parts of a name, and whole parts of it: in "db_auth" and "dbAuth" the part is "auth".
+_WORDS = re.compile(
+    r"passw|passphrase|token|secret|credential|authoriz|cookie|"
+    r"apikey|accesskey|authkey|privatekey|sharedkey|signingkey"
+)
+_PARTS = frozenset({"auth", "auths", "pass", "pwd", "sig", "signature"})
+_PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
+# Tables of HTTP headers: any name in them can hold a credential.
+_HEADERS = frozenset({"header", "headers"})
+
+_WORD = re.compile(r'[^\s"]+')
+_WHOLE_WORD = re.compile(r"\S+")
+# JSON may write a slash as \/, and any character as \uXXXX.
+_SLASHES = re.compile(r"(?:\\?/){2}")
+_AT = re.compile(r"@|\\u0040")
+_HOST_AND_PORT = re.compile(r"[^:]*(?::[\d$%{][^:]*)?|\[[^\]]*\](?::.*)?")
+_DIGEST = re.compile(r"sha(?:256|384|512):[0-9a-f]")
+_NAME_BEFORE = re.compile(r"[\w.-]+=")
+
+_ASSIGNMENT = re.compile(r"""(?<![\w.-])([\w.-]+)(=)("[^"]*"|'[^']*'|\S+)""")
+_OPTION = re.compile(r"(?<!\S)(--?[\w.-]+)([ \t]+)([^\s-]\S*)")
+_QUOTED_PAIR = re.compile(r'"([\w.-]+)"([ \t]*[:=][ \t]*)("[^"]*"|[^\s",}\]]+)')
+_QUOTED_OPTION = re.compile(r"""("--?[\w.-]+"|'--?[\w.-]+')([ \t]*,[ \t]*)("[^"]*"|'[^']*')""")
+_HEADER_LINE = re.compile(r"(?i)(?<![\w-])([a-z-]*authorization|(?:set-)?cookie)(:[ \t]*)([^\n]+)")
+_BEARER = re.compile(r"(?i)(?<!\w)bearer [\w.~+/=-]{20,}")
+
+# A pair in a line of configuration, and where a table begins, also in a comment.
+_PAIR = re.compile(r"""(?<![\w.-])([\w.-]+)(["']?[ \t]*[=:][ \t]*)""")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"' + r"|'[^']*'")
+_LONG_STRINGS = ('"""', "'''")
+_BARE = re.compile(r"[^\s,}\]]+")
+_COMMENT = re.compile(r"[ \t]*[#;]+[ \t]*")
+_TABLE = re.compile(r"[ \t]*\[{1,2}[^=\n]*\]")
+
+# A token can stand in the place of the user, without a password; a short word there is a name.
+_TOKEN_LENGTH = 8
+# Lines around a change, as diff shows them; more lines than that are not compared one by one.
+_CONTEXT = 3
+_MOST_PAIRS = 1_000_000
+
+
+def is_secret(name: str) -> bool:
+    """Return whether a key, variable, option or header of this name holds a secret."""
+    parts = [part.lower() for part in _PART.findall(name)]
+    if _WORDS.search("".join(parts)) or not _PARTS.isdisjoint(parts):
+        return True
+    # X_KEY, but neither key_file nor PUBLIC_KEY.
+    return len(parts) > 1 and parts[-1] == "key" and "public" not in parts
+
+
+def is_header_table(name: str) -> bool:
+    """Return whether a table of this name holds HTTP headers."""
+    return name.lower() in _HEADERS
+
+
+def addresses(text: str, whole: bool = False) -> str:
+    """Return the text with users, passwords and queries of the addresses in it covered.
+
+    The last ``@`` ends the password, as Go's and Python's libraries read it. A query is covered
+    because it can be the credential: a signed link, or the token of an update server.
+
+    :param whole: whether the text is one value; otherwise a quote ends an address too.
+    """
+    if "@" not in text and "?" not in text and "\\u0040" not in text:
+        return text
+    return (_WHOLE_WORD if whole else _WORD).sub(lambda word: _address(word[0]), text)
+
+
+def _address(word: str) -> str:
+    first = _SLASHES.search(word)
+    if first is None:
+        return _without_scheme(word)
+    done, at = [word[: first.end()]], first.end()
+    for slashes in _SLASHES.finditer(word, at):
+        done += [_authority(word[at : slashes.start()]), slashes[0]]
+        at = slashes.end()
+    head, mark, query = "".join([*done, _authority(word[at:])]).partition("?")
+    return f"{head}?{MARK}" if mark and query and _SLASHES.search(head) else head + mark + query
+
+
+def _authority(text: str) -> str:
+    """Cover user and password in what follows ``//``."""
+    end = text.find("/")
+    name = text if end < 0 else text[:end]
+    last = _last_at(name)
+    if last is None and not _HOST_AND_PORT.fullmatch(name.rstrip("\\")):
+        # A password with a slash in it: no library reads this address, and it is shown.
+        last = _last_at(text)
+    return text if last is None else MARK + text[last:]
+
+
+def _last_at(text: str) -> int | None:
+    found = [match.start() for match in _AT.finditer(text)]
+    return found[-1] if found else None
+
+
+def _without_scheme(word: str) -> str:
+    """Cover ``user:password@host``, which is taken for the address of a proxy too."""
+    last = _last_at(word)
+    if last is None:
+        return word
+    if _DIGEST.match(word, last + 1):
+        # An image by its digest: registry/name:tag@sha256:...
+        last = _last_at(word[:last])
+        if last is None:
+            return word
+    name = _NAME_BEFORE.match(word)
+    start = name.end() if name else 0
+    user, _colon, password = word[start:last].partition(":")
+    return f"{word[:start]}{MARK}{word[last:]}" if user and password else word
+
+
+def redact(text: str, whole: bool = False) -> str:
+    """Return output of a program, or a string of a configuration, without secrets.
+
+    Covered are addresses, ``NAME=value``, ``--name value``, ``"name": "value"`` where the name is
+    one of a secret, and headers of an authorization.
+
+    :param whole: whether the text is one value; otherwise a quote ends an address too.
+    """
+    text = addresses(text, whole)
+    text = _ASSIGNMENT.sub(_covered, text)
+    text = _OPTION.sub(_covered, text)
+    text = _QUOTED_PAIR.sub(lambda m: f'"{m[1]}"{m[2]}"{MARK}"' if is_secret(m[1]) else m[0], text)
+    text = _QUOTED_OPTION.sub(_covered, text)
+    text = _HEADER_LINE.sub(rf"\g<1>\g<2>{MARK}", text)
+    return _BEARER.sub(f"Bearer {MARK}", text)
+
+
+def _covered(match: re.Match[str]) -> str:
+    return f"{match[1]}{match[2]}{MARK}" if is_secret(match[1]) else match[0]
+
+
+def redact_items(items: Iterable[str]) -> list[str]:
+    """Return the strings of a list without secrets; a list can be a command line.
+
+    After ``--token`` the next one is covered.
+    """
+    shown: list[str] = []
+    before = ""
+    for item in items:
+        option = before.startswith("-") and "=" not in before and is_secret(before)
+        shown.append(MARK if option and not item.startswith("-") else redact(item, True))
+        before = item
+    return shown
+
+
+def redact_lines(text: str) -> str:
+    """Return lines of configuration without secrets, by their look: a template, comments, INI.
+
+    In a table of headers all values are covered. A value can go on in the next lines.
+    """
+    shown: list[str] = []
+    headers = commented = False
+    closing = ""
+    for line in text.splitlines(keepends=True):
+        body = line.rstrip("\r\n")
+        ending = line[len(body) :]
+        if closing:
+            end = body.find(closing)
+            closing = closing if end < 0 else ""
+            shown.append(f"{body[: len(body) - len(body.lstrip())]}{MARK}{ending}")
+            continue
+        comment = _COMMENT.match(body)
+        content = body[comment.end() :] if comment else body
+        if not comment:
+            commented = False
+        if _TABLE.match(content):
+            last = content.partition("]")[0].rpartition(".")[2].strip("[ \t\"'")
+            if comment:
+                commented = is_header_table(last)
+            else:
+                headers = is_header_table(last)
+        covered, closing = _line(body, headers or (commented and comment is not None))
+        shown.append(covered + ending)
+    return "".join(shown)
+
+
+def _line(line: str, all_names: bool) -> tuple[str, str]:
+    """Return the line with its secrets covered, and what ends a value that goes on."""
+    parts: list[str] = []
+    at = 0
+    for pair in _PAIR.finditer(line):
+        start = pair.end()
+        if pair.start() < at or line.startswith("{{", start) or start == len(line):
+            continue
+        if not (_is_secret_path(pair[1]) or (all_names and "=" in pair[2])):
+            continue
+        end, closing = _end_of_value(line, start)
+        if line[start:end] in ('""', "''", "{}", "[]"):
+            # Nothing is no secret.
+            continue
+        parts += [redact(line[at:start]), f'"{MARK}"']
+        at = end
+        if closing:
+            return "".join(parts), closing
+    return "".join([*parts, redact(line[at:])]), ""
+
+
+def _is_secret_path(path: str) -> bool:
+    return is_secret(path) or not _HEADERS.isdisjoint(path.lower().split("."))
+
+
+def _end_of_value(line: str, start: int) -> tuple[int, str]:
+    """Return where the value ends; and if that is in another line, by what."""
+    for quotes in _LONG_STRINGS:
+        if line.startswith(quotes, start):
+            end = line.find(quotes, start + len(quotes))
+            return (len(line), quotes) if end < 0 else (end + len(quotes), "")
+    string = _STRING.match(line, start)
+    if string:
+        return string.end(), ""
+    for opening, closing in ("[]", "{}"):
+        if line[start] == opening:
+            # None of what is in it is shown, nor what follows it in this line.
+            end = line.rfind(closing)
+            return (end + 1, "") if end > start else (len(line), closing)
+    bare = _BARE.match(line, start)
+    return (bare.end() if bare else len(line)), ""
+
+
+def secrets(*urls: str) -> tuple[str, ...]:
+    """Return the passwords and tokens that the addresses hold."""
+    found: list[str] = []
+    for url in urls:
+        for word in _WORD.findall(url):
+            found.extend(_secrets(word))
+    return tuple(dict.fromkeys(found))
+
+
+def _secrets(word: str) -> list[str]:
+    found = []
+    for rest in _SLASHES.split(word)[1:]:
+        name = rest.partition("/")[0]
+        last = _last_at(name)
+        user, _colon, password = name[: last or 0].partition(":")
+        if password or len(user) >= _TOKEN_LENGTH:
+            found.append(password or user)
+        for pair in rest[last or 0 :].partition("?")[2].split("&"):
+            key, equals, value = pair.partition("=")
+            if equals and is_secret(key):
+                found.append(value)
+            elif not equals and len(key) >= _TOKEN_LENGTH:
+                # The update servers of SUSE take a token alone.
+                found.append(key)
+    return [text for text in found if text and text != MARK]
+
+
+def changed_parts(before: str, after: str) -> tuple[str, str]:
+    """Return what differs between two texts, with three lines around it, for a diff.
+
+    What is left out on both sides is one line that says how much it is.
+    """
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    left = 0
+    while left < min(len(old), len(new)) and old[left] == new[left]:
+        left += 1
+    right = 0
+    while right < min(len(old), len(new)) - left and old[-1 - right] == new[-1 - right]:
+        right += 1
+    inner = (old[left : len(old) - right], new[left : len(new) - right])
+    if len(inner[0]) * len(inner[1]) > _MOST_PAIRS:
+        blocks = []
+    else:
+        matcher = difflib.SequenceMatcher(None, *inner)
+        blocks = [
+            (block.a + left, block.b + left, block.size) for block in matcher.get_matching_blocks()
+        ][:-1]
+    same = [(0, 0, left), *blocks, (len(old) - right, len(new) - right, right)]
+    return _cut(old, [(a, size) for a, _b, size in same]), _cut(
+        new, [(b, size) for _a, b, size in same]
+    )
+
+
+def _cut(lines: list[str], same: list[tuple[int, int]]) -> str:
+    """Return the lines without the inside of what is the same."""
+    shown: list[str] = []
+    at = 0
+    for index, (start, size) in enumerate(same):
+        shown += lines[at:start]
+        head = _CONTEXT if index else 0
+        tail = _CONTEXT if index < len(same) - 1 else 0
+        left_out = size - head - tail
+        if left_out > _CONTEXT:
+            shown += lines[start : start + head]
+            shown.append(f"[... {left_out} lines ...]\n")
+            shown += lines[start + size - tail : start + size]
+        else:
+            shown += lines[start : start + size]
+        at = start + size
+    return "".join(shown)
+
+
+def redact_data(value: Any, name: str = "") -> Any:
+    """Return JSON data without secrets, by the names of their members and by what strings hold."""
+    if isinstance(value, Mapping):
+        return {key: redact_data(item, str(key)) for key, item in value.items()}
+    if not value or isinstance(value, bool):
+        return value
+    if is_secret(name):
+        return MARK
+    if isinstance(value, str):
+        return redact(value, True)
+    if isinstance(value, list):
+        texts = redact_items(item if isinstance(item, str) else "" for item in value)
+        return [
+            text if isinstance(item, str) else redact_data(item) for item, text in zip(value, texts)
+        ]
+    return value

@@ -1,0 +1,152 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files from a server on loopback, which can be hostile."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import itertools
+import os
+import stat
+import threading
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _download
+from ansible_collections.kubegpu.nodes.plugins.module_utils._download import (
+    WrongChecksum,
+    limited,
+    read_text,
+    save,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+
+CONTENT = b"#!/bin/sh\n" + bytes(range(256)) * 999
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        path = self.path.partition("?")[0].rpartition("/")[2]
+        if path == "none":
+            self.send_error(404)
+            return
+        self.send_response(302 if path == "elsewhere" else 200)
+        if path == "elsewhere":
+            self.send_header("Location", "file:///etc/passwd")
+        if path == "cut":
+            self.send_header("Content-Length", "9999999")
+        self.end_headers()
+        parts = {"file": [CONTENT], "cut": [CONTENT], "text": [b"a sum\n\xff"], "elsewhere": []}
+        try:
+            for part in parts.get(path, itertools.repeat(b"x" * 65536)):
+                self.wfile.write(part)
+                self.server.sent += len(part)
+        except OSError:
+            # The client has had enough.
+            pass
+
+    def log_message(self, *_arguments):
+        pass
+
+
+@pytest.fixture
+def server(monkeypatch):
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        made.asked, made.sent = [], 0
+        made.daemon_threads = True
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def address(server, path, login=""):
+    return f"http://{login}127.0.0.1:{server.server_port}/{path}"
+
+
+def test_text(server):
+    assert read_text(address(server, "text"), 100, 60) == "a sum\n\ufffd"
+
+
+def test_a_text_without_end_is_not_read_to_its_end(server):
+    """300 MB of a checksum file were read before."""
+    with pytest.raises(KubegpuError, match="more than 100000 bytes"):
+        read_text(address(server, "endless"), 100_000, 60)
+    assert server.sent < 20_000_000
+
+
+def test_time_is_limited_in_all():
+    class Answer:
+        def read1(self, _size):
+            return b"x"
+
+    times = itertools.count()
+    with pytest.raises(ValueError, match="not complete after 5 seconds"):
+        list(limited(Answer(), 1000, 5, clock=lambda: next(times)))
+
+
+@pytest.mark.parametrize("path", ["elsewhere", "none"])
+def test_failures_name_the_address_without_its_secrets(server, path):
+    with pytest.raises(KubegpuError) as caught:
+        read_text(address(server, f"{path}?s3cret", "me:s3cret@"), 100, 60)
+    assert "s3cret" not in str(caught.value)
+    assert f"{server.server_port}/{path}?***" in caught.value.cause and caught.value.next_step
+
+
+def test_a_redirection_to_another_scheme_is_no_answer(monkeypatch):
+    """A checksum over https that comes from plain http in the end can be anybody's."""
+
+    class Answer:
+        def geturl(self):
+            return "http://h/sums"
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_error):
+            return None
+
+    monkeypatch.setattr(_download, "open_url", lambda *_given, **_options: Answer())
+    with pytest.raises(KubegpuError, match="redirected to http://"):
+        read_text("https://h/sums", 100, 60)
+
+
+def test_a_file_is_saved_for_its_owner_alone(server, tmp_path):
+    path = tmp_path / "x.run"
+    path.write_text("an earlier one")
+    save(address(server, "file"), str(path), SHA256, 1 << 20, 60, str(tmp_path))
+    assert path.read_bytes() == CONTENT
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert os.listdir(tmp_path) == ["x.run"]
+
+
+@pytest.mark.parametrize(
+    ("path", "limit", "said"),
+    [
+        ("file", 1000, "more than 1000 bytes"),
+        ("endless", 1 << 20, "more than 1048576 bytes"),
+        ("cut", 1 << 24, "bytes of it did not come"),
+        ("none", 1000, "404"),
+    ],
+)
+def test_what_cannot_be_had_whole_leaves_nothing(server, tmp_path, path, limit, said):
+    (tmp_path / "x.run").write_text("an earlier one")
+    with pytest.raises(KubegpuError, match=said):
+        save(address(server, path), str(tmp_path / "x.run"), SHA256, limit, 60, str(tmp_path))
+    assert os.listdir(tmp_path) == ["x.run"]
+    assert (tmp_path / "x.run").read_text() == "an earlier one"
+
+
+def test_another_file_is_not_put_there(server, tmp_path):
+    wrong = "0" * 64
+    with pytest.raises(WrongChecksum) as caught:
+        save(address(server, "file"), str(tmp_path / "x"), wrong, 1 << 20, 60, str(tmp_path))
+    assert caught.value.found == SHA256
+    assert os.listdir(tmp_path) == []
