@@ -71,9 +71,10 @@ from ._files import (
 )
 from ._marks import mark
 from ._record import FileRecord, Undo
+from ._redact import changed_parts, is_secret, redact_lines
 from ._service import Daemon, journal, read_daemon, restart
 from ._state import StateStore
-from ._toml import redact, redact_lines
+from ._toml import redact
 
 
 @dataclass(frozen=True)
@@ -932,10 +933,12 @@ def config_argument(command_line: tuple[str, ...]) -> str | None:
 
 def redact_words(words: str) -> str:
     """Return what a command said without lines that could hold a credential."""
-    secret = ("password", "auth", "token", "secret")
     return "\n".join(
-        line for line in words.splitlines() if not any(word in line.lower() for word in secret)
+        line for line in words.splitlines() if not any(map(is_secret, _NAME.findall(line)))
     )
+
+
+_NAME = re.compile(r"[\w.-]+")
 
 
 def _imported(pattern: str, path: str, version: Version) -> bool:
@@ -972,6 +975,7 @@ def _diff(step: Step, template: bool = False) -> dict[str, str]:
 
     before, before_header = side(step.before)
     after, after_header = side(step.after)
+    before, after = changed_parts(before, after)
     return {
         "before": before,
         "after": after,

@@ -14,6 +14,7 @@ from typing import Any
 from ._containerd_config import Parser
 from ._errors import KubegpuError
 from ._files import FileState, write_file
+from ._toml_reader import limited
 
 
 def toml_parser(archive: str | None, folder: str) -> Parser:
@@ -22,11 +23,11 @@ def toml_parser(archive: str | None, folder: str) -> Parser:
     :param archive: tomlkit as a zip file in base64; it is put below ``folder``.
     """
     try:
-        return _builtin()
+        return limited(_builtin())
     except ImportError:
         pass
     try:
-        return _tomlkit()
+        return limited(_tomlkit())
     except ImportError as error:
         if not archive:
             raise KubegpuError(
@@ -39,7 +40,7 @@ def toml_parser(archive: str | None, folder: str) -> Parser:
     write_file(FileState(path, base64.b64decode(archive), 0o600))
     sys.path.append(path)
     try:
-        return _tomlkit()
+        return limited(_tomlkit())
     except ImportError as error:
         raise KubegpuError(
             "The tomlkit that the controller sent cannot be imported on the node.",

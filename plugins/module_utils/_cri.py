@@ -52,7 +52,7 @@ def read_info(text: str) -> Answer:
     try:
         data = json.loads(text)
         conditions = data["status"]["conditions"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         return Answer(False, words=f"crictl info: {error}")
     # The network may well be missing on a node that has not joined its cluster yet.
     ready = any(item.get("type") == "RuntimeReady" and item.get("status") for item in conditions)

@@ -20,6 +20,7 @@ from ._crio import Effective, Request, Wanted, effective, handlers, wanted
 from ._errors import InputError, KubegpuError, RolledBackError
 from ._files import FileState, changed_since, glob_files, read_file
 from ._record import Undo
+from ._redact import changed_parts
 from ._service import Daemon, journal, read_daemon, restart
 from ._state import StateStore
 from ._toml import redact
@@ -337,6 +338,7 @@ def _diff(change: FileChange) -> list[dict[str, str]]:
         return ("", f"{state.path} (absent)") if text is None else (redact(text), state.path)
 
     (before, before_header), (after, after_header) = side(change.before), side(change.after)
+    before, after = changed_parts(before, after)
     return [
         {
             "before": before,

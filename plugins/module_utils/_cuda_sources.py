@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,11 +14,11 @@ from ._cuda_data import DISTRO_COMPONENTS, DISTRO_PACKAGE
 from ._cuda_types import PACKAGE, CudaWish, Refusal, Tables, Wanted
 from ._driver_sources import DEBIAN_REPOSITORY, system_of
 from ._driver_types import Step
-from ._repository import same_repository
+from ._redact import addresses
+from ._repository import below, same_repository
 
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.
 _OUR_PREFIX = "kubegpu-"
-_CREDENTIALS = re.compile(r"://[^/\s]+@")
 # Where a distribution's own keys lie on it.
 _KEYRING = "/usr/share/keyrings/{}-archive-keyring.gpg"
 
@@ -86,8 +85,8 @@ def _nvidia(
         reason = f"{files} has it at another address, or several times"
     else:
         reason = "no source of NVIDIA's CUDA packages is there"
-    public = _CREDENTIALS.sub("://***@", url)
-    key_url = wish.repository_key_url or (f"{url}/{row['key']}" if row.get("key") else "")
+    public = addresses(url, True)
+    key_url = wish.repository_key_url or (below(url, str(row["key"])) if row.get("key") else "")
     if not accepted:
         raise Refusal(
             f"The key of {public} is not known by its whole fingerprint. Next step: compare it "
@@ -99,7 +98,7 @@ def _nvidia(
         "url": public,
         "suite": "/",
         "components": [],
-        "key_url": _CREDENTIALS.sub("://***@", key_url),
+        "key_url": addresses(key_url, True),
         "key_fingerprints": list(accepted),
         "keyring": None,
         "replaces": list(earlier),

@@ -31,10 +31,6 @@ _CDI_DEFAULT_UNKNOWN_SINCE = (28, 0)
 # does not start with a byte order mark (20.10 is the one that was measured).
 _OLD_READER_UNTIL = (23, 0)
 
-SECRET_KEY = re.compile(
-    r"(?i)token|passw|secret|auth|credential|api-?key|access-?key|private-?key|cookie"
-)
-
 
 @dataclass(frozen=True)
 class Request:

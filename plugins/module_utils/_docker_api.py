@@ -42,7 +42,7 @@ def read_info(path: str, timeout: float = 10.0) -> dict[str, Any] | None:
         connection.request("GET", "/info")
         response = connection.getresponse()
         data = json.loads(response.read()) if response.status == http.client.OK else None
-    except (OSError, ValueError, http.client.HTTPException):
+    except (OSError, ValueError, RecursionError, http.client.HTTPException):
         return None
     finally:
         connection.close()

@@ -21,6 +21,7 @@ from ._files import FileState, changed_since, read_file, remove_leftovers, write
 from ._json_text import Document, decode, parse, redact
 from ._marks import mark
 from ._record import FileRecord, Undo
+from ._redact import changed_parts
 from ._service import Daemon, journal, read_daemon, reload, restart
 from ._state import StateStore
 
@@ -513,10 +514,11 @@ class DockerRuntime:
         if not plan.writes:
             return []
         header = self._settings.config_path
+        before, after = changed_parts(self._shown(plan.before), self._shown(plan.after))
         return [
             {
-                "before": self._shown(plan.before),
-                "after": self._shown(plan.after),
+                "before": before,
+                "after": after,
                 "before_header": header,
                 "after_header": header,
             }
@@ -526,8 +528,7 @@ class DockerRuntime:
         if state.content is None:
             return ""
         document = parse(decode(state.content, state.path), state.path, trailing=True)
-        text = redact(document, docker.SECRET_KEY)
-        return text.encode("utf-8", "replace").decode()
+        return redact(document).encode("utf-8", "replace").decode()
 
 
 def _with_text(before: FileState, old: Document, new: Document) -> FileState:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ._device_users import find_holders, find_users
 from ._driver_diagnosis import DkmsBuild, Evidence, Gpu, log_kernel
 from ._driver_files import kernel_drivers
+from ._redact import redact
 from ._runfile import LOG
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _LOG_PATH = re.compile(r"(/var/lib/dkms/\S+/make\.log)")
 _MOK_KEYS = ("/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub")
 _FRAMEWORK = re.compile(r"^\s*mok_certificate\s*=\s*[\"']?([^\"'\s#]+)", re.M)
 _SYS_MODULE = 16
-_SECRET = re.compile(r"(://)[^/\s:@]+:[^/\s@]+@")
 _KERNEL_LOGS: tuple[tuple[str, ...], ...] = (
     ("dmesg", "--color=never"),
     ("dmesg",),
@@ -194,8 +194,8 @@ def _installer_log(reader: NodeReader, words: str) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Return the end of a long text, without passwords in URLs."""
-    return _SECRET.sub(r"\1***@", text[-_MOST_WORDS:])
+    """Return the end of a long text, without secrets."""
+    return redact(text)[-_MOST_WORDS:]
 
 
 def _nvml(reader: NodeReader) -> str:

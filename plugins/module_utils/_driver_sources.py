@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,8 @@ from typing import Any
 from ._distributions import folder_of, own_folder
 from ._driver_data import OPEN, PROPRIETARY, DriverData
 from ._driver_types import DriverWish
-from ._repository import same_repository
+from ._redact import addresses
+from ._repository import below, same_repository
 
 DISTRO = "distro"
 NVIDIA = "nvidia"
@@ -179,10 +179,10 @@ def repository(
     wanted = {
         "name": wish.repository_name,
         # A password is never part of a plan; who carries it out has the address itself.
-        "url": _covered(url),
+        "url": addresses(url, True),
         "suite": "/",
         "components": [],
-        "key_url": _covered(wish.repository_key_url or f"{url}/{found['key']}"),
+        "key_url": addresses(wish.repository_key_url or below(url, str(found["key"])), True),
         "key_fingerprints": accepted,
         "keyring": None,
         "replaces": [official] if url != official else [],
@@ -194,10 +194,6 @@ def comes_after_ours(path: str) -> bool:
     """Return whether apt reads the file after the entry for Debian's archive that we would add."""
     folder, _slash, name = path.rpartition("/")
     return folder.endswith(".d") and name > f"{DEBIAN_REPOSITORY}.sources"
-
-
-def _covered(url: str) -> str:
-    return re.sub(r"://[^/\s]+@", "://***@", url)
 
 
 def _compare(

@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ._errors import InputError
+from ._redact import MARK, is_secret, redact_items
 
 OBJECT, ARRAY, STRING, NUMBER, LITERAL = "object", "array", "string", "number", "literal"
 
@@ -44,14 +45,18 @@ class Member:
 
 @dataclass(frozen=True)
 class Node:
-    """One value and its place: ``text[start:end]``."""
+    """One value and its place: ``text[start:end]``; ``text`` is that of the whole file."""
 
     kind: str
     start: int
     end: int
-    raw: str
+    text: str = field(repr=False)
     members: tuple[Member, ...] = ()
     items: tuple[Node, ...] = ()
+
+    @property
+    def raw(self) -> str:
+        return self.text[self.start : self.end]
 
     def get(self, key: str) -> Node | None:
         """Return the member's value; of several with this key the last one, as readers do."""
@@ -318,39 +323,49 @@ def parse(text: str, name: str, *, trailing: bool = False) -> Document:
     return Document(text, name, root, text[rest:])
 
 
-def redact(document: Document, secret_key: re.Pattern[str]) -> str:
+def redact(document: Document) -> str:
     """Return the text with every secret replaced, for a diff: the lines stay where they are.
 
-    Secret are the values of members whose key matches, and a user name and password in a URL.
+    Secret are the values of members whose names say so, and what strings hold of addresses,
+    options and variables. Of what follows the value, nothing is shown: nobody knows what it is.
     """
     spans: list[tuple[int, int, str]] = []
 
+    def string(start: int, end: int, shown: str) -> None:
+        raw = document.text[start:end]
+        if json.loads(raw) != shown:
+            spans.append((start, end, json.dumps(shown, ensure_ascii=False)))
+
     def visit(node: Node, secret: bool) -> None:
         for member in node.members:
-            visit(member.value, secret or bool(secret_key.search(member.key)))
+            key = redact_items([member.key])[0]
+            string(member.start, member.key_end, key)
+            visit(member.value, secret or is_secret(member.key))
+        before = ""
         for item in node.items:
-            visit(item, secret)
-        if node.kind == STRING:
-            new = '"********"' if secret else _USERINFO.sub(r"\1********@", node.raw)
-            if new != node.raw:
-                spans.append((node.start, node.end, new))
-        elif secret and node.kind == NUMBER:
-            spans.append((node.start, node.end, '"********"'))
+            if item.kind == STRING and not secret:
+                text = item.data()
+                string(item.start, item.end, redact_items([before, text])[-1])
+                before = text
+            else:
+                visit(item, secret)
+        if node.kind == STRING and not secret:
+            string(node.start, node.end, redact_items([node.data()])[0])
+        elif secret and node.kind in (STRING, NUMBER) and node.raw != '""':
+            spans.append((node.start, node.end, f'"{MARK}"'))
 
     if document.root is not None:
         visit(document.root, False)
-    text = document.text
-    if document.trailing:
-        # Nobody knows what it is.
-        text = text[: len(text) - len(document.trailing)] + _USERINFO.sub(
-            r"\1********@", document.trailing
-        )
-    for start, end, new in sorted(spans, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
+    end = len(document.text) - len(document.trailing)
+    parts: list[str] = []
+    at = 0
+    for start, stop, new in sorted(spans):
+        parts += [document.text[at:start], new]
+        at = stop
+    return "".join([*parts, document.text[at:end], _LINE.sub(MARK, document.trailing)])
 
 
-_USERINFO = re.compile(r'(://)[^/@\s"]+@')
+_LINE = re.compile(r"[^\s][^\r\n]*")
 
 
 class _Scanner:
@@ -400,7 +415,7 @@ class _Scanner:
         raise self.error(position, "a value is expected")
 
     def _node(self, kind: str, start: int, end: int) -> Node:
-        return Node(kind, start, end, self._text[start:end])
+        return Node(kind, start, end, self._text)
 
     def _string(self, position: int) -> Node:
         match = _STRING.match(self._text, position)

@@ -432,7 +432,7 @@ def remembered(node: Node) -> dict[tuple[str, str], Taint]:
     """Return the taints that we set on the node, as we set them."""
     try:
         texts = json.loads(node.annotations.get(REMEMBERED, "[]"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     found = {}
     for text in texts if isinstance(texts, list) else ():

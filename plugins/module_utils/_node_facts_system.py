@@ -21,6 +21,7 @@ from ._driver_fabric_data import BRIDGED_BOARDS
 from ._driver_files import KERNEL_DRIVERS
 from ._pci import PciFunction, hex_id
 from ._pci_data import VENDORS
+from ._redact import addresses
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
@@ -49,7 +50,6 @@ _OUR_FILE = re.compile(r"/kubegpu-[^/]*\Z")
 _ARCHIVE_FILE = re.compile(r"/(?:sources\.list|(?:debian|ubuntu|system)\.sources)\Z")
 # Mirrors and cloud images keep the last part; mirror+file names a list of mirrors.
 _ARCHIVE_URI = re.compile(r"/(?:debian|ubuntu|ubuntu-ports)/?\Z|\Amirror\+file:")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _ANY_MANAGER = (
     *(manager for family in FAMILIES.values() for manager in family.managers),
     *OTHER_MANAGERS,
@@ -207,7 +207,7 @@ def find_archive(entries: Iterable[AptEntry], codename: str) -> dict[str, Any] |
     signed_by = (first.signed_by or "").split()
     return {
         "file": first.file,
-        "uri": _CREDENTIALS.sub("***@", first.uris[0]),
+        "uri": addresses(first.uris[0], True),
         "suites": _union(entry.suites for entry in same),
         "components": _union(entry.components for entry in same if codename in entry.suites),
         "signed_by": next((word for word in signed_by if word.startswith("/")), None),

@@ -14,6 +14,7 @@ from . import _packages
 from ._apt_sources import parse as parse_apt
 from ._errors import InputError
 from ._packages import Package
+from ._redact import addresses
 from ._toml_reader import read_toml
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ _VENDOR_URI = re.compile(
 _OUR_FILE = re.compile(r"^kubegpu-.*\.(?:list|sources|repo)$")
 _APT_FOLDER = "/etc/apt/sources.list.d"
 _REPO_FOLDERS = ("/etc/yum.repos.d", "/etc/zypp/repos.d")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}(?:[0-9A-F]{24})?!?")
 _OFF = ("0", "no", "false", "off")
 
@@ -147,11 +147,11 @@ def _repository(
     keys = key_fingerprints(reader, signed_by)
     return {
         "file": path,
-        "uri": _CREDENTIALS.sub("***@", uri),
+        "uri": addresses(uri, True),
         # With several keys there is no single answer: the list has them.
         "key_fingerprint": keys[0] if len(keys) == 1 else None,
         "key_fingerprints": keys,
-        "signed_by": None if signed_by is None else _CREDENTIALS.sub("***@", signed_by),
+        "signed_by": None if signed_by is None else addresses(signed_by),
         "enabled": enabled,
     }
 

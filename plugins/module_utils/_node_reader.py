@@ -18,6 +18,7 @@ import os
 import select
 import signal
 import socket
+import stat
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -45,7 +46,10 @@ class NodeReader:
     def read_bytes(self, path: str, limit: int = _MAX_BYTES, offset: int = 0) -> bytes | None:
         """Return at most ``limit`` bytes of the file from ``offset``, or None."""
         try:
-            with open(self._place(path), "rb") as handle:
+            with open(self._place(path), "rb", opener=_open_at_once) as handle:
+                # A pipe has no content yet, and a device no end.
+                if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                    return None
                 if offset:
                     handle.seek(offset)
                 return handle.read(limit)
@@ -294,6 +298,11 @@ def _read_until(number: int, deadline: float) -> bytes:
         if not part:
             return said
         said += part
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # A pipe without a writer would be waited for.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 class _FilesOnly(NodeReader):

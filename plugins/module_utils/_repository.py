@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from ._errors import InputError
 from ._openpgp import Keys, read_keys
 from ._record import Undo
+from ._redact import redact, secrets
 
 KEY = "key"
 CONFIGURATION = "configuration"
@@ -29,11 +30,6 @@ SOURCES = "sources"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
 _URL = re.compile(r"(?P<scheme>https?|file|copy)(?P<colon>:/+)(?P<rest>\S+)\Z", re.IGNORECASE)
-_CREDENTIALS = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.-]{0,30}://)[^/\s\"']+@", re.IGNORECASE)
-# The last @ of an address ends the password, as Go's and Python's libraries read it.
-# A token can stand in the place of the user, without a password; a short word there is a name.
-_TOKEN_LENGTH = 8
-_USER = re.compile(r"://(?P<user>[^/\s]+)@")
 # As apt, and as dnf and zypper write it.
 _ARCHITECTURE = re.compile(r"\$(?:\(ARCH\)|(?:base)?arch\b|\{basearch\})")
 _FINGERPRINT = re.compile(r"(?:[0-9A-F]{40}|[0-9A-F]{64})\Z")
@@ -201,22 +197,6 @@ class Plan:
     disabled: tuple[Mapping[str, str], ...] = ()
     key_fingerprints: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
-
-
-def redact(text: str) -> str:
-    """Return the text with user and password of every URL in it covered."""
-    return _CREDENTIALS.sub(lambda match: f"{match['scheme']}********@", text)
-
-
-def secrets(*urls: str) -> tuple[str, ...]:
-    """Return the passwords that the URLs hold."""
-    found: list[str] = []
-    for url in urls:
-        for match in _USER.finditer(url):
-            name, _colon, password = match["user"].partition(":")
-            if password or len(name) >= _TOKEN_LENGTH:
-                found.append(password or name)
-    return tuple(dict.fromkeys(found))
 
 
 def check(request: Request) -> Keys:
@@ -528,6 +508,12 @@ def is_direct(name_of_host: str, no_proxy: str) -> bool:
     return False
 
 
+def below(url: str, name: str) -> str:
+    """Return the address of a file below the URL, whose query goes along."""
+    place, mark, query = url.partition("?")
+    return f"{place.rstrip('/')}/{name}{mark}{query}"
+
+
 def host(url: str) -> str:
     """Return the host of the URL, without port and credentials."""
     name = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
@@ -535,8 +521,9 @@ def host(url: str) -> str:
 
 
 def _plain(address: str, architecture: str) -> str:
-    """Return an address without scheme, credentials and all that means the same to apt."""
-    text = address.partition(":")[2].lstrip("/") if ":/" in address else address
+    """Return an address without scheme, credentials, query and all that means the same to apt."""
+    text = address.partition("?")[0]
+    text = text.partition(":")[2].lstrip("/") if ":/" in text else text
     name, slash, path = text.partition("/")
     if architecture:
         path = _ARCHITECTURE.sub(architecture, path)

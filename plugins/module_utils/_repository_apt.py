@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ._apt_sources import ONE_LINE, AptEntry, parse
 from ._errors import InputError
+from ._redact import redact
 from ._repository import (
     HEADER,
     Request,
@@ -21,7 +22,6 @@ from ._repository import (
     host,
     is_direct,
     marks,
-    redact,
     same_repository,
 )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ._containerd_dump import read_effective
 from ._containerd_flavours import FLAVOURS, PLAIN, Flavour, filled_in, find_flavour, unit_in_use
 from ._packages import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
+from ._redact import redact_data
 from ._toml_reader import read_toml
 
 if TYPE_CHECKING:
@@ -272,7 +273,7 @@ def read_docker_info(body: bytes) -> dict[str, Any]:
     """Return what the daemon that runs says of itself; empty where it is no such answer."""
     try:
         info = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(info, dict) or not isinstance(info.get("Runtimes"), dict):
         return {}
@@ -291,7 +292,10 @@ def read_daemon_json(text: str) -> dict[str, Any]:
     :raises ValueError: where dockerd would refuse it.
     """
     text = text.lstrip("\ufeff").strip()
-    data = json.loads(text) if text else {}
+    try:
+        data = json.loads(text) if text else {}
+    except RecursionError as error:
+        raise ValueError("values are nested too deep") from error
     data = {} if data is None else data
     if not isinstance(data, dict):
         raise ValueError("daemon.json is no object")
@@ -309,7 +313,7 @@ def _docker_runtimes(runtimes: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: {
             "path": table.get("path"),
-            "args": table.get("runtimeArgs") or [],
+            "args": redact_data(table.get("runtimeArgs") or []),
             "type": table.get("runtimeType"),
         }
         for name, table in runtimes.items()

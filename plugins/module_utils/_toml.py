@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from ._errors import InputError
+from ._redact import MARK, is_header_table, is_secret, redact_items, redact_lines
 
 Path = tuple[str, ...]
 
@@ -644,19 +645,18 @@ def _escaped(char: str) -> str:
 
 # -- redaction ---------------------------------------------------------------------------------
 
-REDACTED = "********"
-_SECRET_WORDS = ("password", "passwd", "token", "secret", "authorization")
-_SECRET_KEYS = frozenset({"auth"})
-_SECRET_TABLES = frozenset({"headers", "header"})
-_URL_PASSWORD = re.compile(r"(?<=://)[^/@\s\"']+(?=@)")
-_COMMENTED = re.compile(
-    r"(?im)^(\s*#.*?\b(?:auth|[a-z_-]*(?:password|passwd|token|secret|authorization)[a-z_-]*)"
-    r"[\"']?\s*[=:]\s*)(\S.*?)(\r?)$"
+_TOKENS = re.compile(
+    r"""(?P<comment>\#[^\n]*)"""
+    r"""|(?P<long>"{3}(?:[^"\\]|\\[\s\S]|"{1,2}(?!"))*"{3,5}|'{3}[\s\S]*?'{3,5})"""
+    r"""|(?P<basic>"(?:[^"\\\n]|\\.)*")|(?P<literal>'[^'\n]*')"""
 )
 
 
 def redact(text: str) -> str:
-    """Return the text with passwords, tokens and credentials of registries blotted out."""
+    """Return the text with passwords, tokens and credentials of registries blotted out.
+
+    :raises InputError: the text is not TOML.
+    """
     document = Document(text)
     spans: list[tuple[int, int]] = []
 
@@ -671,39 +671,33 @@ def redact(text: str) -> str:
 
     for top in document.pairs:
         visit(top)
-    for start, end in sorted(spans, reverse=True):
-        text = text[:start] + f'"{REDACTED}"' + text[end:]
-    text = _URL_PASSWORD.sub(REDACTED, text)
-    return _COMMENTED.sub(rf"\g<1>{REDACTED}\g<3>", text)
+    parts: list[str] = []
+    at = 0
+    for start, end in sorted(spans):
+        parts += [text[at:start], f'"{MARK}"']
+        at = end
+    # Comments, and strings of several lines.
+    return redact_lines(_redact_strings("".join([*parts, text[at:]])))
 
 
-_SECRET_PAIR = re.compile(
-    r"""(?ix)
-    ( (?: [\w.-]*(?:password|passwd|token|secret|authorization)[\w-]* | (?<![\w.-])auth )
-      ["']? \s* = \s* )
-    ( \"{3}[\s\S]*?\"{3} | '{3}[\s\S]*?'{3} | "(?:[^"\\\n]|\\.)*" | '[^'\n]*'
-    | (?!\{\{)[^\s"',}\]]+ )"""
-)
-_SECTION = re.compile(r"(?m)^(?=[ \t]*\[)")
-_PAIR = re.compile(r"(?m)^([ \t]*[^=\n#\[]+=[ \t]*)(\S.*?)(\r?)$")
+def _redact_strings(text: str) -> str:
+    """Cover secrets in what strings mean, keys among them; the next string of ``--token``, too."""
+    before, end_before = "", 0
 
+    def shown(match: re.Match[str]) -> str:
+        nonlocal before, end_before
+        if match["comment"] or match["long"]:
+            return match[0]
+        value = match[0][1:-1]
+        if match["basic"] and "\\" in value:
+            value = _Scanner(match[0]).string()
+        follows = text[end_before : match.start()].strip() == ","
+        covered = redact_items([before, value] if follows else [value])[-1]
+        before, end_before = value, match.end()
+        return match[0] if covered == value else render(covered)
 
-def redact_lines(text: str) -> str:
-    """Do the same to a text that is no TOML but a template of it, by the look of its lines."""
-
-    def blotted(section: str) -> str:
-        header = section.partition("\n")[0].lower()
-        if "registry" in header and any(word in header for word in _SECRET_TABLES):
-            section = _PAIR.sub(rf'\g<1>"{REDACTED}"\g<3>', section)
-        return _SECRET_PAIR.sub(rf'\g<1>"{REDACTED}"', section)
-
-    text = "".join(blotted(section) for section in _SECTION.split(text))
-    text = _URL_PASSWORD.sub(REDACTED, text)
-    return _COMMENTED.sub(rf"\g<1>{REDACTED}\g<3>", text)
+    return _TOKENS.sub(shown, text)
 
 
 def _is_secret(path: Path) -> bool:
-    last = path[-1].lower()
-    if last in _SECRET_KEYS or any(word in last for word in _SECRET_WORDS):
-        return True
-    return any(part.lower() in _SECRET_TABLES for part in path[:-1]) and "registry" in path
+    return is_secret(path[-1]) or any(is_header_table(part) for part in path[:-1])

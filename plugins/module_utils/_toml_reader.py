@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 _SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
@@ -23,6 +24,8 @@ _BASIC = re.compile(r'"""(.*?)"""|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
 _BARE_VALUE = re.compile(r"[^,\]}#\s]+")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
+# As in JSON (_json_text.py); no real file comes near.
+_MAX_DEPTH = 200
 _NUMBER_BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
@@ -32,11 +35,34 @@ def read_toml(text: str) -> dict[str, Any]:
     :raises ValueError: where it is not TOML, or more than the fallback reads.
     """
     try:
-        parser = importlib.import_module("tomllib")
+        parse = importlib.import_module("tomllib").loads
     except ImportError:
-        return read_regular_toml(text)
-    data: dict[str, Any] = parser.loads(text)
-    return data
+        parse = read_regular_toml
+    return limited(parse)(text)
+
+
+def limited(parse: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
+    """Return the parser, which then raises ValueError where values are nested too deep for us."""
+
+    def read(text: str) -> dict[str, Any]:
+        too_deep = f"values are nested more than {_MAX_DEPTH} deep"
+        try:
+            data = parse(text)
+        except RecursionError as error:
+            raise ValueError(too_deep) from error
+        level: list[Any] = [data]
+        for _depth in range(_MAX_DEPTH + 1):
+            level = [
+                inner
+                for value in level
+                for inner in (value.values() if isinstance(value, dict) else value)
+                if isinstance(inner, (dict, list))
+            ]
+            if not level:
+                return data
+        raise ValueError(too_deep)
+
+    return read
 
 
 def read_regular_toml(text: str) -> dict[str, Any]:

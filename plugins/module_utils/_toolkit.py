@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from ._crio import RUNTIMES_SETTING
 from ._distributions import best_effort
 from ._errors import InputError
 from ._manager_support import unsupported
+from ._redact import addresses
 from ._repository import same_repository
 from ._toolkit_config import check as check_settings
 from ._toolkit_data import (
@@ -43,7 +43,6 @@ from ._toolkit_types import Step, ToolkitWish, version_key
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.
 _OUR_PREFIX = "kubegpu-"
 _SETTINGS = "nvidia_container_toolkit_settings"
-_CREDENTIALS = re.compile(r"://[^/\s]+@")
 
 
 @dataclass(frozen=True)
@@ -278,7 +277,7 @@ def _repository(
         for entry in node["repositories"]
         if entry["enabled"] and same_repository(entry["uri"], (url, *family.earlier_urls))
     ]
-    shown = _CREDENTIALS.sub("://***@", url)
+    shown = addresses(url, True)
     wanted = {
         "name": wish.repository_name,
         "url": shown,

@@ -93,7 +93,7 @@ reasons:
   sample:
     - nvidia-container-cli.no-cgroups is false, asked for is true.
 diff:
-  description: The file before and after, secrets covered.
+  description: What changes in the file, with the lines around it; secrets covered.
   returned: with diff mode
   type: list
   elements: dict
@@ -104,7 +104,7 @@ diff:
       after_header: /etc/nvidia-container-runtime/config.toml
 """
 
-import dataclasses
+from dataclasses import replace
 import json
 import os
 from typing import Any
@@ -116,6 +116,8 @@ from ..module_utils._containerd_parser import toml_parser
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._files import FileState, read_file, sha256
 from ..module_utils._record import Undo
+from ..module_utils._redact import changed_parts
+from ..module_utils._redact import redact as redact_text
 from ..module_utils._state import StateStore
 from ..module_utils._toml import redact
 from ..module_utils._toolkit_config import (
@@ -148,7 +150,7 @@ def main() -> None:
     try:
         module.exit_json(**_run(module))
     except KubegpuError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=redact_text(str(error)))
 
 
 def _run(module: AnsibleModule) -> dict[str, Any]:
@@ -172,10 +174,11 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
     if module._diff:
         result["diff"] = []
         if before.content != after.content:
+            shown = changed_parts(redact(_text(before) or ""), redact(_text(after) or ""))
             result["diff"].append(
                 {
-                    "before": redact(_text(before) or ""),
-                    "after": redact(_text(after) or ""),
+                    "before": shown[0],
+                    "after": shown[1],
                     "before_header": before.path,
                     "after_header": after.path,
                 }
@@ -210,6 +213,7 @@ def _plan(
             tables=tuple(record.details.get("tables", ())),
         )
     settings = params["settings"] or {}
+    parse = _named(before.path, parse)
     if params["state"] == "present":
         plan = plan_present(settings, seen, parse)
         _check(settings, parse_text(seen.text or "", parse))
@@ -219,10 +223,23 @@ def _plan(
             return before, target, plan
     if plan.text is None:
         return before, FileState(before.path), plan
-    after = FileState(
-        before.path, plan.text.encode(), before.mode, before.uid, before.gid, before.selinux
-    )
-    return before, after, plan
+    return before, replace(before, content=plan.text.encode()), plan
+
+
+def _named(path: str, parse: Parser) -> Parser:
+    """Return the parser with failures that name the file."""
+
+    def read(text: str) -> dict[str, Any]:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise InputError(
+                f"{path} is not valid TOML; it is left as it is.",
+                evidence=str(error),
+                next_step="Correct the file, or move it away and run again.",
+            ) from error
+
+    return read
 
 
 def _check(settings: dict[str, Any], data: dict[str, Any]) -> None:
@@ -265,7 +282,7 @@ def _apply(
         record = store.write_recorded(key, first, after, details)
         if made:
             folder = os.path.dirname(before.path)
-            store.put_record(key, dataclasses.replace(record, made_directories=(folder,)))
+            store.put_record(key, replace(record, made_directories=(folder,)))
 
 
 def _text(state: FileState) -> str | None:

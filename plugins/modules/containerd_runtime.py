@@ -229,6 +229,16 @@ reasons:
   type: list
   elements: str
   sample: ["The handler nvidia is not in /etc/containerd/config.toml yet."]
+diff:
+  description: What changes in each file, with the lines around it. Secrets are covered.
+  returned: with diff mode
+  type: list
+  elements: dict
+  sample:
+    - before: ""
+      after: "version = 2\n"
+      before_header: /etc/containerd/conf.d/99-nvidia.toml
+      after_header: /etc/containerd/conf.d/99-nvidia.toml
 """
 
 import dataclasses
@@ -246,6 +256,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow imp
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import redact, redact_data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -300,16 +311,20 @@ def main() -> None:
             module.check_mode
         )
     except KubegpuError as error:
+        # A daemon's journal quotes its configuration.
         module.fail_json(
-            msg=str(error),
-            cause=error.cause,
-            evidence=error.evidence,
-            next_step=error.next_step,
+            msg=redact(str(error)),
+            cause=redact(error.cause),
+            evidence=redact(error.evidence),
+            next_step=redact(error.next_step),
         )
     for warning in outcome.warnings:
         module.warn(warning)
     result = dataclasses.asdict(outcome)
     del result["warnings"]
+    result["handlers"] = redact_data(result["handlers"])
+    if not module._diff:
+        del result["diff"]
     module.exit_json(**result)
 
 

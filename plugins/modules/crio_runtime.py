@@ -146,6 +146,16 @@ reasons:
   type: list
   elements: str
   sample: ["crio.runtime.runtimes.nvidia.runtime_type is not set, asked for is \"pod\"."]
+diff:
+  description: What changes in the file, with the lines around it. Secrets are covered.
+  returned: with diff mode
+  type: list
+  elements: dict
+  sample:
+    - before: ""
+      after: "[crio.runtime.runtimes.nvidia]\n"
+      before_header: /etc/crio/crio.conf.d/99-nvidia.toml
+      after_header: /etc/crio/crio.conf.d/99-nvidia.toml
 """
 
 import dataclasses
@@ -163,6 +173,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._crio_flow import (
     World,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import redact
 from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -201,16 +212,19 @@ def main() -> None:
             module.check_mode
         )
     except KubegpuError as error:
+        # A daemon's journal quotes its configuration.
         module.fail_json(
-            msg=str(error),
-            cause=error.cause,
-            evidence=error.evidence,
-            next_step=error.next_step,
+            msg=redact(str(error)),
+            cause=redact(error.cause),
+            evidence=redact(error.evidence),
+            next_step=redact(error.next_step),
         )
     for warning in outcome.warnings:
         module.warn(warning)
     result = dataclasses.asdict(outcome)
     del result["warnings"]
+    if not module._diff:
+        del result["diff"]
     module.exit_json(**result)
 
 

@@ -187,6 +187,16 @@ reasons:
   type: list
   elements: str
   sample: [runtimes.nvidia is set]
+diff:
+  description: What changes in the file, with the lines around it. Secrets are covered.
+  returned: with diff mode
+  type: list
+  elements: dict
+  sample:
+    - before: ""
+      after: "{\"runtimes\": {}}\n"
+      before_header: /etc/docker/daemon.json
+      after_header: /etc/docker/daemon.json
 """
 
 import dataclasses
@@ -206,6 +216,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._docker_flow import 
     World,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import redact, redact_data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -255,15 +266,19 @@ def main() -> None:
         )
         outcome = DockerRuntime(_request(params), settings, world)(module.check_mode)
     except KubegpuError as error:
+        # A daemon's journal quotes its configuration.
         module.fail_json(
-            msg=str(error),
-            cause=error.cause,
-            evidence=error.evidence,
-            next_step=error.next_step,
+            msg=redact(str(error)),
+            cause=redact(error.cause),
+            evidence=redact(error.evidence),
+            next_step=redact(error.next_step),
         )
     result = dataclasses.asdict(outcome)
     for warning in result.pop("warnings"):
         module.warn(warning)
+    result["runtimes"] = redact_data(result["runtimes"])
+    if not module._diff:
+        del result["diff"]
     module.exit_json(**result)
 
 

@@ -243,7 +243,8 @@ reasons:
   sample:
     - /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources is not there.
 diff:
-  description: Each file that was, or would be, changed. Passwords are covered.
+  description: >-
+    What changes in each file, with the lines around it. Passwords and tokens are covered.
   returned: with diff mode
   type: list
   elements: dict
@@ -269,6 +270,7 @@ from ..module_utils._key_download import download_key
 from ..module_utils._node_facts_system import read_os
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._record import Undo
+from ..module_utils._redact import changed_parts, redact, redact_lines, secrets
 from ..module_utils._repository import (
     CONFIGURATION,
     KEY,
@@ -280,8 +282,6 @@ from ..module_utils._repository import (
     State,
     check,
     plan,
-    redact,
-    secrets,
 )
 from ..module_utils._repository_apt import AptFormat
 from ..module_utils._repository_rpm import RPM_FORMATS, rpm_format
@@ -565,7 +565,7 @@ def _after(
     if text is None:
         return FileState(before.path)
     content = text.encode("utf-8", "surrogateescape")
-    return FileState(before.path, content, mode, before.uid, before.gid, before.selinux)
+    return replace(before, content=content, mode=mode)
 
 
 def _complaints(run: Runner, request: Request) -> str:
@@ -592,16 +592,17 @@ def _text(state: FileState) -> str | None:
 
 
 def _diff(change: FileChange) -> dict[str, str]:
+    before, after = changed_parts(_shown(change.before), _shown(change.after))
     return {
-        "before": _shown(change.before),
-        "after": _shown(change.after),
+        "before": before,
+        "after": after,
         "before_header": _header(change.before, change),
         "after_header": _header(change.after, change),
     }
 
 
 def _shown(state: FileState) -> str:
-    return redact((_text(state) or "").encode("utf-8", "replace").decode())
+    return redact_lines((_text(state) or "").encode("utf-8", "replace").decode())
 
 
 def _header(state: FileState, change: FileChange) -> str:

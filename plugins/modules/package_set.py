@@ -342,7 +342,7 @@ from ..module_utils._package_set import (
     without,
 )
 from ..module_utils._package_words import explain
-from ..module_utils._repository import redact
+from ..module_utils._redact import redact
 from ..module_utils._state import StateStore
 
 # Packages in these states have configuration files.

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -168,7 +167,7 @@ def test_redaction_keeps_lines_and_hides_secrets() -> None:
         '{\n  "log-opts": {"splunk-token": "abc", "tag": "x"},\n'
         '  "proxies": {"http-proxy": "http://me:pw@proxy:3128"},\n  "auths": {"r": ["k", 7]}\n}\n'
     )
-    shown = jt.redact(document(text), re.compile("token|auth"))
+    shown = jt.redact(document(text))
     assert shown.count("\n") == text.count("\n")
     for secret in ("abc", "pw", "me:", '"k"', "7"):
         assert secret not in shown

@@ -60,6 +60,14 @@ def test_what_is_not_there_is_none(tree: NodeReader) -> None:
     assert tree.first(["/nowhere"]) is None
 
 
+def test_pipes_and_devices_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    reader = NodeReader(str(tmp_path))
+    assert reader.read_bytes("/pipe") is None and reader.read_text("/link") is None
+    assert NodeReader("/").read_bytes("/dev/zero") is None
+
+
 def test_links_stay_below_the_root(tree: NodeReader) -> None:
     assert tree.read_line("/etc/absolute") == "one"
     assert tree.real_path("/etc/absolute") == "/etc/name"

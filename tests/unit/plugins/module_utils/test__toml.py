@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import MARK, redact_lines
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toml import (
-    REDACTED,
     Document,
     redact,
-    redact_lines,
     render,
     render_key,
 )
@@ -214,7 +213,7 @@ def without_empty(data):
 def test_redact(line):
     redacted = redact(f"keep = 1\nalso = 2\n{line}\n")
     assert "s3cret" not in redacted
-    assert REDACTED in redacted
+    assert MARK in redacted
     assert "keep = 1\n" in redacted
     assert "also = 2\n" in redacted
 
@@ -237,7 +236,7 @@ def test_redact_lines_of_a_template(line):
     begin = '{{ template "base" . }}\n{{ range $k, $v := .X }}\nkeep = 1\n'
     redacted = redact_lines(f"{begin}{line}\n{{{{ end }}}}\n")
     assert "s3cret" not in redacted
-    assert REDACTED in redacted
+    assert MARK in redacted
     assert redacted.startswith(begin)
     assert redacted.endswith("{{ end }}\n")
 

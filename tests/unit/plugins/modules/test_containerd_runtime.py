@@ -377,3 +377,19 @@ def test_config_argument(line, path):
 
 def test_words_of_a_command_lose_lines_with_credentials():
     assert redact_words('line 3\npassword = "x"\nend') == "line 3\nend"
+
+
+def test_the_diff_comes_with_diff_mode_alone(arguments):
+    for check in (True, False):
+        answer = run_module(containerd_runtime.main, arguments, check=check, diff=False)
+        assert answer["changed"] and "diff" not in answer
+
+
+def test_the_diff_has_what_changes(arguments):
+    """A whole file was shown, with the credentials of its registries."""
+    tables = "".join(f"[timeouts.a{number}]\n  x = {number}\n" for number in range(30))
+    with open(arguments["config_path"], "a", encoding="ascii") as handle:
+        handle.write(f'\n{tables}[host."https://r.example".header]\n  X-Foo = "hunter2"\n')
+    (part,) = run(arguments)["diff"]
+    assert "nvidia" in part["after"] and "a15" not in part["before"] + part["after"]
+    assert "hunter2" not in part["before"] + part["after"]

@@ -351,3 +351,9 @@ def test_absent_waits_for_no_handler(folder, system):
         "runtimeHandlers": [{"name": "crun"}],
     }
     assert transaction(folder, system, state="absent", restart=True).restarted
+
+
+def test_the_diff_comes_with_diff_mode_alone(arguments):
+    for check in (True, False):
+        answer = run_module(crio_runtime.main, arguments, check=check, diff=False)
+        assert answer["changed"] and "diff" not in answer

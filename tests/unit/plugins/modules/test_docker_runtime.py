@@ -210,6 +210,44 @@ def test_secrets_are_not_in_the_diff(node):
     assert "splunk-token" in text
 
 
+@pytest.mark.parametrize("value", [r"http:\/\/svc:hunter2@p:1", r"http://svc:hunter2\u0040p:1"])
+def test_escapes_of_json_hide_no_secret(node, value):
+    node.admins(f'{{"proxies": {{"http-proxy": "{value}"}}}}'.encode())
+    assert "hunter2" not in json.dumps(node())
+
+
+def test_other_runtimes_arguments_are_returned_without_secrets(node):
+    node.admins(b'{"runtimes": {"x": {"path": "/x", "runtimeArgs": ["--token", "hunter2"]}}}')
+    answer = node()
+    assert "hunter2" not in json.dumps(answer)
+    assert answer["runtimes"]["x"]["path"] == "/x"
+
+
+def test_the_diff_has_what_changes_and_comes_with_diff_mode_alone(node):
+    keys = [f'  "key-{number}": {number},\n' for number in range(30)]
+    node.admins(("{\n" + "".join(keys) + '  "last": true\n}\n').encode())
+    for check in (True, False):
+        answer = run_module(docker_runtime.main, node.arguments(), check=check, diff=False)
+        assert answer["changed"] and "diff" not in answer
+    (part,) = node(state="absent")["diff"]
+    assert '"key-28"' in part["after"] and '"key-0"' not in part["before"] + part["after"]
+
+
+def test_words_of_a_daemon_that_does_not_come_back_hold_no_secret(node, monkeypatch):
+    real = node.run
+
+    def run(argv, timeout=60, environment=None):
+        if argv[0] == "dockerd" and argv[1] != "--version":
+            return Result(1, "", "cannot use http://svc:hunter2@p:1 token=hunter2")
+        return real(argv, timeout, environment)
+
+    monkeypatch.setattr(node, "run", run)
+    node.admins()
+    answer = node.once()
+    assert answer["failed"] and "hunter2" not in json.dumps(answer)
+    assert "http://***@p:1" in answer["evidence"]
+
+
 def test_docker_that_is_not_installed_is_said(node, monkeypatch):
     monkeypatch.setattr(node, "run", lambda *_a, **_k: Result(127, "", "dockerd: no such program"))
     answer = node.once()
