@@ -138,9 +138,17 @@ def _worst(containers: Sequence[Object]) -> tuple[str, str, str, int | None]:
 
 
 def with_events(view: PodView, events: Iterable[Object]) -> PodView:
-    """Return the view with what events say of it; those that only tell of progress are left out."""
+    """Return the view with what events say of it; those that only tell of progress are left out.
+
+    So are the scheduler's words about a pod that has a node by now: it found room in the end.
+    """
     told = sorted(
-        (item for item in events if item.get("type") != "Normal"),
+        (
+            item
+            for item in events
+            if item.get("type") != "Normal"
+            and not (view.node and item.get("reason") == "FailedScheduling")
+        ),
         key=lambda item: str(
             item.get("lastTimestamp") or item.get("eventTime")
             or (item.get("metadata") or {}).get("creationTimestamp") or ""

@@ -41,7 +41,7 @@ _NEWEST_LAST = "580"
 
 _STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\S+ kernel: )?")
 _GPU_LINE = re.compile(
-    r"NVRM: The NVIDIA GPU (?P<address>[0-9a-fA-F:.]+) \(PCI ID: (?P<id>[0-9a-fA-F:]+)\)"
+    r"NVRM: The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]+) \(PCI ID: (?P<id>[0-9a-fA-F:]+)\)"
 )
 _ERROR_LINES = (
     re.compile(r"^\S[^\s:]*:\d+(?::\d+)?: (?:fatal )?error: "),
@@ -70,10 +70,13 @@ _REJECTED = re.compile(
 _MISMATCH = re.compile(
     r"Driver/library version mismatch|NVRM: API mismatch", re.IGNORECASE
 )  # fmt: skip
+# Since 595 the client is named: "the client 'nvidia-smi' (pid 4242)" and, in the next line, "has
+# the version ..." (open-gpu-kernel-modules 595.45.04, osapi.c:1221).
 _MISMATCH_VERSIONS = re.compile(
-    r"API mismatch: the client has the version (\S+?), but.*?kernel module has the version "
-    r"(\d+\.[\d.]*\d)", re.DOTALL
-)  # fmt: skip
+    r"API mismatch: the client(?: '[^'\n]{0,64}' \(pid \d{1,10}\))?\s{1,4}has the version "
+    r"(\S{1,40}?), but.{0,200}?kernel module has\s{1,4}the version (\d{1,5}\.[\d.]{0,20}\d)",
+    re.DOTALL,
+)
 _IN_USE = re.compile(
     r"Module \S+ is in use|NVIDIA kernel module '\S+' appears to (?:be )?already (?:be )?loaded"
 )
@@ -282,10 +285,17 @@ def known_fix(log: str, version: str, kernel: str | None, flavour: str | None) -
             and (not highest or branch <= highest)
             and release >= fix.kernel_from
             and (not fix.flavour or flavour in (None, fix.flavour))
-            and re.search(fix.pattern, log)
+            and _shows(fix, log)
         ):
             return fix
     return None
+
+
+def _shows(fix: KnownFix, log: str) -> bool:
+    match = re.search(fix.pattern, log)
+    # Whatever comes between the two, in one pass each: one pattern for both would begin anew at
+    # every line of the first.
+    return match is not None and (not fix.then or bool(re.search(fix.then, log[match.end() :])))
 
 
 def mok_steps(os_id: str, key: str | None, enrolled: bool | None) -> str:
@@ -357,9 +367,9 @@ def _unsupported_line(evidence: Evidence) -> str:
     following = log[match.start() :].splitlines()[:9]
     text = re.sub(r"\s+", " ", " ".join(line.replace("NVRM:", "").strip() for line in following))
     match = re.match(
-        r"The NVIDIA GPU .{0,60}?installed in this system (?:is not supported by .*?"
-        r"(?:driver release|\(GSP\)|System Processor|nvidia\.ko)|requires use of the NVIDIA open "
-        r"kernel modules)", text.strip()
+        r"The NVIDIA v?GPU .{0,60}?installed in this (?:vGPU host )?system (?:is not supported by "
+        r".*?(?:driver release|\(GSP\)|System Processor|nvidia\.ko)|requires use of the NVIDIA "
+        r"open kernel modules)", text.strip()
     )  # fmt: skip
     return "NVRM: " + match.group() if match else ""
 
@@ -382,6 +392,24 @@ def _unsupported(evidence: Evidence) -> Finding | None:
             "only, and the proprietary ones are installed.",
             line,
             "Ask for kernel_module: open (the same version), then run again.",
+        )
+    if "NVIDIA vGPU" in line:
+        return Finding(
+            VGPU_GUEST,
+            f"{gpu.name} at {gpu.address} is a virtual GPU of this guest, which these open kernel "
+            "modules do not drive.",
+            line,
+            "Install the GRID driver of the host's branch, as runfile, with the kind of modules "
+            "that its documentation names for this GPU (kernel_module).",
+        )
+    if "vGPU host system" in line:
+        return Finding(
+            WRONG_MODULES,
+            f"{gpu.name} at {gpu.address} is in a host of virtual GPUs, where these open kernel "
+            "modules do not drive it.",
+            line,
+            "Install the vGPU manager of NVIDIA's licence portal on this host; it is no driver for "
+            "containers.",
         )
     served = last == _NEWEST_LAST
     by_hand = (
@@ -623,7 +651,7 @@ def _matters(evidence: Evidence, failed: Sequence[DkmsBuild]) -> bool:
 
 
 def _said_path(words: str) -> str:
-    match = re.search(r"(/var/lib/dkms/[^/\s]+/[^/\s]+/\S*make\.log)", words)
+    match = re.search(r"(/var/lib/dkms/[^/\s]{1,200}/[^/\s]{1,200}/\S{0,200}?make\.log)", words)
     return match[1] if match else ""
 
 

@@ -33,6 +33,8 @@ class KnownFix:
     branches: tuple[int, int] = (0, 0)
     kernel_from: tuple[int, int] = (0, 0)
     flavour: str = ""
+    #: A regular expression that the log has to have somewhere behind the pattern.
+    then: str = ""
 
 
 KNOWN_FIXES = (
@@ -67,7 +69,7 @@ KNOWN_FIXES = (
     KnownFix(
         r"gcc(?:-\d+)?: (?:command )?not found|/bin/sh: \d+: (?:gcc|cc|make)(?:-\d+)?: not found"
         r"|\bgcc(?:-\d+)?: No such file or directory"
-        r"|Unable to find a suitable .*compiler",
+        r"|Unable to find a suitable .{0,80}compiler",
         "the compiler that this kernel was built with is not installed",
         "Install the compiler named in the error (the kernel's header package depends on it, "
         "where it comes from the distribution), then run again.",
@@ -75,14 +77,23 @@ KNOWN_FIXES = (
         "2026-11-21",
     ),
     KnownFix(
-        r"unrecognized command[- ]line option|"
-        r"compiler differs from the one used to build the kernel(?s:.*)\berror:",
+        r"unrecognized command[- ]line option",
         "the compiler is not the one that the kernel was built with",
         "Install the compiler that the line 'The kernel was built by' names, or the kernel's own "
         "headers with their compiler, then run again.",
         "warning of the kernel's build system since 5.15; "
         "github.com/mesosphere/konvoy-image-builder/pull/1200",
         "2026-11-21",
+    ),
+    KnownFix(
+        r"compiler differs from the one used to build the kernel",
+        "the compiler is not the one that the kernel was built with",
+        "Install the compiler that the line 'The kernel was built by' names, or the kernel's own "
+        "headers with their compiler, then run again.",
+        "warning of the kernel's build system since 5.15; "
+        "github.com/mesosphere/konvoy-image-builder/pull/1200",
+        "2026-11-21",
+        then=r"\berror:",
     ),
     KnownFix(
         r"GPL-incompatible module \S+ uses GPL-only symbol '(?:__rcu_read_(?:un)?lock|"

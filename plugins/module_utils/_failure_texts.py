@@ -16,13 +16,13 @@ from ._cuda_data import BUILT_IN, CudaData
 from ._driver_data import GENERATIONS
 from ._driver_diagnosis import UNKNOWN, Evidence, Finding, Gpu, diagnose
 from ._errors import InputError
+from ._failure_text import KnownText
 from ._failure_texts_data import (
     CUDA_CONDITION,
     CUDA_RUNTIME,
     FAILURES,
     SUCCESSES,
     UNSUPPORTED,
-    KnownText,
 )
 from ._pci import generation, product
 
@@ -32,9 +32,14 @@ _BEFORE = 80
 _REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
 _CUDA = re.compile(r"cuda\s*>=\s*(\d+\.\d+)", re.IGNORECASE)
 _GPU_LINE = re.compile(
-    r"The NVIDIA GPU (?P<address>[0-9a-fA-F:.]+) \(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)"
+    r"The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]{4,16}) \(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)"
 )
-_RELEASE = re.compile(r"NVIDIA\s+(?:NVRM: )?(?P<version>\d{3}\.\d+(?:\.\d+)?) driver release")
+# What the open kernel modules say of a GPU that they do not drive; the lines begin with NVRM.
+_OPEN = re.compile(
+    r"The NVIDIA (?P<virtual>v)?GPU [^\n]{4,80}\n[^\n]{0,40}?NVRM: installed in this "
+    r"(?P<host>vGPU host )?system is not supported by\s{1,4}(?:[^\n]{0,40}?NVRM: )?open\b"
+)
+_RELEASE = re.compile(r"NVIDIA\s{1,9}(?:NVRM: )?(?P<version>\d{3}\.\d+(?:\.\d+)?) driver release")
 _RULES = tuple((row, re.compile(row.pattern, re.IGNORECASE | re.DOTALL)) for row in FAILURES)
 _GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
 
@@ -129,11 +134,17 @@ def _finding(
             return finding if gpus else replace(finding, evidence=evidence)
     return Finding(
         row.code,
-        _said(row.cause, match),
+        _said(row.cause, match) + _outdated(row, match),
         evidence,
         _said(row.next_step, match),
         _groups(match),
     )
+
+
+def _outdated(row: KnownText, match: re.Match[str]) -> str:
+    """Return which releases have these words, where newer ones have others."""
+    said = match.group().lower()
+    return "".join(f" These are words of {who}." for words, who in row.outdated if words in said)
 
 
 def _requirement(
@@ -229,6 +240,9 @@ def _unsupported(row: KnownText, match: re.Match[str], text: str, evidence: str)
     what = f"{name} (10de:{device}, {kind}) at {place['address'].lower()}"
     version = release["version"] if release else None
     details = {"address": place["address"].lower(), "device_id": device, "generation": kind}
+    by_open = _OPEN.search(text)
+    if by_open:
+        return Finding(row.code, *_by_open(by_open, what, kind, evidence), details)
     first, last = (GENERATIONS[kind].get(end) for end in ("first", "last"))
     driver = f"driver {version}" if version else "the driver that is loaded"
     branch = int(version.partition(".")[0]) if version else None
@@ -261,6 +275,41 @@ def _unsupported(row: KnownText, match: re.Match[str], text: str, evidence: str)
         "Run kubegpu.nodes.plan for this node: it says whether the GPU is a virtual one and which "
         "driver the host has. If it is a whole one, take a newer version of the branch.",
         details,
+    )
+
+
+def _by_open(match: re.Match[str], what: str, kind: str, evidence: str) -> tuple[str, str, str]:
+    """Return cause, evidence and next step where the open kernel modules refuse a GPU."""
+    if match["virtual"]:
+        return (
+            f"{what} is a virtual GPU of this guest, which these open kernel modules do not drive.",
+            evidence,
+            "Install the GRID driver of the host's branch, with the proprietary modules where this "
+            "generation needs them (nvidia_driver_kernel_module: proprietary).",
+        )
+    if match["host"]:
+        return (
+            f"{what} is in a host of virtual GPUs, where these open kernel modules do not drive "
+            "it.",
+            evidence,
+            "Install the vGPU manager of NVIDIA's licence portal on this host; it is no driver for "
+            "containers.",
+        )
+    last = GENERATIONS[kind].get("last")
+    if not last:
+        return (
+            f"The open kernel modules found no GSP in {what}, or the GPU does not answer on the "
+            "bus.",
+            evidence,
+            "Power the machine off and on, and see that the GPU is seated and powered. If it is "
+            "older than Turing, install the proprietary modules (nvidia_driver_kernel_module: "
+            "proprietary).",
+        )
+    return (
+        f"{what} has no GSP, and the open kernel modules cannot drive it.",
+        evidence,
+        f"Install the proprietary modules of branch {last}, the last one for it "
+        f"(nvidia_driver_kernel_module: proprietary, nvidia_driver_branch: {last}).",
     )
 
 

@@ -10,37 +10,9 @@ that fit one text, those stand first that say more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-READ = "2026-11-21"
-_FACTS = "the project's own collection of failure texts"
-
-
-@dataclass(frozen=True)
-class KnownText:
-    """One text.
-
-    :param pattern: a regular expression, whatever the case of letters. Named groups may stand in
-        braces in ``cause`` and ``next_step``.
-    :param where: what says it.
-    :param example: the text as it was seen.
-    :param covers: codes that are not worth saying beside this one.
-    :param driver: whether the diagnosis of the driver can say more, from the rest of the text.
-    :param last_resort: whether it says little, and is for texts in which nothing else is known.
-    """
-
-    code: str
-    pattern: str
-    where: str
-    cause: str
-    next_step: str
-    example: str
-    source: str = _FACTS
-    date: str = READ
-    covers: tuple[str, ...] = ()
-    driver: bool = False
-    last_resort: bool = False
-
+from ._failure_text import KnownText
+from ._failure_texts_cluster import CLUSTER, CONTAINER
+from ._failure_texts_kernel import KERNEL
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
 _RUNTIME_STEP = (
@@ -57,7 +29,7 @@ CUDA_CONDITION = "unmet_requirement"
 CUDA_RUNTIME = "cuda_driver_insufficient"
 UNSUPPORTED = "gpu_unsupported"
 
-FAILURES = (
+_GENERAL = (
     KnownText(
         CUDA_CONDITION,
         r"unsatisfied condition:\s*(?P<condition>[^\s,\\:()]+(?:\s*[<>=!]+\s*[^\s,\\:()]+)?)",
@@ -172,7 +144,7 @@ FAILURES = (
     ),
     KnownText(
         "docker_no_gpu_driver",
-        r"could not select device driver \W*(?:cdi)?\W* with capabilities",
+        r"could not select device driver \W{0,16}(?:cdi)?\W{0,16} with capabilities",
         "docker run --gpus, or --device nvidia.com/gpu",
         "The container toolkit is not installed, or dockerd was not restarted since it was: "
         "dockerd looks for it once, when it starts.",
@@ -183,7 +155,7 @@ FAILURES = (
     ),
     KnownText(
         "hook_missing",
-        r"nvidia-container-(?:runtime-hook|toolkit)\W*: "
+        r"nvidia-container-(?:runtime-hook|toolkit)\W{0,16}: "
         r"(?:executable file not found|no such file or directory)",
         "runc, when a container starts",
         "The nvidia runtime calls its hook (nvidia-container-runtime-hook), which is not there: "
@@ -195,11 +167,11 @@ FAILURES = (
     ),
     KnownText(
         "runtime_missing",
-        r"(?:exec(?:ute)?:? \W*|fork/exec |stat )"
-        r"(?P<path>[\w/.-]*nvidia-container-runtime(?!-hook)[\w.-]*)\W*: "
+        r"(?:exec(?:ute)?:? [^\w/.-]{0,16}|fork/exec |stat )"
+        r"(?P<path>[\w/.-]{0,200}?nvidia-container-runtime(?!-hook)[\w.-]{0,40})[^\w.-]{0,16}: "
         r"(?:executable file not found|no such file or directory)"
-        r"|(?P<other>[\w/.-]*nvidia-container-runtime(?!-hook)[\w.-]*)\W*: "
-        r"(?:not found|no such program)",
+        r"|(?<![\w/.-])(?P<other>[\w/.-]{0,200}?nvidia-container-runtime(?!-hook)[\w.-]{0,40})"
+        r"[^\w.-]{0,16}: (?:not found|no such program)",
         "containerd's shim or dockerd, when a container starts",
         "The nvidia runtime is configured, but its program {path}{other} is not on this node.",
         "Install the container toolkit. " + _RUNTIME_STEP,
@@ -209,7 +181,7 @@ FAILURES = (
     ),
     KnownText(
         "container_cli_missing",
-        r"exec: \W*[\w/.-]*nvidia-container-cli\W*: "
+        r"exec: [^\w/.-]{0,16}[\w/.-]{0,200}?nvidia-container-cli[^\w.-]{0,16}: "
         r"(?:executable file not found|no such file or directory)",
         "the toolkit's hook",
         "The toolkit's hook calls nvidia-container-cli, which is not on this node.",
@@ -219,7 +191,8 @@ FAILURES = (
     ),
     KnownText(
         "nvidia_smi_missing",
-        r"exec: \W*nvidia-smi\W*: executable file not found|nvidia-smi: (?:command )?not found",
+        r"exec: \W{0,16}nvidia-smi\W{0,16}: executable file not found"
+        r"|nvidia-smi: (?:command )?not found",
         "container start",
         "The container was started without --gpus or without the nvidia runtime, so that nothing "
         "of the driver was put into it; or the node has no nvidia-smi.",
@@ -286,6 +259,11 @@ FAILURES = (
         "shared object file: No such file or directory\n"
         "Incompatible platform detected\nNo devices found. Waiting indefinitely.",
         covers=("no_plugin_devices", "plugin_gave_up"),
+        # internal/plugin/manager/factory.go of v0.14.5 to v0.15.1; since v0.16.0 "strategy".
+        outdated=(
+            ("detected non-nvml platform", "the device plugin up to v0.15"),
+            ("incompatible platform detected", "the device plugin up to v0.15"),
+        ),
     ),
     KnownText(
         "no_plugin_devices",
@@ -309,7 +287,7 @@ FAILURES = (
     ),
     KnownText(
         "insufficient_gpu",
-        r"(?:(?P<count>\d+) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]+)",
+        r"(?:(?<!\d)(?P<count>\d{1,9}) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]+)",
         "the scheduler, in a pod's events",
         "No node has {resource} to spare: all are taken, or no device plugin offers any.",
         "Compare capacity, allocatable and what pods have: kubegpu.nodes.verify says which of the "
@@ -354,14 +332,20 @@ FAILURES = (
         r"no runtime for \W{0,8}(?P<one>[\w.-]+)\W{0,8} is configured"
         r"|RuntimeHandler \W{0,8}(?P<two>[\w.-]+)\W{0,8} not supported"
         r"|unknown or invalid runtime name: (?P<three>[\w.-]+)"
-        r"|unknown runtime specified (?P<four>[\w.-]+)",
-        "containerd, dockerd or kubelet, when a pod or container starts",
-        "The container runtime of the node knows no handler {one}{two}{three}{four}: it is not "
-        "configured, or the runtime was not restarted since.",
+        r"|unknown runtime specified (?P<four>[\w.-]+)"
+        # CRI-O, internal/oci/oci.go:115 of 1.36; "from runtime list map[crun:... runc:...]".
+        r"|failed to find runtime handler (?P<five>[\w.-]+) from runtime list",
+        "containerd, CRI-O, dockerd or kubelet, when a pod or container starts",
+        "The container runtime of the node knows no handler {one}{two}{three}{four}{five}: it is "
+        "not configured, or the runtime was not restarted since.",
         _RUNTIME_STEP,
         "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox "
         'runtime: no runtime for "nvidia" is configured',
         "github.com/NVIDIA/gpu-operator/issues/730",
+        outdated=(
+            ("runtimehandler", "kubelet's dockershim, which Kubernetes had up to 1.23"),
+            ("unknown runtime specified", "Docker up to 20.10"),
+        ),
     ),
     KnownText(
         "runtime_class_missing",
@@ -428,7 +412,9 @@ FAILURES = (
     KnownText(
         UNSUPPORTED,
         # "installed in this system has / fallen off the bus" (osapi.c) is another failure.
-        r"The NVIDIA v?GPU .{0,80}?(?:\n.{0,40}?)?installed in this system is not supported",
+        # A vGPU and a host of vGPUs have words of their own there (lines 3733, 3699 of 595.45.04).
+        r"The NVIDIA v?GPU .{0,80}?(?:\n.{0,40}?)?installed in this (?:vGPU host )?system is not "
+        r"supported",
         "the kernel's log",
         "The driver does not support a GPU of this node: a virtual GPU with the driver of whole "
         "ones, or a GPU that is too old or too new for the branch.",
@@ -451,7 +437,7 @@ FAILURES = (
     ),
     KnownText(
         "gpu_lost",
-        r"GPU is lost|fallen off the bus|Unable to determine the device handle for GPU",
+        r"GPU is lost|fallen off the bus|Unable to determine the device handle for GPU|\bXid=79\b",
         "nvidia-smi, the kernel's log (Xid 79)",
         "A GPU does not answer on the bus any more.",
         "Drain the node and power it off and on. If it comes again: seat, power and cooling of the "
@@ -496,7 +482,7 @@ FAILURES = (
     ),
     KnownText(
         "image_pull_failed",
-        r"ErrImagePull|ImagePullBackOff|failed to resolve reference \W*(?P<image>[\w./:@-]+)"
+        r"ErrImagePull|ImagePullBackOff|failed to resolve reference \W{0,16}(?P<image>[\w./:@-]+)"
         r"|pull access denied for (?P<other>[\w./:@-]+)|failed to pull and unpack image",
         "kubelet, docker, ctr",
         "The image {image}{other} cannot be pulled: the registry does not answer, does not have "
@@ -529,7 +515,8 @@ FAILURES = (
     ),
     KnownText(
         "containerd_not_running",
-        r"(?:dial(?:ing)? \W*(?:unix \W*)?|stat )\W*(?P<socket>/[\w./-]*containerd[\w.-]*\.sock)",
+        r"(?:dial(?:ing)? [^\w/]{0,16}(?:unix [^\w/]{0,16})?|stat [^\w/]{0,16})"
+        r"(?P<socket>/[\w./-]{0,200}?containerd[\w.-]{0,60}?\.sock)",
         "ctr, crictl, kubelet",
         "containerd does not answer at {socket}.",
         "Look at: systemctl status containerd; journalctl --unit containerd. A configuration that "
@@ -549,6 +536,10 @@ FAILURES = (
         "running?",
         "docker's own words",
     ),
+)
+
+# They count only where nothing else is known.
+_LAST_RESORTS = (
     KnownText(
         "nvml_failed",
         r"Failed to initialize NVML: (?P<what>[^\n\\\"]{1,80})",
@@ -570,6 +561,9 @@ FAILURES = (
         last_resort=True,
     ),
 )
+
+#: In the order of precedence.
+FAILURES = (*_GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *_LAST_RESORTS)
 
 SUCCESSES = (
     KnownText(

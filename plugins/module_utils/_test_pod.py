@@ -354,12 +354,13 @@ def _unplaced(target: Target, view: PodView, state: NodeState) -> Verdict:
 
 def refused(target: Target, error_cause: str, evidence: str, next_step: str) -> Verdict:
     """Return that the API server did not take the pod."""
-    known = explain(evidence)
-    if known:
-        return Verdict(False, known[0])
+    # Of these it is known which option of the test helps.
     for words, step in _NOT_ADMITTED:
         if words in evidence:
             return _failed("pod_refused", error_cause, evidence, step)
+    known = explain(evidence)
+    if known:
+        return Verdict(False, known[0])
     return _failed("pod_refused", error_cause, evidence, next_step)
 
 

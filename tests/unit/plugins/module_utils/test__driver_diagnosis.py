@@ -103,6 +103,24 @@ API_MISMATCH = (
     "                  NVRM: this kernel module has the version 535.230.02.  Please",
     "                  NVRM: make sure that this kernel module and all NVIDIA driver",
 )
+# osapi.c:1221 and 3699 to 3740 of open-gpu-kernel-modules 595.45.04.
+API_MISMATCH_595 = (
+    "[   41.555649] NVRM: API mismatch: the client 'nvidia-smi' (pid 4242)",
+    "               NVRM: has the version 595.58.03, but this kernel module has",
+    "               NVRM: the version 595.45.04.  Please make sure that this",
+    "               NVRM: kernel module and all NVIDIA driver components",
+    "               NVRM: have the same version.",
+)
+OPEN_VGPU = (
+    "[    3.818844] NVRM: The NVIDIA vGPU 0000:02:00.0 (PCI ID: 10de:2236)",
+    "               NVRM: installed in this system is not supported by open",
+    "               NVRM: nvidia.ko.",
+)
+OPEN_VGPU_HOST = (
+    "[    3.818844] NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1db6)",
+    "               NVRM: installed in this vGPU host system is not supported by",
+    "               NVRM: open nvidia.ko.",
+)
 VFIO = (
     "[ 3641.841149] NVRM: GPU 0000:01:00.0 is already bound to vfio-pci.",
     "[ 3641.845221] NVRM: The NVIDIA probe routine was not called for 1 device(s).",
@@ -297,6 +315,22 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
     "module and library differ, in the kernel's words": (
         Evidence(dmesg=API_MISMATCH),
         d.MISMATCH, ["is 535.230.02", "are 535.247.01"],
+    ),
+    "module and library differ, in the words of 595": (
+        Evidence(dmesg=API_MISMATCH_595),
+        d.MISMATCH, ["is 595.45.04", "are 595.58.03"],
+    ),
+    "a virtual GPU that the open modules do not drive": (
+        Evidence(gpus=(A10_VGPU,), dmesg=OPEN_VGPU),
+        d.VGPU_GUEST, ["535.129.03 (r535_00)", "not supported by open nvidia.ko", "-grid.run"],
+    ),
+    "a virtual GPU of a node without facts": (
+        Evidence(dmesg=OPEN_VGPU),
+        d.VGPU_GUEST, ["a virtual GPU of this guest", "GRID driver of the host's branch"],
+    ),
+    "a host of virtual GPUs with the open modules": (
+        Evidence(gpus=(V100,), dmesg=OPEN_VGPU_HOST),
+        d.WRONG_MODULES, ["in a host of virtual GPUs", "vGPU manager"],
     ),
     "module and library differ, by their versions": (
         Evidence(loaded="580.95.05", userland="595.58.03", users=JOBS),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -227,6 +228,103 @@ def test_a_missing_handler_is_named_as_each_runtime_says_it(text):
     assert "no handler nvidia" in finding.cause
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        # CRI-O, internal/oci/oci.go:115.
+        ("failed to find runtime handler nvidia from runtime list map[crun:0xc0001 runc:0xc0002]",
+         "handler_missing", "no handler nvidia"),
+        ("failed to get device handle from UUID: Not Found", "cdi_uuid_unknown", "(Not Found)"),
+        ("IMEX channel 0 not found at /dev/nvidia-caps-imex-channels/channel0: stat",
+         "imex_channel_missing", "IMEX channel 0"),
+        ("'nvidia.com/gpu' device marked unhealthy: GPU-1", "gpu_unhealthy", "GPU GPU-1"),
+        ("Error waiting for event: Unknown; Marking all devices as unhealthy", "gpu_unhealthy",
+         "unhealthy"),
+        ("previously allocated devices are no longer healthy; cannot allocate unhealthy devices "
+         "nvidia.com/gpu", "no_healthy_devices", "nvidia.com/gpu"),
+        ("Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, requested: 1, used: "
+         "1, capacity: 1", "taken_at_admission", "no nvidia.com/gpu left"),
+        ("NVRM: GPU 0000:01:00.0: rm_init_adapter failed, device minor number 0",
+         "gpu_init_failed", "0000:01:00.0"),
+        ("NVRM: None of the NVIDIA devices were initialized.", "gpu_probe_failed", "module"),
+        ("NVRM: Xid (0000:03:00): 48, pid=1, name=x", "gpu_memory_error", "GPU 0000:03:00"),
+        ("NVRM: Xid (PCI:0000:03:00): 95, pid=1, name=x, Uncontained", "gpu_memory_error",
+         "(Xid 95)"),
+        ("NVRM: Xid (PCI:0000:03:00): 120, pid=1, name=x", "gsp_timeout", "(Xid 120)"),
+        ("NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', GPU has fallen off the bus.",
+         "gpu_lost", "bus"),
+        ("Unable to determine the device handle for GPU0000:05:00.0: GPU is lost.  Reboot the "
+         "system to recover this GPU", "gpu_lost", "bus"),
+    ],
+)  # fmt: skip
+def test_other_words_for_the_same(text, code, words):
+    finding = explain(text)[0]
+    assert finding.code == code and words in finding.cause
+    assert codes(f"[12345.678] {text}")[0] == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # A program's own faults, and a recovery that is over.
+        "NVRM: Xid (PCI:0000:03:00): 31, pid=7, name=python, Ch 00000008",
+        "NVRM: Xid (PCI:0000:03:00): 13, pid=7, name=python, Graphics Exception",
+        "NVRM: Xid (PCI:0009:01:00): 154, GPU recovery action changed from 0x4 (Drain and Reset) "
+        "to 0x0 (None)",
+        "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted",
+        "NVRM: Xid (PCI:0000:03:00): 480, pid=7",
+    ],
+)
+def test_what_calls_for_nothing_has_no_row(text):
+    assert explain(text) == []
+
+
+def test_an_xid_of_the_device_plugins_log_names_the_device():
+    """internal/rm/health.go:169 of k8s-device-plugin v0.20.0."""
+    log = "XidCriticalError: Xid=48 on Device=GPU-5ca1; marking device as unhealthy."
+    assert codes(log) == ["gpu_unhealthy", "gpu_memory_error"]
+    assert "GPU GPU-5ca1 had a memory error" in explain(log)[1].cause
+
+
+def test_the_error_is_told_before_what_follows_from_it():
+    """operations.md: a later Xid 154 says what to do, 63 and 64 belong to the one before."""
+    log = (
+        "NVRM: Xid (PCI:0000:3b:00): 48, pid='<unknown>', name=<unknown>, DBE\n"
+        "NVRM: Xid (PCI:0000:3b:00): 63, pid='<unknown>', name=<unknown>, Row remapper\n"
+        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU "
+        "Reset Required)\n"
+    )
+    assert codes(log) == ["gpu_memory_error", "row_remap_pending", "recovery_action"]
+    assert "GPU Reset Required" in explain(log)[-1].cause
+    # Why a GPU does not start is worth more than that it did not.
+    log = (
+        "NVRM: GPU0 RmInitAdapter: Cannot initialize GSP firmware RM\n"
+        "NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x40:1860)\n"
+        "NVRM: The NVIDIA probe routine failed for 1 device(s).\nNo devices were found\n"
+    )
+    assert codes(log) == ["gsp_firmware_failed"]
+
+
+@pytest.mark.parametrize(
+    ("text", "who"),
+    [
+        (
+            "Detected non-NVML platform: could not load NVML library",
+            "the device plugin up to v0.15",
+        ),
+        ("Incompatible platform detected", "the device plugin up to v0.15"),
+        ("Incompatible strategy detected auto", None),
+        ('RuntimeHandler "nvidia" not supported', "dockershim"),
+        ("Unknown runtime specified nvidia", "Docker up to 20.10"),
+        ('no runtime for "nvidia" is configured', None),
+    ],
+)
+def test_words_of_older_releases_are_told_to_be_such(text, who):
+    (finding,) = explain(text)
+    assert ("These are words of" in finding.cause) == bool(who)
+    assert (who or "") in finding.cause
+
+
 # -- a GPU that the driver refuses: vGPU and a GPU that is too old, told apart by PCI id -------
 
 
@@ -257,16 +355,28 @@ def test_a_gpu_that_has_fallen_off_the_bus_is_not_one_that_the_driver_does_not_s
     assert finding.code == "gpu_lost"
 
 
-def test_a_virtual_gpu_that_the_open_module_does_not_support():
-    codes = [
-        finding.code
-        for finding in explain(
-            "NVRM: The NVIDIA vGPU 0000:00:07.0 (PCI ID: 10de:2236)\n"
-            "NVRM: installed in this system is not supported by open\n"
-            "NVRM: nvidia.ko because it does not support vGPU.\n"
-        )
-    ]
-    assert codes == ["gpu_unsupported"]
+@pytest.mark.parametrize(
+    ("gpu", "place", "rest", "cause", "step"),
+    [
+        ("vGPU", "system", "by open\nNVRM: nvidia.ko.\n", "a virtual GPU of this guest",
+         "GRID driver"),
+        ("GPU", "vGPU host system", "by\nNVRM: open nvidia.ko.\n", "a host of virtual GPUs",
+         "vGPU manager"),
+        ("GPU", "system", "by open\nNVRM: nvidia.ko because it does not include the required GPU\n"
+         "NVRM: System Processor (GSP).\n", "has no GSP", "nvidia_driver_kernel_module"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("stamp", ["", "[   12.3] "])
+def test_what_the_open_modules_do_not_support(stamp, gpu, place, rest, cause, step):
+    """The three texts of osapi.c, lines 3699 to 3740 of open-gpu-kernel-modules 595.45.04."""
+    text = (
+        f"NVRM: The NVIDIA {gpu} 0000:00:07.0 (PCI ID: 10de:1b38)\n"
+        f"NVRM: installed in this {place} is not supported {rest}"
+    )
+    (finding,) = explain("\n".join(f"{stamp}{line}" for line in text.splitlines()))
+    assert finding.code == "gpu_unsupported"
+    assert cause in finding.cause and "P40 (10de:1b38, pascal)" in finding.cause
+    assert step in finding.next_step
 
 
 def test_a_gpu_whose_last_branch_is_older():
@@ -312,3 +422,50 @@ def test_evidence_is_short_whatever_the_line():
     (finding,) = explain(f"{'a' * 9000} {TOO_NEW} {'b' * 9000}")
     assert len(finding.evidence) < 500
     assert "unsatisfied condition: cuda>=12.3" in finding.evidence
+
+
+# What can stand in the log of anybody's pod. 20 kB of the first took more than 20 s: the steps grew
+# with the square or the cube of the length. In linear time it is well below a second.
+NOT_LOADED = "\nUnable to load the kernel module 'nvidia.ko'"
+NOT_BUILT = f"\nBad return status for module build on kernel: 6.1{NOT_LOADED}"
+HOSTILE = {
+    "digits before Insufficient": "0" * 100_000,
+    "a path to the runtime": "/a" * 50_000,
+    "the runtime again and again": "nvidia-container-runtime" * 5_000,
+    "dots after the runtime": "nvidia-container-runtime" + "." * 100_000,
+    "exec and no path": "exec: " + "-" * 100_000,
+    "exec and a path": "exec: " + "/" * 100_000 + "nvidia-container-cli",
+    "many exec": "exec: ////////nvidia-container-cli////" * 3_000,
+    "a socket": "dial " + "/" * 100_000,
+    "a socket of containerd": "stat " + "/containerd" * 10_000,
+    "a device driver": "could not select device driver " + '"' * 100_000,
+    "API mismatch": "API mismatch: the client has the version 1.2, but\n" * 4_000 + NOT_LOADED,
+    "a DKMS log": "/var/lib/dkms/a/b/" * 8_000 + NOT_BUILT,
+    "compilers": "compiler differs from the one used to build the kernel\n" * 4_000 + NOT_BUILT,
+    "no compiler": "Unable to find a suitable " * 8_000 + NOT_BUILT,
+    "a vGPU": "The NVIDIA vGPU " * 8_000,
+    "a quota": "exceeded quota: a, requested: " + ", used: " * 20_000,
+    "images": "image " + "-" * 100_000,
+    "unsatisfied": "unsatisfied condition: " + "cuda " * 20_000,
+    "a resource": "Insufficient " + "a." * 60_000,
+    "an Xid": "Xid (PCI:" + "0" * 100_000,
+}
+
+
+@pytest.mark.full(
+    *sorted(set(HOSTILE) - {"digits before Insufficient", "a path to the runtime", "a socket",
+                      "API mismatch", "a DKMS log"}),
+    why="other patterns",
+)  # fmt: skip
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_log_is_read_in_time(name):
+    """L4: a pod of anybody's may say it, and the run waits for the answer."""
+    start = time.process_time()
+    explain(HOSTILE[name], driver="580.95.05")
+    assert time.process_time() - start < 10
+
+
+def test_what_stands_around_a_word_has_a_bound():
+    """Quotes and backslashes are \\W, and so are the marks of a path that follows them."""
+    loose = re.compile(r"\\W[*+]")
+    assert [row.code for row in FAILURES if loose.search(row.pattern)] == []
