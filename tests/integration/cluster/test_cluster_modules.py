@@ -21,10 +21,13 @@ EMPTY, FULL, FREE = "verify-empty", "verify-full", "verify-free"
 GPU = "nvidia.com/gpu"
 MANIFEST = REPOSITORY / "roles" / "gpu_verify" / "files" / "rbac.yml"
 DOCUMENTS = yaml.safe_load(MANIFEST.read_text())["items"]
+# This server has no group resource.k8s.io. That a right on it that is missing is named, is shown in
+# tests/unit/plugins/module_utils/test__cluster_dra.py.
 RULES = [
-    (number, rule)
+    (number, index)
     for number, document in enumerate(DOCUMENTS)
-    for rule in range(len(document.get("rules", ())))
+    for index, rule in enumerate(document.get("rules", ()))
+    if rule["apiGroups"] != ["resource.k8s.io"]
 ]
 
 
