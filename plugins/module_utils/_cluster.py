@@ -21,8 +21,12 @@ Object = Mapping[str, Any]
 
 #: Resources with these prefixes are GPUs, or parts of GPUs.
 _PREFIXES = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
-# Also with such a prefix, and no GPU.
-_NO_GPU = re.compile(r"^(nvidia\.com/(hostdev|rdma|sriov|roce|ib|mlnx)|amd\.com/(nic|vnic))")
+# Also with such a prefix, and no GPU. What Intel's plugin calls monitoring is a look at all of them
+# (cmd/gpu_plugin/README.md of intel-device-plugins-for-kubernetes 0.36).
+_NO_GPU = re.compile(
+    r"^(nvidia\.com/(hostdev|rdma|sriov|roce|ib|mlnx)|amd\.com/(nic|vnic)"
+    r"|gpu\.intel\.com/(i915_|xe_)?monitoring$)"
+)
 _QUANTITY = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d+)|([A-Za-z]*))$")
 _SUFFIXES = {
     "": Fraction(1),
@@ -65,6 +69,8 @@ class Resource:
     capacity: int = 0
     allocatable: int = 0
     pods: tuple[PodUse, ...] = ()
+    #: Whether a DRA driver offers it, so that the node's status does not have it.
+    dra: bool = False
 
     @property
     def allocated(self) -> int:
@@ -80,7 +86,32 @@ class Resource:
             "allocatable": self.allocatable,
             "allocated": self.allocated,
             "free": self.free,
+            "dra": self.dra,
             "pods": [pod.to_json() for pod in self.pods],
+        }
+
+
+@dataclass(frozen=True)
+class DraOffer:
+    """GPUs of a node that DRA drivers offer: what their resource slices say."""
+
+    drivers: tuple[str, ...]
+    #: Devices by type (``gpu``, ``mig``), and those of them that can be given out.
+    capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    #: Taints that keep the others from it, as ``gpu.nvidia.com/xid:NoSchedule``.
+    taints: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return what can be given out, in words."""
+        return ", ".join(f"{count} {kind}" for kind, count in self.allocatable.items()) or "nothing"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "drivers": list(self.drivers),
+            "capacity": dict(self.capacity),
+            "allocatable": dict(self.allocatable),
+            "taints": list(self.taints),
         }
 
 
@@ -99,6 +130,7 @@ class NodeState:
     runtime: str
     kubelet: str
     resources: Mapping[str, Resource] = field(default_factory=dict)
+    dra: DraOffer | None = None
 
     def resource(self, name: str) -> Resource:
         return self.resources.get(name, Resource())
@@ -115,6 +147,7 @@ class NodeState:
             "runtime": self.runtime,
             "kubelet": self.kubelet,
             "resources": {name: self.resources[name].to_json() for name in sorted(self.resources)},
+            "dra": self.dra.to_json() if self.dra else None,
         }
 
 

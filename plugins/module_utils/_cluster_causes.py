@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ._cluster import NodeState, is_gpu_resource
+from ._cluster import DraOffer, NodeState, is_gpu_resource
+from ._cluster_dra import Dra
 from ._cluster_parts import (
+    DRA_DRIVER,
     OPERATOR,
     OURS,
     Workload,
+    dra_drivers,
     foreign,
     place,
     plugins,
@@ -30,7 +33,12 @@ _VENDORS = {"nvidia.com": "nvidia", "amd.com": "amd", "gpu.intel.com": "intel"}
 _KEYS = {"name", "machine_id", "resources", "driver", "default_runtime", "gpus"}
 
 #: Causes that no waiting will take away.
-_FINAL = frozenset({"node_unknown", "no_plugin", "plugin_selects_not", "plugin_tolerates_not"})
+_FINAL = frozenset(
+    {
+        "node_unknown", "no_plugin", "plugin_selects_not", "plugin_tolerates_not",
+        "two_allocators", "dra_device_tainted",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -109,6 +117,9 @@ class View:
     pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
     #: What the events of a plugin's DaemonSet say, by ``namespace/name``.
     events: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    dra: Dra = field(default_factory=Dra)
+    #: Pods of DRA drivers by node, as :attr:`pods`.
+    dra_pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
 
     def plugin_pods(self, node: str) -> Sequence[PodView]:
         return self.pods.get(node, ())
@@ -154,10 +165,13 @@ def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     """Return whether a node offers what it should.
 
     How somebody else's plugin shares GPUs is not known here: there, any GPU that is offered will
-    do.
+    do. So it is where a DRA driver offers them.
     """
     if expected.none:
         return not view.plugin_pods(state.name)
+    if by_dra(expected, state):
+        offer = state.dra
+        return bool(offer and offer.allocatable and not offer.taints) and not _plugin_too(state)
     if expected.some or is_foreign_only(expected, view):
         return any(
             resource.allocatable > 0
@@ -167,6 +181,21 @@ def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     return all(
         state.resource(name).allocatable == count for name, count in expected.resources.items()
     )
+
+
+def by_dra(expected: Expected, state: NodeState) -> bool:
+    """Return whether a DRA driver gives out the GPUs that are expected of a node."""
+    return state.dra is not None and (expected.some or "nvidia" in expected.vendors)
+
+
+def _plugin_too(state: NodeState) -> list[str]:
+    """Return what a device plugin offers of NVIDIA's GPUs on a node of a DRA driver."""
+    return [
+        f"{resource.allocatable} {name}"
+        for name, resource in sorted(state.resources.items())
+        if resource.allocatable and not resource.dra and name.startswith("nvidia.com/")
+        and is_gpu_resource(name)
+    ]  # fmt: skip
 
 
 def why(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:
@@ -190,14 +219,19 @@ def _why(expected: Expected, state: NodeState, view: View) -> tuple[Finding, str
         return _misplaced(expected, state, pod), pod.full_name
     if not state.ready:
         return _not_ready(state), None
+    if by_dra(expected, state) and state.dra is not None:
+        return _of_dra(state, state.dra), None
     serving = [
         part for part in view.parts if part.vendor in expected.vendors or not expected.vendors
     ]
+    if not plugins(serving) and dra_drivers(serving):
+        return _nothing_published(dra_drivers(serving)[0], expected, state, view)
     if not plugins(serving):
         return _no_plugin(serving, expected), None
     pods = view.plugin_pods(state.name)
     if not pods:
-        return _no_pod(serving, state, view), None
+        part = min(plugins(serving), key=lambda one: not one.ours)
+        return _no_pod(part, state, view), None
     pod = pods[0]
     return _from_pod(expected, state, pod), pod.full_name
 
@@ -249,11 +283,61 @@ def _no_plugin(parts: Sequence[Workload], expected: Expected) -> Finding:
     )
 
 
-def _no_pod(parts: Sequence[Workload], state: NodeState, view: View) -> Finding:
-    """Return why a device plugin's DaemonSet has no pod on a node."""
-    part = min(plugins(parts), key=lambda one: not one.ours)
+def _of_dra(state: NodeState, offer: DraOffer) -> Finding:
+    """Return what is wrong with a node for which a DRA driver published GPUs."""
+    slices = f"ResourceSlices of {' and '.join(offer.drivers)}: {offer}"
+    too = _plugin_too(state)
+    if too:
+        return Finding(
+            "two_allocators",
+            f"A DRA driver and a device plugin both offer the GPUs of {state.name}, and each gives "
+            "them out without regard to the other.",
+            f"{slices}; allocatable of the node: {', '.join(too)}",
+            "Leave the node to one of them: remove the device plugin or keep it off the node, or "
+            "set resources.gpus.enabled=false in the values of the DRA driver's chart.",
+        )
+    return Finding(
+        "dra_device_tainted",
+        f"The DRA driver keeps GPUs of {state.name} from being given out: they are unhealthy.",
+        f"{slices}; taints of its devices: {', '.join(offer.taints) or 'none'}",
+        "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q; what the taints "
+        "mean, the DRA driver's documentation says.",
+    )
+
+
+def _nothing_published(
+    part: Workload, expected: Expected, state: NodeState, view: View
+) -> tuple[Finding, str | None]:
+    """Return why a DRA driver has published no GPU of a node."""
+    pods = view.dra_pods.get(state.name, ())
+    if not pods and part.selector:
+        return _no_pod(part, state, view), None
+    if not pods:
+        return Finding(
+            "dra_not_published",
+            f"The {part.workload} {part.name} is for GPUs that a DRA driver gives out, and no "
+            f"driver has published any of {state.name}.",
+            "no ResourceSlice names the node",
+            "See that the DRA driver's pods run on this node, and at their log.",
+        ), None
+    pod = pods[0]
+    known = why_not_running(pod, driver=expected.driver, gpus=expected.gpus)
+    last = pod.last_lines(3)
+    return known or Finding(
+        "dra_not_published",
+        f"The DRA driver's pod {pod.full_name} is {pod.phase or 'there'}, and has published no GPU "
+        f"of {state.name}.",
+        shorten(" | ".join(last)) if last else "no ResourceSlice names the node",
+        f"Look at: kubectl -n {pod.namespace} logs {pod.name} --all-containers; and at kubelet's "
+        "journal there, with which the driver registers.",
+    ), pod.full_name
+
+
+def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
+    """Return why the DaemonSet of a device plugin or DRA driver has no pod on a node."""
     keeps = place(part, state.labels, state.taints)
     who = f"{part.namespace}/{part.name}"
+    what = "DRA driver" if part.kind == DRA_DRIVER else "device plugin"
     if keeps.missing_labels or keeps.affinity:
         wants = ", ".join(keeps.missing_labels) or "what its node affinity asks for"
         step = (
@@ -264,14 +348,14 @@ def _no_pod(parts: Sequence[Workload], state: NodeState, view: View) -> Finding:
         )
         return Finding(
             "plugin_selects_not",
-            f"The device plugin {who} does not select {state.name}: the node lacks {wants}.",
+            f"The {what} {who} does not select {state.name}: the node lacks {wants}.",
             "",
             step,
         )
     if keeps.taints:
         return Finding(
             "plugin_tolerates_not",
-            f"The device plugin {who} does not tolerate the taint of {state.name}: "
+            f"The {what} {who} does not tolerate the taint of {state.name}: "
             f"{', '.join(keeps.taints)}.",
             "",
             "Add it to nvidia_device_plugin_tolerations, or take the taint off."
@@ -281,7 +365,7 @@ def _no_pod(parts: Sequence[Workload], state: NodeState, view: View) -> Finding:
     said = view.events.get(who, ())
     return Finding(
         "plugin_not_started",
-        f"The device plugin {who} has no pod on {state.name} yet.",
+        f"The {what} {who} has no pod on {state.name} yet.",
         shorten(said[-1]) if said else f"{part.available} of {part.desired} pods are available",
         f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",
     )
@@ -289,9 +373,10 @@ def _no_pod(parts: Sequence[Workload], state: NodeState, view: View) -> Finding:
 
 def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     known = why_not_running(pod, driver=expected.driver, gpus=expected.gpus)
-    if known is not None:
-        if known.code == "could_not_reach_nvml":
-            return _which(known, expected, state, pod)
+    if known is not None and known.code == "could_not_reach_nvml":
+        return _which(known, expected, state, pod)
+    # How many GPUs that is of the node, its status says.
+    if known is not None and known.code != "gpu_unhealthy":
         return known
     short = {
         name: (count, state.resource(name))
@@ -312,6 +397,8 @@ def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
             "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q; after a repair, "
             f"delete the pod {pod.full_name}.",
         )
+    if known is not None:
+        return known
     if resource.allocatable > 0:
         more = resource.allocatable > count
         return Finding(

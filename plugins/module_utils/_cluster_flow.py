@@ -12,8 +12,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ._cluster import NodeState, node_states
-from ._cluster_causes import Expected, Shortfall, View, is_foreign_only, why
-from ._cluster_parts import Workload, foreign, plugins, recognise
+from ._cluster_causes import Expected, Shortfall, View, by_dra, is_foreign_only, why
+from ._cluster_dra import (
+    GROUP,
+    Dra,
+    class_parts,
+    drivers,
+    offered,
+    read_claims,
+    read_classes,
+    read_devices,
+    served_version,
+)
+from ._cluster_parts import Workload, dra_drivers, foreign, plugins, recognise
 from ._cluster_pods import PodView, pod_view, why_not_running, with_events
 from ._errors import KubegpuError
 from ._kube import Cluster
@@ -22,6 +33,10 @@ from ._labels import match, read_node, read_wishes
 
 _INTERVAL = 3.0
 _TAIL = 60
+#: Bytes of a log. The API server counts them from the first of the lines that are asked for, so
+#: that of a longer one fewer lines are asked for: what went wrong is said last.
+_LIMIT = 256 * 1024
+_FEWER = 10
 #: Of the nodes that nobody asked for, a few tell enough; another run may be at work on the others.
 _MOST_OUTSIDE = 10
 #: Pods that ended hold no GPU, and a cluster may keep thousands of them.
@@ -40,6 +55,9 @@ class Reader:
     cluster: Cluster
     #: What could not be read and is left out; each once.
     notes: list[str] = field(default_factory=list)
+    #: What the last look at the nodes' states said of DRA.
+    dra: Dra = field(default_factory=Dra)
+    _dra_version: str | None = None
 
     def states(
         self, extra: Sequence[str] = ()
@@ -47,10 +65,51 @@ class Reader:
         """Return the nodes' states, the nodes and the pods that have not ended."""
         nodes = list(self.cluster.list("/api/v1/nodes"))
         pods = list(self.cluster.list("/api/v1/pods", fieldSelector=_ACTIVE))
-        return node_states(nodes, pods, extra), nodes, pods
+        self.dra = self._read_dra()
+        return offered(node_states(nodes, pods, extra), self.dra), nodes, pods
+
+    def _read_dra(self) -> Dra:
+        """Return what is offered by Dynamic Resource Allocation; nothing where there is none.
+
+        An API server without the group, or a user without the right to read it, is no failure.
+        """
+        if self._dra_version is None:
+            self._dra_version = self._served_version()
+        version = self._dra_version
+        if not version:
+            return Dra()
+        base = f"/apis/{GROUP}/{version}"
+        classes = read_classes(self._list_dra(base, "deviceclasses"))
+        slices = [
+            one
+            for driver in drivers(classes)
+            for one in self._list_dra(base, "resourceslices", fieldSelector=f"spec.driver={driver}")
+        ]
+        devices = read_devices(slices)
+        claims = read_claims(self._list_dra(base, "resourceclaims")) if devices else ()
+        return Dra(version, classes, devices, claims)
+
+    def _served_version(self) -> str:
+        try:
+            return served_version(self.cluster.get(f"/apis/{GROUP}"))
+        except KubeError as error:
+            if error.status != 403:
+                raise
+            self._note(f"Whether a DRA driver offers GPUs cannot be seen: {error.cause}", error)
+            return ""
+
+    def _list_dra(self, base: str, kind: str, **params: object) -> list[dict[str, Any]]:
+        try:
+            return list(self.cluster.list(f"{base}/{kind}", **params))
+        except KubeError as error:
+            if error.status not in (403, 404):
+                raise
+            if error.status == 403:
+                self._note(f"What a DRA driver offers cannot be seen in full: {error.cause}", error)
+            return []
 
     def parts(self) -> list[Workload]:
-        """Return the operators and plugins of the cluster."""
+        """Return the operators, plugins and DRA drivers of the cluster."""
         found = []
         for kind in ("DaemonSet", "Deployment"):
             items = self.cluster.list(f"/apis/apps/v1/{kind.lower()}s")
@@ -60,19 +119,25 @@ class Reader:
     def log(self, view: PodView, container: str, tail: int = _TAIL) -> str:
         """Return the end of a container's log; of the one before, where it has just ended."""
         path = f"/api/v1/namespaces/{view.namespace}/pods/{view.name}/log"
-        wanted: dict[str, object] = {"tailLines": tail}
-        if container:
-            wanted["container"] = container
+        wanted: dict[str, object] = {"container": container} if container else {}
         try:
-            text = self.cluster.text(path, **wanted)
+            text = self._tail(path, tail, wanted)
             if not text.strip() and view.restarts:
-                text = self.cluster.text(path, previous=True, **wanted)
+                text = self._tail(path, tail, {**wanted, "previous": True})
         except KubeError as error:
             # 400: no container has been started yet, which its state tells.
             if error.status != 400:
                 self._note(f"The log of {view.full_name} cannot be read: {error.cause}", error)
             return ""
         return text
+
+    def _tail(self, path: str, lines: int, wanted: Mapping[str, object]) -> str:
+        """Return a log's last lines: as many of them as are within the limit of bytes."""
+        while True:
+            text = self.cluster.text(path, tailLines=lines, limitBytes=_LIMIT, **wanted)
+            if lines <= 1 or len(text.encode()) < _LIMIT:
+                return text
+            lines = max(1, lines // _FEWER)
 
     def events(self, namespace: str, kind: str, name: str) -> list[dict[str, Any]]:
         """Return the events of an object."""
@@ -135,9 +200,12 @@ def look(reader: Reader, expected: Sequence[Expected]) -> Snapshot:
     extra = [name for item in expected for name in item.resources]
     states, nodes, pods = reader.states(extra)
     parts = reader.parts()
+    parts += class_parts(reader.dra, parts)
     matches, notes = match_hosts(expected, nodes, states)
-    by_node, containers = _plugin_pods(parts, pods)
-    view = View(parts, by_node)
+    by_node, containers = _pods_of(plugins(parts), pods)
+    dra_pods, more = _pods_of(dra_drivers(parts), pods)
+    containers.update(more)
+    view = View(parts, by_node, dra=reader.dra, dra_pods=dra_pods)
     return Snapshot(
         states, view, matches, _shortfalls(expected, matches, view), tuple(notes), containers
     )
@@ -157,16 +225,16 @@ def _shortfalls(
     return tuple(short for short in found if short)
 
 
-def _plugin_pods(
+def _pods_of(
     parts: Sequence[Workload], pods: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, list[PodView]], dict[str, str]]:
-    """Return the pods of device plugins by node, ours first, and each one's container."""
+    """Return the pods of these workloads by node, ours first, and each one's container."""
     found: dict[str, list[tuple[bool, PodView]]] = {}
     containers: dict[str, str] = {}
     for pod in pods:
         meta = pod.get("metadata") or {}
         labels = meta.get("labels") or {}
-        for part in plugins(parts):
+        for part in parts:
             if (
                 part.selector
                 and meta.get("namespace") == part.namespace
@@ -222,7 +290,11 @@ def _offers(state: NodeState) -> bool:
 def _with_details(
     reader: Reader, view: View, nodes: set[str], containers: Mapping[str, str]
 ) -> View:
-    todo = [pod for node in sorted(nodes) for pod in view.plugin_pods(node)]
+    todo = [
+        pod
+        for node in sorted(nodes)
+        for pod in (*view.plugin_pods(node), *view.dra_pods.get(node, ()))
+    ]
     answers = reader.cluster.each(
         lambda pod: reader.detailed(pod, containers.get(pod.full_name, "")), todo
     )
@@ -230,16 +302,21 @@ def _with_details(
         pod.full_name: pod if isinstance(answer, KubeError) else answer
         for pod, answer in zip(todo, answers)
     }
-    pods = {
-        node: [told.get(pod.full_name, pod) for pod in found] for node, found in view.pods.items()
-    }
+
+    def detailed(pods: Mapping[str, Sequence[PodView]]) -> dict[str, list[PodView]]:
+        return {
+            node: [told.get(pod.full_name, pod) for pod in found] for node, found in pods.items()
+        }
+
     events = {}
-    if any(not view.plugin_pods(node) for node in nodes):
-        for part in plugins(view.parts):
+    if any(not (view.plugin_pods(node) or view.dra_pods.get(node)) for node in nodes):
+        for part in (*plugins(view.parts), *dra_drivers(view.parts)):
+            if not part.selector:
+                continue
             said = reader.events(part.namespace, part.workload, part.name)
             bare = PodView(part.namespace, part.name, "", "", False, 0, "")
             events[f"{part.namespace}/{part.name}"] = with_events(bare, said).events
-    return View(view.parts, pods, events)
+    return replace(view, pods=detailed(view.pods), events=events, dra_pods=detailed(view.dra_pods))
 
 
 def wait(
@@ -327,7 +404,7 @@ def answer(
     shown = {
         name: state.to_json()
         for name, state in sorted(snapshot.states.items())
-        if not only_gpu or state.resources or name in named or view.plugin_pods(name)
+        if not only_gpu or state.resources or state.dra or name in named or view.plugin_pods(name)
     }
     by_key = {short.expected.key: short for short in snapshot.shortfalls}
     return {
@@ -340,11 +417,13 @@ def answer(
                 **pod.to_json(),
                 "findings": _findings(pod),
             }
-            for node in sorted(view.pods)
-            for pod in view.pods[node]
+            for found in (view.pods, view.dra_pods)
+            for node in sorted(found)
+            for pod in found[node]
         ],
         "parts": [part.to_json() for part in view.parts],
         "foreign": [part.to_json() for part in foreign(view.parts)],
+        "dra": view.dra.to_json(),
         "missing": [short.to_json() for short in snapshot.shortfalls],
         "layers": [
             _layer(item, snapshot.matches[item.key], by_key.get(item.key), view)
@@ -389,12 +468,19 @@ def _layer(
         entry.update(
             code=found.code, cause=found.cause, evidence=found.evidence, next_step=found.next_step
         )
+    elif state is not None and state.dra and by_dra(item, state):
+        names = [name for name, resource in sorted(state.resources.items()) if resource.dra]
+        how = " or ".join(["a ResourceClaim", *names])
+        entry["proof"] = (
+            f"the DRA driver {' and '.join(state.dra.drivers)} serves the node {state.name}: "
+            f"{state.dra} in its ResourceSlices, asked for by {how}"
+        )
     elif state is not None:
-        offered = ", ".join(
+        offers = ", ".join(
             f"{resource.allocatable} {name}"
             for name, resource in sorted(state.resources.items())
             if resource.allocatable
         )
         whose = ", by a plugin of somebody else" if is_foreign_only(item, view) else ""
-        entry["proof"] = f"the node {state.name} offers {offered}{whose}"
+        entry["proof"] = f"the node {state.name} offers {offers}{whose}"
     return entry

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who offers GPUs in a cluster: operators, device plugins, feature discovery. Pure."""
+"""Who offers GPUs in a cluster: operators, device plugins, DRA drivers, feature discovery. Pure."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ Object = Mapping[str, Any]
 OPERATOR = "operator"
 DEVICE_PLUGIN = "device_plugin"
 FEATURE_DISCOVERY = "feature_discovery"
+DRA_DRIVER = "dra_driver"
 
 #: What this collection applies carries it, and nothing else does.
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -25,6 +26,12 @@ OUR_PLUGIN = "kubegpu-nvidia-device-plugin"
 # (kind, vendor, name, pattern over an image without its tag, pattern over the command). The first
 # that fits a container decides. One image serves both plugin and feature discovery of NVIDIA.
 _IMAGES = (
+    # The images are nvcr.io/nvidia/k8s-dra-driver-gpu (to v25.12.0), since then
+    # registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu (v0.4.0), and that of the operator,
+    # nvcr.io/nvidia/dra-driver-nvidia-gpu; the chart runs this command in its container gpus
+    # (github.com/kubernetes-sigs/dra-driver-nvidia-gpu, templates/kubeletplugin.yaml). Without it
+    # the pod serves compute domains alone, which are no GPUs.
+    (DRA_DRIVER, "nvidia", "NVIDIA's DRA driver", r"", r"(?<![\w-])gpu-kubelet-plugin(?![\w-])"),
     (OPERATOR, "nvidia", "NVIDIA GPU operator", r"(^|/)(nvidia|cloud-native)/gpu-operator$", None),
     (OPERATOR, "amd", "AMD GPU operator", r"(^|/)rocm/gpu-operator$", None),
     (OPERATOR, "intel", "Intel device plugins operator",
@@ -53,7 +60,7 @@ _TAG = re.compile(r"(@sha256:[0-9a-f]+|:[\w][\w.-]*)+$")
 
 @dataclass(frozen=True)
 class Workload:
-    """A DaemonSet or Deployment that has to do with GPUs."""
+    """A DaemonSet or Deployment that has to do with GPUs, or the DeviceClass of a DRA driver."""
 
     kind: str
     vendor: str
@@ -84,13 +91,15 @@ class Workload:
         return self.observed and min(self.updated, self.available) >= self.desired
 
     def __str__(self) -> str:
-        return f"{self.title} ({self.workload} {self.namespace}/{self.name})"
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.title} ({self.workload} {place}{self.name})"
 
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
             "vendor": self.vendor,
             "title": self.title,
+            "text": str(self),
             "workload": self.workload,
             "namespace": self.namespace,
             "name": self.name,
@@ -193,12 +202,16 @@ def plugins(parts: Iterable[Workload]) -> list[Workload]:
     return [part for part in parts if part.kind == DEVICE_PLUGIN]
 
 
+def dra_drivers(parts: Iterable[Workload]) -> list[Workload]:
+    return [part for part in parts if part.kind == DRA_DRIVER]
+
+
 def foreign(parts: Iterable[Workload], vendor: str | None = None) -> list[Workload]:
-    """Return operators and device plugins of somebody else."""
+    """Return operators, device plugins and DRA drivers of somebody else."""
     return [
         part
         for part in parts
-        if part.kind in (OPERATOR, DEVICE_PLUGIN)
+        if part.kind in (OPERATOR, DEVICE_PLUGIN, DRA_DRIVER)
         and not part.ours
         and vendor in (None, part.vendor)
     ]

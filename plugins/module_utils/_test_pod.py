@@ -29,6 +29,8 @@ SELECTOR = f"{MANAGED_BY}={OURS},{NAME_LABEL}={APPLICATION}"
 
 AUTO = "auto"
 
+#: The scheduler's words where no device is left for a pod's claims (its plugin DynamicResources).
+_NO_CLAIM = "cannot allocate all claims"
 _HOSTNAME = "kubernetes.io/hostname"
 _CONTAINER = "test"
 _LONGEST_NAME = 63
@@ -57,6 +59,8 @@ class TestSpec:
     namespace: str = "kubegpu"
     #: Empty is none; ``auto`` is the device plugin's.
     runtime_class: str = ""
+    #: Whether the class was not asked for, but taken from the device plugin.
+    auto_class: bool = False
     tolerations: tuple[Mapping[str, Any], ...] = ()
     pull_policy: str = "IfNotPresent"
     pull_secrets: tuple[str, ...] = ()
@@ -79,6 +83,9 @@ class Target:
     count: int
     driver: str | None = None
     gpus: tuple[Mapping[str, Any], ...] = ()
+    #: Whether a DRA driver gives the device: it needs no RuntimeClass, and NVIDIA's could add GPUs
+    #: that the claim does not have.
+    dra: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,7 @@ def manifest(target: Target, spec: TestSpec, run: str, owner: str, until: int) -
     }
     if spec.run_as_user == 0:
         pod["securityContext"] = {"seccompProfile": {"type": "RuntimeDefault"}}
-    if spec.runtime_class:
+    if spec.runtime_class and not (target.dra and spec.auto_class):
         pod["runtimeClassName"] = spec.runtime_class
     if spec.priority_class:
         pod["priorityClassName"] = spec.priority_class
@@ -196,6 +203,17 @@ def before(target: Target, state: NodeState, spec: TestSpec) -> Verdict | None:
             f"The node {state.name} is not ready.",
             shorten(state.ready_message),
             "Look at kubelet and the container runtime there: journalctl -u kubelet -u containerd",
+        )
+    if not resource.allocatable and state.dra is not None:
+        return _cannot(
+            "dra_claim_needed",
+            f"The DRA driver {' and '.join(state.dra.drivers)} serves {state.name}, and no "
+            f"DeviceClass lends its devices the name {target.resource}: the test pod, which asks "
+            "by that name, cannot get one.",
+            f"ResourceSlices: {state.dra}",
+            "Run a pod with a ResourceClaim there; or set extendedResourceName: "
+            f"{target.resource} in the driver's DeviceClass, which Kubernetes knows from 1.34 on "
+            "(feature gate DRAExtendedResource).",
         )
     if not resource.allocatable:
         return _failed(
@@ -321,7 +339,7 @@ def _unexpected(target: Target, spec: TestSpec, view: PodView) -> Verdict:
 def _unplaced(target: Target, view: PodView, state: NodeState) -> Verdict:
     resource = state.resource(target.resource)
     message = view.unschedulable
-    if f"Insufficient {target.resource}" in message or not message:
+    if f"Insufficient {target.resource}" in message or _NO_CLAIM in message or not message:
         if not resource.allocatable:
             return _failed(
                 "plugin_missing",

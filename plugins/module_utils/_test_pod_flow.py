@@ -87,7 +87,8 @@ class Tester:
         """Return the verdict of every host; nothing of the pods is left."""
         self._prepare()
         if self.spec.runtime_class == AUTO:
-            self.spec = replace(self.spec, runtime_class=plugin_class(self.reader.parts()))
+            found_class = plugin_class(self.reader.parts())
+            self.spec = replace(self.spec, runtime_class=found_class, auto_class=True)
         extra = sorted({name for host in hosts for name in host.resources})
         states, nodes, _pods = self.reader.states(extra)
         found, notes = match_hosts(hosts, nodes, states)
@@ -232,14 +233,16 @@ class Tester:
             self.sleep(_INTERVAL)
 
     def _target(self, host: Expected, state: NodeState, count: int) -> Target:
+        resource = choose_resource(state, host.resources)
         return Target(
             host.key,
             state.name,
             state.labels.get("kubernetes.io/hostname") or state.name,
-            choose_resource(state, host.resources),
+            resource,
             count,
             host.driver,
             host.gpus,
+            dra=state.resource(resource).dra,
         )
 
     def _run(

@@ -12,8 +12,12 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Reads capacity, allocatable and allocated GPU resources of the nodes of a Kubernetes cluster,
-    with the pods that hold them; the device plugins with their pods; GPU operators and device
-    plugins of somebody else.
+    with the pods that hold them; the device plugins with their pods; GPU operators, device
+    plugins and DRA drivers of somebody else.
+  - GPUs that NVIDIA's DRA driver offers (Dynamic Resource Allocation) are not in a node's status.
+    They are added from the driver's C(ResourceSlice) objects, with the pods whose claims hold them.
+    A server without C(resource.k8s.io) has none. Without the right to list C(deviceclasses),
+    C(resourceslices) and C(resourceclaims) there is a warning, and they are left out.
   - With O(expected) it waits until the nodes offer what they should, and otherwise says of each
     why it does not, from the plugin's pod, its events and its log.
   - One call serves the whole cluster. It changes nothing.
@@ -104,6 +108,9 @@ RETURN = r"""
 nodes:
   description: >-
     The nodes that have GPU resources, or a device plugin's pod, or are in O(expected), by name.
+    C(dra) of a node is null, or what DRA drivers published of it: C(drivers), C(capacity) and
+    C(allocatable) by type of device, C(taints); C(dra) of a resource is whether a DRA driver offers
+    it.
   returned: always
   type: dict
   sample:
@@ -120,8 +127,10 @@ nodes:
           allocatable: 4
           allocated: 1
           free: 3
+          dra: false
           pods:
             - {namespace: default, name: train-0, count: 1, phase: Running, owner: Job/train}
+      dra: null
 node_of:
   description: The node of each key of O(expected); null where the cluster does not have it.
   returned: always
@@ -129,23 +138,36 @@ node_of:
   sample: {gpu1.example.com: gpu1}
 plugin_pods:
   description: >-
-    Pods of device plugins, with C(node), C(phase), C(ready), C(restarts), why they wait or ended
-    last, and, where something is not as it should be, the last lines of their log and what these
-    mean.
+    Pods of device plugins and DRA drivers, with C(node), C(phase), C(ready), C(restarts), why they
+    wait or ended last, and, where something is not as it should be, the last lines of their log and
+    what these mean.
   returned: always
   type: list
   elements: dict
 parts:
-  description: Operators, device plugins and feature discovery that were found, with C(kind),
-    C(vendor), C(namespace), C(name), C(image), C(ours) and C(managed_by).
+  description: >-
+    Operators, device plugins, DRA drivers and feature discovery that were found, with C(kind),
+    C(vendor), C(title), C(text) (what it is and where, in words), C(workload), C(namespace),
+    C(name), C(image), C(ours) and C(managed_by). Where no workload of a DRA driver is known, its
+    C(DeviceClass) is one.
   returned: always
   type: list
   elements: dict
 foreign:
-  description: Those operators and device plugins that are not of this collection.
+  description: Those operators, device plugins and DRA drivers that are not of this collection.
   returned: always
   type: list
   elements: dict
+dra:
+  description: >-
+    The version of C(resource.k8s.io) that was read (null where the server has none that is known),
+    and the device classes of NVIDIA's GPUs.
+  returned: always
+  type: dict
+  sample:
+    version: v1
+    classes:
+      - {name: gpu.nvidia.com, driver: gpu.nvidia.com, type: gpu, resource: nvidia.com/gpu}
 missing:
   description: >-
     Each node that does not offer what it should, with C(key), C(node), C(expected),

@@ -65,8 +65,8 @@ options:
     default: 1
   runtime_class:
     description: >-
-      RuntimeClass of the pods. V(auto) is that of the cluster's device plugin; empty is the
-      runtime's default.
+      RuntimeClass of the pods. V(auto) is that of the cluster's device plugin, and none on a node
+      whose GPUs a DRA driver gives out; empty is the runtime's default.
     type: str
     default: auto
   tolerations:

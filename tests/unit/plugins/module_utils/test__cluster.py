@@ -50,6 +50,7 @@ def test_a_whole_number_is_itself(number):
         (GPU, True), ("nvidia.com/gpu.shared", True), ("nvidia.com/mig-1g.5gb", True),
         ("amd.com/gpu", True), ("gpu.intel.com/i915", True), ("cpu", False),
         ("nvidia.com/hostdev", False), ("nvidia.com/rdma_shared", False), ("example.com/x", False),
+        ("gpu.intel.com/monitoring", False), ("gpu.intel.com/i915_monitoring", False),
     ],
 )  # fmt: skip
 def test_which_resources_are_gpus(name, is_one):

@@ -159,6 +159,17 @@ def test_gpus_that_are_unhealthy():
     assert "Xid=79" in short.finding.evidence
 
 
+def test_how_many_gpus_are_unhealthy_is_told():
+    """internal/plugin/server.go:279 of k8s-device-plugin v0.20.0, whatever the Xid was."""
+    log = "I1121 10:09:00 server.go:279] 'nvidia.com/gpu' device marked unhealthy: GPU-1\n"
+    short = cause(node(gpus=3, capacity=4, labels=MARKER), plugin_pod(log))
+    assert short.finding.code == "gpu_unhealthy"
+    assert short.finding.cause == "1 of 4 nvidia.com/gpu on n1 are unhealthy."
+    # Where the node's status does not show it, the plugin's words do.
+    short = cause(node(labels=MARKER), plugin_pod(log))
+    assert (short.finding.code, "GPU-1" in short.finding.cause) == ("gpu_unhealthy", True)
+
+
 def test_another_number_than_expected():
     short = cause(node(gpus=2, labels=MARKER), plugin_pod())
     assert short.finding.code == "wrong_count"

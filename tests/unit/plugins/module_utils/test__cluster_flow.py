@@ -18,6 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import
     unasked,
     wait,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_pods import pod_view
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError, KubegpuError
 from tests.unit.fixtures.cluster_objects import GPU, NO_NVML, PLUGIN_LABELS, daemonset, node, pod
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
@@ -185,6 +186,34 @@ def test_a_node_that_comes_late_is_good():
     cluster.later = (3, lambda: cluster.objects.update({"nodes": [node("n1", gpus=2)]}))
     told, seconds = waited(cluster)
     assert not told["missing"] and 0 < seconds < 30
+
+
+def logged(cluster, tail=60):
+    reader = Reader(cluster)
+    (view,) = [pod_view(item) for item in cluster.objects["pods"]]
+    return reader.log(view, "plugin", tail)
+
+
+def test_a_log_is_read_within_a_limit():
+    """L4: a container of anybody's may write lines without an end."""
+    cluster = StandinCluster(pods=[plugin_pod()], log=NO_NVML)
+    assert logged(cluster) == NO_NVML
+    assert cluster.limits == {262144} and cluster.tails == {60}
+
+
+def test_of_a_log_with_long_lines_the_last_ones_are_read():
+    """The API server counts the bytes from the first line that is asked for, and drops the end."""
+    lines = ["x" * 30_000 + "\n"] * 999 + ["the cause\n"]
+    asked = []
+
+    class Long(StandinCluster):
+        def text(self, path, **params):
+            asked.append(params["tailLines"])
+            return "".join(lines[-params["tailLines"] :])[: params["limitBytes"]]
+
+    cluster = Long(pods=[plugin_pod()])
+    assert logged(cluster, 1000) == "the cause\n"
+    assert asked == [1000, 100, 10, 1]
 
 
 def test_two_hosts_that_are_one_node_are_an_error():

@@ -16,7 +16,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube_errors import KubeError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pod import SELECTOR, TestSpec
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pod_flow import Tester
-from tests.unit.fixtures.cluster_objects import GPU, node, pod
+from tests.unit.fixtures.cluster_objects import GPU, daemonset, node, pod
+from tests.unit.fixtures.dra import (
+    CLASSES,
+    claim,
+    device_class,
+    driver_daemonset,
+    group,
+    resource_slice,
+)
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
 
 OURS = dict(one.split("=") for one in SELECTOR.split(","))
@@ -189,3 +197,89 @@ def test_check_mode_predicts_and_makes_nothing():
     results = run(one)["results"]
     assert {result["code"] for result in results.values()} == {"check_mode"}
     assert one.changes == ["namespace kubegpu made"] and left(cluster) == []
+
+
+# -- a node whose GPUs a DRA driver gives out --------------------------------------------------
+
+
+def dra_node(**objects):
+    made = {
+        "nodes": [node("n1")], "deviceclasses": CLASSES, "resourceslices": [resource_slice()],
+        "daemonsets": [driver_daemonset(), daemonset(runtimeClassName="nvidia")], "log": PASSED,
+        **objects,
+    }  # fmt: skip
+    cluster = StandinCluster(**made)
+    cluster.groups["/apis/resource.k8s.io"] = group("v1", "v1beta1")
+    cluster.made = ends("Succeeded")
+    return cluster
+
+
+def test_a_dra_driver_gives_the_test_pod_its_gpu_by_the_resources_name():
+    cluster, made = dra_node(), []
+    end = cluster.made
+
+    def keep(item):
+        made.append(item)
+        end(item)
+
+    cluster.made = keep
+    one = begun(cluster, spec={"runtime_class": "auto"})
+    assert run(one, "n1")["results"]["n1"]["ok"]
+    (item,) = made
+    assert item["spec"]["containers"][0]["resources"] == {"limits": {GPU: "1"}}
+    # CDI does it; the nvidia runtime would add what the image's environment asks for.
+    assert "runtimeClassName" not in item["spec"]
+    assert left(cluster) == []
+    # A class that was asked for is taken.
+    made.clear()
+    run(begun(cluster, spec={"runtime_class": "nvidia"}), "n1")
+    assert made[0]["spec"]["runtimeClassName"] == "nvidia"
+
+
+def test_where_claims_hold_all_devices_no_pod_is_made():
+    cluster = dra_node(resourceclaims=[claim(devices=("gpu-0", "gpu-1"))])
+    result = run(begun(cluster), "n1")["results"]["n1"]
+    assert (result["ok"], result["code"]) == (None, "all_taken")
+    assert result["cause"] == "All 2 nvidia.com/gpu of n1 are taken, by the pod default/train (2)."
+
+
+def test_a_device_that_has_no_resources_name_is_not_tried_and_no_failure():
+    cluster = dra_node(deviceclasses=[device_class(resource=None)])
+    result = run(begun(cluster), "n1")["results"]["n1"]
+    assert (result["ok"], result["code"]) == (None, "dra_claim_needed")
+    assert "The DRA driver gpu.nvidia.com serves n1" in result["cause"]
+    assert "extendedResourceName" in result["next_step"]
+
+
+def test_a_pod_that_lost_the_race_for_the_last_device_is_told_who_has_it():
+    cluster, time = dra_node(), Time()
+    words = "0/1 nodes are available: 1 cannot allocate all claims."
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                 "message": words}  # fmt: skip
+
+    def wait(item):
+        item["status"] = {"phase": "Pending", "conditions": [condition]}
+        cluster.objects["resourceclaims"] = [claim(devices=("gpu-0", "gpu-1"))]
+
+    cluster.made = wait
+    result = run(begun(cluster, time), "n1")["results"]["n1"]
+    assert (result["ok"], result["code"]) == (None, "all_taken")
+    assert "default/train" in result["cause"] and time.now < 60
+
+
+def test_what_the_scheduler_said_before_it_found_room_is_no_failure():
+    """The image takes its time: the pod has its node, and the event of before is still there."""
+    cluster, time = two_nodes(), Time()
+    event = {"type": "Warning", "reason": "FailedScheduling",
+             "message": "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."}  # fmt: skip
+    cluster.objects["events"] = [{"metadata": {"name": "e"}, **event}]
+    cluster.made = ends("Pending")
+
+    def later(now):
+        if now >= 40:
+            for item in cluster.objects["pods"]:
+                item["status"]["phase"] = "Succeeded"
+
+    time.at = later
+    result = run(begun(cluster, time), "n1")["results"]["n1"]
+    assert result["ok"] is True and time.now >= 40
