@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import kubernetes_validate
 import pytest
 import yaml
 from ansible.parsing.dataloader import DataLoader
@@ -20,7 +21,15 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import plan
 from tests.unit.fixtures.cluster_objects import daemonset, node
-from tests.unit.fixtures.dra import CLASSES, driver_daemonset, group
+from tests.unit.fixtures.dra import (
+    CLASSES,
+    claim,
+    device,
+    device_class,
+    driver_daemonset,
+    group,
+    resource_slice,
+)
 from tests.unit.fixtures.standin_cluster import StandinCluster
 
 ROLES = Path(__file__).parents[3] / "roles"
@@ -74,6 +83,33 @@ def test_compute_domains_alone_do_not_keep_the_plugin_away():
     assert (
         value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster) == []
     )
+
+
+V1 = [
+    *(("DeviceClass", one) for one in CLASSES),
+    ("ResourceSlice", resource_slice(devices=[device(0, taint="gpu.nvidia.com/xid"), device(1)])),
+    ("ResourceClaim", claim()),
+]
+BETA = [
+    ("DeviceClass", device_class(resource=None)),
+    ("ResourceSlice", resource_slice(beta=True)),
+    ("ResourceClaim", claim()),
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "kubernetes", "objects"),
+    [("v1", "1.34", V1), ("v1", "1.37", V1), ("v1beta1", "1.32", BETA)],
+    ids=["1.34", "1.37", "1.32"],
+)
+def test_the_objects_of_the_tests_are_as_kubernetes_has_them(version, kubernetes, objects):
+    """The cluster of our tests is older; these are what its API would give from 1.32 on."""
+    for kind, item in objects:
+        whole = {"apiVersion": f"resource.k8s.io/{version}", "kind": kind, **item}
+        kubernetes_validate.validate(whole, kubernetes, strict=True)
+    daemonset_ = {"apiVersion": "apps/v1", "kind": "DaemonSet", **driver_daemonset()}
+    del daemonset_["status"]
+    kubernetes_validate.validate(daemonset_, kubernetes, strict=True)
 
 
 @pytest.mark.parametrize("role", ["nvidia_device_plugin", "gpu_verify"])
