@@ -61,6 +61,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_node_labels": "_node_labels _labels plugins/filter/test_gpu_node_labels.py",
     },
     "manifests": {
+        "_cluster_dra": "_cluster_dra _test_pod_flow",
         "_cluster_parts": "_cluster_parts _cluster_causes _cluster_flow _cluster",
         "_device_plugin_config": "_device_plugin_config _device_plugin_plan _device_plugin "
         "plugins/filter/test_device_plugin_filters.py",
