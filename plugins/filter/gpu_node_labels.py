@@ -21,7 +21,8 @@ description:
     C(mig) (V(enabled), V(disabled) or V(mixed), where the GPUs have it) and C(mig.devices).
     What is not known, as the memory before there is a driver, has no label.
   - The names that GPU feature discovery owns are C(nvidia.com/gpu.product), C(gpu.count),
-    C(gpu.memory), C(gpu.family), C(mig.capable), C(cuda.driver.*) and C(cuda.runtime.*).
+    C(gpu.memory), C(gpu.family), C(mig.capable), C(cuda.driver.*), C(cuda.driver-version.*),
+    C(cuda.runtime.*) and C(cuda.runtime-version.*).
     M(kubegpu.nodes.node_gpu_label) leaves them out where feature discovery is deployed.
 positional: _input, accelerator_key
 options:

@@ -25,10 +25,14 @@ _COMMON = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com
 _VENDORS = ("nvidia", "amd", "intel")
 _GPU_NAMES = (
     re.compile(r"nvidia\.com/gpu(?:\.shared)?\Z"),
-    re.compile(r"nvidia\.com/mig-\d{1,2}(?:c\.\d{1,2})?g\.\d{1,3}gb(?:\.me(?:\.all)?|\.gfx)?"
+    # Profiles without media engines end with -me (RTX PRO 6000); they are resources of their own
+    # from the plugin's v0.20 on (k8s-device-plugin #1807, internal/rm/rm.go).
+    re.compile(r"nvidia\.com/mig-\d{1,2}(?:c\.\d{1,2})?g\.\d{1,3}gb(?:\.me(?:\.all)?|-me|\.gfx)?"
                r"(?:\.shared)?\Z"),
     re.compile(r"amd\.com/gpu\Z|amd\.com/[a-z0-9]+_[a-z0-9]+\Z"),
-    re.compile(r"gpu\.intel\.com/(?:i915|xe)(?:-shared-dev-num|_monitoring)?\Z"),
+    # monitoring came with 0.36, where i915_monitoring and xe_monitoring are deprecated
+    # (intel-device-plugins-for-kubernetes, cmd/gpu_plugin/README.md).
+    re.compile(r"gpu\.intel\.com/(?:(?:i915|xe)(?:-shared-dev-num|_monitoring)?|monitoring)\Z"),
     re.compile(r"gpu\.intel\.com/(?:millicores|memory\.max|tiles)\Z"),
 )  # fmt: skip
 _OLD_NAME = "alpha.kubernetes.io/nvidia-gpu"

@@ -139,7 +139,7 @@ def read_nvml(
     if not any(gpu["vendor"] == "nvidia" for gpu in gpus):
         return None, ""
     # Only with a GPU: what is imported is compiled by the node.
-    from ._nvml import from_nvml, from_smi  # noqa: PLC0415
+    from ._nvml import from_nvml, from_smi, lacks_names, with_smi_names  # noqa: PLC0415
 
     library = reader.import_library("pynvml")
     if library is not None:
@@ -154,9 +154,15 @@ def read_nvml(
     if answer is None or answer.rc == 127:
         return None, ""
     try:
-        return (from_smi(answer.stdout), "") if answer.ok else (None, _words(answer))
+        if not answer.ok:
+            return None, _words(answer)
+        fact = from_smi(answer.stdout)
     except ValueError as error:
         return None, str(error)
+    if lacks_names(fact):
+        listed = reader.run(["nvidia-smi", "-L"], timeout=60)
+        fact = with_smi_names(fact, listed.stdout if listed and listed.ok else "")
+    return fact, ""
 
 
 def _words(answer: Result) -> str:

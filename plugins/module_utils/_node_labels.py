@@ -183,11 +183,19 @@ def _discovered(
         "mig.capable": "true" if any(device["mig_mode"] for device in devices) else "false",
     }
     version = str(gpu_node["nvml"]["driver_version"] or "").split(".")
+    # Its newer names beside the older ones (k8s-device-plugin, internal/lm/nvml.go).
     if version != [""]:
-        values.update(zip(("cuda.driver.major", "cuda.driver.minor", "cuda.driver.rev"), version))
+        values["cuda.driver-version.full"] = ".".join(version)
+        for name, parts in (
+            ("cuda.driver", ("major", "minor", "rev")),
+            ("cuda.driver-version", ("major", "minor", "revision")),
+        ):
+            values.update(zip((f"{name}.{part}" for part in parts), version))
     cuda = str(gpu_node["nvml"]["cuda_version"] or "").split(".")
     if len(cuda) == 2:
-        values.update(zip(("cuda.runtime.major", "cuda.runtime.minor"), cuda))
+        values["cuda.runtime-version.full"] = ".".join(cuda)
+        for name in ("cuda.runtime", "cuda.runtime-version"):
+            values.update(zip((f"{name}.{part}" for part in ("major", "minor")), cuda))
     return _valid({f"nvidia.com/{name}": value for name, value in values.items()})
 
 

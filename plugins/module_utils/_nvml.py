@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _MIB = 1024 * 1024
@@ -21,6 +22,12 @@ _MAX_MIG = 16
 _MOST_TEXT = 256
 # What nvidia-smi -q -x prints of 16 GPUs has less than a tenth of it.
 _MOST_BYTES = 8 * 1024 * 1024
+# As nvidia-smi -L prints them (seen of 530, 535 and 580; datadog-agent #33120 and
+# nvidia-container-toolkit #203 have whole outputs).
+_SMI_GPU = re.compile(r"GPU \d+: (?P<name>.+) \(UUID: (?P<uuid>[^)\s]+)\)\s*\Z")
+_SMI_MIG = re.compile(
+    r"\s+(?P<name>MIG \S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>[^)\s]+)\)"
+)
 # NVML_GPU_FABRIC_STATE_*, in the words of nvidia-smi; 0 is 'not supported'.
 _FABRIC_STATES = {1: "not_started", 2: "in_progress", 3: "completed"}
 
@@ -217,6 +224,38 @@ def _smi_mig(device: Any) -> dict[str, Any]:
         "compute_instance_id": _integer(_field(device, "compute_instance_id")),
         "memory_total": _integer(_field(device, "fb_memory_usage/total")),
     }
+
+
+def lacks_names(fact: Mapping[str, Any]) -> bool:
+    """Return whether MIG devices are there of which nobody has said the profile."""
+    return any(mig["name"] is None for device in fact["devices"] for mig in device["mig_devices"])
+
+
+def with_smi_names(fact: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """Return the fact with names of MIG devices from what ``nvidia-smi -L`` printed.
+
+    ``nvidia-smi -q -x`` tells instances and memory of a MIG device, and not its profile.
+
+    :param text: GPUs, and below each its MIG devices; a name is as NVML gives it, ``NVIDIA A100 MIG
+        3g.20gb``. What it does not have stays as it is.
+    """
+    names: dict[tuple[str, int], tuple[str | None, str | None]] = {}
+    name = uuid = ""
+    for line in text.splitlines():
+        gpu, mig = _SMI_GPU.match(line), _SMI_MIG.match(line)
+        if gpu:
+            name, uuid = gpu["name"], gpu["uuid"]
+        elif mig and uuid:
+            title = _string(f"{name} {mig['name']}")
+            names[uuid, int(mig["index"])] = (title, _string(mig["uuid"]))
+    devices = []
+    for device in fact["devices"]:
+        migs = []
+        for mig in device["mig_devices"]:
+            told, own = names.get((device["uuid"], mig["index"]), (None, None))
+            migs.append({**mig, "name": mig["name"] or told, "uuid": mig["uuid"] or own})
+        devices.append({**device, "mig_devices": migs})
+    return {**fact, "devices": devices}
 
 
 def _field(node: Any, path: str) -> str | None:

@@ -36,9 +36,17 @@ def codes(manifest, **options):
         ({GPU: 1, "memory": "4Gi"}, {"cpu": "500m"}),
         ({"nvidia.com/mig-1g.5gb": 1}, None),
         ({"nvidia.com/mig-1g.10gb.me": 1}, None),
+        # Profiles of an RTX PRO 6000 (NVIDIA's MIG user guide), as the plugin names them
+        # (k8s-device-plugin v0.20.0, internal/rm/rm.go).
+        ({"nvidia.com/mig-1g.24gb-me": 1}, None),
+        ({"nvidia.com/mig-2g.48gb-me.shared": 1}, None),
+        ({"nvidia.com/mig-1g.24gb.me.all": 1, "nvidia.com/mig-4g.96gb.gfx": 1}, None),
         ({"nvidia.com/gpu.shared": 1}, None),
         ({"amd.com/gpu": 1}, None),
         ({"gpu.intel.com/i915": 1, "gpu.intel.com/xe": 1}, None),
+        # intel-device-plugins-for-kubernetes 0.36.0, cmd/gpu_plugin/README.md.
+        ({"gpu.intel.com/monitoring": 1}, None),
+        ({"gpu.intel.com/i915_monitoring": 1}, None),
         # A thousand thousandths are one, as the API server sees it.
         ({GPU: "1000m"}, {GPU: 1}),
         ({"memory": "4Gi", "hugepages-2Mi": "4Mi", "example.com/fpga": 1}, None),
@@ -69,6 +77,8 @@ def test_s18_limits_alone_or_with_equal_requests_are_good(limits, requests):
         ({"alpha.kubernetes.io/nvidia-gpu": 1}, None, "wrong_name", "Write nvidia.com/gpu"),
         ({"nvidia.com/mig-1g5gb": 1}, None, "wrong_name", "nvidia.com/mig-1g.5gb"),
         ({"gpu.intel.com/i916": 1}, None, "wrong_name", "gpu.intel.com/i915"),
+        ({"gpu.intel.com/monitor": 1}, None, "wrong_name", "gpu.intel.com"),
+        ({"nvidia.com/mig-1g.24gb-you": 1}, None, "wrong_name", "nvidia-smi mig -lgip"),
     ],
 )
 def test_s18_what_is_refused_or_never_starts(limits, requests, code, word):

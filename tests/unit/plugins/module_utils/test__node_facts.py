@@ -26,7 +26,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
 from tests.unit.fixtures.machines import MACHINES
 from tests.unit.fixtures.make_tree import main, make_machine, write
-from tests.unit.plugins.module_utils.test__nvml import SMI_STANDIN_535_54_03, StandinNvml
+from tests.unit.plugins.module_utils.test__nvml import (
+    SMI_LIST,
+    SMI_STANDIN_535_54_03,
+    StandinNvml,
+)
 
 # DESIGN section 3, and what the roles were promised beside it.
 KEYS = {
@@ -197,6 +201,24 @@ def test_nvml_by_nvidia_smi(tmp_path: Path) -> None:
     )
     assert nvml is not None
     assert (nvml["cuda_version"], complaint) == ("12.2", "")
+
+
+def test_the_profiles_of_mig_devices_are_asked_for_where_they_lack(tmp_path: Path) -> None:
+    class Lists(Node):
+        def run(self, argv: Any, timeout: int = 30) -> Result | None:
+            answer = super().run(argv, timeout)
+            return Result(0, SMI_LIST, "") if argv == ["nvidia-smi", "-L"] else answer
+
+    node = Lists(tmp_path, nvidia_smi=Result(0, SMI_STANDIN_535_54_03, ""))
+    nvml, _complaint = read_nvml(node, GPU)
+    assert nvml is not None
+    (mig,) = nvml["devices"][0]["mig_devices"]
+    assert mig["name"] == "NVIDIA A100-SXM4-80GB MIG 2g.20gb"
+    # Without MIG devices there is nothing to ask.
+    plain = SMI_STANDIN_535_54_03.replace("mig_device>", "other>")
+    node = Lists(tmp_path, nvidia_smi=Result(0, plain, ""))
+    read_nvml(node, GPU)
+    assert node.asked == [["nvidia-smi", "-q", "-x"]]
 
 
 MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"

@@ -111,6 +111,8 @@ def test_every_product_that_we_know_has_a_valid_model(product):
         ("nvidia.com/gpu.product", True),
         ("nvidia.com/gpu.count", True),
         ("nvidia.com/cuda.driver.major", True),
+        ("nvidia.com/cuda.driver-version.full", True),
+        ("nvidia.com/cuda.runtime-version.major", True),
         # NVLink beyond the node: k8s-device-plugin, docs/gpu-feature-discovery.
         ("nvidia.com/gpu.clique", True),
         ("nvidia.com/mig.capable", True),
@@ -154,11 +156,19 @@ def test_with_a_driver_what_it_tells_too():
     assert "kubegpu.nodes/mig" not in labels
     theirs = {name: value for name, value in labels.items() if is_discovered(name)}
     assert theirs == {
+        # Both forms, as k8s-device-plugin v0.20.0 has them (internal/lm/nvml.go).
         "nvidia.com/cuda.driver.major": "580",
         "nvidia.com/cuda.driver.minor": "126",
         "nvidia.com/cuda.driver.rev": "09",
+        "nvidia.com/cuda.driver-version.major": "580",
+        "nvidia.com/cuda.driver-version.minor": "126",
+        "nvidia.com/cuda.driver-version.revision": "09",
+        "nvidia.com/cuda.driver-version.full": "580.126.09",
         "nvidia.com/cuda.runtime.major": "13",
         "nvidia.com/cuda.runtime.minor": "0",
+        "nvidia.com/cuda.runtime-version.major": "13",
+        "nvidia.com/cuda.runtime-version.minor": "0",
+        "nvidia.com/cuda.runtime-version.full": "13.0",
         "nvidia.com/gpu.count": "1",
         "nvidia.com/gpu.family": "pascal",
         "nvidia.com/gpu.memory": "7680",

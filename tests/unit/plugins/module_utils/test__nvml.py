@@ -16,7 +16,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvml import from_nvml, from_smi
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvml import (
+    from_nvml,
+    from_smi,
+    lacks_names,
+    with_smi_names,
+)
 
 MIB = 1024 * 1024
 
@@ -61,6 +66,14 @@ SMI_STANDIN_535_54_03 = """\
     <ecc_mode><current_ecc>N/A</current_ecc><pending_ecc>N/A</pending_ecc></ecc_mode>
   </gpu>
 </nvidia_smi_log>
+"""
+
+
+# In the form of real outputs: datadog-agent #33120 (A100 80GB, 535.216.01), go-dcgm #30.
+SMI_LIST = """\
+GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-a)
+  MIG 2g.20gb     Device  0: (UUID: MIG-a)
+GPU 1: Tesla T4 (UUID: GPU-b)
 """
 
 
@@ -189,6 +202,34 @@ def expected(**mig: str | None) -> dict[str, Any]:
 
 def test_nvidia_smi() -> None:
     assert from_smi(SMI_STANDIN_535_54_03) == expected(uuid=None, name=None)
+
+
+def test_nvidia_smi_tells_the_profiles_of_mig_devices_in_its_list() -> None:
+    """Without them nobody knows which resources the plugin offers of them with strategy mixed."""
+    fact = from_smi(SMI_STANDIN_535_54_03)
+    assert lacks_names(fact)
+    named = with_smi_names(fact, SMI_LIST)
+    assert named == expected(uuid="MIG-a", name="NVIDIA A100-SXM4-80GB MIG 2g.20gb")
+    assert not lacks_names(named)
+    assert not lacks_names(from_nvml(StandinNvml()))
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("  MIG 1g.24gb-me  Device  0: (UUID: MIG-a)", "MIG 1g.24gb-me"),
+        ("  MIG 1g.24gb+me.all Device  0: (UUID: MIG-a)", "MIG 1g.24gb+me.all"),
+        ("  MIG 1c.3g.40gb  Device  0: (UUID: MIG-GPU-a/1/0)", "MIG 1c.3g.40gb"),
+        # Another device, no device, another text: nothing is guessed.
+        ("  MIG 1g.24gb     Device  1: (UUID: MIG-a)", None),
+        ("  No MIG devices", None),
+        ("", None),
+    ],
+)
+def test_names_of_mig_devices(line: str, name: str | None) -> None:
+    text = SMI_LIST.replace("  MIG 2g.20gb     Device  0: (UUID: MIG-a)", line)
+    (mig,) = with_smi_names(from_smi(SMI_STANDIN_535_54_03), text)["devices"][0]["mig_devices"]
+    assert mig["name"] == (f"NVIDIA A100-SXM4-80GB {name}" if name else None)
 
 
 @pytest.mark.parametrize("as_bytes", [False, True])
