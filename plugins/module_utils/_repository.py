@@ -251,11 +251,15 @@ def _check_keyring(request: Request) -> Keys:
     if not request.key_fingerprints:
         return keys
     accepted = _accepted(request.key_fingerprints)
-    if not set(accepted) & set(seen):
+    # Whoever has one key of the file can sign: one that fits says nothing of the others.
+    foreign = [text for text in seen if text not in accepted]
+    if foreign or not seen:
         raise InputError(
-            f"The key file {request.keyring} has none of the expected keys; nothing was written.",
-            evidence=f"expected {', '.join(accepted)}; the file holds {', '.join(seen)}",
-            next_step="Correct keyring or key_fingerprints.",
+            f"The key file {request.keyring} has other keys than the expected ones; nothing was "
+            "written.",
+            evidence=f"expected {', '.join(accepted)}; not among them: {', '.join(foreign)}",
+            next_step="Correct keyring or key_fingerprints. Where the file is the distribution's "
+            "own, which has several keys and gets new ones, leave key_fingerprints out.",
         )
     return keys
 

@@ -259,6 +259,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (
     KubegpuError,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._files import changed_since, locked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._image import check_reference
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
@@ -335,6 +336,8 @@ def _check(params: dict[str, typing.Any]) -> None:
     for name in ("timeout", "image_timeout"):
         if params[name] < 1:
             raise InputError(f"{name} is {params[name]}.", next_step="Give at least 1 second.")
+    if params["image"]:
+        check_reference("image", params["image"])
     archive = params["image_archive"]
     if archive and not os.path.isfile(archive):
         raise InputError(

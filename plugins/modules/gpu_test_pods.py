@@ -37,8 +37,8 @@ options:
     default: {}
   image:
     description: >-
-      The image. The default is NVIDIA's sample that adds two vectors; its CUDA is old on purpose,
-      so that old drivers run it too.
+      The image, by tag or by digest (C(@sha256:...)). The default is NVIDIA's sample that adds two
+      vectors; its CUDA is old on purpose, so that old drivers run it too.
     type: str
     default: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04
   command:
@@ -214,6 +214,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import
     unasked,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError, KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._image import check_reference
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
     KUBE_ARGUMENTS,
     Cluster,
@@ -291,6 +292,7 @@ def _specification(params: dict[str, typing.Any]) -> TestSpec:
             raise InputError(
                 f"The option {name} is {params[name]}", next_step="Give a number from 1 on."
             )
+    check_reference("The option image", params["image"])
     return TestSpec(
         image=params["image"],
         expect=params["expect"],

@@ -74,8 +74,8 @@ options:
   key_fingerprints:
     description:
       - Full fingerprints of the keys that may be in O(key) or at O(key_url), with or without
-        spaces. Required with these. With O(keyring), where they are given, one of them has to be in
-        it.
+        spaces. Required with these. With O(keyring), where they are given, it may hold no other key
+        either; leave them out for the distribution's own file, which gets new keys.
     type: list
     elements: str
     aliases: [key_fingerprint]
