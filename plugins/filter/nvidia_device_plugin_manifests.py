@@ -13,7 +13,8 @@ author:
 description:
   - Returns what the role P(kubegpu.nodes.nvidia_device_plugin#role) applies, for those who apply it
     by other means, such as a GitOps repository.
-  - Nothing is read and nothing is changed. An option that is not valid is an error.
+  - Nothing is read and nothing is changed. An option that is not valid is an error. What only a
+    release of the plugin that is newer than this collection may know is a warning.
   - The pods run on nodes with the label C(kubegpu.nodes/gpu=nvidia).
 positional: _input
 options:
@@ -50,6 +51,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible.utils.display import Display
 
 
 def nvidia_device_plugin_manifests(wishes: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -60,7 +62,7 @@ def nvidia_device_plugin_manifests(wishes: Mapping[str, Any]) -> list[dict[str, 
     from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 
     try:
-        return object_list(wishes)
+        return object_list(wishes, Display().warning)
     except KubegpuError as error:
         raise AnsibleFilterError(f"nvidia_device_plugin_manifests: {error}") from error
 

@@ -27,7 +27,8 @@ options:
       config that it chooses, or empty; C(node), its name in Kubernetes; C(wishes), how this host
       sees the options, which has to be the same for all; C(default_runtime), where this run knows
       newer than the facts, the default runtimes of C(containerd) and C(docker); C(planned), whether
-      this run is about to set up the runtime.
+      this run is about to set up the runtime; C(cdi), whether the role
+      P(kubegpu.nodes.nvidia_container_toolkit#role) switches CDI on there.
     type: dict
     required: true
   method:
@@ -35,6 +36,10 @@ options:
     type: str
     choices: [manifest, helm]
     default: manifest
+  chart_version:
+    description: The chart's version, by which it is known what its values can say; with V(helm).
+    type: str
+    default: ''
   facts:
     description: The fact C(gpu_node) by name of the host, where it is not in O(hosts).
     type: dict
@@ -96,6 +101,7 @@ def nvidia_device_plugin_plan(
     wishes: Mapping[str, Any],
     hosts: Mapping[str, Mapping[str, Any]],
     method: str = "manifest",
+    chart_version: str = "",
     facts: Mapping[str, Mapping[str, Any]] | None = None,
     existing: Sequence[Mapping[str, Any]] = (),
     others: Sequence[str] = (),
@@ -120,6 +126,7 @@ def nvidia_device_plugin_plan(
         wishes,
         rows,
         method=method,
+        chart_version=str(chart_version),
         existing=existing,
         others=others,
         login=login,

@@ -20,21 +20,23 @@ _CRI_PLUGINS = frozenset({*_CRI_TABLES, "io.containerd.cri.v1.images"})
 
 
 def read_effective(dump: str) -> dict[str, Any]:
-    """Return handlers, default handler and state of CRI from ``containerd config dump``.
+    """Return handlers, default handler and state of CRI and CDI from ``containerd config dump``.
 
     :raises ValueError: where it is not TOML.
     """
     data = read_toml(dump)
     disabled = set(data.get("disabled_plugins") or ())
     plugins = data.get("plugins") or {}
-    cri: Mapping[str, Any] = next(
+    whole: Mapping[str, Any] = next(
         (
-            plugins[name]["containerd"]
+            plugins[name]
             for name in _CRI_TABLES
             if isinstance(plugins.get(name), dict) and "containerd" in plugins[name]
         ),
         {},
     )
+    cri: Mapping[str, Any] = whole.get("containerd") or {}
+    cdi = whole.get("enable_cdi")
     handlers = {
         name: _handler(table)
         for name, table in (cri.get("runtimes") or {}).items()
@@ -44,6 +46,8 @@ def read_effective(dump: str) -> dict[str, Any]:
         "handlers": handlers,
         "default_handler": (cri.get("default_runtime_name") or "runc") if cri else None,
         "cri_enabled": bool(cri) and not disabled & _CRI_PLUGINS,
+        # 1.6 has no such setting.
+        "cdi_enabled": None if cdi is None else bool(cdi),
     }
 
 

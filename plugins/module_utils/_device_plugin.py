@@ -25,14 +25,14 @@ from ._device_plugin_pods import (
     MARKER,
     Object,
     config_data,
+    config_files,
+    discovery_security,
     discovery_set,
-    driver_environment,
-    environment,
     metadata,
     mps_set,
     plugin_set,
-    unprivileged,
 )
+from ._device_plugin_settings import Release, at_least, chart_values, read_release
 from ._device_plugin_wish import Wish, plain, read_wish
 from ._errors import InputError
 
@@ -59,6 +59,8 @@ __all__ = [
 
 # Not the name of our own DaemonSet: its selector is another one, and cannot be changed.
 CHART_NAME = f"{NAME}-chart"
+# Since then feature discovery in the chart uses the NodeFeature API, unless its config says no.
+_CHART_WITHOUT_API: Release = (0, 19)
 
 _KINDS = (
     ("apps/v1", "DaemonSet", NAME),
@@ -181,7 +183,9 @@ def _rights(wish: Wish) -> list[Object]:
                         "apiGroups": ["nfd.k8s-sigs.io"],
                         "resources": ["nodefeatures"],
                         "verbs": ["get", "list", "watch", "create", "update"],
-                    }
+                    },
+                    # It makes the NodeFeature its pod's, so that it goes with that.
+                    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
                 ],
             },
             {
@@ -200,28 +204,17 @@ def _config_map(wish: Wish) -> Object:
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(wish, CONFIG_NAME),
-        "data": config_data(wish),
+        "data": config_files(wish),
     }
 
 
-def helm_values(wish: Wish) -> Object:
+def helm_values(wish: Wish, chart_version: str = "") -> Object:
     """Return the values of NVIDIA's chart for the same wish.
 
+    :param chart_version: the chart's, by which it is known which values it has.
     :raises InputError: where the chart cannot do it.
     """
-    if wish.mps_configs and not wish.feature_discovery:
-        raise InputError(
-            "NVIDIA's chart starts the MPS control daemon only where GPU feature discovery has "
-            "labelled the node nvidia.com/mps.capable",
-            next_step="Set nvidia_device_plugin_feature_discovery: true, or use "
-            "nvidia_device_plugin_method: manifest, which does not need it.",
-        )
-    if wish.kubelet_directory != Wish.kubelet_directory:
-        raise InputError(
-            "NVIDIA's chart knows /var/lib/kubelet only, and "
-            f"nvidia_device_plugin_kubelet_directory is {wish.kubelet_directory}",
-            next_step="Use nvidia_device_plugin_method: manifest.",
-        )
+    _check_chart(wish)
     flags = wish.flags
     values: Object = {
         "fullnameOverride": CHART_NAME,
@@ -255,13 +248,21 @@ def helm_values(wish: Wish) -> Object:
         "nfd": {"enabled": False},
     }
     if wish.feature_discovery:
-        security = {"privileged": True} if wish.feature_discovery_privileged else unprivileged()
-        values["gfd"]["securityContext"] = security
-    if wish.environment:
-        pairs = {**driver_environment(wish), **wish.environment}
-        values["devicePlugin"] = {"containers": {"main": {"env": environment(pairs)}}}
-    if wish.configs:
-        values["config"] = {"map": config_data(wish), "default": wish.chosen}
+        values["gfd"]["securityContext"] = discovery_security(wish)
+    release = read_release(chart_version)
+    for name, value in chart_values(wish.environment, release).items():
+        values[name] = {**values.get(name, {}), **value} if isinstance(value, dict) else value
+    configs = {name: dict(config.data) for name, config in wish.configs.items()}
+    if not at_least(release, _CHART_WITHOUT_API):
+        values["nfd"]["enableNodeFeatureApi"] = wish.feature_discovery_api
+    elif wish.feature_discovery and not wish.feature_discovery_api:
+        # The chart has no value for it any more, but a config has; feature discovery's default is
+        # the API.
+        configs = configs or {"default": dict(wish.all_configs[0].data)}
+        for config in configs.values():
+            config["flags"] = {**config["flags"], "useNodeFeatureAPI": False}
+    if configs:
+        values["config"] = {"map": config_data(configs), "default": wish.chosen or "default"}
         return values
     strategy = as_file(flags.device_list_strategy)
     return {
@@ -274,3 +275,27 @@ def helm_values(wish: Wish) -> Object:
         "gdsEnabled": flags.gds_enabled,
         "mofedEnabled": flags.mofed_enabled,
     }
+
+
+def _check_chart(wish: Wish) -> None:
+    """See that NVIDIA's chart has values for all that is wished.
+
+    :raises InputError: where it has not.
+    """
+    if wish.mps_configs and not wish.feature_discovery:
+        raise InputError(
+            "NVIDIA's chart starts the MPS control daemon only where GPU feature discovery has "
+            "labelled the node nvidia.com/mps.capable",
+            next_step="Set nvidia_device_plugin_feature_discovery: true, or use "
+            "nvidia_device_plugin_method: manifest, which does not need it.",
+        )
+    # It mounts these paths, whatever a variable says.
+    for option, only, given in (
+        ("kubelet_directory", Wish.kubelet_directory, wish.kubelet_directory),
+        ("container_driver_root", Flags.container_driver_root, wish.flags.container_driver_root),
+    ):
+        if given != only:
+            raise InputError(
+                f"NVIDIA's chart knows {only} only, and nvidia_device_plugin_{option} is {given}",
+                next_step="Use nvidia_device_plugin_method: manifest.",
+            )

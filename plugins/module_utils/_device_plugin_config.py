@@ -4,25 +4,34 @@
 
 """The named configs of NVIDIA's device plugin: what they may hold.
 
-A config has NVIDIA's own schema (k8s-device-plugin, ``api/config/v1``). The plugin itself ignores
-much of what it does not know, and some of what it knows; here each such thing is refused.
+A config has NVIDIA's own schema (k8s-device-plugin, ``api/config/v1``), whose fields are in
+``_device_plugin_settings.py``. The plugin itself ignores much of what it does not know, and some of
+what it knows; here each such thing is refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from ._device_plugin_settings import (
+    NEWEST,
+    OLDEST,
+    SHARING,
+    STRINGS,
+    TOP,
+    Reading,
+    Release,
+    setting,
+    settings_at,
+)
 from ._errors import InputError
 
 GPU = "nvidia.com/gpu"
 PREFIX = "nvidia.com/"
 SHARED = ".shared"
-MIG_STRATEGIES = ("none", "single", "mixed")
-DEVICE_LIST_STRATEGIES = ("envvar", "volume-mounts", "cdi-annotations", "cdi-cri")
-DEVICE_ID_STRATEGIES = ("uuid", "index")
 DEFAULT_CONFIG = "default"
 #: How many clients an MPS server takes (cmd/mps-control-daemon/mps/device.go of the plugin).
 MPS_CLIENTS = 48
@@ -30,34 +39,8 @@ MPS_CLIENTS = 48
 _NAME = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 _RESOURCE_LENGTH = 63
 
-_FLAGS: dict[str, tuple[type, ...]] = {
-    "migStrategy": (str,),
-    "failOnInitError": (bool,),
-    "nvidiaDriverRoot": (str,),
-    "gdsEnabled": (bool,),
-    "mofedEnabled": (bool,),
-    "plugin": (Mapping,),
-    "gfd": (Mapping,),
-}
-_PLUGIN_FLAGS: dict[str, tuple[type, ...]] = {
-    "passDeviceSpecs": (bool,),
-    "deviceListStrategy": (str, list, tuple),
-    "deviceIDStrategy": (str,),
-    "nvidiaCTKPath": (str,),
-    "containerDriverRoot": (str,),
-}
-_GFD_FLAGS: dict[str, tuple[type, ...]] = {
-    "noTimestamp": (bool,),
-    "sleepInterval": (str,),
-}
-_SHARING = ("timeSlicing", "mps")
-_TOP = ("version", "flags", "sharing", "resources", "imex")
-#: These decide about volumes and are the same on all nodes; they are options of the role.
-_EVERYWHERE = {
-    "nvidiaDriverRoot": "driver_root",
-    "nvidiaCTKPath": "nvidia_ctk_path",
-    "containerDriverRoot": "container_driver_root",
-}
+# The parts of ``flags`` that hold flags themselves.
+_PARTS = ("plugin", "gfd")
 
 
 @dataclass(frozen=True)
@@ -80,6 +63,8 @@ class Config:
     gpus: tuple[tuple[str, str], ...]
     migs: tuple[tuple[str, str], ...]
     data: Mapping[str, Any]
+    #: The release of the plugin that reads it; None where it is not known.
+    release: Release | None = NEWEST
 
 
 @dataclass(frozen=True)
@@ -119,13 +104,21 @@ def flags_data(flags: Flags) -> dict[str, Any]:
 
 
 def read_configs(
-    configs: Mapping[str, Any], flags: Flags, *, default: str = "", renaming: bool = False
+    configs: Mapping[str, Any],
+    flags: Flags,
+    *,
+    default: str = "",
+    renaming: bool = False,
+    reading: Reading | None = None,
+    everywhere: Mapping[str, Any] | None = None,
 ) -> dict[str, Config]:
     """Return the configs by name, the default one among them; empty where none is wished.
 
     :param default: the config of nodes that choose none; empty is ``default``, which is made from
         the flags alone where the user has none of this name.
     :param renaming: whether this build of the plugin follows ``resources``; NVIDIA's does not.
+    :param reading: knows the release and keeps remarks.
+    :param everywhere: options of the role beside the flags that hold for all nodes, by name.
     :raises InputError: where one is not valid, with the name of the option.
     """
     if not configs:
@@ -137,12 +130,13 @@ def read_configs(
         wished[DEFAULT_CONFIG] = {}
     if default and default not in wished:
         raise _wrong("nvidia_device_plugin_default_config", _no_config(default, tuple(wished)))
-    return {name: _read(name, wished[name], flags, renaming) for name in sorted(wished)}
+    reader = _Reader(reading or Reading(), flags, everywhere or {}, renaming)
+    return {name: reader.config(name, wished[name]) for name in sorted(wished)}
 
 
-def plain_config(flags: Flags) -> Config:
+def plain_config(flags: Flags, release: Release | None = NEWEST) -> Config:
     """Return what holds where there are no configs."""
-    return _read(DEFAULT_CONFIG, {}, flags, False)
+    return _Reader(Reading(release), flags, {}, False).config(DEFAULT_CONFIG, {})
 
 
 def _no_config(name: str, known: Sequence[str]) -> str:
@@ -152,60 +146,6 @@ def _no_config(name: str, known: Sequence[str]) -> str:
 
 def _wrong(where: str, what: str, next_step: str = "") -> InputError:
     return InputError(f"{where}: {what}", next_step=next_step)
-
-
-def _read(name: str, data: Any, flags: Flags, renaming: bool) -> Config:
-    where = f"nvidia_device_plugin_configs[{name}]"
-    if not _NAME.match(name):
-        raise _wrong(
-            where,
-            "the name becomes a node label's value and a file name, and is no valid one",
-            "Use up to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends.",
-        )
-    if data is None:
-        data = {}
-    _only(where, data, _TOP)
-    if data.get("version", "v1") != "v1":
-        raise _wrong(where, f"version is {data['version']!r}; the plugin knows v1 only")
-    merged = _flags(where, data.get("flags") or {}, flags)
-    strategy = merged["migStrategy"]
-    gpus, migs = _patterns(where, data.get("resources"), renaming)
-    if not migs and strategy == "single":
-        migs = (("*", GPU),)
-    sharing, shared, shared_data = _sharing(where, data.get("sharing"), strategy)
-    whole: dict[str, Any] = {"version": "v1", "flags": merged}
-    if data.get("resources"):
-        whole["resources"] = _plain(data["resources"])
-    if shared_data:
-        whole["sharing"] = shared_data
-    if data.get("imex"):
-        whole["imex"] = _imex(where, data["imex"])
-    return Config(name, strategy, sharing, shared, gpus or (("*", GPU),), migs, whole)
-
-
-def _only(where: str, data: Any, known: Sequence[str]) -> None:
-    if not isinstance(data, Mapping):
-        raise _wrong(where, f"is {data!r}, and has to be a mapping with {', '.join(known)}")
-    unknown = sorted(str(key) for key in data if key not in known)
-    if unknown:
-        raise _wrong(
-            where,
-            f"does not know {', '.join(unknown)}; it knows {', '.join(known)}",
-            "The plugin ignores what it does not know, so it would have had no effect.",
-        )
-
-
-def _typed(where: str, data: Mapping[str, Any], known: Mapping[str, tuple[type, ...]]) -> None:
-    _only(where, data, tuple(known))
-    for key, value in data.items():
-        if not isinstance(value, known[key]):
-            words = " or ".join(sorted({_type_name(kind) for kind in known[key]}))
-            raise _wrong(f"{where}.{key}", f"is {value!r}, and has to be a {words}")
-
-
-def _type_name(kind: type) -> str:
-    names = {str: "string", bool: "boolean", list: "list", tuple: "list"}
-    return names.get(kind, "mapping")
 
 
 def choice(where: str, value: str, known: Sequence[str]) -> str:
@@ -218,81 +158,275 @@ def choice(where: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
-def read_strategies(where: str, value: Any) -> tuple[str, ...]:
+def read_strategies(where: str, value: Any, reading: Reading | None = None) -> tuple[str, ...]:
     """Return device list strategies, from a list or from words with commas.
 
     :raises InputError: where one is unknown or there is none.
     """
+    values = setting("plugin.deviceListStrategy").values
     words = value.split(",") if isinstance(value, str) else list(value or ())
     found = tuple(dict.fromkeys(str(word).strip() for word in words if str(word).strip()))
     if not found:
-        raise _wrong(where, "is empty", f"Give one of {', '.join(DEVICE_LIST_STRATEGIES)}.")
-    return tuple(choice(where, word, DEVICE_LIST_STRATEGIES) for word in found)
+        raise _wrong(where, "is empty", f"Give one of {', '.join(values)}.")
+    for word in found:
+        (reading or Reading()).choice(where, word, values)
+    return found
 
 
-def _flags(where: str, data: Any, flags: Flags) -> dict[str, Any]:
-    where = f"{where}.flags"
-    _typed(where, data, _FLAGS)
-    plugin, gfd = data.get("plugin") or {}, data.get("gfd") or {}
-    _typed(f"{where}.plugin", plugin, _PLUGIN_FLAGS)
-    _typed(f"{where}.gfd", gfd, _GFD_FLAGS)
-    for key, value in (*data.items(), *plugin.items()):
-        if key in _EVERYWHERE and value != getattr(flags, _EVERYWHERE[key]):
+@dataclass(frozen=True)
+class _Reader:
+    """Reads configs for one release of the plugin."""
+
+    reading: Reading
+    flags: Flags
+    everywhere: Mapping[str, Any]
+    renaming: bool
+
+    def config(self, name: str, data: Any) -> Config:
+        where = f"nvidia_device_plugin_configs[{name}]"
+        if not _NAME.match(name):
             raise _wrong(
-                f"{where}.{key}",
-                f"is {value!r}, and is the same on all nodes, as the pod's volumes follow it",
-                f"Set nvidia_device_plugin_{_EVERYWHERE[key]} instead.",
+                where,
+                "the name becomes a node label's value and a file name, and is no valid one",
+                "Use up to 63 letters, digits, '-', '_' and '.', with a letter or digit at both "
+                "ends.",
             )
-    merged = flags_data(flags)
-    for key in ("migStrategy", "failOnInitError", "gdsEnabled", "mofedEnabled"):
-        merged[key] = data.get(key, merged[key])
-    for key in ("passDeviceSpecs", "deviceIDStrategy"):
-        merged["plugin"][key] = plugin.get(key, merged["plugin"][key])
-    if "deviceListStrategy" in plugin:
-        merged["plugin"]["deviceListStrategy"] = as_file(
-            read_strategies(f"{where}.plugin.deviceListStrategy", plugin["deviceListStrategy"])
+        if data is None:
+            data = {}
+        whole: dict[str, Any] = {"version": "v1", **self.extra(where, data, TOP)}
+        if data.get("version", "v1") != "v1":
+            raise _wrong(where, f"version is {data['version']!r}; the plugin knows v1 only")
+        whole["flags"] = self.merged_flags(f"{where}.flags", data.get("flags") or {})
+        strategy = whole["flags"]["migStrategy"]
+        gpus, migs = self.patterns(f"{where}.resources", data.get("resources"))
+        if not migs and strategy == "single":
+            migs = (("*", GPU),)
+        sharing, shared, shared_data = self.sharing(
+            f"{where}.sharing", data.get("sharing"), strategy
         )
-    choice(f"{where}.migStrategy", merged["migStrategy"], MIG_STRATEGIES)
-    choice(
-        f"{where}.plugin.deviceIDStrategy",
-        merged["plugin"]["deviceIDStrategy"],
-        DEVICE_ID_STRATEGIES,
-    )
-    if gfd:
-        merged["gfd"] = dict(gfd)
-    return merged
-
-
-def _patterns(
-    where: str, data: Any, renaming: bool
-) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """Return which names GPUs and MIG devices get by pattern."""
-    if not data:
-        return (), ()
-    where = f"{where}.resources"
-    if not renaming:
-        raise _wrong(
-            where,
-            "NVIDIA's plugin reads this and ignores it (its log: Customizing the 'resources' field "
-            "is not yet supported in the config. Ignoring...)",
-            "Rename with sharing.<method>.renameByDefault, which gives nvidia.com/gpu.shared; or, "
-            "with a build of the plugin that follows it, set "
-            "nvidia_device_plugin_resource_renaming: true.",
+        if data.get("resources"):
+            whole["resources"] = _plain(data["resources"])
+        if shared_data:
+            whole["sharing"] = shared_data
+        if data.get("imex"):
+            whole["imex"] = self.imex(f"{where}.imex", data["imex"])
+        return Config(
+            name,
+            strategy,
+            sharing,
+            shared,
+            gpus or (("*", GPU),),
+            migs,
+            whole,
+            self.reading.release,
         )
-    _only(where, data, ("gpus", "mig"))
-    return (_named(f"{where}.gpus", data.get("gpus")), _named(f"{where}.mig", data.get("mig")))
+
+    def extra(self, where: str, data: Any, known: Mapping[str, Release]) -> dict[str, Any]:
+        """Return the fields that only a newer release may know, to be handed on as they are.
+
+        :raises InputError: where a field is not known, or it is no mapping.
+        """
+        if not isinstance(data, Mapping):
+            raise _wrong(where, f"is {data!r}, and has to be a mapping with {', '.join(known)}")
+        return {name: _plain(data[name]) for name in self.reading.unknown(where, data, known)}
+
+    def merged_flags(self, where: str, data: Any) -> dict[str, Any]:
+        """Return the flags of a config, with those of the role that it does not give."""
+        merged = flags_data(self.flags)
+        parts: Mapping[str, Release] = dict.fromkeys(_PARTS, OLDEST)
+        merged.update(self.part(where, "", data, parts))
+        for name in _PARTS:
+            given = data.get(name) or {}
+            found = {**merged.get(name, {}), **self.part(f"{where}.{name}", name, given, {})}
+            if found:
+                merged[name] = found
+        return merged
+
+    def part(
+        self, where: str, prefix: str, data: Any, parts: Mapping[str, Release]
+    ) -> dict[str, Any]:
+        rows = settings_at(prefix)
+        known = {**{name: row.since for name, row in rows.items()}, **parts}
+        found = self.extra(where, data, known)
+        for name, given in data.items():
+            row = rows.get(str(name))
+            if row is None:
+                continue
+            place, value = f"{where}.{name}", _plain(given)
+            self.reading.value(place, row, value)
+            if row.everywhere:
+                self.same_everywhere(place, value, row.option)
+            elif row.kind == STRINGS:
+                found[str(name)] = as_file(read_strategies(place, value, self.reading))
+            else:
+                found[str(name)] = value
+        return found
+
+    def same_everywhere(self, where: str, value: Any, option: str) -> None:
+        """See that a config repeats what the role's option says, which pods and rights follow."""
+        held = {**{one.name: getattr(self.flags, one.name) for one in fields(self.flags)},
+                **self.everywhere}  # fmt: skip
+        if value != held.get(option, value):
+            raise _wrong(
+                where,
+                f"is {value!r}, and is the same on all nodes, as the pod's volumes and rights "
+                "follow it",
+                f"Set nvidia_device_plugin_{option} instead.",
+            )
+
+    def patterns(
+        self, where: str, data: Any
+    ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+        """Return which names GPUs and MIG devices get by pattern."""
+        if not data:
+            return (), ()
+        if not self.renaming:
+            raise _wrong(
+                where,
+                "NVIDIA's plugin reads this and ignores it (its log: Customizing the 'resources' "
+                "field is not yet supported in the config. Ignoring...)",
+                "Rename with sharing.<method>.renameByDefault, which gives nvidia.com/gpu.shared; "
+                "or, with a build of the plugin that follows it, set "
+                "nvidia_device_plugin_resource_renaming: true.",
+            )
+        self.extra(where, data, {"gpus": OLDEST, "mig": OLDEST})
+        return (
+            self.named(f"{where}.gpus", data.get("gpus")),
+            self.named(f"{where}.mig", data.get("mig")),
+        )
+
+    def named(self, where: str, rows: Any) -> tuple[tuple[str, str], ...]:
+        if not isinstance(rows or [], (list, tuple)):
+            raise _wrong(where, f"is {rows!r}, and has to be a list of pattern and name")
+        found = []
+        for row in rows or ():
+            self.extra(where, row, {"pattern": OLDEST, "name": OLDEST})
+            if not row.get("pattern") or not row.get("name"):
+                raise _wrong(where, "each row needs a pattern and a name")
+            found.append((str(row["pattern"]), _resource_name(where, row["name"])))
+        return tuple(found)
+
+    def sharing(
+        self, where: str, data: Any, mig_strategy: str
+    ) -> tuple[str, tuple[Shared, ...], dict[str, Any]]:
+        """Return how GPUs are shared, what is shared how often, and the same for the file."""
+        if not data:
+            return "none", (), {}
+        extra = self.extra(where, data, SHARING)
+        methods = [method for method in SHARING if data.get(method)]
+        if len(methods) > 1:
+            raise _wrong(
+                where,
+                "a node shares its GPUs by time-slicing or by MPS, not by both",
+                "Make two configs and choose one for each host with nvidia_device_plugin_config.",
+            )
+        if not methods:
+            return "none", (), extra
+        method = methods[0]
+        if method == "mps" and mig_strategy != "none":
+            raise _wrong(
+                f"{where}.mps",
+                f"MPS is not possible with MIG, and migStrategy is {mig_strategy}",
+                "Use timeSlicing for MIG devices, or set migStrategy: none in this config.",
+            )
+        shared, whole = self.method(f"{where}.{method}", method, data[method], mig_strategy)
+        return ("mps" if method == "mps" else "time-slicing"), shared, {**extra, method: whole}
+
+    def method(
+        self, where: str, method: str, data: Any, mig_strategy: str
+    ) -> tuple[tuple[Shared, ...], dict[str, Any]]:
+        names = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
+        extra = self.extra(where, data, dict.fromkeys(names, OLDEST))
+        for key in ("renameByDefault", "failRequestsGreaterThanOne"):
+            if not isinstance(data.get(key, False), bool):
+                raise _wrong(f"{where}.{key}", f"is {data[key]!r}, and has to be a boolean")
+        rows = data.get("resources")
+        if not rows or not isinstance(rows, (list, tuple)):
+            raise _wrong(
+                f"{where}.resources",
+                "is empty: nothing would be shared",
+                f"Give a list, such as [{{name: {GPU}, replicas: 4}}].",
+            )
+        rename = bool(data.get("renameByDefault", False))
+        found = [self.row(f"{where}.resources", row, rename) for row in rows]
+        shared = tuple(one for one, _more in found)
+        _check_shared(f"{where}.resources", method, shared, mig_strategy)
+        whole: dict[str, Any] = {
+            **extra,
+            "renameByDefault": rename,
+            "resources": [
+                {**more, "name": one.name, "replicas": one.replicas} for one, more in found
+            ],
+        }
+        if "failRequestsGreaterThanOne" in data:
+            whole["failRequestsGreaterThanOne"] = data["failRequestsGreaterThanOne"]
+        return shared, whole
+
+    def row(self, where: str, row: Any, rename: bool) -> tuple[Shared, dict[str, Any]]:
+        if isinstance(row, Mapping) and row.get("devices", "all") != "all":
+            raise _wrong(
+                where,
+                f"devices is {row['devices']!r}, and sharing cannot differ between the GPUs of a "
+                "node: the plugin ignores it and shares all of them",
+                "Sharing can differ between nodes: make a config for each kind of node, and choose "
+                "one with nvidia_device_plugin_config for each host or group.",
+            )
+        if isinstance(row, Mapping) and "rename" in row:
+            raise _wrong(
+                where,
+                "the plugin ignores rename",
+                "renameByDefault: true beside resources gives the name with .shared at its end.",
+            )
+        more = self.extra(where, row, dict.fromkeys(("name", "replicas", "devices"), OLDEST))
+        name, replicas = _resource_name(where, row.get("name")), row.get("replicas")
+        if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 2:
+            raise _wrong(
+                where,
+                f"replicas of {name} is {replicas!r}: sharing begins with 2",
+                "Leave the resource out where each GPU is for one container.",
+            )
+        return Shared(name, replicas, f"{name}{SHARED}" if rename else name), more
+
+    def imex(self, where: str, data: Any) -> dict[str, Any]:
+        extra = self.extra(where, data, dict.fromkeys(("channelIDs", "required"), OLDEST))
+        channels = _plain(data.get("channelIDs") or [])
+        if channels not in ([], [0]):
+            raise _wrong(
+                f"{where}.channelIDs", f"is {channels!r}; the plugin takes [] and [0] only"
+            )
+        required = data.get("required", False)
+        if not isinstance(required, bool):
+            raise _wrong(f"{where}.required", f"is {required!r}, and has to be a boolean")
+        return {**extra, "channelIDs": channels, "required": required}
 
 
-def _named(where: str, rows: Any) -> tuple[tuple[str, str], ...]:
-    if not isinstance(rows or [], (list, tuple)):
-        raise _wrong(where, f"is {rows!r}, and has to be a list of pattern and name")
-    found = []
-    for row in rows or ():
-        _only(where, row, ("pattern", "name"))
-        if not row.get("pattern") or not row.get("name"):
-            raise _wrong(where, "each row needs a pattern and a name")
-        found.append((str(row["pattern"]), _resource_name(where, row["name"])))
-    return tuple(found)
+def _check_shared(where: str, method: str, shared: Sequence[Shared], mig_strategy: str) -> None:
+    """See that resources can be shared by this method, each once.
+
+    :raises InputError: where they cannot.
+    """
+    names = [one.name for one in shared]
+    for one in shared:
+        if names.count(one.name) > 1:
+            raise _wrong(where, f"{one.name} is there twice")
+        mig = one.name.startswith(f"{PREFIX}mig-")
+        if mig and method == "mps":
+            raise _wrong(
+                where,
+                f"{one.name} is a MIG device, and MPS is not possible with MIG",
+                "Use timeSlicing for MIG devices.",
+            )
+        if mig and mig_strategy != "mixed":
+            raise _wrong(
+                where,
+                f"{one.name} exists with migStrategy mixed only, and it is {mig_strategy}",
+                f"Set migStrategy: mixed in this config, or share {GPU}.",
+            )
+        if method == "mps" and one.replicas > MPS_CLIENTS:
+            raise _wrong(
+                where,
+                f"{one.replicas} replicas, and an MPS server takes {MPS_CLIENTS} clients at most",
+            )
 
 
 def _resource_name(where: str, value: Any) -> str:
@@ -307,114 +441,6 @@ def _resource_name(where: str, value: Any) -> str:
             f"Up to {_RESOURCE_LENGTH} characters with {PREFIX}, small letters, digits, '-', '.'.",
         )
     return name
-
-
-def _sharing(
-    where: str, data: Any, mig_strategy: str
-) -> tuple[str, tuple[Shared, ...], dict[str, Any]]:
-    """Return how GPUs are shared, what is shared how often, and the same for the file."""
-    where = f"{where}.sharing"
-    if not data:
-        return "none", (), {}
-    _only(where, data, _SHARING)
-    methods = [method for method in _SHARING if data.get(method)]
-    if len(methods) > 1:
-        raise _wrong(
-            where,
-            "a node shares its GPUs by time-slicing or by MPS, not by both",
-            "Make two configs and choose one for each host with nvidia_device_plugin_config.",
-        )
-    if not methods:
-        return "none", (), {}
-    method = methods[0]
-    if method == "mps" and mig_strategy != "none":
-        raise _wrong(
-            f"{where}.mps",
-            f"MPS is not possible with MIG, and migStrategy is {mig_strategy}",
-            "Use timeSlicing for MIG devices, or set migStrategy: none in this config.",
-        )
-    return _method(f"{where}.{method}", method, data[method], mig_strategy)
-
-
-def _method(
-    where: str, method: str, data: Any, mig_strategy: str
-) -> tuple[str, tuple[Shared, ...], dict[str, Any]]:
-    _only(where, data, ("renameByDefault", "failRequestsGreaterThanOne", "resources"))
-    for key in ("renameByDefault", "failRequestsGreaterThanOne"):
-        if not isinstance(data.get(key, False), bool):
-            raise _wrong(f"{where}.{key}", f"is {data[key]!r}, and has to be a boolean")
-    rows = data.get("resources")
-    if not rows or not isinstance(rows, (list, tuple)):
-        raise _wrong(
-            f"{where}.resources",
-            "is empty: nothing would be shared",
-            f"Give a list, such as [{{name: {GPU}, replicas: 4}}].",
-        )
-    rename = bool(data.get("renameByDefault", False))
-    shared = tuple(_shared(f"{where}.resources", row, rename) for row in rows)
-    names = [one.name for one in shared]
-    for one in shared:
-        if names.count(one.name) > 1:
-            raise _wrong(f"{where}.resources", f"{one.name} is there twice")
-        mig = one.name.startswith(f"{PREFIX}mig-")
-        if mig and method == "mps":
-            raise _wrong(
-                f"{where}.resources",
-                f"{one.name} is a MIG device, and MPS is not possible with MIG",
-                "Use timeSlicing for MIG devices.",
-            )
-        if mig and mig_strategy != "mixed":
-            raise _wrong(
-                f"{where}.resources",
-                f"{one.name} exists with migStrategy mixed only, and it is {mig_strategy}",
-                f"Set migStrategy: mixed in this config, or share {GPU}.",
-            )
-        if method == "mps" and one.replicas > MPS_CLIENTS:
-            raise _wrong(
-                f"{where}.resources",
-                f"{one.replicas} replicas, and an MPS server takes {MPS_CLIENTS} clients at most",
-            )
-    whole: dict[str, Any] = {
-        "renameByDefault": rename,
-        "resources": [{"name": one.name, "replicas": one.replicas} for one in shared],
-    }
-    if "failRequestsGreaterThanOne" in data:
-        whole["failRequestsGreaterThanOne"] = data["failRequestsGreaterThanOne"]
-    return ("mps" if method == "mps" else "time-slicing"), shared, {method: whole}
-
-
-def _shared(where: str, row: Any, rename: bool) -> Shared:
-    if isinstance(row, Mapping) and row.get("devices", "all") != "all":
-        raise _wrong(
-            where,
-            f"devices is {row['devices']!r}, and sharing cannot differ between the GPUs of a node: "
-            "the plugin ignores it and shares all of them",
-            "Sharing can differ between nodes: make a config for each kind of node, and choose one "
-            "with nvidia_device_plugin_config for each host or group.",
-        )
-    if isinstance(row, Mapping) and "rename" in row:
-        raise _wrong(
-            where,
-            "the plugin ignores rename",
-            "renameByDefault: true beside resources gives the name with .shared at its end.",
-        )
-    _only(where, row, ("name", "replicas", "devices"))
-    name, replicas = _resource_name(where, row.get("name")), row.get("replicas")
-    if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 2:
-        raise _wrong(
-            where,
-            f"replicas of {name} is {replicas!r}: sharing begins with 2",
-            "Leave the resource out where each GPU is for one container.",
-        )
-    return Shared(name, replicas, f"{name}{SHARED}" if rename else name)
-
-
-def _imex(where: str, data: Any) -> dict[str, Any]:
-    _only(f"{where}.imex", data, ("channelIDs", "required"))
-    channels = list(data.get("channelIDs") or ())
-    if channels not in ([], [0]):
-        raise _wrong(f"{where}.imex.channelIDs", f"is {channels}; the plugin takes [] and [0] only")
-    return {"channelIDs": channels, "required": bool(data.get("required", False))}
 
 
 def _plain(value: Any) -> Any:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ._device_plugin import (
@@ -24,7 +24,7 @@ from ._device_plugin import (
     manifests,
     read_wish,
 )
-from ._device_plugin_node import Refusal, gpus
+from ._device_plugin_node import Refusal, check_cdi, gpus, undivided
 from ._errors import KubegpuError
 
 METHODS = ("manifest", "helm")
@@ -56,6 +56,7 @@ def plan(
     hosts: Mapping[str, Mapping[str, Any]],
     *,
     method: str = "manifest",
+    chart_version: str = "",
     existing: Sequence[Mapping[str, Any]] = (),
     others: Sequence[str] = (),
     login: Sequence[str] = (),
@@ -66,8 +67,10 @@ def plan(
     :param wishes: the options of :func:`read_wish`, and ``runtime_class`` may be ``auto``.
     :param hosts: by name: ``gpu_node`` (the facts), ``config`` (the host's choice, may be empty),
         ``node`` (its name in Kubernetes where it is not found by machine id), ``wishes`` (its own
-        view of the options, which has to be the same) and ``default_runtime`` (newer than the
-        facts).
+        view of the options, which has to be the same), ``default_runtime`` (newer than the facts),
+        ``planned`` (whether this run sets up the runtime) and ``cdi`` (whether CDI is asked for
+        there).
+    :param chart_version: the chart's version, with the method ``helm``.
     :param existing: objects of these names that the cluster has: Namespace, RuntimeClass and
         DaemonSet.
     :param others: in words, the operators and plugins of somebody else that the cluster has.
@@ -98,7 +101,8 @@ def plan(
         wish = read_wish({**wishes, "runtime_class": runtime_class})
         result["runtime_class"] = runtime_class
         _check_login(wish, login)
-        values = helm_values(wish) if method == "helm" else {}
+        values = helm_values(wish, chart_version) if method == "helm" else {}
+        warnings += wish.remarks
     except KubegpuError as error:
         refusals.append(Refusal(error.cause, error.next_step, error.evidence))
         return _answer(result, refusals, warnings, reasons)
@@ -331,8 +335,15 @@ def _host(
         return
     if not gpus(node):
         return
-    for refusal in check_sharing(node, config):
+    found = [*check_sharing(node, config), *check_cdi(node, config, bool(host.get("cdi")))]
+    for refusal in found:
         refusals.append(Refusal(refusal.cause, refusal.next_step, refusal.evidence, name))
+    left_out = undivided(node, config)
+    if left_out:
+        warnings.append(
+            f"{name}: MIG is enabled and no MIG device is there on {', '.join(left_out)}; the "
+            "plugin leaves it out. Make MIG devices on it, or disable MIG there"
+        )
     handlers = ((node.get("runtimes") or {}).get("containerd") or {}).get("handlers")
     if wish.runtime_class and handlers and HANDLER not in handlers and not host.get("planned"):
         warnings.append(
@@ -411,12 +422,16 @@ def restarts(
     return found
 
 
-def object_list(wishes: Mapping[str, Any]) -> list[Object]:
+def object_list(wishes: Mapping[str, Any], warn: Callable[[str], object]) -> list[Object]:
     """Return the objects for these options.
 
+    :param warn: is given each remark about the options.
     :raises KubegpuError: where an option is not valid.
     """
     options = dict(wishes)
     if options.get("runtime_class") == "auto":
         options["runtime_class"] = HANDLER
-    return manifests(read_wish(options))
+    wish = read_wish(options)
+    for remark in wish.remarks:
+        warn(remark)
+    return manifests(wish)

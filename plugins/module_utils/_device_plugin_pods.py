@@ -45,12 +45,18 @@ def metadata(wish: Wish | None, name: str, app: str = CONTAINER) -> Object:
     return data
 
 
-def config_data(wish: Wish) -> dict[str, str]:
+def config_data(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return configs as the files of a ConfigMap."""
     # JSON is YAML, and is the same text each time.
     return {
-        name: json.dumps(config.data, indent=2, sort_keys=True) + "\n"
-        for name, config in wish.configs.items()
+        name: json.dumps(config, indent=2, sort_keys=True) + "\n"
+        for name, config in configs.items()
     }
+
+
+def config_files(wish: Wish) -> dict[str, str]:
+    """Return the ConfigMap's files by name."""
+    return config_data({name: config.data for name, config in wish.configs.items()})
 
 
 def daemon_set(
@@ -59,7 +65,7 @@ def daemon_set(
     annotations = dict(wish.annotations)
     if wish.configs:
         # The plugin reads its config at start only.
-        data = json.dumps(config_data(wish), sort_keys=True)
+        data = json.dumps(config_files(wish), sort_keys=True)
         annotations[CHECKSUM] = hashlib.sha256(data.encode()).hexdigest()
     pod: Object = {
         "priorityClassName": wish.priority_class,
@@ -203,8 +209,13 @@ def _container(wish: Wish, name: str, command: Sequence[str], more: Mapping[str,
     return container
 
 
-def _manager(wish: Wish, name: str, process: str, once: bool) -> Object:
-    """Return the container that follows the node's label, or reads it once before the start."""
+def _manager(
+    wish: Wish, name: str, process: str, once: bool, security: Mapping[str, Any]
+) -> Object:
+    """Return the container that follows the node's label, or reads it once before the start.
+
+    :param security: the context of the container.
+    """
     pairs = {
         "ONESHOT": once,
         "KUBECONFIG": "",
@@ -226,7 +237,7 @@ def _manager(wish: Wish, name: str, process: str, once: bool) -> Object:
                 *environment({key: value for key, value in pairs.items() if value != ""}),
             ],
             "volumeMounts": _config_mounts(wish),
-            "securityContext": unprivileged(),
+            "securityContext": dict(security),
         },
     )
 
@@ -235,7 +246,7 @@ def _with_manager(wish: Wish, spec: Object, process: str, *, share: bool = True)
     """Return the pod with the containers that choose its config by the node's label."""
     if not wish.by_label:
         return spec
-    first = spec["containers"][0]["name"]
+    first, security = (spec["containers"][0][key] for key in ("name", "securityContext"))
     return {
         **spec,
         "automountServiceAccountToken": True,
@@ -243,11 +254,14 @@ def _with_manager(wish: Wish, spec: Object, process: str, *, share: bool = True)
         **({"shareProcessNamespace": True} if share else {}),
         "initContainers": [
             *spec.get("initContainers", ()),
-            _manager(wish, f"{first}-config-init", process, True),
+            _manager(wish, f"{first}-config-init", process, True, unprivileged()),
         ],
         "containers": [
             *spec["containers"],
-            _manager(wish, f"{first}-config", process, False),
+            # The context of the container that it signals: AppArmor's profile for containers lets
+            # one send signals to its own profile only, and a privileged one has none
+            # (containerd, contrib/apparmor/template.go). NVIDIA's chart does the same.
+            _manager(wish, f"{first}-config", process, False, security),
         ],
     }
 
@@ -361,6 +375,13 @@ def mps_set(wish: Wish) -> Object:
     return daemon_set(wish, MPS_NAME, MPS_NAME.removeprefix(PREFIX), spec, MARKER)
 
 
+def discovery_security(wish: Wish) -> Object:
+    """Return the context of GPU feature discovery's container."""
+    if wish.feature_discovery_privileged:
+        return {"privileged": True}
+    return unprivileged("SYS_ADMIN") if wish.with_mig else unprivileged()
+
+
 def discovery_set(wish: Wish) -> Object:
     volumes = [_host_path("host-sys", "/sys", "Directory")]
     mounts = [_mount("host-sys", "/sys", True)]
@@ -375,9 +396,6 @@ def discovery_set(wish: Wish) -> Object:
     # Both ways are said: the default is the API since v0.19 (the plugin's CHANGELOG, #1504), and
     # without a token for it the pod cannot start.
     flags["USE_NODE_FEATURE_API"] = wish.feature_discovery_api
-    security = {"privileged": True}
-    if not wish.feature_discovery_privileged:
-        security = unprivileged("SYS_ADMIN") if wish.with_mig else unprivileged()
     spec: Object = {
         "containers": [
             _container(
@@ -392,7 +410,7 @@ def discovery_set(wish: Wish) -> Object:
                         *environment({**flags, **driver_environment(wish)}),
                     ],
                     "volumeMounts": [*mounts, *_config_mounts(wish)],
-                    "securityContext": security,
+                    "securityContext": discovery_security(wish),
                 },
             )
         ],

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ._device_plugin_config import (
-    DEVICE_ID_STRATEGIES,
-    MIG_STRATEGIES,
     Config,
     Flags,
     choice,
@@ -21,11 +19,20 @@ from ._device_plugin_config import (
     read_configs,
     read_strategies,
 )
+from ._device_plugin_settings import (
+    DISCOVERY_SINCE,
+    Reading,
+    Release,
+    at_least,
+    read_environment,
+    read_release,
+    setting,
+    words,
+)
 from ._errors import InputError
+from ._image import check_reference, is_digest, is_tag, split
 from ._truth import truth
 
-_TAG = re.compile(r"[\w][\w.-]{0,127}\Z", re.ASCII)
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _TOLERATIONS: tuple[Mapping[str, Any], ...] = (
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
     {"key": "CriticalAddonsOnly", "operator": "Exists"},
@@ -59,6 +66,13 @@ class Wish:
     flags: Flags = field(default_factory=Flags)
     configs: Mapping[str, Config] = field(default_factory=dict)
     default_config: str = ""
+    #: What may be wrong with it, and cannot be told: the plugin is newer than our table.
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def release(self) -> Release | None:
+        """The plugin's release, by which its settings are judged; None for another kind of tag."""
+        return read_release(self.version)
 
     @property
     def reference(self) -> str:
@@ -77,12 +91,12 @@ class Wish:
 
     @property
     def all_configs(self) -> list[Config]:
-        return list(self.configs.values()) or [plain_config(self.flags)]
+        return list(self.configs.values()) or [plain_config(self.flags, self.release)]
 
     def config(self, name: str) -> Config | None:
         """Return the config of a node that chose this one, or none; None where it is not there."""
         if not self.configs:
-            return None if name else plain_config(self.flags)
+            return None if name else plain_config(self.flags, self.release)
         return self.configs.get(name or self.chosen)
 
     @property
@@ -112,7 +126,12 @@ class Wish:
 
 
 _FLAG_NAMES = tuple(one.name for one in fields(Flags))
-_WISH_NAMES = tuple(one.name for one in fields(Wish) if one.name not in ("flags", "configs"))
+_WISH_NAMES = tuple(
+    one.name for one in fields(Wish) if one.name not in ("flags", "configs", "remarks")
+)
+_STRINGS = frozenset(
+    one.name for one in (*fields(Flags), *fields(Wish)) if isinstance(one.default, str)
+)
 _BOOLEANS = frozenset(
     {
         "resource_renaming",
@@ -136,7 +155,8 @@ def read_wish(options: Mapping[str, Any]) -> Wish:
             next_step=f"It has {', '.join(sorted(OPTIONS))}.",
         )
     given = {name: _value(name, value) for name, value in options.items() if name != "configs"}
-    flags = _read_flags({name: given[name] for name in _FLAG_NAMES if name in given})
+    reading = Reading(read_release(str(given.get("version", Wish.version))))
+    flags = _read_flags({name: given[name] for name in _FLAG_NAMES if name in given}, reading)
     wish = Wish(**{name: given[name] for name in _WISH_NAMES if name in given}, flags=flags)
     for name in ("namespace", "image", "kubelet_directory", "mps_root"):
         if not getattr(wish, name):
@@ -153,21 +173,39 @@ def read_wish(options: Mapping[str, Any]) -> Wish:
         )
     if wish.feature_discovery_api and not wish.feature_discovery:
         wish = replace(wish, feature_discovery_api=False)
+    if wish.feature_discovery and not at_least(wish.release, DISCOVERY_SINCE):
+        raise InputError(
+            f"nvidia_device_plugin_feature_discovery is true, and the image of {wish.version} has "
+            f"no GPU feature discovery: it came with {words(DISCOVERY_SINCE)}",
+            next_step="Take a newer nvidia_device_plugin_version, or leave it out.",
+        )
+    variables = {key: text(value) for key, value in wish.environment.items()}
+    remarks = read_environment(variables, wish.release)
+    configs = read_configs(
+        options.get("configs") or {},
+        flags,
+        default=wish.default_config,
+        renaming=bool(given.get("resource_renaming", False)),
+        reading=reading,
+        everywhere={
+            "mps_root": wish.mps_root,
+            "feature_discovery_api": wish.feature_discovery_api,
+        },
+    )
     return replace(
         wish,
         max_unavailable=str(wish.max_unavailable),
-        environment={key: text(value) for key, value in wish.environment.items()},
-        configs=read_configs(
-            options.get("configs") or {},
-            flags,
-            default=wish.default_config,
-            renaming=bool(given.get("resource_renaming", False)),
-        ),
+        environment=variables,
+        configs=configs,
+        remarks=(*remarks, *reading.notes),
     )
 
 
 def _value(name: str, value: Any) -> Any:
     """Return an option's value; ``-e`` and INI inventories give words for truth."""
+    if name in _STRINGS and isinstance(value, (int, float)) and not isinstance(value, bool):
+        # YAML reads the tag 0.20 as a number.
+        return str(value)
     if name not in _BOOLEANS:
         return plain(value)
     found = truth(value)
@@ -178,16 +216,19 @@ def _value(name: str, value: Any) -> Any:
     return found
 
 
-def _read_flags(given: Mapping[str, Any]) -> Flags:
+def _read_flags(given: Mapping[str, Any], reading: Reading) -> Flags:
     values = dict(given)
     if "device_list_strategy" in values:
         values["device_list_strategy"] = read_strategies(
-            "nvidia_device_plugin_device_list_strategy", values["device_list_strategy"]
+            "nvidia_device_plugin_device_list_strategy", values["device_list_strategy"], reading
         )
     flags = Flags(**values)
     prefix = "nvidia_device_plugin_"
-    choice(f"{prefix}mig_strategy", flags.mig_strategy, MIG_STRATEGIES)
-    choice(f"{prefix}device_id_strategy", flags.device_id_strategy, DEVICE_ID_STRATEGIES)
+    for name, path in (
+        ("mig_strategy", "migStrategy"),
+        ("device_id_strategy", "plugin.deviceIDStrategy"),
+    ):
+        reading.choice(f"{prefix}{name}", str(getattr(flags, name)), setting(path).values)
     for name in ("driver_root", "container_driver_root", "nvidia_ctk_path"):
         if not str(getattr(flags, name)).startswith("/"):
             raise InputError(f"{prefix}{name} is {getattr(flags, name)!r}, and has to be a path")
@@ -195,20 +236,21 @@ def _read_flags(given: Mapping[str, Any]) -> Flags:
 
 
 def _check_image(wish: Wish) -> None:
-    last = wish.image.rpartition("/")[2]
-    if ":" in last or "@" in last:
+    _name, tag, digest = split(wish.image)
+    if tag or digest:
         raise InputError(
             f"nvidia_device_plugin_image is {wish.image!r}, with a version in it",
             next_step="Give that as nvidia_device_plugin_version or nvidia_device_plugin_digest.",
         )
+    check_reference("nvidia_device_plugin_image", wish.image)
     if wish.digest:
-        if not _DIGEST.match(wish.digest):
+        if not is_digest(wish.digest):
             raise InputError(
                 f"nvidia_device_plugin_digest is {wish.digest!r}, and has to be sha256: with 64 "
                 "small hex digits"
             )
         return
-    if not _TAG.match(wish.version) or wish.version == "latest":
+    if not is_tag(wish.version) or wish.version == "latest":
         raise InputError(
             f"nvidia_device_plugin_version is {wish.version!r}, which pins no version",
             next_step="Give a release's tag, such as v0.20.1, or nvidia_device_plugin_digest.",

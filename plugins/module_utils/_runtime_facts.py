@@ -28,7 +28,12 @@ _BINARY_FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin",
 _VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-(?:rc|beta|alpha)[.\d]+)?)")
 _PACKAGED = ("/usr/bin/", "/usr/sbin/")
 _UNPACK_SECONDS = 60
-_NOTHING: dict[str, Any] = {"handlers": None, "default_handler": None, "cri_enabled": None}
+_NOTHING: dict[str, Any] = {
+    "handlers": None,
+    "default_handler": None,
+    "cri_enabled": None,
+    "cdi_enabled": None,
+}
 _DOCKER_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock")
 
 

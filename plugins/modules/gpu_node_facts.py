@@ -292,8 +292,9 @@ ansible_facts:
             - C(containerd) has C(version), C(flavour), C(config_path), C(config_version) (of the
               file itself), C(unit), C(active), C(control_plane) (whether a restart of that unit
               takes a member of the control plane with it), C(handlers) (C(type), C(path),
-              C(options)), C(default_handler) and C(cri_enabled), the last three as containerd
-              understands its files. It is not asked again while C(settled) has a name and it would
+              C(options)), C(default_handler), C(cri_enabled) and C(cdi_enabled) (whether CDI is on
+              in CRI; V(null) where it has no such setting), the last four as containerd understands
+              its files. It is not asked again while C(settled) has a name and it would
               say the same.
             - C(docker) has C(version), C(config_path), C(unit), C(active), C(runtimes) (C(path),
               C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running); of
@@ -325,6 +326,7 @@ ansible_facts:
                 runc: {type: io.containerd.runc.v2, path: null, options: {SystemdCgroup: true}}
               default_handler: runc
               cri_enabled: true
+              cdi_enabled: null
             docker: null
             crio: null
         nvml:

@@ -247,7 +247,7 @@ def test_eight_that_apply_the_same_objects_at_once_are_all_served(api):
     kube = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
     sharing = {"timeSlicing": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}
     wishes = {"namespace": "at-once", "configs": {"shared": {"sharing": sharing}}}
-    objects = object_list(wishes)
+    objects = object_list(wishes, print)
 
     def where(item):
         return PATHS[item["kind"]].format(**{"namespace": "", **item["metadata"]})

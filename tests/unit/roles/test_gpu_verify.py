@@ -12,6 +12,11 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_wish import (
+    OPTIONS,
+    read_wish,
+)
+
 ROLE = Path(__file__).parents[3] / "roles" / "gpu_verify"
 
 
@@ -69,3 +74,22 @@ def test_the_pods_take_the_device_plugins_pull_secret_where_they_have_none():
     # A secret is its namespace's.
     elsewhere = {**plugin, "nvidia_device_plugin_namespace": "gpus"}
     assert value("__gpu_verify_pull_secrets", **elsewhere) == []
+
+
+def test_what_the_plugin_was_told_is_what_its_configs_are_judged_by():
+    """A config that repeats the driver's root was refused: the filter did not know the option."""
+    assert set(value("__gpu_verify_plugin")) <= OPTIONS
+    told = {
+        "nvidia_device_plugin_version": "v0.19.0",
+        "nvidia_device_plugin_driver_root": "/run/nvidia/driver",
+        "nvidia_device_plugin_mps_root": "/run/mps",
+        "nvidia_device_plugin_feature_discovery": True,
+        "nvidia_device_plugin_feature_discovery_api": True,
+        "nvidia_device_plugin_configs": {
+            "default": {"flags": {"nvidiaDriverRoot": "/run/nvidia/driver", "mpsRoot": "/run/mps",
+                                  "useNodeFeatureAPI": True}},
+        },
+    }  # fmt: skip
+    wish = read_wish({**value("__gpu_verify_plugin", **told), "runtime_class": ""})
+    assert wish.release == (0, 19)
+    assert wish.flags.driver_root == "/run/nvidia/driver"

@@ -211,10 +211,37 @@ def test_s15_mps_brings_its_control_daemon_to_the_nodes_that_chose_it():
     assert spec["hostPID"] is True
     # Both cannot be.
     assert "shareProcessNamespace" not in spec
-    assert [one["securityContext"].get("privileged") for one in spec["containers"]] == [True, None]
+    assert [one["securityContext"].get("privileged") for one in spec["containers"]] == [True, True]
     mounts = {one["name"]: one["mountPath"] for one in container(configs=configs)["volumeMounts"]}
     assert mounts["mps-shm"] == "/dev/shm"
     assert mounts["mps-root"] == "/mps"
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("kubegpu-nvidia-device-plugin", {}),
+        ("kubegpu-nvidia-device-plugin", {"pass_device_specs": True}),
+        ("kubegpu-nvidia-device-plugin", {"mig_strategy": "mixed"}),
+        ("kubegpu-nvidia-mps-control-daemon", {}),
+        ("kubegpu-gpu-feature-discovery", {"feature_discovery": True}),
+        ("kubegpu-gpu-feature-discovery",
+         {"feature_discovery": True, "feature_discovery_privileged": True}),
+    ],
+)  # fmt: skip
+def test_who_sends_a_signal_has_the_context_of_who_gets_it(name, options):
+    """containerd's AppArmor profile lets a container signal its own profile only
+    (contrib/apparmor/template.go), and a privileged container has none."""
+    configs = {"mps4": MPS, "shared": SLICING}
+    if options.get("mig_strategy"):
+        configs = {"shared": SLICING, "whole": {}}
+    spec = pod(name, configs=configs, **options)
+    first, manager = spec["containers"]
+    assert manager["command"] == ["config-manager"]
+    assert manager["securityContext"] == first["securityContext"]
+    # It sends none before the start.
+    init = next(one for one in spec["initContainers"] if one["command"] == ["config-manager"])
+    assert init["securityContext"]["capabilities"] == {"drop": ["ALL"]}
 
 
 def test_without_mps_nothing_of_it_is_there():
@@ -228,8 +255,11 @@ def test_feature_discovery_writes_for_node_feature_discovery_or_asks_its_api():
     paths = {one["name"]: one["hostPath"]["path"] for one in spec["volumes"]}
     assert paths["output-dir"] == "/etc/kubernetes/node-feature-discovery/features.d"
     found = objects(feature_discovery=True, feature_discovery_api=True)
-    assert found["Role", "kubegpu-nvidia-device-plugin"]["rules"][0]["resources"] == [
-        "nodefeatures"
+    # As NVIDIA's chart has it (templates/role.yml): it looks at its own pod, too.
+    rules = found["Role", "kubegpu-nvidia-device-plugin"]["rules"]
+    assert [(one["resources"], one["verbs"]) for one in rules] == [
+        (["nodefeatures"], ["get", "list", "watch", "create", "update"]),
+        (["pods"], ["get"]),
     ]
     api = container(name, feature_discovery=True, feature_discovery_api=True)
     assert variables(api)["USE_NODE_FEATURE_API"] == "true"
@@ -266,6 +296,11 @@ def test_the_image_comes_from_a_mirror_by_digest_with_a_secret():
         ({"max_unavailable": "0"}, "above 0"),
         ({"max_unavailable": "many"}, "a number or a percentage"),
         ({"namespace": ""}, "nvidia_device_plugin_namespace is empty"),
+        ({"image": "nvcr.io/NVIDIA/x"}, "is no name of an image"),
+        ({"image": "nvcr.io/nvidia/x@sha256:1"}, "nvidia_device_plugin_digest"),
+        ({"version": "v0.14.5", "feature_discovery": True}, "it came with v0.15"),
+        ({"version": "v0.14.5", "device_list_strategy": "cdi-cri"}, "came with the plugin's v0.15"),
+        ({"environment": {"MIG_STRATEGY": "mixed"}}, "Set nvidia_device_plugin_mig_strategy"),
         ({"nonsense": 1}, "has no option nonsense"),
     ],
 )
@@ -273,6 +308,33 @@ def test_wrong_options_are_named(options, words):
     with pytest.raises(InputError) as error:
         read_wish(options)
     assert words in str(error.value)
+
+
+def test_a_tag_that_yaml_reads_as_a_number_is_a_tag():
+    assert container(version=0.2)["image"] == "nvcr.io/nvidia/k8s-device-plugin:0.2"
+
+
+def test_a_config_may_repeat_what_holds_for_all_nodes():
+    flags = {"mpsRoot": "/run/nvidia/mps", "useNodeFeatureAPI": True, "nvidiaDriverRoot": "/"}
+    options = {"feature_discovery": True, "feature_discovery_api": True}
+    read_wish({"configs": {"a": {"flags": flags}}, **options})
+    with pytest.raises(InputError, match="Set nvidia_device_plugin_feature_discovery_api instead"):
+        read_wish({"configs": {"a": {"flags": flags}}})
+
+
+def test_of_a_release_that_is_newer_than_the_table_remarks_are_kept():
+    config = {"a": {"flags": {"newThing": 1}}}
+    wish = read_wish({"version": "v0.21.0", "configs": config})
+    assert "newThing is not known here" in wish.remarks[0]
+    assert (
+        json.loads(
+            objects(version="v0.21.0", configs=config)[
+                "ConfigMap", "kubegpu-nvidia-device-plugin-config"
+            ]["data"]["a"]
+        )["flags"]["newThing"]
+        == 1
+    )
+    assert read_wish({"configs": {"a": {}}}).remarks == ()
 
 
 def test_what_is_no_longer_wished_is_removed():
@@ -311,7 +373,42 @@ def test_the_charts_values_say_the_same():
     assert "migStrategy" not in shared
 
 
+def test_the_chart_gets_variables_by_its_own_values_or_not_at_all():
+    # No release of the chart has devicePlugin.containers.main.env: it was ignored silently.
+    values = helm_values(read_wish({"environment": {"GDRCOPY_ENABLED": "true"}}), "0.20.0")
+    assert values["gdrcopyEnabled"] is True and "devicePlugin" not in values
+    hook = helm_values(read_wish({"environment": {"NVIDIA_CDI_HOOK_PATH": "/hook"}}))
+    assert hook["cdi"] == {"nvidiaHookPath": "/hook"}
+    with pytest.raises(InputError, match="nvidia_device_plugin_environment has HTTPS_PROXY"):
+        helm_values(read_wish({"environment": {"HTTPS_PROXY": "http://x"}}))
+
+
+def test_the_chart_tells_feature_discovery_how_labels_are_handed_over():
+    """From 0.19 on its default is the NodeFeature API, and only a config says otherwise."""
+    options = {"feature_discovery": True, "mig_strategy": "mixed"}
+    values = helm_values(read_wish(options), "0.20.0")
+    assert values["config"]["default"] == "default"
+    plain = json.loads(values["config"]["map"]["default"])["flags"]
+    assert (plain["useNodeFeatureAPI"], plain["migStrategy"]) == (False, "mixed")
+    # A value would win over the config.
+    assert "migStrategy" not in values
+    assert values["gfd"]["securityContext"]["capabilities"]["add"] == ["SYS_ADMIN"]
+    shared = helm_values(read_wish({**options, "configs": {"a": SLICING}}), "0.20.0")
+    assert {
+        json.loads(one)["flags"]["useNodeFeatureAPI"] for one in shared["config"]["map"].values()
+    } == {False}
+    api = helm_values(read_wish({**options, "feature_discovery_api": True}), "0.20.0")
+    assert "config" not in api
+    older = helm_values(read_wish(options), "0.18.2")
+    assert older["nfd"] == {"enabled": False, "enableNodeFeatureApi": False}
+    assert "config" not in older
+    # Who does not deploy it gets no config for it.
+    assert "config" not in helm_values(read_wish({}), "0.20.0")
+
+
 def test_what_the_chart_cannot_do_is_refused():
+    with pytest.raises(InputError, match="knows /driver-root only"):
+        helm_values(read_wish({"container_driver_root": "/elsewhere"}))
     with pytest.raises(InputError, match="only where GPU feature discovery"):
         helm_values(read_wish({"configs": {"a": MPS}}))
     with pytest.raises(InputError, match="knows /var/lib/kubelet only"):

@@ -222,6 +222,35 @@ def test_warnings_of_nodes():
     assert "where it is privileged" in words["warnings"][0]
 
 
+def test_remarks_of_options_are_warnings_and_what_cdi_lacks_is_a_refusal_of_its_host():
+    config = {"a": {"flags": {"newThing": 1}}}
+    made = plan({"version": "v0.21.0", "configs": config}, {"a": {**host(), "planned": True}})
+    assert made["action"] == "apply"
+    assert "newThing is not known here" in made["warnings"][0]
+    wishes = {"device_list_strategy": ["cdi-annotations"]}
+    made = plan(wishes, {"old": host(), "web": host(gpus=[])})
+    assert [one["host"] for one in made["refusals"]] == ["old"]
+    newer = host(runtimes__containerd__version="1.7.24", runtimes__containerd__cdi_enabled=False)
+    assert plan(wishes, {"a": newer})["action"] == "refuse"
+    assert plan(wishes, {"a": {**newer, "cdi": True}})["action"] == "apply"
+
+
+def test_the_charts_version_says_what_its_values_can_say():
+    wishes = {"environment": {"GDRCOPY_ENABLED": "true"}}
+    made = plan(wishes, {"a": host()}, method="helm", chart_version="0.20.0")
+    assert made["values"]["gdrcopyEnabled"] is True
+    made = plan(wishes, {"a": host()}, method="helm", chart_version="0.17.4")
+    assert made["action"] == "refuse" and "has no value for" in made["text"]
+
+
+def test_a_gpu_that_the_plugin_leaves_out_is_a_warning():
+    nvml = {"devices": [{"mig_mode": "enabled", "mig_devices": [], "address": "0000:01:00.0",
+                         "name": "A100"}]}  # fmt: skip
+    made = plan({"mig_strategy": "mixed"}, {"a": {**host(nvml=nvml), "planned": True}})
+    assert made["action"] == "apply"
+    assert "no MIG device is there on 0000:01:00.0" in made["warnings"][0]
+
+
 POD = {
     "metadata": {"name": "p", "namespace": "kubegpu"},
     "spec": {"nodeName": "n1"},

@@ -58,9 +58,10 @@ def dump(version: str) -> str:
     return (DUMPS / f"config-dump-containerd-{version}.toml").read_text()
 
 
-@pytest.mark.parametrize("version", ["1.6.20", "1.7.24", "2.1.9"])
-def test_effective_configuration_as_recorded(version: str) -> None:
+@pytest.mark.parametrize(("version", "cdi"), [("1.6.20", None), ("1.7.24", False), ("2.1.9", True)])
+def test_effective_configuration_as_recorded(version: str, cdi: bool | None) -> None:
     effective = read_effective(dump(version))
+    assert effective["cdi_enabled"] is cdi
     assert effective["default_handler"] == "nvidia"
     assert effective["cri_enabled"] is True
     assert set(effective["handlers"]) == {"runc", "nvidia"}
@@ -96,6 +97,7 @@ def test_containerd_without_cri() -> None:
         "handlers": {},
         "default_handler": None,
         "cri_enabled": False,
+        "cdi_enabled": None,
     }
 
 
@@ -166,6 +168,7 @@ def test_plain_containerd(tmp_path: Path) -> None:
         "control_plane": False,
         "default_handler": "nvidia",
         "cri_enabled": True,
+        "cdi_enabled": None,
     }
     assert (runtimes["docker"], runtimes["crio"]) == (None, None)
 
