@@ -14,6 +14,7 @@ from typing import Any
 from ._cluster import DraOffer, NodeState, is_gpu_resource
 from ._cluster_dra import Dra
 from ._cluster_parts import (
+    DEVICE_PLUGIN,
     DRA_DRIVER,
     OPERATOR,
     OURS,
@@ -36,7 +37,7 @@ _KEYS = {"name", "machine_id", "resources", "driver", "default_runtime", "gpus"}
 _FINAL = frozenset(
     {
         "node_unknown", "no_plugin", "plugin_selects_not", "plugin_tolerates_not",
-        "two_allocators", "dra_device_tainted",
+        "two_allocators", "dra_device_tainted", "discovery_selects_not",
     }
 )  # fmt: skip
 
@@ -120,6 +121,8 @@ class View:
     dra: Dra = field(default_factory=Dra)
     #: Pods of DRA drivers by node, as :attr:`pods`.
     dra_pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
+    #: Pods of this collection's GPU feature discovery by node.
+    discovery: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
 
     def plugin_pods(self, node: str) -> Sequence[PodView]:
         return self.pods.get(node, ())
@@ -134,6 +137,8 @@ class Shortfall:
     allocatable: Mapping[str, int]
     finding: Finding
     pod: str | None = None
+    #: What fails there: the device plugin, or GPU feature discovery.
+    part: str = DEVICE_PLUGIN
 
     @property
     def final(self) -> bool:
@@ -146,6 +151,7 @@ class Shortfall:
             "expected": dict(self.expected.resources),
             "allocatable": dict(self.allocatable),
             "pod": self.pod,
+            "part": self.part,
             "code": self.finding.code,
             "cause": self.finding.cause,
             "evidence": self.finding.evidence,
@@ -363,6 +369,14 @@ def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
             else "Add a toleration to the DaemonSet, or take the taint off.",
         )
     said = view.events.get(who, ())
+    known = explain(said[-1]) if said else []
+    if known:
+        return Finding(
+            known[0].code,
+            f"The {what} {who} has no pod on {state.name}: {known[0].cause}",
+            shorten(said[-1]),
+            known[0].next_step,
+        )
     return Finding(
         "plugin_not_started",
         f"The {what} {who} has no pod on {state.name} yet.",

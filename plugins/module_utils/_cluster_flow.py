@@ -13,6 +13,7 @@ from typing import Any
 
 from ._cluster import NodeState, node_states
 from ._cluster_causes import Expected, Shortfall, View, by_dra, is_foreign_only, why
+from ._cluster_discovery import TITLE, Steady, discoveries, why_not_discovered
 from ._cluster_dra import (
     GROUP,
     Dra,
@@ -24,7 +25,14 @@ from ._cluster_dra import (
     read_devices,
     served_version,
 )
-from ._cluster_parts import Workload, dra_drivers, foreign, plugins, recognise
+from ._cluster_parts import (
+    FEATURE_DISCOVERY,
+    Workload,
+    dra_drivers,
+    foreign,
+    plugins,
+    recognise,
+)
 from ._cluster_pods import PodView, pod_view, why_not_running, with_events
 from ._errors import KubegpuError
 from ._kube import Cluster
@@ -203,9 +211,10 @@ def look(reader: Reader, expected: Sequence[Expected]) -> Snapshot:
     parts += class_parts(reader.dra, parts)
     matches, notes = match_hosts(expected, nodes, states)
     by_node, containers = _pods_of(plugins(parts), pods)
-    dra_pods, more = _pods_of(dra_drivers(parts), pods)
-    containers.update(more)
-    view = View(parts, by_node, dra=reader.dra, dra_pods=dra_pods)
+    dra_pods, of_dra = _pods_of(dra_drivers(parts), pods)
+    discovery, of_discovery = _pods_of(discoveries(parts), pods)
+    containers = {**containers, **of_dra, **of_discovery}
+    view = View(parts, by_node, dra=reader.dra, dra_pods=dra_pods, discovery=discovery)
     return Snapshot(
         states, view, matches, _shortfalls(expected, matches, view), tuple(notes), containers
     )
@@ -221,7 +230,11 @@ def look_closer(reader: Reader, expected: Sequence[Expected], snapshot: Snapshot
 def _shortfalls(
     expected: Sequence[Expected], matches: Mapping[str, NodeState | None], view: View
 ) -> tuple[Shortfall, ...]:
-    found = (why(item, matches[item.key], view) for item in expected)
+    found = (
+        # What keeps the plugin from a node keeps feature discovery from it, as a rule.
+        why(item, matches[item.key], view) or why_not_discovered(item, matches[item.key], view)
+        for item in expected
+    )
     return tuple(short for short in found if short)
 
 
@@ -239,6 +252,7 @@ def _pods_of(
                 part.selector
                 and meta.get("namespace") == part.namespace
                 and all(labels.get(name) == value for name, value in part.selector.items())
+                and _owner(meta) in ("", part.name)
             ):
                 view = pod_view(pod)
                 found.setdefault(view.node or _wanted_node(pod), []).append((part.ours, view))
@@ -248,6 +262,18 @@ def _pods_of(
         node: [view for _ours, view in sorted(views, key=lambda pair: not pair[0])]
         for node, views in found.items()
     }, containers
+
+
+def _owner(meta: Mapping[str, Any]) -> str:
+    """Return the DaemonSet that made a pod: those of NVIDIA's chart have all one selector."""
+    return next(
+        (
+            str(owner.get("name"))
+            for owner in meta.get("ownerReferences") or ()
+            if owner.get("controller") and owner.get("kind") == "DaemonSet"
+        ),
+        "",
+    )
 
 
 def _wanted_node(pod: Mapping[str, Any]) -> str:
@@ -269,10 +295,7 @@ def _unclear(
 ) -> set[str]:
     """Return the nodes whose plugin has to be asked: not as expected, or it does not run."""
     named = {state.name for state in matches.values() if state}
-    unclear = {
-        short.node for short in (why(item, matches[item.key], view) for item in expected)
-        if short and short.node
-    }  # fmt: skip
+    unclear = {short.node for short in _shortfalls(expected, matches, view) if short.node}
     outside = []
     for node, pods in sorted(view.pods.items()):
         state = states.get(node)
@@ -293,7 +316,8 @@ def _with_details(
     todo = [
         pod
         for node in sorted(nodes)
-        for pod in (*view.plugin_pods(node), *view.dra_pods.get(node, ()))
+        for found in (view.pods, view.dra_pods, view.discovery)
+        for pod in found.get(node, ())
     ]
     answers = reader.cluster.each(
         lambda pod: reader.detailed(pod, containers.get(pod.full_name, "")), todo
@@ -302,21 +326,24 @@ def _with_details(
         pod.full_name: pod if isinstance(answer, KubeError) else answer
         for pod, answer in zip(todo, answers)
     }
-
-    def detailed(pods: Mapping[str, Sequence[PodView]]) -> dict[str, list[PodView]]:
-        return {
-            node: [told.get(pod.full_name, pod) for pod in found] for node, found in pods.items()
-        }
-
+    pods, dra_pods, discovery = (
+        {node: [told.get(pod.full_name, pod) for pod in there] for node, there in found.items()}
+        for found in (view.pods, view.dra_pods, view.discovery)
+    )
     events = {}
-    if any(not (view.plugin_pods(node) or view.dra_pods.get(node)) for node in nodes):
-        for part in (*plugins(view.parts), *dra_drivers(view.parts)):
+    for parts, *found in (
+        ((*plugins(view.parts), *dra_drivers(view.parts)), view.pods, view.dra_pods),
+        (discoveries(view.parts), view.discovery),
+    ):
+        if all(any(one.get(node) for one in found) for node in nodes):
+            continue
+        for part in parts:
             if not part.selector:
                 continue
             said = reader.events(part.namespace, part.workload, part.name)
             bare = PodView(part.namespace, part.name, "", "", False, 0, "")
             events[f"{part.namespace}/{part.name}"] = with_events(bare, said).events
-    return replace(view, pods=detailed(view.pods), events=events, dra_pods=detailed(view.dra_pods))
+    return replace(view, pods=pods, events=events, dra_pods=dra_pods, discovery=discovery)
 
 
 def wait(
@@ -335,11 +362,13 @@ def wait(
     """
     start = clock()
     restarts: dict[str, int] = {}
+    steady = Steady(rollout)
     while True:
         snapshot = look(reader, expected)
         waited = clock() - start
         failing = _failing(snapshot, restarts)
-        if waited >= timeout or not _is_worth_waiting(snapshot, failing, rollout):
+        unsettled = steady.unsettled(_expected_discovery(snapshot))
+        if waited >= timeout or not (unsettled or _is_worth_waiting(snapshot, failing, rollout)):
             break
         sleep(min(_INTERVAL, max(0.1, timeout - waited)))
     if snapshot.shortfalls or _odd(snapshot):
@@ -357,11 +386,17 @@ def _failing(snapshot: Snapshot, first: dict[str, int]) -> set[str]:
     """
     return {
         pod.full_name
-        for pods in snapshot.view.pods.values()
+        for pods in (*snapshot.view.pods.values(), *snapshot.view.discovery.values())
         for pod in pods
         if pod.restarts - first.setdefault(pod.full_name, pod.restarts) >= _RESTARTS_IN_VAIN
         and pod.reason == "CrashLoopBackOff"
     }
+
+
+def _expected_discovery(snapshot: Snapshot) -> dict[str, Sequence[PodView]]:
+    """Return the pods of feature discovery on the nodes that are waited for."""
+    named = {state.name for state in snapshot.matches.values() if state}
+    return {node: pods for node, pods in snapshot.view.discovery.items() if node in named}
 
 
 def _is_worth_waiting(snapshot: Snapshot, failing: set[str], rollout: bool) -> bool:
@@ -372,12 +407,16 @@ def _is_worth_waiting(snapshot: Snapshot, failing: set[str], rollout: bool) -> b
 
 
 def _rolling(snapshot: Snapshot) -> list[Workload]:
-    return [part for part in plugins(snapshot.view.parts) if part.ours and not part.rolled_out]
+    parts = snapshot.view.parts
+    return [
+        part for part in (*plugins(parts), *discoveries(parts)) if part.ours and not part.rolled_out
+    ]
 
 
 def _behind(part: Workload) -> str:
+    what = TITLE if part.kind == FEATURE_DISCOVERY else "the device plugin"
     return (
-        f"Not all pods of the device plugin {part.namespace}/{part.name} are there yet: of "
+        f"Not all pods of {what} {part.namespace}/{part.name} are there yet: of "
         f"{part.desired}, {part.updated if part.observed else 0} are of the newest template and "
         f"{part.available} are available."
     )
@@ -406,29 +445,34 @@ def answer(
         for name, state in sorted(snapshot.states.items())
         if not only_gpu or state.resources or state.dra or name in named or view.plugin_pods(name)
     }
-    by_key = {short.expected.key: short for short in snapshot.shortfalls}
+    by_key = {
+        short.expected.key: short
+        for short in snapshot.shortfalls
+        if short.part != FEATURE_DISCOVERY
+    }
+    undiscovered = {
+        short.expected.key: short
+        for short in snapshot.shortfalls
+        if short.part == FEATURE_DISCOVERY
+    }
     return {
         "nodes": shown,
         "node_of": {
             key: state.name if state else None for key, state in snapshot.matches.items()
         },
-        "plugin_pods": [
-            {
-                **pod.to_json(),
-                "findings": _findings(pod),
-            }
-            for found in (view.pods, view.dra_pods)
-            for node in sorted(found)
-            for pod in found[node]
-        ],
+        "plugin_pods": [*_pods(view.pods), *_pods(view.dra_pods)],
+        "discovery_pods": _pods(view.discovery),
         "parts": [part.to_json() for part in view.parts],
         "foreign": [part.to_json() for part in foreign(view.parts)],
         "dra": view.dra.to_json(),
         "missing": [short.to_json() for short in snapshot.shortfalls],
         "layers": [
-            _layer(item, snapshot.matches[item.key], by_key.get(item.key), view)
-            for item in expected
-            if not item.none or item.key in by_key
+            *(
+                _layer(item, snapshot.matches[item.key], by_key.get(item.key), view)
+                for item in expected
+                if not item.none or item.key in by_key
+            ),
+            *(_undiscovered(short) for short in undiscovered.values()),
         ],
     }  # fmt: skip
 
@@ -450,6 +494,12 @@ def unasked(expected: Sequence[Expected], layer: str, error: KubegpuError) -> li
     ]  # fmt: skip
 
 
+def _pods(pods: Mapping[str, Sequence[PodView]]) -> list[dict[str, Any]]:
+    return [
+        {**pod.to_json(), "findings": _findings(pod)} for node in sorted(pods) for pod in pods[node]
+    ]
+
+
 def _findings(pod: PodView) -> list[dict[str, str]]:
     finding = why_not_running(pod) if pod.log or pod.events or not pod.ready else None
     return [finding.as_problem()] if finding else []
@@ -464,10 +514,7 @@ def _layer(
         "evidence": "", "next_step": "", "proof": "", "subject": "",
     }  # fmt: skip
     if short is not None:
-        found = short.finding
-        entry.update(
-            code=found.code, cause=found.cause, evidence=found.evidence, next_step=found.next_step
-        )
+        entry.update(_told(short))
     elif state is not None and state.dra and by_dra(item, state):
         names = [name for name, resource in sorted(state.resources.items()) if resource.dra]
         how = " or ".join(["a ResourceClaim", *names])
@@ -484,3 +531,21 @@ def _layer(
         whose = ", by a plugin of somebody else" if is_foreign_only(item, view) else ""
         entry["proof"] = f"the node {state.name} offers {offers}{whose}"
     return entry
+
+
+def _undiscovered(short: Shortfall) -> dict[str, Any]:
+    """Return the entry of a node on which feature discovery does not run; its GPUs are offered."""
+    return {
+        "node": short.expected.key, "layer": "allocatable", "ok": False, "proof": "",
+        "subject": TITLE, **_told(short),
+    }  # fmt: skip
+
+
+def _told(short: Shortfall) -> dict[str, str]:
+    found = short.finding
+    return {
+        "code": found.code,
+        "cause": found.cause,
+        "evidence": found.evidence,
+        "next_step": found.next_step,
+    }

@@ -286,6 +286,68 @@ _GENERAL = (
         "github.com/NVIDIA/k8s-device-plugin/issues/1220",
     ),
     KnownText(
+        "discovery_no_token",
+        r"failed to create clientsets:[^\n]{0,300}serviceaccount/token",
+        "GPU feature discovery's log",
+        "GPU feature discovery is to hand its labels over by the NodeFeature API, which is its "
+        "default since v0.19, and its pod has no token for the API server.",
+        "Run kubegpu.nodes.site (tag device_plugin), which says how labels are handed over; "
+        "elsewhere, set USE_NODE_FEATURE_API=false in its container, or mount a token.",
+        "failed to create clientsets: create client configuration: create in-cluster client "
+        "configuration: open /var/run/secrets/kubernetes.io/serviceaccount/token: no such file or "
+        "directory",
+        "k8s-device-plugin v0.20.0, cmd/gpu-feature-discovery/main.go",
+    ),
+    KnownText(
+        "discovery_no_rights",
+        r"failed to (?:get|create|update) NodeFeature object[^\n]{0,300}is forbidden",
+        "GPU feature discovery's log",
+        "GPU feature discovery may not write NodeFeature objects in its namespace.",
+        "Give its service account get, list, watch, create and update on nodefeatures of "
+        "nfd.k8s-sigs.io; nvidia_device_plugin_feature_discovery_api: true makes the Role.",
+        "failed to get NodeFeature object: nodefeatures.nfd.k8s-sigs.io "
+        '"nvidia-features-for-gpu1" is forbidden: User "system:serviceaccount:kubegpu:plugin" '
+        'cannot get resource "nodefeatures" in API group "nfd.k8s-sigs.io"',
+        "k8s-device-plugin v0.20.0, internal/lm/output.go, and the API server's own words",
+    ),
+    KnownText(
+        "discovery_no_api",
+        r"failed to (?:get|create|update) NodeFeature object[^\n]{0,300}"
+        r"could not find the requested resource",
+        "GPU feature discovery's log",
+        "The cluster has no NodeFeature API: node-feature-discovery is not installed, or is older "
+        "than 0.12.",
+        "Install node-feature-discovery, or let labels be handed over by a file: "
+        "nvidia_device_plugin_feature_discovery_api: false.",
+        'failed to create NodeFeature object "nvidia-features-for-gpu1": the server could not find '
+        "the requested resource (post nodefeatures.nfd.k8s-sigs.io)",
+        "k8s-device-plugin v0.20.0, internal/lm/output.go, and the API server's own words",
+    ),
+    KnownText(
+        "discovery_no_nvml",
+        r"failed to create resource manager: unsupported strategy",
+        "GPU feature discovery's log",
+        "GPU feature discovery found no NVML in its container: the nvidia runtime did not start "
+        "it, or the node has no driver.",
+        "Look at the device plugin's pod on the same node, which needs the same; "
+        "kubegpu.nodes.verify tells what is missing.",
+        "failed to create resource manager: unsupported strategy auto",
+        "k8s-device-plugin v0.20.0, internal/resource/factory.go",
+    ),
+    KnownText(
+        "priority_class_quota",
+        r"insufficient quota to match these scopes:[^\n]{0,40}?PriorityClass \w+ "
+        r"\[(?P<scope>[^\]\n]{1,200})",
+        "the DaemonSet's controller, in the DaemonSet's events",
+        "The cluster admits pods of this priority class only in namespaces with a ResourceQuota "
+        "for it ({scope}), as GKE does outside of kube-system.",
+        "Make a ResourceQuota in the plugin's namespace whose scopeSelector names the class, or "
+        "set nvidia_device_plugin_priority_class to another one.",
+        "Error creating: insufficient quota to match these scopes: [{PriorityClass In "
+        "[system-node-critical system-cluster-critical]}]",
+        "github.com/openebs-archive/cstor-operators/issues/196",
+    ),
+    KnownText(
         "insufficient_gpu",
         r"(?:(?<!\d)(?P<count>\d{1,9}) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]+)",
         "the scheduler, in a pod's events",

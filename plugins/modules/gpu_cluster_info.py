@@ -18,8 +18,9 @@ description:
     They are added from the driver's C(ResourceSlice) objects, with the pods whose claims hold them.
     A server without C(resource.k8s.io) has none. Without the right to list C(deviceclasses),
     C(resourceslices) and C(resourceclaims) there is a warning, and they are left out.
-  - With O(expected) it waits until the nodes offer what they should, and otherwise says of each
-    why it does not, from the plugin's pod, its events and its log.
+  - With O(expected) it waits until the nodes offer what they should, and this collection's GPU
+    feature discovery runs on them where it is deployed; otherwise it says of each node why not,
+    from the pod, its events and its log.
   - One call serves the whole cluster. It changes nothing.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
@@ -43,9 +44,10 @@ options:
     default: 0
   rollout:
     description: >-
-      Whether to wait, as long, until the pods of this collection's device plugin are all of its
-      newest template and available as well. Until then nodes offer what they offered with the pods
-      before. Where only that is left when the time is over, it is a warning.
+      Whether to wait, as long, until the pods of this collection's device plugin and GPU feature
+      discovery are all of their newest template and available as well. Until then nodes offer what
+      they offered with the pods before. Where only that is left when the time is over, it is a
+      warning.
     type: bool
     default: false
   all_nodes:
@@ -144,6 +146,11 @@ plugin_pods:
   returned: always
   type: list
   elements: dict
+discovery_pods:
+  description: The same of the pods of this collection's GPU feature discovery.
+  returned: always
+  type: list
+  elements: dict
 parts:
   description: >-
     Operators, device plugins, DRA drivers and feature discovery that were found, with C(kind),
@@ -171,7 +178,9 @@ dra:
 missing:
   description: >-
     Each node that does not offer what it should, with C(key), C(node), C(expected),
-    C(allocatable), C(pod), C(code), C(cause), C(evidence) and C(next_step).
+    C(allocatable), C(pod), C(code), C(cause), C(evidence) and C(next_step). C(part) is
+    V(device_plugin), or V(feature_discovery) where the node offers its GPUs and this collection's
+    GPU feature discovery does not run there.
   returned: always
   type: list
   elements: dict
@@ -181,6 +190,7 @@ missing:
       expected: {nvidia.com/gpu: 8}
       allocatable: {nvidia.com/gpu: 0}
       pod: kubegpu/kubegpu-nvidia-device-plugin-x7k2p
+      part: device_plugin
       code: default_runtime
       cause: >-
         The device plugin found no NVML on gpu2: its pod names no RuntimeClass, and the default

@@ -30,7 +30,9 @@ _APPLETS = (
     "sh", "env", "sleep", "cat", "echo", "ls", "mv", "true", "false", "grep", "ps", "kill", "test",
     "id", "mkdir", "rm", "ln", "wget", "nc", "ip",
 )  # fmt: skip
-_PLUGIN_PROGRAMS = ("nvidia-device-plugin", "config-manager", "mps-control-daemon")
+_PLUGIN_PROGRAMS = (
+    "nvidia-device-plugin", "config-manager", "mps-control-daemon", "gpu-feature-discovery"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

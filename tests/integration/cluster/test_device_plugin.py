@@ -213,6 +213,75 @@ def test_a_plugin_that_finds_no_nvml_fails_its_node_with_cause_and_log(cluster, 
     assert play(*CLUSTER_ONLY).status == 0
 
 
+DISCOVERY = "kubegpu-gpu-feature-discovery"
+LABELS = "/etc/kubernetes/node-feature-discovery/features.d/gfd"
+
+
+def discovery_pods(cluster):
+    """Return whether each pod of feature discovery is ready, by its node."""
+    text = cluster.kubectl(
+        "-n", "kubegpu", "get", "pods", "-l", "app.kubernetes.io/name=gpu-feature-discovery",
+        "-o", "json",
+    )  # fmt: skip
+    return {
+        one["spec"]["nodeName"]: any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in one["status"].get("conditions", ())
+        )
+        for one in json.loads(text)["items"]
+        if "deletionTimestamp" not in one["metadata"]
+    }
+
+
+def test_feature_discovery_is_waited_for_until_it_runs(cluster, play, gpus):
+    """The stand-in wants a token, as the real 0.20.0 does, unless it is told to write a file."""
+    done = play(*CLUSTER_ONLY, nvidia_device_plugin_feature_discovery=True)
+    assert done.status == 0, done.output
+    assert discovery_pods(cluster) == dict.fromkeys(gpus, True)
+    for node in chosen():
+        if node.gpus:
+            assert "nvidia.com/gpu.count=" in nodes.execute(node, "cat", LABELS)
+    again = play(*CLUSTER_ONLY, nvidia_device_plugin_feature_discovery=True)
+    assert (again.status, again.changed) == (0, 0), again.output
+
+
+def test_feature_discovery_without_a_token_fails_verify_with_its_words(cluster, play):
+    # What this collection applied before it always wrote the variable.
+    removed = f"daemonset/{DISCOVERY}", "USE_NODE_FEATURE_API-"
+    cluster.kubectl("-n", "kubegpu", "set", "env", *removed)
+    try:
+        deadline = time.monotonic() + 300
+        while all(discovery_pods(cluster).values()) and time.monotonic() < deadline:
+            time.sleep(1)
+        verify = "- ansible.builtin.import_playbook: kubegpu.nodes.verify\n"
+        done = play(text=verify, gpu_verify_wait_timeout=30, gpu_verify_pods=False)
+        assert done.status != 0, done.output
+        assert "failed to create clientsets" in done.output
+        assert "its pod has no token for the API server" in done.output
+    finally:
+        # Somebody else's manager took the field away: it comes back by ours.
+        again = play(*CLUSTER_ONLY, nvidia_device_plugin_feature_discovery=True)
+    assert again.status == 0, again.output
+    assert all(discovery_pods(cluster).values())
+
+
+def test_feature_discovery_that_cannot_start_fails_the_run_with_its_words(cluster, play, gpus):
+    # The cluster has no node-feature-discovery, and so no NodeFeature API.
+    wishes = {
+        "nvidia_device_plugin_feature_discovery": True,
+        "nvidia_device_plugin_feature_discovery_api": True,
+    }
+    done = play(*CLUSTER_ONLY, **wishes)
+    assert done.status != 0
+    assert "The cluster has no NodeFeature API" in done.output
+    assert re.search(r"^E\d.*failed to create NodeFeature object", done.output, re.MULTILINE)
+    # The plugin is none the worse.
+    assert offers(cluster, gpus)
+    done = play(*CLUSTER_ONLY)
+    assert done.status == 0, done.output
+    assert DISCOVERY not in cluster.kubectl("-n", "kubegpu", "get", "daemonset", "-o", "name")
+
+
 FOREIGN = {
     "apiVersion": "apps/v1",
     "kind": "DaemonSet",

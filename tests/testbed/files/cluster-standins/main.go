@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 
 // STAND-INS for programs of NVIDIA's container images, for nodes without a chip. One program, which
-// is what it is called as: the device plugin, its configuration manager and its MPS control daemon,
-// or the sample vectorAdd.
+// is what it is called as: the device plugin, its configuration manager, its MPS control daemon and GPU
+// feature discovery, or the sample vectorAdd.
 //
 // Whether there are GPUs is told by the stand-in nvidia-container-runtime on the node: it puts the
 // node's stand-in devices into the environment of a container that asks for them.
@@ -20,6 +20,8 @@ func main() {
 	switch name := filepath.Base(os.Args[0]); name {
 	case "nvidia-device-plugin":
 		os.Exit(devicePlugin(os.Args[1:]))
+	case "gpu-feature-discovery":
+		os.Exit(discovery(os.Args[1:]))
 	case "config-manager":
 		os.Exit(configManager(os.Args[1:]))
 	case "vectorAdd", "sample":
