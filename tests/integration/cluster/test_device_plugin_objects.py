@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.testbed import cluster_made
+from tests.testbed.paths import REPOSITORY
 from tests.tools.environments import collections
 from tests.unit.fixtures import node_facts
 
@@ -91,3 +92,51 @@ def test_a_login_that_is_not_whole_is_named_and_not_shown(api, play):
     assert done.returncode != 0
     assert "lacks password and does not know pasword" in done.stdout
     assert "hunter2secret" not in done.stdout + done.stderr
+
+
+USER = "system:serviceaccount:kubegpu:kubegpu-device-plugin"
+RIGHTS = REPOSITORY / "roles" / "nvidia_device_plugin" / "files" / "rbac.yml"
+WHOLE = {
+    "configs": {
+        "shared": {"sharing": {"timeSlicing": {"resources": [
+            {"name": "nvidia.com/gpu", "replicas": 2}]}}},
+        "mps": {"sharing": {"mps": {"resources": [{"name": "nvidia.com/gpu", "replicas": 2}]}}},
+    },
+    "feature_discovery": True,
+}  # fmt: skip
+
+
+@pytest.fixture
+def limited(api, tmp_path):
+    """A kubeconfig of one who has the rights of the manifest, and no others."""
+    api.kubectl("apply", "-f", str(RIGHTS))
+    yield str(api.authority.kubeconfig(tmp_path / "limited", api.server, USER))
+    api.kubectl("delete", "--wait=true", "-f", str(RIGHTS))
+
+
+def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(api, limited, play):
+    """Binding and class of somebody else are objects that the token could delete before."""
+    binding, runtime_class = "somebodys", "kata"
+    api.kubectl("create", "clusterrolebinding", binding, "--clusterrole=view", "--user=somebody")
+    apply = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "handler": "kata",
+             "metadata": {"name": runtime_class}}  # fmt: skip
+    api.kubectl("apply", "-f", "-", stdin=json.dumps(apply))
+    try:
+        for what in (f"clusterrolebinding/{binding}", f"runtimeclass/{runtime_class}"):
+            assert "forbidden" in api.kubectl("--as", USER, "delete", what, check=False)
+        options = {f"nvidia_device_plugin_{name}": value for name, value in WHOLE.items()}
+        kube = {"nvidia_device_plugin_kubeconfig": limited}
+        done = play(**options, **kube)
+        assert done.returncode == 0, done.stdout + done.stderr
+        # Objects that are no longer wished, and teardown.
+        assert play(**kube).returncode == 0
+        assert play(entry="teardown", **kube).returncode == 0
+        left = api.kubectl("get", "clusterrolebinding,runtimeclass", "-o", "name").split()
+        assert {
+            f"clusterrolebinding.rbac.authorization.k8s.io/{binding}",
+            f"runtimeclass.node.k8s.io/{runtime_class}",
+        } <= set(left)
+        assert "runtimeclass.node.k8s.io/nvidia" not in left
+    finally:
+        api.kubectl("delete", "clusterrolebinding", binding)
+        api.kubectl("delete", "runtimeclass", runtime_class)
