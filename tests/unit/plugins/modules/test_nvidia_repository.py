@@ -14,6 +14,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _state
 from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_repository as module
 from tests.unit.module_process import predicted, run_module
+from tests.unit.plugins.module_utils.test__openpgp import RSA2048
 
 # A key made by gpg 2.2.40 for this test.
 KEY = """-----BEGIN PGP PUBLIC KEY BLOCK-----
@@ -514,6 +515,21 @@ def test_a_keyring_that_cannot_be_right_is_refused(node, options, cause):
     assert answer["failed"]
     assert cause in answer["msg"]
     assert list(node.sources.iterdir()) == []
+
+
+def test_a_keyring_with_one_key_more_than_the_expected_ones_is_refused(node):
+    """Whoever has the other key can sign, too; one that fits was enough before."""
+    options = beside(node, key_fingerprints=[FINGERPRINT])
+    assert node.present(**options)["changed"]
+    node.absent()
+    node.keyring.write_text(KEY + RSA2048.decode())
+    answer = node.present(**options)
+    assert answer["failed"]
+    assert "has other keys than the expected ones" in answer["msg"]
+    assert FINGERPRINT not in answer["msg"].partition("not among them: ")[2]
+    assert list(node.sources.iterdir()) == []
+    # The distribution's own file has several, and none is named.
+    assert node.present(**{**options, "key_fingerprints": None})["changed"]
 
 
 @pytest.fixture
