@@ -37,7 +37,8 @@ FEATURES = [
         "apiGroups": ["nfd.k8s-sigs.io"],
         "resources": ["nodefeatures"],
         "verbs": ["get", "list", "watch", "create", "update"],
-    }
+    },
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
 ]
 
 # -- keys ----------------------------------------------------------------------------------------
