@@ -28,6 +28,7 @@ from ._cluster_pods import PodView, shorten, why_not_running
 from ._driver_diagnosis import Finding
 from ._errors import InputError
 from ._failure_texts import explain
+from ._printable import printable
 
 _UNHEALTHY = re.compile(r"marked unhealthy|marking device as unhealthy", re.IGNORECASE)
 _VENDORS = {"nvidia.com": "nvidia", "amd.com": "amd", "gpu.intel.com": "intel"}
@@ -153,9 +154,10 @@ class Shortfall:
             "pod": self.pod,
             "part": self.part,
             "code": self.finding.code,
-            "cause": self.finding.cause,
-            "evidence": self.finding.evidence,
-            "next_step": self.finding.next_step,
+            # The roles show them, and a pod's log is in them.
+            "cause": printable(self.finding.cause),
+            "evidence": printable(self.finding.evidence),
+            "next_step": printable(self.finding.next_step),
         }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ._driver_diagnosis import Finding
 from ._failure_texts import explain
+from ._printable import printable
 
 Object = Mapping[str, Any]
 
@@ -61,7 +62,8 @@ class PodView:
         )
 
     def last_lines(self, count: int = _LAST_LINES) -> list[str]:
-        return [line for line in self.log.splitlines() if line.strip()][-count:]
+        """Return the end of the log as it may be shown."""
+        return [line for line in printable(self.log).split("\n") if line.strip()][-count:]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -234,5 +236,5 @@ def _last_line(view: PodView) -> str:
 
 
 def shorten(text: str) -> str:
-    text = " ".join(text.split())
+    text = printable(" ".join(text.split()))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

@@ -14,6 +14,7 @@ from ._cuda import minor
 from ._cuda_data import CudaData
 from ._driver_data import DriverData
 from ._driver_types import Step
+from ._printable import printable
 from ._runfile import shown_runfile
 
 AUTO = "auto"
@@ -97,6 +98,8 @@ class CudaPlan:
         data["runfiles"] = [shown_runfile(runfile) for runfile in self.runfiles]
         for name in ("versions", "obsolete", "steps", "reasons", "warnings"):
             data[name] = list(data[name])
+        for name in ("reasons", "warnings"):
+            data[name] = [printable(text) for text in data[name]]
         return data
 
 

@@ -26,6 +26,7 @@ from ._device_plugin import (
 )
 from ._device_plugin_node import Refusal, check_cdi, gpus, undivided
 from ._errors import KubegpuError
+from ._printable import printable
 
 METHODS = ("manifest", "helm")
 _SHARED_KINDS = ("Namespace", "RuntimeClass")
@@ -140,7 +141,7 @@ def _answer(
         "action": "refuse" if refused else "apply",
         **result,
         "refusals": refused,
-        "text": "\n\n".join(_refusal_text(one) for one in refused),
+        "text": printable("\n\n".join(_refusal_text(one) for one in refused)),
         "warnings": warnings,
         "reasons": reasons,
     }

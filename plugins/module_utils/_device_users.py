@@ -5,7 +5,8 @@
 """Who uses the NVIDIA driver of a node: processes with its devices open, and other modules.
 
 A process is told by number, by the name that the kernel has for it (comm), and by its systemd
-unit or container. Its command line is never read: it can hold secrets.
+unit or container. Its command line is never read: it can hold secrets. Any user may choose the name
+of a process, of whatever bytes (PR_SET_NAME in prctl(2)).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ._driver_diagnosis import DeviceUser
+from ._printable import printable
 
 if TYPE_CHECKING:
     from ._node_reader import NodeReader
@@ -52,7 +54,7 @@ def _users(reader: NodeReader) -> Iterator[DeviceUser]:
             found = (match.decode("ascii", "replace") for match in _MAPPED.findall(maps))
             devices.update(path for path in found if _DEVICE.match(path))
         if devices:
-            name = reader.read_line(f"{place}/comm") or "?"
+            name = printable(reader.read_line(f"{place}/comm") or "?")
             yield DeviceUser(
                 pid, name, tuple(sorted(devices)), unit_of(reader.read_text(f"{place}/cgroup"))
             )

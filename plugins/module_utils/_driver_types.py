@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ._printable import printable
 from ._runfile import shown_runfile
 
 # The actions of a plan that bring a driver.
@@ -104,6 +105,8 @@ class DriverPlan:
         data["runfile"] = shown_runfile(self.runfile)
         for name in ("obsolete", "steps", "reasons", "warnings"):
             data[name] = list(data[name])
+        for name in ("reasons", "warnings"):
+            data[name] = [printable(text) for text in data[name]]
         return data
 
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from ._printable import printable
+
 
 class KubegpuError(Exception):
     """Something that the user has to know about, said once and completely.
@@ -13,12 +15,14 @@ class KubegpuError(Exception):
     :param cause: what is wrong, naming the file, option or package.
     :param evidence: what was seen that shows it (a line of a log, a value), or an empty string.
     :param next_step: what the user can do about it, or an empty string.
+
+    What a node or a server said is in all of them: characters that are not printable are escaped.
     """
 
     def __init__(self, cause: str, *, evidence: str = "", next_step: str = "") -> None:
-        self.cause = cause
-        self.evidence = evidence
-        self.next_step = next_step
+        self.cause = printable(cause)
+        self.evidence = printable(evidence)
+        self.next_step = printable(next_step)
         super().__init__(str(self))
 
     def __str__(self) -> str:

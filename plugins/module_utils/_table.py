@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ._printable import printable
+
 _GAP = "  "
 _INDENT = "  "
 _NARROWEST = 12
@@ -38,6 +40,8 @@ def render(
 ) -> str:
     """Return the table as text of at most ``width`` characters a line, where that is possible.
 
+    What is in a row comes from a node: characters that are not printable are shown as escapes.
+
     :param columns: what is shown, in order.
     :param rows: one mapping a row; a list is shown one item a line, None as a dash.
     :param width: characters that the screen has.
@@ -55,7 +59,7 @@ def render(
         words.append(max(len(word) for line in said for word in line.split()))
         texts.append(sum(len(line) for line in said))
     widths = _fit(natural, words, texts, width - len(_GAP) * (len(columns) - 1))
-    lines = [title, ""] if title else []
+    lines = [printable(title), ""] if title else []
     lines.append(_join([column.title for column in columns], widths))
     lines.append(_join(["-" * size for size in widths], widths))
     # Rows of several lines run into each other without a line between them.
@@ -86,9 +90,12 @@ def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
 
 
 def paragraph(text: str, width: int) -> str:
-    """Return a text wrapped to the screen, the lines after the first one set in."""
+    """Return a text wrapped to the screen, the lines after the first one set in.
+
+    Characters that are not printable are shown as escapes.
+    """
     wrapped: list[str] = []
-    for line in text.splitlines() or [""]:
+    for line in printable(text).splitlines() or [""]:
         indent = _INDENT if wrapped else ""
         wrapped += textwrap.wrap(
             line,
@@ -125,7 +132,7 @@ def _items(value: Any) -> list[str]:
         return ["yes" if value else "no"]
     if isinstance(value, (list, tuple)):
         return [line for item in value for line in _items(item)]
-    return [str(value).strip() or "-"]
+    return [printable(str(value).strip()) or "-"]
 
 
 def _wrap(item: str, size: int) -> list[str]:

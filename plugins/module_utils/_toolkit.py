@@ -14,6 +14,7 @@ from ._crio import RUNTIMES_SETTING
 from ._distributions import best_effort
 from ._errors import InputError
 from ._manager_support import unsupported
+from ._printable import printable
 from ._redact import addresses
 from ._repository import same_repository
 from ._toolkit_config import check as check_settings
@@ -75,6 +76,8 @@ class ToolkitPlan:
         data = asdict(self)
         for name in ("obsolete", "settled", "reasons", "warnings", "steps"):
             data[name] = list(data[name])
+        for name in ("reasons", "warnings"):
+            data[name] = [printable(text) for text in data[name]]
         return data
 
 

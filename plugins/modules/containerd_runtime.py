@@ -257,6 +257,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow imp
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import redact, redact_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -319,7 +320,7 @@ def main() -> None:
             next_step=redact(error.next_step),
         )
     for warning in outcome.warnings:
-        module.warn(warning)
+        module.warn(printable(warning))
     result = dataclasses.asdict(outcome)
     del result["warnings"]
     result["handlers"] = redact_data(result["handlers"])

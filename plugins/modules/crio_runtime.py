@@ -174,6 +174,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._crio_flow import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import redact
+from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -220,7 +221,7 @@ def main() -> None:
             next_step=redact(error.next_step),
         )
     for warning in outcome.warnings:
-        module.warn(warning)
+        module.warn(printable(warning))
     result = dataclasses.asdict(outcome)
     del result["warnings"]
     if not module._diff:

@@ -261,6 +261,7 @@ from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._files import FileState, read_file
 from ..module_utils._node_facts import gather
 from ..module_utils._node_reader import NodeReader
+from ..module_utils._printable import printable
 from ..module_utils._record import Undo
 from ..module_utils._redact import redact
 from ..module_utils._runtime_facts import RuntimePaths
@@ -383,7 +384,7 @@ def _plan_present(work: Work) -> dict[str, Any]:
             + "\n".join(f"- {reason}" for reason in plan.reasons)
         )
     for text in plan.warnings:
-        module.warn(text)
+        module.warn(printable(text))
     _see_compiler(work)
     link = work.node.read_link()
     diff = [
@@ -551,7 +552,7 @@ def _finish_absent(work: Work) -> dict[str, Any]:
     change = flow.give_link_back(LINK, link, memory)
     node.change_link(change)
     if change.warning:
-        work.module.warn(change.warning)
+        work.module.warn(printable(change.warning))
     for file in _file_changes(work).values():
         work.store.write_undone(file.key, file.after)
     _refresh(work)
@@ -608,7 +609,7 @@ def _prove(work: Work) -> dict[str, str]:
 def _refresh(work: Work) -> None:
     answer = work.node.refresh_loader()
     if not answer.ok:
-        work.module.warn(f"ldconfig failed: {answer.words()}")
+        work.module.warn(printable(f"ldconfig failed: {answer.words()}"))
 
 
 def _file_changes(work: Work) -> dict[str, FileChange]:

@@ -217,6 +217,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._docker_flow import 
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import redact, redact_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -275,7 +276,7 @@ def main() -> None:
         )
     result = dataclasses.asdict(outcome)
     for warning in result.pop("warnings"):
-        module.warn(warning)
+        module.warn(printable(warning))
     result["runtimes"] = redact_data(result["runtimes"])
     if not module._diff:
         del result["diff"]

@@ -245,6 +245,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._plugin_objects impo
     CONTENT,
     plugin_objects,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 
 
 def main() -> None:
@@ -278,7 +279,7 @@ def main() -> None:
     except KubegpuError as error:
         module.fail_json(msg=str(error), layers=unasked(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:
-        module.warn(note)
+        module.warn(printable(note))
     module.exit_json(
         changed=False, waited=round(waited, 1), requests=dict(cluster.requests), **result
     )

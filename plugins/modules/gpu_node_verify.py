@@ -262,6 +262,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._files import change
 from ansible_collections.kubegpu.nodes.plugins.module_utils._image import check_reference
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._scratch import (
     Scratch,
@@ -482,7 +483,7 @@ def main() -> None:
             for one in answer["layers"]
             if one["ok"] is False
         ]
-        module.fail_json(msg="\n".join(causes), **answer)
+        module.fail_json(msg=printable("\n".join(causes)), **answer)
     module.exit_json(**answer)
 
 

@@ -220,6 +220,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
     Cluster,
     read_connection,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pod import TestSpec
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pod_flow import Tester
 
@@ -378,7 +379,7 @@ def main() -> None:
     except Interrupted as error:
         module.fail_json(msg=f"Interrupted by {error}. The test pods were removed.")
     for note in tester.reader.notes:
-        module.warn(note)
+        module.warn(printable(note))
     module.exit_json(
         changed=bool(tester.changes),
         changes=tester.changes,

@@ -250,6 +250,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._label_flow import (
     failure,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels import read_wishes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     **KUBE_ARGUMENTS,
@@ -303,7 +304,7 @@ def main() -> None:
             next_step=error.next_step,
         )
     for warning in outcome.warnings:
-        module.warn(warning)
+        module.warn(printable(warning))
     result = _result(outcome, cluster.requests)
     if not module._diff:
         # Of 500 nodes it is a good part of what goes over the line.

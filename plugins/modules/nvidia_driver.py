@@ -376,6 +376,7 @@ from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._node_facts import gather
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._redact import redact
+from ..module_utils._printable import printable
 from ..module_utils._runtime_facts import RuntimePaths
 from ..module_utils._state import StateStore
 
@@ -482,7 +483,7 @@ def _look(module: AnsibleModule, store: StateStore) -> Work:
     return Work(
         module.params,
         module._diff,
-        module.warn,
+        lambda text: module.warn(printable(text)),
         lambda: _look(module, store),
         _ROOT,
         run,

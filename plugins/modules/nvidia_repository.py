@@ -269,6 +269,7 @@ from ..module_utils._files import FileState, read_file
 from ..module_utils._key_download import download_key
 from ..module_utils._node_facts_system import read_os
 from ..module_utils._node_reader import NodeReader
+from ..module_utils._printable import printable
 from ..module_utils._record import Undo
 from ..module_utils._redact import changed_parts, redact, redact_lines, secrets
 from ..module_utils._repository import (
@@ -372,7 +373,7 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
                 _change_ring(run, request, store, ring)
     if request.present and any(change.changed for change in changes):
         for text in request.format.warnings(request):
-            module.warn(text)
+            module.warn(printable(text))
     files = {SOURCES: request.sources_file, KEY: request.signed_by}
     if request.configuration_file and (
         request.http_proxy or request.https_proxy or request.ca_file

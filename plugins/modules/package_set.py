@@ -343,6 +343,7 @@ from ..module_utils._package_set import (
 )
 from ..module_utils._package_words import explain
 from ..module_utils._redact import redact
+from ..module_utils._printable import printable
 from ..module_utils._state import StateStore
 
 # Packages in these states have configuration files.
@@ -1147,7 +1148,7 @@ def _public(packages: Mapping[str, Package]) -> dict[str, dict[str, Any]]:
 
 def _result(module: AnsibleModule, plan: Plan, broken: Mapping[str, str]) -> dict[str, Any]:
     for text in plan.warnings:
-        module.warn(text)
+        module.warn(printable(text))
     result: dict[str, Any] = {
         "changed": plan.changed,
         "packages": _public(plan.after),

@@ -10,11 +10,14 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 
 # Modules that go on without the connection: a download can be gigabytes.
 _LONG = ("kubegpu.nodes.runfile_download",)
 _TOLD = ("warnings", "deprecations")
+# What Ansible shows of a failure as it is.
+_SHOWN = ("msg", "module_stdout", "module_stderr")
 _SAID = ("msg", "code", "exception", "module_stdout", "module_stderr", "rc")
 
 DEFAULT_TIMEOUT = 3600
@@ -47,6 +50,14 @@ def seconds(options: dict[str, Any], name: str) -> int:
     return number
 
 
+def _shown(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return what a node said as it may be shown on the controller's screen."""
+    return {
+        name: printable(value) if isinstance(value, str) and name in _SHOWN else value
+        for name, value in answer.items()
+    }
+
+
 def or_fail(answer: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a module; raise where it failed."""
     if answer.get("failed"):
@@ -59,6 +70,7 @@ def take_over(answer: dict[str, Any], result: dict[str, Any]) -> None:
     for name in _TOLD:
         texts = answer.pop(name, None) or ()
         known = result.setdefault(name, []) if texts else []
+        texts = [printable(text) if isinstance(text, str) else text for text in texts]
         known.extend(text for text in texts if text not in known)
 
 
@@ -98,7 +110,7 @@ class PhasedAction(ActionBase):
         except Failed as error:
             # The message is what counts, and the plan was shown before: it would bury it.
             result.pop("plan", None)
-            result.update(failed=True, **error.answer)
+            result.update(failed=True, **_shown(error.answer))
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         return result

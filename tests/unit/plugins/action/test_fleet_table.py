@@ -10,11 +10,13 @@ import json
 import os
 import stat
 import threading
+from types import SimpleNamespace
 
 import pytest
 from ansible.errors import AnsibleActionFail
+from ansible.utils.display import Display
 
-from ansible_collections.kubegpu.nodes.plugins.action.fleet_table import _write_json
+from ansible_collections.kubegpu.nodes.plugins.action.fleet_table import ActionModule, _write_json
 
 ROWS = [{"node": "n1"}]
 
@@ -50,3 +52,25 @@ def test_a_link_is_followed(tmp_path):
 def test_a_folder_is_refused(tmp_path):
     with pytest.raises(AnsibleActionFail, match="cannot be written"):
         _write_json(str(tmp_path), ROWS)
+
+
+def test_the_screen_gets_text_alone(monkeypatch):
+    """As a node's facts come in: the result of the task is shown with -v."""
+    shown = []
+    monkeypatch.setattr(Display, "display", lambda _self, text, **_more: shown.append(text))
+    action = ActionModule(
+        SimpleNamespace(args={
+            "columns": [{"key": "node", "title": "Node"}, {"key": "why", "title": "Why"}],
+            "rows": [
+                {"node": "gpu1", "why": "\x1b]0;x\x07 in use", "notes": ["\x1bc\x1b[8mhidden"]}
+            ],
+            "notes": "notes",
+        }, async_val=0, check_mode=False, diff=False),
+        SimpleNamespace(_shell=SimpleNamespace(tmpdir=None)), None, None, None, None,
+    )  # fmt: skip
+    result = action.run(task_vars={})
+    (text,) = shown
+    assert text.replace("\n", "").isprintable() and all(
+        line.isprintable() for line in result["table"]
+    )
+    assert "\\x1b]0;x\\x07 in use" in text and "gpu1: \\x1bc\\x1b[8mhidden" in text

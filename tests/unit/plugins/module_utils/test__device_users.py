@@ -131,3 +131,22 @@ def test_modules(tmp_path):
     (tmp_path / "sys/module/nvidia/holders/gdrdrv").mkdir()
     assert loaded_modules(reader) == ("nvidia_uvm", "nvidia")
     assert find_holders(reader) == ("gdrdrv",)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="prctl(2) is Linux's")
+def test_a_name_that_a_terminal_would_obey_is_told_as_text(tmp_path):
+    """Fifteen bytes that any user may choose: the kernel tells them as they are."""
+    attack = "\x1bc\x1b[8mhidden"
+    program = (
+        "import ctypes, sys; "
+        "ctypes.CDLL(None).prctl(15, sys.stdin.buffer.read(), 0, 0, 0); "
+        "print(open('/proc/self/comm', 'rb').read().hex())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=attack.encode(), capture_output=True, check=True
+    )
+    comm = bytes.fromhex(done.stdout.decode()).decode().rstrip("\n")
+    assert comm == attack
+    process(tmp_path, 4242, comm, ["/dev/nvidia0"])
+    (user,) = find_users(NodeReader(str(tmp_path)))
+    assert user.name == "\\x1bc\\x1b[8mhidden"

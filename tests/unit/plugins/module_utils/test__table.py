@@ -97,3 +97,19 @@ def test_an_optional_column_is_there_where_a_row_says_something():
     columns = [Column("a", "Node"), Column("b", "CRI-O", optional=True)]
     assert "CRI-O" not in render(columns, [{"a": "one", "b": []}, {"a": "two"}], 80)
     assert "CRI-O" in render(columns, [{"a": "one", "b": []}, {"a": "two", "b": ["x"]}], 80)
+
+
+def test_a_table_shows_what_a_node_says_as_text():
+    """A process with /dev/nvidia0 open is named so by its user; a hostname, a version likewise."""
+    attack, shown = "\x1bc\x1b[8mhidden", "\\x1bc\\x1b[8mhidden"
+    columns = [Column("a", "Node", below=("c",)), Column("b", "Why")]
+    rows = [{"a": "gpu1\x9b", "b": [attack, "x\u202ey\u2028z"], "c": "\x7f"}]
+    text = render(columns, rows, 80, f"Title {attack}")
+    assert text.replace("\n", "").isprintable()
+    assert text.splitlines()[0] == f"Title {shown}"
+    assert text.splitlines()[-2:] == [f"gpu1\\x9b  {shown}", "\\x7f      x\\u202ey\\u2028z"]
+
+
+def test_a_note_shows_what_a_node_says_as_text():
+    [note] = notes([{"a": "gpu1", "n": ["in use by \x1b[2Jx (pid 4242)"]}], "n", "a")
+    assert paragraph(note, 80) == "gpu1: in use by \\x1b[2Jx (pid 4242)"

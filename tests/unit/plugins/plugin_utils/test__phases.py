@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
     DEFAULT_TIMEOUT,
     Failed,
+    PhasedAction,
     merge,
     or_fail,
     seconds,
@@ -50,3 +53,28 @@ def test_what_another_action_changed_is_added():
     assert result == {"changed": True, "diff": [1, 2], "warnings": ["w"]}
     with pytest.raises(Failed):
         merge({"failed": True, "msg": "no", "changed": True}, {})
+
+
+def test_what_a_node_says_is_text_on_the_controller_s_screen():
+    """Root of a node can have its modules answer what he likes."""
+
+    class Action(PhasedAction):
+        TRANSFERS_FILES = False
+
+        def __init__(self):
+            self._task = SimpleNamespace(async_val=0, args={}, check_mode=False, diff=False)
+            self._connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None))
+            self._supports_check_mode = True
+
+        def _remove_tmp_path(self, _path):
+            pass
+
+        def work(self, _options, _variables, result):
+            take_over({"warnings": ["\x1b[2Jwarned"]}, result)
+            or_fail(
+                {"failed": True, "msg": "\x1bc\x1b[8mhidden", "module_stderr": "\x9b2J", "rc": 1}
+            )
+
+    answer = Action().run(task_vars={})
+    assert answer["msg"] == "\\x1bc\\x1b[8mhidden" and answer["module_stderr"] == "\\x9b2J"
+    assert answer["warnings"] == ["\\x1b[2Jwarned"] and answer["rc"] == 1
