@@ -24,11 +24,12 @@ options:
   hosts:
     description: >-
       By name of the host: C(gpu_node), the facts of M(kubegpu.nodes.gpu_node_facts); C(config), the
-      config that it chooses, or empty; C(node), its name in Kubernetes; C(wishes), how this host
-      sees the options, which has to be the same for all; C(default_runtime), where this run knows
-      newer than the facts, the default runtimes of C(containerd) and C(docker); C(planned), whether
-      this run is about to set up the runtime; C(cdi), whether the role
-      P(kubegpu.nodes.nvidia_container_toolkit#role) switches CDI on there.
+      config that it chooses, or empty; C(node), its name in Kubernetes; C(match), V(name) where it
+      is not found by machine id; C(wishes), how this host sees the options, which has to be the
+      same for all; C(default_runtime), where this run knows newer than the facts, the default
+      runtimes of C(containerd) and C(docker); C(planned), whether this run is about to set up the
+      runtime; C(cdi), whether the role P(kubegpu.nodes.nvidia_container_toolkit#role) switches CDI
+      on there.
     type: dict
     required: true
   method:

@@ -37,8 +37,8 @@ _KEYS = {"name", "machine_id", "resources", "driver", "default_runtime", "gpus"}
 #: Causes that no waiting will take away.
 _FINAL = frozenset(
     {
-        "node_unknown", "no_plugin", "plugin_selects_not", "plugin_tolerates_not",
-        "two_allocators", "dra_device_tainted", "discovery_selects_not",
+        "node_uncertain", "node_unknown", "no_plugin", "plugin_selects_not",
+        "plugin_tolerates_not", "two_allocators", "dra_device_tainted", "discovery_selects_not",
     }
 )  # fmt: skip
 
@@ -124,6 +124,8 @@ class View:
     dra_pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
     #: Pods of this collection's GPU feature discovery by node.
     discovery: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
+    #: The hosts of which it is not certain which node they are, and why.
+    refused: Mapping[str, Finding] = field(default_factory=dict)
 
     def plugin_pods(self, node: str) -> Sequence[PodView]:
         return self.pods.get(node, ())
@@ -208,6 +210,8 @@ def _plugin_too(state: NodeState) -> list[str]:
 
 def why(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:
     """Return what a node lacks and why; None where it offers what it should."""
+    if expected.key in view.refused:
+        return Shortfall(expected, None, {}, view.refused[expected.key])
     if state is None:
         if expected.none:
             return None
@@ -242,6 +246,11 @@ def _why(expected: Expected, state: NodeState, view: View) -> tuple[Finding, str
         return _no_pod(part, state, view), None
     pod = pods[0]
     return _from_pod(expected, state, pod), pod.full_name
+
+
+def uncertain(refusal: InputError) -> Finding:
+    """Return why it is not certain which node a host is, as the cause of what it lacks."""
+    return Finding("node_uncertain", refusal.cause, refusal.evidence, refusal.next_step)
 
 
 def _unknown_node(expected: Expected) -> Finding:

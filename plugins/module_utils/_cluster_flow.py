@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ._cluster import NodeState, node_states
-from ._cluster_causes import Expected, Shortfall, View, by_dra, is_foreign_only, why
+from ._cluster_causes import Expected, Shortfall, View, by_dra, is_foreign_only, uncertain, why
 from ._cluster_discovery import TITLE, Steady, discoveries, why_not_discovered
 from ._cluster_dra import (
     GROUP,
@@ -34,10 +34,12 @@ from ._cluster_parts import (
     recognise,
 )
 from ._cluster_pods import PodView, pod_view, why_not_running, with_events
+from ._driver_diagnosis import Finding
 from ._errors import KubegpuError
 from ._kube import Cluster
 from ._kube_errors import KubeError
-from ._labels import match, read_node, read_wishes
+from ._labels import read_node, read_wishes
+from ._node_match import match
 
 _INTERVAL = 3.0
 _TAIL = 60
@@ -191,8 +193,11 @@ def match_hosts(
     expected: Sequence[Expected],
     nodes: Sequence[Mapping[str, Any]],
     states: Mapping[str, NodeState],
-) -> tuple[dict[str, NodeState | None], list[str]]:
-    """Return each host's node, found as the labels' module finds it, and remarks about it."""
+) -> tuple[dict[str, NodeState | None], list[str], dict[str, Finding]]:
+    """Return each host's node, found as the labels' module finds it, and remarks about it.
+
+    The third are the hosts that may be one node or another, each with why.
+    """
     wishes = read_wishes(
         {item.key: {"name": item.name, "machine_id": item.machine_id} for item in expected}
     )
@@ -200,6 +205,7 @@ def match_hosts(
     return (
         {one.wish.key: states[one.node.name] if one.node else None for one in found},
         [one.note for one in found if one.note],
+        {one.wish.key: uncertain(one.refusal) for one in found if one.refusal},
     )
 
 
@@ -209,12 +215,19 @@ def look(reader: Reader, expected: Sequence[Expected]) -> Snapshot:
     states, nodes, pods = reader.states(extra)
     parts = reader.parts()
     parts += class_parts(reader.dra, parts)
-    matches, notes = match_hosts(expected, nodes, states)
+    matches, notes, refused = match_hosts(expected, nodes, states)
     by_node, containers = _pods_of(plugins(parts), pods)
     dra_pods, of_dra = _pods_of(dra_drivers(parts), pods)
     discovery, of_discovery = _pods_of(discoveries(parts), pods)
     containers = {**containers, **of_dra, **of_discovery}
-    view = View(parts, by_node, dra=reader.dra, dra_pods=dra_pods, discovery=discovery)
+    view = View(
+        parts,
+        by_node,
+        refused=refused,
+        dra=reader.dra,
+        dra_pods=dra_pods,
+        discovery=discovery,
+    )
     return Snapshot(
         states, view, matches, _shortfalls(expected, matches, view), tuple(notes), containers
     )

@@ -20,8 +20,12 @@ def cluster_plan(
     :param plugin_changed: whether the API server's dry run would change something of it.
     """
     unknown, conflicts = set(labels.get("unknown") or ()), labels.get("conflicts") or []
+    refused = labels.get("refused") or {}
     rows = []
     for key, node in (labels.get("nodes") or {}).items():
+        if key in refused:
+            rows.append(_row(key, None, [("refused", str(refused[key]))]))
+            continue
         if node.get("node") is None and key not in unknown:
             # A host without a GPU that is not of the cluster has nothing to do with it.
             continue

@@ -67,10 +67,10 @@ def plan(
 
     :param wishes: the options of :func:`read_wish`, and ``runtime_class`` may be ``auto``.
     :param hosts: by name: ``gpu_node`` (the facts), ``config`` (the host's choice, may be empty),
-        ``node`` (its name in Kubernetes where it is not found by machine id), ``wishes`` (its own
-        view of the options, which has to be the same), ``default_runtime`` (newer than the facts),
-        ``planned`` (whether this run sets up the runtime) and ``cdi`` (whether CDI is asked for
-        there).
+        ``node`` (its name in Kubernetes where it is not found by machine id), ``match`` (``name``
+        where it is not to be found by machine id), ``wishes`` (its own view of the options, which
+        has to be the same), ``default_runtime`` (newer than the facts), ``planned`` (whether this
+        run sets up the runtime) and ``cdi`` (whether CDI is asked for there).
     :param chart_version: the chart's version, with the method ``helm``.
     :param existing: objects of these names that the cluster has: Namespace, RuntimeClass and
         DaemonSet.
@@ -368,7 +368,9 @@ def _host(
     # As gpu_cluster_info takes it; what is more than resources is for its explanations.
     result["expected"][name] = {
         "name": str(host.get("node") or name),
-        "machine_id": (node.get("os") or {}).get("machine_id"),
+        "machine_id": None
+        if host.get("match") == "name"
+        else (node.get("os") or {}).get("machine_id"),
         "resources": resources,
         "driver": (node.get("driver") or {}).get("loaded") or "",
         "default_runtime": default_handler(node, host.get("default_runtime")),

@@ -17,12 +17,10 @@ from ._kube_errors import KubeError
 from ._labels import (
     REMEMBERED,
     Conflict,
-    Match,
     Node,
     Plan,
     Wish,
     has_discovery,
-    match,
     ours,
     plan,
     read_node,
@@ -30,6 +28,7 @@ from ._labels import (
     with_version,
     without_discovered,
 )
+from ._node_match import Match, match
 
 if TYPE_CHECKING:
     from ._kube import Cluster
@@ -73,7 +72,7 @@ class _Done:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the module returns; ``errors`` are by node."""
+    """What the module returns; ``errors`` are by node, ``refused`` by host."""
 
     changed: bool
     nodes: dict[str, dict[str, Any]]
@@ -81,6 +80,7 @@ class Outcome:
     not_ready: list[str]
     conflicts: list[Conflict]
     errors: dict[str, KubeError]
+    refused: dict[str, InputError]
     feature_discovery: bool
     left_out: list[str]
     warnings: list[str]
@@ -108,7 +108,7 @@ class Labeller:
             if discovery:
                 wish, left = without_discovered(wish)
                 left_out.update(left)
-            found = Match(wish, found.node, found.found_by, found.note)  # noqa: PLW2901
+            found = dataclasses.replace(found, wish=wish)  # noqa: PLW2901
             matches.append(found)
             if found.node is not None:
                 jobs.append(_Job(found, plan(wish, found.node, force=self._settings.force)))
@@ -226,10 +226,13 @@ class Labeller:
             node = None if found.node is None or found.node.name in gone else now[found.node.name]
             listed = found.node.labels if found.node else {}
             rows[found.wish.key] = _row(found, node, after, listed)
+        refused = {found.wish.key: found.refusal for found in matches if found.refusal}
         unknown = [
             found.wish.key
             for found in matches
-            if rows[found.wish.key]["node"] is None and not found.wish.empty
+            if rows[found.wish.key]["node"] is None
+            and not found.wish.empty
+            and found.wish.key not in refused
         ]
         asked = [found for found in matches if not found.wish.empty]
         not_ready = [
@@ -244,6 +247,7 @@ class Labeller:
             not_ready=not_ready,
             conflicts=conflicts,
             errors=errors,
+            refused=refused,
             feature_discovery=discovery,
             left_out=sorted(left_out),
             warnings=_warnings(matches, unknown, not_ready),
@@ -336,20 +340,33 @@ def named(names: Sequence[str]) -> str:
 
 def failure(outcome: Outcome) -> dict[str, str] | None:
     """Return cause, evidence and next step of what went wrong; None where nothing did."""
-    theirs = f"These belong to somebody else: {named([str(item) for item in outcome.conflicts])}"
+    causes, first = [], None
+    if outcome.refused:
+        first = next(iter(outcome.refused.values()))
+        causes.append(
+            f"Which node these hosts are is not certain: {named(list(outcome.refused))}. The first "
+            f"of them: {first.cause}"
+        )
     if outcome.errors:
-        first = next(iter(outcome.errors.values()))
-        return {
-            "cause": f"These nodes could not be labelled: {named(list(outcome.errors))}. The first "
-            f"of them: {first.cause}" + (f". {theirs}" if outcome.conflicts else ""),
-            "evidence": first.evidence,
-            "next_step": first.next_step,
-        }
+        error = next(iter(outcome.errors.values()))
+        first = first or error
+        causes.append(
+            f"These nodes could not be labelled: {named(list(outcome.errors))}. The first "
+            f"of them: {error.cause}"
+        )
     if outcome.conflicts:
-        return {
-            "cause": f"Not all that is wanted could be set, all else was done. {theirs}",
-            "evidence": "",
-            "next_step": "Ask the owner to give it up, leave it out, or take it over with "
-            "force_conflicts: true (gpu_node_labels_force_conflicts in the role).",
-        }
-    return None
+        theirs = named([str(item) for item in outcome.conflicts])
+        causes.append(
+            ("" if causes else "Not all that is wanted could be set, all else was done. ")
+            + f"These belong to somebody else: {theirs}"
+        )
+    if not causes:
+        return None
+    return {
+        "cause": ". ".join(causes),
+        "evidence": first.evidence if first else "",
+        "next_step": first.next_step
+        if first
+        else "Ask the owner to give it up, leave it out, or take it over with "
+        "force_conflicts: true (gpu_node_labels_force_conflicts in the role).",
+    }

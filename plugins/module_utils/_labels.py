@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,16 +89,6 @@ class Node:
 
     def of(self, kind: str) -> Mapping[str, str]:
         return self.labels if kind == "labels" else self.annotations
-
-
-@dataclass(frozen=True)
-class Match:
-    """Which node a wish is for; None where the cluster does not have it."""
-
-    wish: Wish
-    node: Node | None
-    found_by: str | None = None
-    note: str | None = None
 
 
 @dataclass(frozen=True)
@@ -287,80 +277,6 @@ def read_node(data: Mapping[str, Any], field_manager: str) -> Node:
         owners={key: tuple(dict.fromkeys(names)) for key, names in owners.items()},
         ours=frozenset(ours),
         taint_owners=tuple(dict.fromkeys(taint_owners)),
-    )
-
-
-def match(wishes: Sequence[Wish], nodes: Iterable[Node]) -> list[Match]:
-    """Find the node of each wish, by machine id, else by name.
-
-    :raises InputError: two nodes or two wishes have one machine id, or two wishes one node. A
-        machine that was cloned with its ``/etc/machine-id`` is the usual cause.
-    """
-    by_name: dict[str, Node] = {}
-    by_id: dict[str, list[Node]] = {}
-    for node in nodes:
-        by_name[node.name] = node
-        if node.machine_id:
-            by_id.setdefault(_plain(node.machine_id), []).append(node)
-    seen: dict[str, str] = {}
-    taken: dict[str, str] = {}
-    matches = []
-    for wish in wishes:
-        if wish.machine_id:
-            other = seen.setdefault(_plain(wish.machine_id), wish.key)
-            if other != wish.key:
-                raise _duplicate(
-                    f"The hosts {other} and {wish.key} have the same machine id", wish.machine_id
-                )
-        found = _find(wish, by_name, by_id)
-        if found.node is not None:
-            other = taken.setdefault(found.node.name, wish.key)
-            if other != wish.key:
-                raise InputError(
-                    f"The hosts {other} and {wish.key} are both the node {found.node.name}",
-                    evidence=f"{wish.key} was found by {found.found_by}",
-                    next_step="Name each host's node (gpu_node_labels_node_name in the role, name "
-                    "in the module), and leave the other host out.",
-                )
-        matches.append(found)
-    return matches
-
-
-def _find(wish: Wish, by_name: Mapping[str, Node], by_id: Mapping[str, list[Node]]) -> Match:
-    if wish.machine_id:
-        candidates = by_id.get(_plain(wish.machine_id), [])
-        if len(candidates) > 1:
-            names = " and ".join(sorted(node.name for node in candidates))
-            raise _duplicate(
-                f"The nodes {names} have the same machine id, that of {wish.key}", wish.machine_id
-            )
-        if candidates:
-            return Match(wish, candidates[0], "machine_id")
-    # Kubernetes writes node names in lower case.
-    node = by_name.get(wish.name) or by_name.get(wish.name.lower())
-    if node is None:
-        return Match(wish, None)
-    note = None
-    if wish.machine_id and node.machine_id:
-        note = (
-            f"{wish.key} is taken for the node {node.name} by its name: the machine id of the host "
-            f"is {wish.machine_id}, that of the node {node.machine_id}"
-        )
-    return Match(wish, node, "name", note)
-
-
-def _plain(machine_id: str) -> str:
-    """Return a machine id without the dashes that a firmware's id has."""
-    return machine_id.replace("-", "").strip().lower()
-
-
-def _duplicate(cause: str, machine_id: str) -> InputError:
-    return InputError(
-        cause,
-        evidence=f"machine id {machine_id}",
-        next_step="On the cloned machine, remove /etc/machine-id, run systemd-machine-id-setup and "
-        "restart the kubelet. Until then, match by name: leave machine_id out "
-        "(gpu_node_labels_match: name in the role).",
     )
 
 

@@ -91,14 +91,14 @@ class Tester:
             self.spec = replace(self.spec, runtime_class=found_class, auto_class=True)
         extra = sorted({name for host in hosts for name in host.resources})
         states, nodes, _pods = self.reader.states(extra)
-        found, notes = match_hosts(hosts, nodes, states)
+        found, notes, doubts = match_hosts(hosts, nodes, states)
         self.reader.notes += notes
         verdicts: dict[str, Verdict] = {}
         targets: list[Target] = []
         for host in hosts:
             state = found[host.key]
             if state is None:
-                verdicts[host.key] = Verdict(False, _unknown(host))
+                verdicts[host.key] = Verdict(False, doubts.get(host.key) or _unknown(host))
                 continue
             target = self._target(host, state, count)
             verdict = before(target, state, self.spec)

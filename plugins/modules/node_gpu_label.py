@@ -23,7 +23,10 @@ description:
   - Taints are one list in the node, which server-side apply would replace as a whole. So only our
     own are changed in the list that was read, with its resource version, and which are ours is kept
     in the annotation C(kubegpu.nodes/taints).
-  - A node is found by the machine id of its host where one is given, else by name.
+  - A node is found by the machine id of its host where one is given, else by name. A host whose
+    machine id is that of another node than the one of its own name is refused, and so are hosts or
+    nodes that have one machine id and cannot be told apart by their names. Nothing is done for
+    them, the others are done, and the module fails in the end.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.kube
@@ -212,6 +215,13 @@ errors:
   returned: when the nodes could be listed
   type: dict
   sample: {}
+refused:
+  description: >-
+    The keys of which it is not certain which node they are, with the reason. Nothing was done for
+    them.
+  returned: when the nodes could be listed
+  type: dict
+  sample: {}
 feature_discovery:
   description: Whether GPU feature discovery labels this cluster.
   returned: when the nodes could be listed
@@ -277,6 +287,7 @@ def _result(outcome: Outcome, requests: dict[str, int]) -> dict[str, typing.Any]
             {**dataclasses.asdict(item), "label": item.name} for item in outcome.conflicts
         ],
         "errors": {name: error.cause for name, error in outcome.errors.items()},
+        "refused": {key: str(error) for key, error in outcome.refused.items()},
         "feature_discovery": outcome.feature_discovery,
         "left_to_feature_discovery": outcome.left_out,
         "requests": {"list": 0, "patch": 0, **requests},

@@ -57,6 +57,7 @@ AREAS: dict[str, dict[str, str]] = {
     },
     "labels": {
         "_labels": "_labels _label_flow",
+        "_node_match": "_node_match _label_flow",
         "_label_flow": "_label_flow _labels",
         "_node_labels": "_node_labels _labels plugins/filter/test_gpu_node_labels.py",
     },

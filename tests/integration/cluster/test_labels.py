@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -318,7 +319,33 @@ def test_unknown_and_not_ready_nodes_are_listed_and_the_rest_is_done(api, nodes,
     assert "gone.example.com" in said and "label-down" in said
 
 
-def test_a_duplicate_machine_id_names_both_and_writes_nothing(api, nodes, cluster):
+def test_a_host_with_the_machine_id_of_another_node_moves_nothing_there(api, nodes, label):
+    """Root of label-a took over label-c's id, to have its labels and a NoExecute taint go there."""
+    evict = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoExecute"}
+    wish = {"labels": {"kubegpu.nodes/gpu": "nvidia"}, "taints": [evict]}
+    wishes = {
+        "label-a": {"machine_id": cluster_made.machine_id("label-c"), **wish},
+        "label-b": {"machine_id": cluster_made.machine_id("label-b"), **wish},
+    }
+    before = [look(api, name) for name in ("label-a", "label-c")]
+    answer = label(wishes)
+    assert answer["failed"] and list(answer["refused"]) == ["label-a"]
+    assert "has the machine id of the node label-c" in answer["refused"]["label-a"]
+    # Neither there nor anywhere else; the other host is done.
+    assert [look(api, name) for name in ("label-a", "label-c")] == before
+    assert labels_of(api, "label-b") == {"kubegpu.nodes/gpu": "nvidia"}
+    assert taints_of(api, "label-b") == ["nvidia.com/gpu=present:NoExecute"]
+    # The node whose id it is can be in the run too, and is served.
+    wishes["label-c"] = {"machine_id": cluster_made.machine_id("label-c"), "labels": {"x": "1"}}
+    answer = label(wishes)
+    assert list(answer["refused"]) == ["label-a"]
+    assert labels_of(api, "label-c") == {"x": "1"} and taints_of(api, "label-c") == []
+    # Nor can it take away there what is ours.
+    label({"label-a": {"machine_id": cluster_made.machine_id("label-c")}})
+    assert labels_of(api, "label-c") == {"x": "1"}
+
+
+def test_a_duplicate_machine_id_fails_the_hosts_that_it_concerns(api, nodes, label, cluster):
     same = {"status": {"nodeInfo": {"machineID": cluster_made.machine_id("label-a")}}}
     cluster.patch(f"{NODES}/label-b/status", same, kind="strategic")
     before = look(api, "label-a")
@@ -326,29 +353,32 @@ def test_a_duplicate_machine_id_names_both_and_writes_nothing(api, nodes, cluste
         "gpu1": {"machine_id": cluster_made.machine_id("label-a"), "labels": {"x": "1"}},
         "label-c": {"labels": {"x": "1"}},
     }
-    answer = refused(api, wishes)
-    assert answer["cause"] == (
-        "The nodes label-a and label-b have the same machine id, that of gpu1"
-    )
+    answer = label(wishes)
+    assert answer["failed"] and list(answer["refused"]) == ["gpu1"]
+    assert "The nodes label-a and label-b have the same machine id, that of gpu1" in answer["cause"]
     assert "systemd-machine-id-setup" in answer["next_step"]
     assert look(api, "label-a") == before
-    assert labels_of(api, "label-c") == {}
-    # Who does not ask for one of them is not bothered.
+    assert labels_of(api, "label-c") == {"x": "1"}
+    # Who does not ask for one of them is not bothered; who has its name is told apart.
     del wishes["gpu1"]
-    arguments = {"nodes": wishes, "kubeconfig": str(api.kubeconfig)}
-    assert not run_module(node_gpu_label.main, arguments).get("failed")
+    wishes["label-a"] = {"machine_id": cluster_made.machine_id("label-a"), "labels": {"x": "1"}}
+    answer = label(wishes)
+    assert not answer.get("failed") and labels_of(api, "label-a") == {"x": "1"}
+    assert "label-a and label-b" in json.dumps(answer["warnings"])
 
 
-def test_two_hosts_with_one_machine_id_or_one_node_are_named(api, nodes):
+def test_two_hosts_with_one_machine_id_or_one_node_are_named(api, nodes, label):
     one = cluster_made.machine_id("label-a")
     wish = {"labels": {"x": "1"}}
     answer = refused(
         api, {"gpu1": {"machine_id": one, **wish}, "gpu2": {"machine_id": one, **wish}}
     )
-    assert answer["cause"] == "The hosts gpu1 and gpu2 have the same machine id"
-    answer = refused(api, {"gpu1": {"machine_id": one, **wish}, "label-a": wish})
-    assert answer["cause"] == "The hosts gpu1 and label-a are both the node label-a"
-    assert labels_of(api, "label-a") == {}
+    assert "The hosts gpu1 and gpu2 have the same machine id" in answer["cause"]
+    assert sorted(answer["refused"]) == ["gpu1", "gpu2"] and labels_of(api, "label-a") == {}
+    answer = label({"gpu1": {"machine_id": one, "labels": {"y": "1"}}, "label-a": wish})
+    assert "The hosts gpu1 and label-a are both the node label-a" in answer["refused"]["gpu1"]
+    # The one that has the node's name is it.
+    assert labels_of(api, "label-a") == {"x": "1"}
 
 
 def test_a_node_that_is_deleted_meanwhile_is_not_made_anew(api, nodes, cluster):
@@ -639,3 +669,24 @@ def test_the_roles_plan_changes_nothing(api, play):
     assert answer["changed"]
     assert "nvidia-tesla-p100" in screen
     assert [look(api, f"label-{name}") for name in "abc"] == before
+
+
+@pytest.mark.full(
+    why="the role's side of test_a_host_with_the_machine_id_...; one more playbook run"
+)
+def test_the_role_fails_the_host_that_may_be_another_node_and_no_other(api, play):
+    path = play.folder / "inventory.yml"
+    inventory = yaml.safe_load(path.read_text())
+    hosts = inventory["all"]["hosts"]
+    # gpu2's node is label-b; it says that it is label-c, which is web1's.
+    hosts["gpu2.example.com"]["facts"]["os"]["machine_id"] = cluster_made.machine_id("label-c")
+    del hosts["web1.example.com"]
+    path.write_text(yaml.safe_dump(inventory))
+    done = play.run()
+    assert done.returncode != 0
+    recap = done.stdout.partition("PLAY RECAP")[2]
+    assert re.search(r"gpu1\.example\.com .*failed=0", recap), done.stdout
+    assert re.search(r"gpu2\.example\.com .*failed=1", recap), done.stdout
+    assert "has the machine id of the node label-c" in done.stdout
+    assert labels_of(api, "label-a")["kubegpu.nodes/gpu"] == "nvidia"
+    assert labels_of(api, "label-b") == labels_of(api, "label-c") == {}

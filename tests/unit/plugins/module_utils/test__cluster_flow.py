@@ -19,7 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import
     wait,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_pods import pod_view
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError, KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 from tests.unit.fixtures.cluster_objects import GPU, NO_NVML, PLUGIN_LABELS, daemonset, node, pod
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
 
@@ -216,11 +216,19 @@ def test_of_a_log_with_long_lines_the_last_ones_are_read():
     assert asked == [1000, 100, 10, 1]
 
 
-def test_two_hosts_that_are_one_node_are_an_error():
-    cluster = StandinCluster(nodes=[node("n1", gpus=2)])
-    twice = {name: {"name": "n1", "resources": {GPU: 2}} for name in ("gpu1", "gpu2")}
-    with pytest.raises(InputError, match="gpu1 and gpu2 are both the node n1"):
-        waited(cluster, twice)
+def test_two_hosts_that_are_one_node_fail_and_no_other():
+    cluster = StandinCluster(
+        nodes=[node("n1", gpus=2), node("n2", gpus=2)],
+        daemonsets=[PLUGIN],
+        pods=[plugin_pod(), plugin_pod("n2")],
+    )
+    wishes = {
+        key: {"name": name, "resources": {GPU: 2}}
+        for key, name in (("gpu1", "n1"), ("gpu2", "n1"), ("n2", "n2"))
+    }
+    told, _seconds = waited(cluster, wishes)
+    assert [one["key"] for one in told["missing"]] == ["gpu1", "gpu2"]
+    assert all("gpu1 and gpu2 are both the node n1" in one["cause"] for one in told["missing"])
 
 
 def test_a_cluster_that_cannot_be_asked_is_told_once():
@@ -231,3 +239,35 @@ def test_a_cluster_that_cannot_be_asked_is_told_once():
     assert (first["evidence"], first["next_step"]) == ("refused", "Start it.")
     assert (second["node"], second["ok"], second["code"]) == ("gpu2", None, "waits")
     assert first["layer"] == second["layer"] == "pod"
+
+
+def test_a_host_with_the_machine_id_of_another_node_does_not_pass_as_that_one():
+    """Root of gpu7 has cp1's machine id: cp1's GPUs do not verify gpu7, and nobody waits for it."""
+    cluster = StandinCluster(
+        nodes=[node("cp1", gpus=2, machine_id="a" * 32), node("gpu7", machine_id="b" * 32)],
+        daemonsets=[PLUGIN],
+        pods=[plugin_pod("cp1")],
+    )
+    expected = {"gpu7": {"machine_id": "a" * 32, "resources": {GPU: 2}}}
+    told, seconds = waited(cluster, expected)
+    assert seconds == 0 and told["node_of"] == {"gpu7": None}
+    (missing,) = told["missing"]
+    assert missing["code"] == "node_uncertain" and "node cp1" in missing["cause"]
+    assert told["layers"][0]["ok"] is False
+    # That it should have no GPU does not help it either.
+    told, _seconds = waited(cluster, {"gpu7": {"machine_id": "a" * 32, "resources": {}}})
+    assert told["missing"][0]["code"] == "node_uncertain"
+
+
+def test_a_pod_s_log_is_told_as_text():
+    """Whoever may make a pod chooses what it logs; the role's failure and the table show it."""
+    cluster = StandinCluster(
+        nodes=[node("n1")],
+        daemonsets=[PLUGIN],
+        pods=[crashed(3)],
+        log="\x1b[2J\x1b[8mhidden\u202e\n",
+    )
+    told, _seconds = waited(cluster, timeout=0)
+    assert told["plugin_pods"][0]["log"] == ["\\x1b[2J\\x1b[8mhidden\\u202e"]
+    assert all("\x1b" not in str(value) for value in told["missing"][0].values())
+    assert "\\x1b[8mhidden" in str(told["missing"])

@@ -36,6 +36,15 @@ def test_hosts_that_are_not_in_the_cluster():
     ]
 
 
+def test_a_host_that_may_be_another_node_is_shown_as_refused():
+    rows = cluster_plan(
+        {"nodes": {"gpu7": LEFT}, "refused": {"gpu7": "it has cp1's id"}}, {}, False
+    )
+    assert [(row["node"], row["changes"], row["why"]) for row in rows] == [
+        ("gpu7", ["refused"], ["it has cp1's id"])
+    ]
+
+
 def test_a_conflict_names_the_owner():
     conflict = {"node": "n1", "kind": "label", "name": "accelerator", "owner": "kubectl-label",
                 "value": "k80"}  # fmt: skip

@@ -44,6 +44,12 @@ def test_the_plan_says_what_each_node_has_to_show():
     assert made["expected"]["a"]["machine_id"] == "0" * 32
 
 
+def test_a_host_that_is_found_by_name_is_not_looked_for_by_machine_id():
+    made = plan({}, {"a": {**host(), "match": "name"}, "b": {**host(), "match": "machine_id"}})
+    assert made["expected"]["a"]["machine_id"] is None
+    assert made["expected"]["b"]["machine_id"] == "0" * 32
+
+
 @pytest.mark.parametrize(
     "part",
     [

@@ -199,3 +199,47 @@ def test_a_host_that_is_no_node_is_warned_of():
     )
     [warning] = [text for text in outcome.warnings if "no nodes of the cluster" in text]
     assert "n9" in warning and outcome.unknown == ["n9"]
+
+
+def with_id(machine_id):
+    return {"status": {"nodeInfo": {"machineID": machine_id}}}
+
+
+def test_a_host_that_may_be_another_node_is_refused_and_the_others_are_done():
+    """Root of gpu7 has cp1's machine id; labels and taints would go there."""
+    cluster = StandinCluster("cp1", "gpu7", "gpu8")
+    for name, id_ in (("cp1", "a" * 32), ("gpu7", "b" * 32), ("gpu8", "c" * 32)):
+        cluster.nodes[name].update(with_id(id_))
+    wish = {"labels": {"kubegpu.nodes/gpu": "nvidia"}, "taints": [GPU]}
+    wishes = {
+        "gpu7": {"machine_id": "a" * 32, **wish},
+        "gpu8": {"machine_id": "c" * 32, **wish},
+    }
+    for dry_run in (True, False):
+        outcome = run(cluster, wishes, dry_run=dry_run)
+        assert list(outcome.after) == ["gpu8"]
+        assert outcome.nodes["gpu7"]["node"] is None and outcome.nodes["gpu7"]["taints"] == []
+        assert list(outcome.refused) == ["gpu7"] and outcome.unknown == []
+        wrong = failure(outcome)
+        assert wrong["cause"].startswith(
+            "Which node these hosts are is not certain: gpu7. The first of them: gpu7 has the "
+            "machine id of the node cp1"
+        )
+        assert "/etc/machine-id" in wrong["next_step"]
+    assert not any("cp1" in call or "gpu7" in call for call in cluster.calls)
+
+
+def test_what_is_refused_does_not_hide_what_failed():
+    cluster = StandinCluster("n1", "n2")
+    owned = FieldConflict("metadata.labels.a", "argocd")
+    cluster.failures["apply", "n1"] = [KubeError("owned", status=409, field_conflicts=(owned,))]
+    cluster.failures["apply", "n2"] = [KubeError("not valid", status=422)]
+    wish = {"labels": {"a": "1"}}
+    both = {"x": {"name": "n1", **wish}, "y": {"name": "n1", **wish}}
+    outcome = run(cluster, {"n1": wish, "n2": wish})
+    cause = failure(outcome)["cause"]
+    assert "could not be labelled: n2. The first of them: not valid" in cause
+    assert cause.endswith("and belongs to argocd (wanted: '1')")
+    cluster.failures["apply", "n2"] = [KubeError("not valid", status=422)]
+    cause = failure(run(cluster, {**both, "n2": {"labels": {"a": "2"}}}))["cause"]
+    assert "not certain: x, y" in cause and "could not be labelled: n2" in cause

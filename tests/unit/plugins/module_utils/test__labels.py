@@ -15,7 +15,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._labels import (
     REMEMBERED,
     Taint,
     has_discovery,
-    match,
     ours,
     plan,
     read_node,
@@ -227,51 +226,6 @@ def test_ours_is_what_is_there_still():
         annotations=mine("nvidia.com/gpu=present:NoSchedule"),
     )
     assert ours(now) == {"labels": {"a": "1"}, "annotations": {}, "taints": [GPU]}
-
-
-# Which node
-
-
-def names(matches):
-    return [found.node.name if found.node else None for found in matches]
-
-
-def test_machine_ids_go_before_names():
-    nodes = [node("n1", "a" * 32), node("n2", "b" * 32)]
-    wishes = read_wishes({"n1": {"machine_id": "b" * 32}, "other": {"machine_id": "A" * 32}})
-    found = match(wishes, nodes)
-    assert names(found) == ["n2", "n1"]
-    assert [one.found_by for one in found] == ["machine_id", "machine_id"]
-
-
-def test_dashes_of_a_machine_id_do_not_count():
-    firmware = "2d9ad6e6-ed1c-4bd1-b4f1-f1bb2e4bbd2d"
-    wishes = read_wishes({"x": {"machine_id": firmware.replace("-", "")}})
-    assert names(match(wishes, [node("n1", firmware)])) == ["n1"]
-
-
-def test_an_unknown_machine_id_falls_back_to_the_name_and_says_so():
-    wishes = read_wishes({"host": {"machine_id": "c" * 32, "name": "N1"}})
-    [found] = match(wishes, [node("n1", "a" * 32)])
-    assert (names([found]), found.found_by) == (["n1"], "name")
-    assert "c" * 32 in found.note and "a" * 32 in found.note
-    [silent] = match(read_wishes({"n1": {}}), [node("n1", "a" * 32)])
-    assert silent.note is None
-
-
-def test_no_node_is_no_error():
-    assert names(match(read_wishes({"x": {"machine_id": "c" * 32}}), [node()])) == [None]
-
-
-def test_duplicates_name_both():
-    nodes = [node("n1", "a" * 32), node("n2", "a" * 32)]
-    with pytest.raises(InputError, match=r"The nodes n1 and n2 have the same machine id.*of host"):
-        match(read_wishes({"host": {"machine_id": "a" * 32}}), nodes)
-    assert names(match(read_wishes({"n1": {}}), nodes)) == ["n1"]
-    with pytest.raises(InputError, match="The hosts a and b have the same machine id"):
-        match(read_wishes({name: {"machine_id": "c" * 32} for name in "ab"}), nodes)
-    with pytest.raises(InputError, match="The hosts a and b are both the node n1"):
-        match(read_wishes({name: {"name": "n1"} for name in "ab"}), nodes)
 
 
 # Feature discovery

@@ -283,3 +283,13 @@ def test_what_the_scheduler_said_before_it_found_room_is_no_failure():
     time.at = later
     result = run(begun(cluster, time), "n1")["results"]["n1"]
     assert result["ok"] is True and time.now >= 40
+
+
+def test_no_pod_is_made_for_a_host_that_may_be_another_node():
+    cluster = StandinCluster(
+        nodes=[node("cp1", gpus=1, machine_id="a" * 32), node("gpu7", machine_id="b" * 32)]
+    )
+    given = {"gpu7": {"resources": {GPU: 1}, "machine_id": "a" * 32}}
+    result = begun(cluster).test(read_expected(given), 1)["results"]["gpu7"]
+    assert (result["ok"], result["node"], result["code"]) == (False, None, "node_uncertain")
+    assert "has the machine id of the node cp1" in result["cause"] and left(cluster) == []
