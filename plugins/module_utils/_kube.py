@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from ._kube_client import KUBE_ARGUMENTS, Answer, Client, Connection, read_connection
-from ._kube_errors import FieldConflict, KubeError, Server, from_answer
+from ._kube_errors import FieldConflict, KubeError, Server, from_answer, server_time
 
 __all__ = ["KUBE_ARGUMENTS", "Answer", "Cluster", "Connection", "FieldConflict", "KubeError",
            "Server", "read_connection"]  # fmt: skip
@@ -57,6 +57,8 @@ class Cluster:
         self._answered = False
         self._lock = threading.Lock()
         self.server = server
+        #: When the last answer was made, by the server's clock (seconds since 1970).
+        self.server_time: float | None = None
         #: Requests sent so far, by verb as in RBAC.
         self.requests: dict[str, int] = {}
 
@@ -263,6 +265,7 @@ class Cluster:
                 again = self._worth_another(method, error, attempt)
             else:
                 self._answered = True
+                self.server_time = server_time(answer.headers)
                 if 200 <= answer.status <= 299:
                     return answer
                 failure = from_answer(

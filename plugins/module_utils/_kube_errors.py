@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import email.utils
 import json
 import re
 from collections.abc import Mapping
@@ -295,6 +296,20 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             try:
                 return max(0.0, float(value))
             except ValueError:
+                return None
+    return None
+
+
+def server_time(headers: Mapping[str, str]) -> float | None:
+    """Return when an answer was made, by the server's clock, in seconds since 1970.
+
+    Every answer of an API server has a Date header; None where somebody in between took it out.
+    """
+    for name, value in headers.items():
+        if name.lower() == "date":
+            try:
+                return email.utils.parsedate_to_datetime(value).timestamp()
+            except (TypeError, ValueError):
                 return None
     return None
 

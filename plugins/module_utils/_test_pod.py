@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -23,8 +24,6 @@ APPLICATION = "gpu-verify"
 RUN_LABEL = "kubegpu.nodes/run"
 #: Who made the pod: host, process id, start of the process. A dead process has left it behind.
 OWNER = "kubegpu.nodes/owner"
-#: Seconds since 1970 after which nobody can be waiting for the pod any more.
-UNTIL = "kubegpu.nodes/until"
 SELECTOR = f"{MANAGED_BY}={OURS},{NAME_LABEL}={APPLICATION}"
 
 AUTO = "auto"
@@ -33,6 +32,8 @@ AUTO = "auto"
 _NO_CLAIM = "cannot allocate all claims"
 _HOSTNAME = "kubernetes.io/hostname"
 _CONTAINER = "test"
+#: Seconds after a pod's deadline in which its run makes the other pods, reads logs and cleans up.
+_AFTERWARDS = 300
 _LONGEST_NAME = 63
 _ELSEWHERE = "another namespace for the test pods: gpu_verify_kube_namespace (option namespace)."
 #: What admission says of a pod, and what helps.
@@ -105,7 +106,7 @@ def pod_name(node: str, run: str) -> str:
     return f"{APPLICATION}-{stem[:room].strip('-')}-{mark}"
 
 
-def manifest(target: Target, spec: TestSpec, run: str, owner: str, until: int) -> dict[str, Any]:
+def manifest(target: Target, spec: TestSpec, run: str, owner: str) -> dict[str, Any]:
     """Return the pod. The scheduler places it, so that it takes part in the proof."""
     container: dict[str, Any] = {
         "name": _CONTAINER,
@@ -156,7 +157,7 @@ def manifest(target: Target, spec: TestSpec, run: str, owner: str, until: int) -
             "name": pod_name(target.node, run),
             "namespace": spec.namespace,
             "labels": {MANAGED_BY: OURS, NAME_LABEL: APPLICATION, RUN_LABEL: run},
-            "annotations": {OWNER: owner, UNTIL: str(until)},
+            "annotations": {OWNER: owner},
         },
         "spec": pod,
     }
@@ -382,15 +383,30 @@ def refused(target: Target, error_cause: str, evidence: str, next_step: str) -> 
     return _failed("pod_refused", error_cause, evidence, next_step)
 
 
-def leftover(pod: Mapping[str, Any], now: float, alive: bool | None) -> bool:
+def leftover(pod: Mapping[str, Any], now: float | None, alive: bool | None) -> bool:
     """Return whether a run that is over left this pod behind.
 
+    :param now: the time by the API server's clock, which also made the pod's creationTimestamp:
+        controllers need not agree on the time. None where it is not known.
     :param alive: whether the process that made it lives; None where it is one of another machine.
     """
     if alive is not None:
         return not alive
-    until = (pod["metadata"].get("annotations") or {}).get(UNTIL, "")
-    return not until.isdigit() or int(until) < now
+    limit = (pod.get("spec") or {}).get("activeDeadlineSeconds")
+    created = _seconds((pod.get("metadata") or {}).get("creationTimestamp"))
+    if not limit or created is None:
+        # It is not as a run makes them.
+        return True
+    return now is not None and now > created + limit + _AFTERWARDS
+
+
+def _seconds(timestamp: object) -> float | None:
+    """Return a time of the API server (``2026-11-22T12:00:00Z``) in seconds since 1970."""
+    try:
+        moment = datetime.datetime.strptime(str(timestamp), "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=datetime.timezone.utc).timestamp()
 
 
 def _line(pattern: str, log: str) -> str:

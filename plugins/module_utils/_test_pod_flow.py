@@ -77,7 +77,6 @@ class Tester:
     check_mode: bool = False
     sleep: Sleep = time.sleep
     clock: Clock = time.monotonic
-    now: Clock = time.time
     #: What the run changed in the cluster that stays: the namespace, leftovers that are gone.
     changes: list[str] = field(default_factory=list)
 
@@ -178,12 +177,13 @@ class Tester:
         if self.reader.cluster.get(base) is None and self._make_namespace():
             return
         pods = self.reader.cluster.list(f"{base}/pods", labelSelector=SELECTOR)
+        now = self.reader.cluster.server_time
         left = [
             pod
             for pod in pods
             if leftover(
                 pod,
-                self.now(),
+                now,
                 self.alive((pod["metadata"].get("annotations") or {}).get(OWNER, "")),
             )
         ]
@@ -270,11 +270,10 @@ class Tester:
         return verdicts
 
     def _make(self, targets: Sequence[Target], uids: set[str]) -> dict[str, Verdict]:
-        until = int(self.now() + self.spec.timeout + _GRACE + _GONE)
         path = f"/api/v1/namespaces/{self.spec.namespace}/pods"
 
         def make(target: Target) -> dict[str, Any]:
-            body = manifest(target, self.spec, self.run_id, self.owner, until)
+            body = manifest(target, self.spec, self.run_id, self.owner)
             end = self.clock() + _ACCOUNT
             while True:
                 try:

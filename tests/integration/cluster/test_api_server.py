@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import ssl
 import urllib.request
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import Cluster, Connection
 from tests.testbed import cluster_made
 from tests.testbed.cluster_pki import Authority
 
@@ -40,3 +42,15 @@ def test_made_nodes_are_ready_and_have_machine_ids(api):
         assert status["conditions"][0]["status"] == "True"
     finally:
         cluster_made.delete(api, names)
+
+
+def test_its_answers_tell_its_time(api):
+    """By it a run judges the age of pods, whose creationTimestamp is of the same clock."""
+    cluster = Cluster.connect(Connection(kubeconfig=str(api.kubeconfig)))
+    cluster_made.create(api, [cluster_made.node("dated")])
+    try:
+        made = cluster.get("/api/v1/nodes/dated")
+        created = datetime.datetime.fromisoformat(made["metadata"]["creationTimestamp"])
+        assert 0 <= cluster.server_time - created.timestamp() < 60
+    finally:
+        cluster_made.delete(api, ["dated"])

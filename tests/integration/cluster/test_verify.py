@@ -320,7 +320,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next(kube, tmp_path):
                 "app.kubernetes.io/name": "gpu-verify",
                 "kubegpu.nodes/run": "earlier",
             },
-            "annotations": {"kubegpu.nodes/owner": "elsewhere 1 1", "kubegpu.nodes/until": "1"},
+            "annotations": {"kubegpu.nodes/owner": "elsewhere 1 1"},
         },
         "spec": holder("x", A10, 2, "localhost/testbed/busybox:1")["spec"],
     }

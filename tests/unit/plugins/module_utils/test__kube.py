@@ -314,3 +314,17 @@ def test_every_option_is_a_field_and_secrets_are_not_shown():
     assert secrets == {"api_key", "password"}
     shown = repr(Connection(host="https://x", api_key="s3cret", password="s3cret"))
     assert "https://x" in shown and "s3cret" not in shown
+
+
+def test_the_time_is_the_server_s():
+    """RFC 9110, 6.6.1: the Date header is when the answer was made."""
+    standin = StandinServer(
+        Answer(200, b"{}", {"date": "Sun, 22 Nov 2026 12:00:00 GMT"}),
+        Answer(200, b"{}", {"Date": "yesterday"}),
+        ok(),
+    )
+    seen = [standin.cluster.server_time]
+    for _number in range(3):
+        standin.cluster.get("/x")
+        seen.append(standin.cluster.server_time)
+    assert seen == [None, 1795348800.0, None, None]

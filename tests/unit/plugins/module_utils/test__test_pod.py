@@ -47,7 +47,7 @@ def test_a_pods_name_is_always_valid(name, run):
 
 def test_the_pod_that_is_made():
     spec = replace(SPEC, runtime_class="nvidia", command=("a",), env={"X": 1})
-    made = manifest(TARGET, spec, "run1", "me 1", 99)
+    made = manifest(TARGET, spec, "run1", "me 1")
     assert "nodeName" not in made["spec"]  # the scheduler takes part
     assert made["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "n1"}
     (container,) = made["spec"]["containers"]
@@ -211,13 +211,41 @@ def test_which_resource_is_tested(wanted, made, name):
     assert choose_resource(state(**made), wanted) == name
 
 
+NOON = 1795348800.0  # 2026-11-22T12:00:00Z
+DEADLINE = SPEC.timeout
+
+
 @pytest.mark.parametrize(
-    ("alive", "until", "left"),
+    ("alive", "now", "left"),
     [
-        (False, "999", True), (True, "1", False), (None, "999", False), (None, "99", True),
-        (None, "", True),
+        # Its own process is asked, whatever time it is.
+        (False, NOON, True),
+        (True, NOON + 10 * DEADLINE, False),
+        # That of another machine cannot be: by the server's clock it may still be at work, or not.
+        (None, NOON, False),
+        (None, NOON - 3600, False),
+        (None, NOON + DEADLINE + 290, False),
+        (None, NOON + DEADLINE + 310, True),
+        (None, None, False),
     ],
-)  # fmt: skip
-def test_what_a_run_left_behind(alive, until, left):
-    made = {"metadata": {"annotations": {"kubegpu.nodes/until": until} if until else {}}}
-    assert leftover(made, 100, alive) is left
+)
+def test_what_a_run_left_behind(alive, now, left):
+    """The controller whose clock is an hour behind makes the same pod as any other (L12)."""
+    made = manifest(TARGET, SPEC, "run1", "elsewhere 1 1")
+    # As the API server writes it.
+    made["metadata"]["creationTimestamp"] = "2026-11-22T12:00:00Z"
+    assert leftover(made, now, alive) is left
+
+
+def test_no_time_of_a_controller_s_clock_is_in_a_pod():
+    made = manifest(TARGET, SPEC, "run1", "elsewhere 1 1")
+    assert made["metadata"]["annotations"] == {"kubegpu.nodes/owner": "elsewhere 1 1"}
+
+
+@pytest.mark.parametrize("change", [{"creationTimestamp": "yesterday"}, {}])
+def test_what_no_run_made_so_is_left_over(change):
+    made = {"metadata": {"creationTimestamp": "2026-11-22T12:00:00Z", **change}, "spec": {}}
+    if change:
+        made["spec"]["activeDeadlineSeconds"] = 5
+    assert leftover(made, NOON, None)
+    assert not leftover(made, NOON, True)

@@ -28,6 +28,7 @@ from tests.unit.fixtures.dra import (
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
 
 OURS = dict(one.split("=") for one in SELECTOR.split(","))
+NOON = 1795348800.0  # 2026-11-22T12:00:00Z
 PASSED = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
 
 
@@ -60,7 +61,6 @@ def begun(cluster, time=None, **more):
             "alive": lambda owner: None,
             "sleep": time.sleep,
             "clock": time.monotonic,
-            "now": lambda: 1000.0,
             **more,
         }
     )
@@ -162,6 +162,20 @@ def test_what_a_run_that_is_over_left_goes_and_that_of_one_that_goes_on_stays():
     run(one, "n2")
     assert left(cluster) == ["alive"]
     assert one.changes == ["left-over test pod kubegpu/dead removed"]
+
+
+@pytest.mark.parametrize("controller", [-3600, 0, 3600])
+def test_another_controller_s_clock_decides_nothing(controller, monkeypatch):
+    """Its pod was made a minute ago, by the API server's clock (L12)."""
+    monkeypatch.setattr("time.time", lambda: NOON + controller)
+    one = pod("theirs", "n1", namespace="kubegpu", labels=OURS, activeDeadlineSeconds=180)
+    one["metadata"].update(uid="theirs", creationTimestamp="2026-11-22T12:00:00Z")
+    for now, there in ((NOON + 60, ["theirs"]), (NOON + 3600, [])):
+        cluster = two_nodes(pods=[one])
+        cluster.server_time = now
+        cluster.made = ends("Succeeded")
+        run(begun(cluster), "n2")
+        assert left(cluster) == there
 
 
 def test_a_run_at_the_same_time_may_make_the_namespace():
