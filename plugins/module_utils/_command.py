@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 # Parsed output must not depend on the user's language.
 C_LOCALE = {"LC_ALL": "C", "LANG": "C", "LANGUAGE": "C"}
 TIMED_OUT = 124
+# Seconds from the signal that asks a command to end to the one that ends it.
+_KILL_AFTER = 5.0
+# Seconds that timeout(1) has beyond that, before it is not waited for any longer.
+_MARGIN = 5.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,40 @@ class Result:
 Runner = Callable[..., Result]
 
 
+class _Deadline:
+    """Sees to it that a command is not waited for any longer than it may take.
+
+    timeout(1) ends a command with all that it started. But it waits for the command's end, which
+    does not come while the kernel keeps the process in an uninterruptible wait (state D: a driver
+    that hangs, a dead NFS server): then timeout(1) is ended, and the process left to itself.
+    Where there is no timeout(1), the command itself is ended.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.passed = False
+
+    def watch(self, process: Any) -> None:
+        """Begin; ``process`` is the Popen object of the command."""
+        self._thread = threading.Thread(target=self._wait, args=(process,), daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _wait(self, process: Any) -> None:
+        if self._over.wait(self._seconds):
+            return
+        self.passed = True
+        process.terminate()
+        if not self._over.wait(_KILL_AFTER):
+            process.kill()
+
+
 def module_runner(module: AnsibleModule) -> Runner:
     """Return a runner of list commands in the C locale, with a time limit, on the module's node.
 
@@ -53,15 +92,20 @@ def module_runner(module: AnsibleModule) -> Runner:
         if program is None:
             return Result(127, "", f"{argv[0]}: no such program")
         limiter = module.get_bin_path("timeout", required=False)
-        prefix = [limiter, "--kill-after=5", str(timeout)] if limiter else []
-        rc, stdout, stderr = module.run_command(
-            [*prefix, program, *argv[1:]],
-            environ_update={**C_LOCALE, **(environment or {})},
-            handle_exceptions=True,
-            # An argument is what it is: a path or password with $ or ~ in it included.
-            expand_user_and_vars=False,
-            errors="surrogateescape",
-        )
-        return Result(rc, stdout, stderr)
+        prefix = [limiter, f"--kill-after={_KILL_AFTER:.0f}", str(timeout)] if limiter else []
+        deadline = _Deadline(timeout + _KILL_AFTER + _MARGIN if limiter else timeout)
+        try:
+            rc, stdout, stderr = module.run_command(
+                [*prefix, program, *argv[1:]],
+                environ_update={**C_LOCALE, **(environment or {})},
+                handle_exceptions=True,
+                # An argument is what it is: a path or password with $ or ~ in it included.
+                expand_user_and_vars=False,
+                errors="surrogateescape",
+                before_communicate_callback=deadline.watch,
+            )
+        finally:
+            deadline.end()
+        return Result(TIMED_OUT if deadline.passed else rc, stdout, stderr)
 
     return run

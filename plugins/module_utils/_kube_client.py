@@ -22,6 +22,7 @@ from urllib.parse import unquote
 
 from ansible.module_utils.basic import env_fallback
 
+from ._kube_credentials import Refresh, in_time
 from ._kube_errors import (
     KubeError,
     Server,
@@ -127,8 +128,8 @@ class Client:
         self._errors: Any = urllib3.exceptions
         self._timeout: Any = urllib3.Timeout(connect=_TIMEOUT[0], read=_TIMEOUT[1])
         self._configuration: Any = kubernetes.client.Configuration()
-        source = _load(kubernetes.config, self._configuration, connection)
-        _override(self._configuration, connection)
+        source, plugin_user = _load(kubernetes.config, self._configuration, connection)
+        _override(self._configuration, connection, plugin_user)
         _log_in_to_proxy(self._configuration, urllib3)
         self.server = _server(self._configuration, connection, source)
         try:
@@ -183,28 +184,35 @@ class Client:
         return Answer(answer.status, answer.data, dict(answer.headers))
 
 
-def _load(config: Any, configuration: Any, connection: Connection) -> str:
-    """Fill the client's configuration from where the options say; return what that was."""
+def _load(config: Any, configuration: Any, connection: Connection) -> tuple[str, str]:
+    """Fill the client's configuration from where the options say; return what that was.
+
+    The second text is whose credentials a plugin gives; empty where none does.
+    """
     if connection.host and not connection.kubeconfig and not connection.context:
-        return "the options"
+        return "the options", ""
     if not connection.kubeconfig and not connection.context:
         try:
             config.load_incluster_config(client_configuration=configuration)
         except config.ConfigException:
             pass
         else:
-            return "this pod's service account"
+            return "this pod's service account", ""
     path = _kubeconfig(connection)
     try:
         context, cluster, user = _context(config, path, connection.context)
+        who = f"The user of the context {context} of {path}"
         if cluster.get("insecure-skip-tls-verify") and not connection.ca_cert:
             raise _not_verified(path, context)
         with _logged_errors() as words:
-            config.load_kube_config(
-                config_file=path,
-                context=context,
-                client_configuration=configuration,
-                persist_config=False,
+            in_time(
+                lambda: config.load_kube_config(
+                    config_file=path,
+                    context=context,
+                    client_configuration=configuration,
+                    persist_config=False,
+                ),
+                who,
             )
     except KubeError:
         raise
@@ -217,7 +225,7 @@ def _load(config: Any, configuration: Any, connection: Connection) -> str:
     if cluster.get("proxy-url"):
         # As kubectl does; the loader does not read it.
         configuration.proxy, configuration.no_proxy = str(cluster["proxy-url"]), None
-    return source
+    return source, who if user.get("exec") or user.get("auth-provider") else ""
 
 
 def _context(
@@ -346,10 +354,11 @@ def _bad_kubeconfig(path: str, context: str | None, error: Exception) -> KubeErr
     )
 
 
-def _override(configuration: Any, connection: Connection) -> None:
-    """Put the options over what the kubeconfig says."""
-    if connection.host:
-        configuration.host = connection.host.rstrip("/")
+def _override(configuration: Any, connection: Connection, plugin_user: str) -> None:
+    """Put the options over what the kubeconfig says.
+
+    :param plugin_user: as :func:`_load` returns it.
+    """
     if connection.api_key:
         configuration.api_key = {"authorization": f"Bearer {connection.api_key}"}
         configuration.refresh_api_key_hook = None
@@ -358,17 +367,28 @@ def _override(configuration: Any, connection: Connection) -> None:
         encoded = base64.b64encode(pair).decode()
         configuration.api_key = {"authorization": f"Basic {encoded}"}
         configuration.refresh_api_key_hook = None
-    for option, attribute in (
-        ("ca_cert", "ssl_ca_cert"),
-        ("client_cert", "cert_file"),
-        ("client_key", "key_file"),
-    ):
+    for option in ("ca_cert", "client_cert", "client_key"):
         path = getattr(connection, option)
         if path:
             _readable(option, path)
-            setattr(configuration, attribute, path)
-    # A kubeconfig may switch it off; one that does comes here only with a CA beside it.
-    configuration.verify_ssl = True
+
+    def pin(pinned: Any) -> None:
+        if connection.host:
+            pinned.host = connection.host.rstrip("/")
+        for option, attribute in (
+            ("ca_cert", "ssl_ca_cert"),
+            ("client_cert", "cert_file"),
+            ("client_key", "key_file"),
+        ):
+            if getattr(connection, option):
+                setattr(pinned, attribute, getattr(connection, option))
+        # A kubeconfig may switch it off; one that does comes here only with a CA beside it.
+        pinned.verify_ssl = True
+
+    pin(configuration)
+    hook = getattr(configuration, "refresh_api_key_hook", None)
+    if hook is not None:
+        configuration.refresh_api_key_hook = Refresh(hook, pin, plugin_user)
     if connection.proxy:
         configuration.proxy = connection.proxy
     if connection.no_proxy:

@@ -124,6 +124,7 @@ options:
       - Whether the package manager runs detached from the connection and is waited for, so that a
         connection that is lost does not kill it amid its work. For what takes minutes, such as
         packages that build kernel modules.
+      - Without it there is no limit to its time but the task's own (C(timeout)).
     type: bool
     default: false
   timeout:

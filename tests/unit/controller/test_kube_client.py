@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
+import signal
 import ssl
 import threading
+import time
 
 import pytest
 import yaml
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _kube_credentials
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
     Cluster,
     Connection,
@@ -152,3 +156,83 @@ def test_a_redirect_is_told_and_not_followed(authority, status, method):
     said = str(caught.value)
     assert "redirect is not followed" in said and target in said
     assert TOKEN not in said
+
+
+def plugin(folder, script):
+    """Return a kubeconfig's user whose credentials a program of these lines gives."""
+    program = folder / "plugin"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": str(program), "interactiveMode": "Never"}}
+
+
+CREDENTIALS = """
+cat <<END
+{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+ "status": {"token": "%s", "expirationTimestamp": "%s"}}
+END
+"""
+
+
+def test_a_plugin_for_credentials_that_does_not_end_is_given_up(tmp_path, monkeypatch):
+    """Such as one that waits for somebody to log in with a browser."""
+    monkeypatch.setattr(_kube_credentials, "LIMIT", 1.0)
+    pid = tmp_path / "pid"
+    user = plugin(tmp_path, f"echo $$ > {pid}; exec sleep 60")
+    kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:9", user)
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KubeError, match="got no credentials within 1 seconds") as caught:
+            Cluster.connect(Connection(kubeconfig=kubeconfig))
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert time.monotonic() - begin < 20
+    assert f"context x of {kubeconfig}" in caught.value.cause
+    assert "no browser" in caught.value.next_step
+
+
+def test_a_plugin_that_hangs_when_it_renews_a_token_is_given_up(tmp_path, monkeypatch, authority):
+    """The first token is good for a moment, the second one never comes."""
+    begun = tmp_path / "begun"
+    pid = tmp_path / "pid"
+    once = CREDENTIALS % (TOKEN, "2020-01-01T00:00:00Z")
+    user = plugin(
+        tmp_path, f"test -e {begun} && {{ echo $$ > {pid}; exec sleep 60; }}\ntouch {begun}\n{once}"
+    )
+    with StandinApiServer(authority) as server:
+        kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", server.address, user)
+        connection = Connection(kubeconfig=kubeconfig, ca_cert=str(authority.certificate))
+        monkeypatch.setattr(_kube_credentials, "LIMIT", 2.0)
+        try:
+            with pytest.raises(KubeError, match="got no credentials within 2 seconds"):
+                list(Cluster.connect(connection).list(NODES))
+        finally:
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+        assert server.asked == []
+
+
+def test_a_plugin_that_answers_is_used(tmp_path, authority):
+    user = plugin(tmp_path, CREDENTIALS % (TOKEN, "2099-01-01T00:00:00Z"))
+    with StandinApiServer(authority) as server:
+        kubeconfig = write_kubeconfig(tmp_path / "kubeconfig", server.address, user)
+        connection = Connection(kubeconfig=kubeconfig, ca_cert=str(authority.certificate))
+        assert list(Cluster.connect(connection).list(NODES)) == []
+        assert server.asked == [("GET", f"{NODES}?limit=500", f"Bearer {TOKEN}")]
+
+
+def test_verification_stays_on_where_the_kubeconfig_switches_it_off(tmp_path, authority):
+    """With a CA beside it such a kubeconfig is taken, and the client switches it off again."""
+    other = Authority.make(tmp_path / "other")
+    with StandinApiServer(authority) as server:
+        path = tmp_path / "kubeconfig"
+        write_kubeconfig(path, server.address, {"token": TOKEN})
+        data = yaml.safe_load(path.read_text())
+        data["clusters"][0]["cluster"]["insecure-skip-tls-verify"] = True
+        path.write_text(yaml.safe_dump(data))
+        wrong = Connection(kubeconfig=str(path), ca_cert=str(other.certificate))
+        with pytest.raises(KubeError, match="was not signed by the CA that was given"):
+            list(Cluster.connect(wrong).list(NODES))
+        assert server.asked == []
+        right = Connection(kubeconfig=str(path), ca_cert=str(authority.certificate))
+        assert list(Cluster.connect(right).list(NODES)) == []

@@ -4,10 +4,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
+
 import pytest
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils import _command
 from ansible_collections.kubegpu.nodes.plugins.module_utils._command import (
     TIMED_OUT,
     Result,
@@ -42,6 +48,54 @@ def test_arguments_are_not_for_a_shell(run):
 
 def test_command_that_hangs_is_ended(run):
     assert run(["sleep", "20"], timeout=1).rc == TIMED_OUT
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(_command, "_KILL_AFTER", 0.5)
+    monkeypatch.setattr(_command, "_MARGIN", 0.5)
+
+
+def test_without_timeout_a_command_that_hangs_is_ended_too(quick):
+    with patch_module_args({}):
+        module = AnsibleModule(argument_spec={})
+    find = module.get_bin_path
+    module.get_bin_path = lambda name, **more: None if name == "timeout" else find(name, **more)
+    limited = module_runner(module)
+    begin = time.monotonic()
+    assert limited(["sleep", "20"], timeout=1).rc == TIMED_OUT
+    stubborn = limited(["sh", "-c", "trap '' TERM; echo begun; sleep 20"], timeout=1)
+    assert (stubborn.rc, stubborn.stdout) == (TIMED_OUT, "begun\n")
+    assert time.monotonic() - begin < 10
+    assert limited(["echo", "x"], timeout=1) == Result(0, "x\n", "")
+
+
+def test_a_command_that_the_kernel_does_not_let_go_is_not_waited_for(quick, tmp_path, monkeypatch):
+    """timeout(1) would wait for its child for ever: a stand-in that does, and heeds no SIGTERM.
+
+    The child keeps the pipe open, as a process in state D would.
+    """
+    pid = tmp_path / "pid"
+    standin = tmp_path / "timeout"
+    standin.write_text(f"#!/bin/sh\ntrap '' TERM\nsleep 60 &\necho $! > {pid}\necho seen\nwait\n")
+    standin.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with patch_module_args({}):
+        limited = module_runner(AnsibleModule(argument_spec={}))
+    begin = time.monotonic()
+    try:
+        answer = limited(["true"], timeout=1)
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert (answer.rc, answer.stdout) == (TIMED_OUT, "seen\n")
+    assert time.monotonic() - begin < 10
+
+
+def test_nothing_watches_a_command_that_has_ended(run):
+    before = threading.active_count()
+    for _number in range(3):
+        assert run(["true"], timeout=60).ok
+    assert threading.active_count() == before
 
 
 def test_bytes_that_are_not_utf_8_do_not_fail(run):
