@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import (
     FetchResult,
@@ -106,7 +107,7 @@ class ActionModule(PhasedAction):
     ) -> None:
         """Have a set of packages changed, and take over what it changed."""
         given = {**arguments, "timeout": limit}
-        for name in ("lock_timeout", "state_path"):
+        for name in ("lock_timeout", "state_path", *PROXIES):
             if name in options:
                 given[name] = options[name]
         merge(self.other(_PACKAGES, given, variables), result)

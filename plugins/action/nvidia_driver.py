@@ -16,6 +16,7 @@ from ansible.errors import AnsibleError
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_flow import lacks_dkms
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
@@ -193,7 +194,7 @@ class _Work:
 
     def _set(self, arguments: dict[str, Any]) -> dict[str, Any]:
         given = dict(arguments)
-        for name in ("lock_timeout", "state_path"):
+        for name in ("lock_timeout", "state_path", *PROXIES):
             if name in self._options:
                 given[name] = self._options[name]
         if given.get("background"):

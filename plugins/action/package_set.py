@@ -10,15 +10,14 @@ import uuid
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
 
 _MODULE = "kubegpu.nodes.package_set"
 _TIMEOUT = 3600
 
 
-class ActionModule(ActionBase):
+class ActionModule(ProxiedAction):
     """One call of the module where nothing differs; otherwise plan, change, record."""
 
     TRANSFERS_FILES = False

@@ -20,4 +20,18 @@ options:
         one goes on.
     type: int
     default: 120
+  http_proxy:
+    description:
+      - Proxy for plain HTTP, C(http://[USER:PASSWORD@]HOST:PORT), for this module and the programs
+        that it starts, where they have none of their own. It stands on no command line, as a
+        variable of the task's C(environment) would.
+    type: str
+  https_proxy:
+    description:
+      - Proxy for HTTPS.
+    type: str
+  no_proxy:
+    description:
+      - Hosts that are reached without proxy, separated by commas.
+    type: str
 """

@@ -244,6 +244,7 @@ diff:
       after_header: /usr/local/cuda
 """
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -262,6 +263,7 @@ from ..module_utils._files import FileState, read_file
 from ..module_utils._node_facts import gather
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._printable import printable
+from ..module_utils._proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._record import Undo
 from ..module_utils._redact import redact
 from ..module_utils._runtime_facts import RuntimePaths
@@ -306,6 +308,7 @@ def main() -> None:
             "data": {"type": "dict", "default": {}},
             "repositories": {"type": "dict", "default": {}},
             "lock_timeout": {"type": "int", "default": 120},
+            **PROXY_ARGUMENTS,
             "install_timeout": {"type": "int", "default": 3600},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
             # For the action plugin alone.
@@ -315,6 +318,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    use_proxies(module.params, os.environ)
     try:
         phase = "plan" if module.check_mode else module.params["_phase"]
         store = StateStore(module.params["state_path"])

@@ -351,6 +351,7 @@ diff:
       after_header: /etc/modprobe.d/kubegpu-nouveau.conf
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -377,6 +378,7 @@ from ..module_utils._node_facts import gather
 from ..module_utils._node_reader import NodeReader
 from ..module_utils._redact import redact
 from ..module_utils._printable import printable
+from ..module_utils._proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._runtime_facts import RuntimePaths
 from ..module_utils._state import StateStore
 
@@ -444,6 +446,7 @@ def main() -> None:
             "gpus": {"type": "dict", "default": {}},
             "repositories": {"type": "dict", "default": {}},
             "lock_timeout": {"type": "int", "default": 120},
+            **PROXY_ARGUMENTS,
             "build_timeout": {"type": "int", "default": 3600},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
             # For the action plugin alone.
@@ -456,6 +459,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    use_proxies(module.params, os.environ)
     try:
         phase = "plan" if module.check_mode else module.params["_phase"]
         store = StateStore(module.params["state_path"])

@@ -345,6 +345,7 @@ from ..module_utils._package_set import (
 from ..module_utils._package_words import explain
 from ..module_utils._redact import redact
 from ..module_utils._printable import printable
+from ..module_utils._proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._state import StateStore
 
 # Packages in these states have configuration files.
@@ -446,6 +447,7 @@ def main() -> None:
                 "default": "auto",
             },
             "lock_timeout": {"type": "int", "default": 120},
+            **PROXY_ARGUMENTS,
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
             # For the action plugin alone: what to do in this call, and what the package manager
             # said where it failed.
@@ -458,6 +460,7 @@ def main() -> None:
         required_if=[("state", "present", ("packages",))],
         supports_check_mode=True,
     )
+    use_proxies(module.params, os.environ)
     store = StateStore(module.params["state_path"])
     try:
         node = Node(lambda: _manager(module), module.params["lock_timeout"])

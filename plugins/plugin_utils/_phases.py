@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
 
 # Modules that go on without the connection: a download can be gigabytes.
 _LONG = ("kubegpu.nodes.runfile_download",)
@@ -83,7 +82,7 @@ def merge(answer: dict[str, Any], result: dict[str, Any]) -> None:
         result["diff"] = [*result.get("diff", []), *answer["diff"]]
 
 
-class PhasedAction(ActionBase):
+class PhasedAction(ProxiedAction):
     """Runs ``work`` and turns its failure into the task's."""
 
     TRANSFERS_FILES = True

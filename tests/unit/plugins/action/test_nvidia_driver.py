@@ -335,7 +335,7 @@ class Task:
         monkeypatch.setattr(module, "_ROOT", str(node.root))
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
         monkeypatch.setattr(module, "plan_driver", standin_decision)
-        monkeypatch.setattr(_phases.ActionBase, "run", lambda *_a, **_k: {})
+        monkeypatch.setattr(_phases.ProxiedAction, "run", lambda *_a, **_k: {})
         monkeypatch.setattr(action, "run_in_background", self.background)
         monkeypatch.setattr(_phases, "run_in_background", self.background)
         monkeypatch.setattr(action, "fetch", self.fetch)
@@ -479,6 +479,23 @@ def test_install_again_absent_again(task, node, capsys):
     assert not task.state.exists()
     assert not task(state="absent")["changed"]
     assert task.phases == ["plan"]
+
+
+def test_the_packages_come_through_the_proxy_too(task, node, monkeypatch):
+    """The roles give it as options, and package_set is told; it stands in no environment."""
+    proxies = {"http_proxy": "http://proxy:1", "https_proxy": "http://u:p@proxy:2", "no_proxy": "x"}
+    for name in proxies:
+        monkeypatch.setenv(name, "")
+    given = []
+    whole = node.package_set
+
+    def package_set(arguments, check):
+        given.append(arguments)
+        return whole(arguments, check)
+
+    monkeypatch.setattr(node, "package_set", package_set)
+    assert task(**proxies)["changed"]
+    assert given and all(proxies.items() <= arguments.items() for arguments in given)
 
 
 def test_absent_leaves_the_admins_own_driver(task, node):

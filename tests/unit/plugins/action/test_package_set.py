@@ -214,7 +214,7 @@ class Task:
         self.tmp_path = tmp_path
         monkeypatch.setattr(module, "module_runner", lambda _module: node)
         monkeypatch.setattr(_apt.Apt, "journal", str(tmp_path / "none"))
-        monkeypatch.setattr(action.ActionBase, "run", lambda *_a, **_k: {})
+        monkeypatch.setattr(action.ProxiedAction, "run", lambda *_a, **_k: {})
 
     def once(self, check, arguments):
         plugin = action.ActionModule.__new__(action.ActionModule)
