@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ._errors import InputError
+from ._errors import InputError, KubegpuError
 from ._kube_errors import KubeError
 from ._labels import (
     REMEMBERED,
@@ -340,7 +340,8 @@ def named(names: Sequence[str]) -> str:
 
 def failure(outcome: Outcome) -> dict[str, str] | None:
     """Return cause, evidence and next step of what went wrong; None where nothing did."""
-    causes, first = [], None
+    causes: list[str] = []
+    first: KubegpuError | None = None
     if outcome.refused:
         first = next(iter(outcome.refused.values()))
         causes.append(
