@@ -12,6 +12,9 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
+    lost_connection_fails,
+)
 
 _MODULE = "kubegpu.nodes.package_set"
 _TIMEOUT = 3600
@@ -24,6 +27,7 @@ class ActionModule(ProxiedAction):
     _supports_async = False
     _supports_check_mode = True
 
+    @lost_connection_fails
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:

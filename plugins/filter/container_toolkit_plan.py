@@ -13,7 +13,8 @@ author:
 description:
   - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns what would be done,
     with a reason for each step.
-  - Nothing is read and nothing is changed. A refusal is a value, not an error.
+  - Nothing is read and nothing is changed. A refusal is a value, not an error, also that of an
+    option whose value is wrong; only one that is not known is an error.
   - The keyword arguments are those of the role P(kubegpu.nodes.nvidia_container_toolkit#role),
     without its prefix.
 positional: _input
@@ -154,8 +155,12 @@ from ansible.release import __version__
 def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_toolkit` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import plan_toolkit
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
+        ToolkitPlan,
+        plan_toolkit,
+    )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit_options import read_wish
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit_types import ToolkitWish
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
@@ -163,10 +168,16 @@ def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[s
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
     wishes.setdefault("controller", __version__)
+    unknown = sorted(set(wishes) - set(ToolkitWish.__dataclass_fields__))
+    if unknown:
+        raise AnsibleFilterError(
+            f"container_toolkit_plan does not know {', '.join(unknown)}. It knows "
+            f"{', '.join(sorted(ToolkitWish.__dataclass_fields__))}."
+        )
     try:
         wish = read_wish(wishes)
     except InputError as error:
-        raise AnsibleFilterError(f"container_toolkit_plan: {error}") from error
+        return ToolkitPlan("refuse", reasons=tuple(str(error).splitlines())).to_json()
     return plan_toolkit(gpu_node, wish).to_json()
 
 

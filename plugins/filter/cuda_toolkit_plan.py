@@ -13,7 +13,8 @@ author:
 description:
   - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns what would be done,
     with a reason for each step.
-  - Nothing is read and nothing is changed. A refusal is a value, not an error.
+  - Nothing is read and nothing is changed. A refusal is a value, not an error, also that of an
+    option whose value is wrong; only one that is not known is an error.
   - The keyword arguments are those of the role P(kubegpu.nodes.cuda_toolkit#role), without its
     prefix.
 positional: _input
@@ -156,7 +157,10 @@ def cuda_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, A
     """Return the plan of :func:`plan_cuda` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_options import read_options
     from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import plan_cuda
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import CudaWish
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import (
+        CudaPlan,
+        CudaWish,
+    )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 
     defaults = {name: field.default for name, field in CudaWish.__dataclass_fields__.items()}
@@ -178,14 +182,14 @@ def cuda_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, A
             # `-e hold=false` and INI inventories give words.
             try:
                 wishes[name] = boolean(value)
-            except TypeError as error:
-                raise AnsibleFilterError(
-                    f"cuda_toolkit_plan: {name} is {value!r}, which is neither true nor false."
-                ) from error
+            except TypeError:
+                words = f"cuda_toolkit_{name} is {value!r}, which is neither true nor false."
+                return CudaPlan("refuse", reasons=(words,)).to_json()
     try:
         wish, tables = read_options(wishes)
     except KubegpuError as error:
-        raise AnsibleFilterError(f"cuda_toolkit_plan: {error}") from error
+        reasons = f"The role cuda_toolkit: {error}".splitlines()
+        return CudaPlan("refuse", reasons=tuple(reasons)).to_json()
     return plan_cuda(gpu_node, wish, tables).to_json()
 
 

@@ -14,6 +14,8 @@ description:
   - Takes names of hosts and returns the groups of each, C(kubegpu_) with the vendor of its GPUs
     (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel), C(kubegpu_none)), and C(kubegpu_cluster)
     where C(kubegpu_kubeconfig) or C(kubegpu_kube_host) is set for it.
+  - A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables) found it and the
+    playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
   - A host whose node was not read is left out.
 positional: _input, hostvars
 options:

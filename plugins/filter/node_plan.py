@@ -56,6 +56,12 @@ options:
     type: list
     elements: str
     default: []
+  wrong:
+    description: Wrong values of the node's variables, as M(kubegpu.nodes.fleet_variables) returns
+      them for it. The node is refused then, and nothing is planned for it.
+    type: list
+    elements: dict
+    default: []
 """
 
 EXAMPLES = r"""
@@ -88,6 +94,8 @@ def node_plan(
     crio: Mapping[str, Any] | None = None,
     run_tags: Sequence[str] = ("all",),
     skip_tags: Sequence[str] = (),
+    *,
+    wrong: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the row of one node."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
@@ -100,7 +108,7 @@ def node_plan(
         if answer and not answer.get("skipped")
     }
     plans = {"driver": driver or {}, "cuda": cuda or {}, "toolkit": toolkit or {}}
-    return _node_plan(name, gpu_node or None, plans, results, run_tags, skip_tags)
+    return _node_plan(name, gpu_node or None, plans, results, run_tags, skip_tags, wrong)
 
 
 class FilterModule:

@@ -14,7 +14,7 @@ description:
   - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns branch, kind of
     kernel modules, source, packages and steps, with a reason for each.
   - Nothing is read and nothing is changed. A refusal is a value (C(action) is V(refuse)), not an
-    error; only an option that is not valid is one.
+    error, also that of an option whose value is wrong; only one that is not known is an error.
   - The keyword arguments are the options of M(kubegpu.nodes.nvidia_driver) and the variables of
     the role P(kubegpu.nodes.nvidia_driver#role) without its prefix.
 positional: _input
@@ -215,6 +215,7 @@ from ansible.release import __version__
 def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_driver` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
+        DriverPlan,
         DriverWish,
         plan_driver,
         read_options,
@@ -241,7 +242,7 @@ def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, 
         wish, data = read_options(wishes)
         return plan_driver(gpu_node, wish, data).to_json()
     except InputError as error:
-        raise AnsibleFilterError(f"nvidia_driver_plan: {error}") from error
+        return DriverPlan("refuse", reasons=tuple(str(error).splitlines())).to_json()
     except KeyError as error:
         # A cache can hold the facts of an earlier release.
         raise AnsibleFilterError(

@@ -36,15 +36,33 @@ def hosts_with(
 def gpu_groups(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the groups of the hosts whose node was read: by vendor, and those of a cluster."""
+    """Return the groups of the hosts whose node was read: by vendor, and those of a cluster.
+
+    One with a wrong value of a variable that counts for it is in ``kubegpu_refused`` alone, so that
+    no other play runs on it.
+    """
     found = []
     for host in hosts_with(hosts, hostvars):
         variables = hostvars[host]
-        groups = [f"kubegpu_{gpu_vendor(variables['ansible_facts']['gpu_node']['gpus'])}"]
-        if variables.get("kubegpu_kubeconfig") or variables.get("kubegpu_kube_host"):
-            groups.append("kubegpu_cluster")
+        vendor = gpu_vendor(variables["ansible_facts"]["gpu_node"]["gpus"])
+        in_cluster = bool(variables.get("kubegpu_kubeconfig") or variables.get("kubegpu_kube_host"))
+        groups = [f"kubegpu_{vendor}", *(["kubegpu_cluster"] if in_cluster else [])]
+        if wrong_values(host, variables, vendor, in_cluster):
+            groups = ["kubegpu_refused"]
         found.append({"host": host, "groups": groups})
     return found
+
+
+def wrong_values(
+    host: str, variables: Mapping[str, Any], vendor: str, in_cluster: bool
+) -> list[Mapping[str, Any]]:
+    """Return the wrong values that count for a host: those of parts that it takes part in.
+
+    :param variables: the host's; ``fleet_variables`` has left there what it found.
+    """
+    looked_at = variables.get("__kubegpu_variables") or {}
+    found: Sequence[Mapping[str, Any]] = (looked_at.get("wrong") or {}).get(host) or ()
+    return [one for one in found if (in_cluster if one["cluster"] else vendor == "nvidia")]
 
 
 def hosts_to_verify(
@@ -66,6 +84,7 @@ def hosts_to_verify(
         )
         if (
             truth(variables.get("gpu_verify_enabled", True))
+            and variables.get("kubegpu_failed") is not True
             # Where somebody else brings the driver later, there is nothing to verify yet.
             and variables["ansible_facts"]["gpu_node"]["driver"]["loaded"] is not None
             and (every or any(changed) or truth(variables.get("gpu_verify_all", False)))

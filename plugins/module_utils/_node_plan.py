@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._fleet import gpu_vendor
+from ._rollout import failure_words
 
 # In the order in which site does them.
 PARTS = ("driver", "cuda", "toolkit")
@@ -47,6 +48,7 @@ def node_plan(
     results: Mapping[str, Mapping[str, Any]] | None = None,
     run_tags: Sequence[str] = ("all",),
     skip_tags: Sequence[str] = (),
+    wrong: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the row of one node, with lists where a person reads one item a line.
 
@@ -59,11 +61,15 @@ def node_plan(
         for that engine.
     :param run_tags: the tags that the run is told; steps of other tags are named and left out.
     :param skip_tags: the tags that it is told to skip.
+    :param wrong: wrong values of variables of the node, each with ``variable``, ``part`` and
+        ``words``; the node is refused then, whatever is planned for it.
     """
     if not node:
         return _row(name, action="unknown", why=[_NOT_READ])
     present = _present(node)
     row = _row(name, node=node, gpus=describe_gpus(node["gpus"]), present=present)
+    if wrong:
+        return {**row, **_refused_values(wrong)}
     if gpu_vendor(node["gpus"]) == "none":
         return {**row, "why": ["no GPU: nothing to do"]}
     parts = {part: (plans or {})[part] for part in PARTS if (plans or {}).get(part)}
@@ -143,20 +149,48 @@ def node_result(
     }
 
 
+def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what a row says of wrong values: their words stand below the table, once for all."""
+    steps = [
+        {"part": one["part"], **_step("variables", "refused", one["variable"], one["words"])}
+        for one in wrong
+    ]
+    reasons: dict[str, list[str]] = {}
+    for one in wrong:
+        reasons.setdefault(one["part"], []).append(one["words"])
+    return {
+        **{
+            part: {"action": "refuse", "reasons": words}
+            for part, words in reasons.items()
+            if part in PARTS
+        },
+        "action": "refuse",
+        "steps": steps,
+        "changes": [f"{one['part']}: refused" for one in wrong],
+        "why": [f"{one['variable']} has a wrong value, see below" for one in wrong],
+        "warnings": [one["words"] for one in wrong],
+    }
+
+
 def fleet_rows(
     hosts: Sequence[str],
     hostvars: Mapping[str, Mapping[str, Any]],
     key: str,
     missing: str = _NOT_READ,
 ) -> list[dict[str, Any]]:
-    """Return each host's row, kept under ``key``; one that failed before it had one says so."""
+    """Return each host's row, kept under ``key``; one that failed before it had one says so.
+
+    :param missing: what is said of a host without a row of which no failure was kept either.
+    """
     rows: list[dict[str, Any]] = []
     for host in hosts:
         row = hostvars[host].get(key)
         if row:
             rows.append(dict(row))
         else:
-            rows.append({**_row(host, None, action="unknown", why=[missing]), "open": [missing]})
+            kept = hostvars[host].get("kubegpu_failure")
+            words = failure_words(kept) if kept else missing
+            rows.append({**_row(host, None, action="unknown", why=[words]), "open": [words]})
     return rows
 
 

@@ -19,6 +19,8 @@ _INDENT = "  "
 _NARROWEST = 12
 # A longer word is broken rather than given a column of its own width.
 _LONGEST_WORD = 36
+# Fewer names are shorter than words for them.
+_ALL_SAY_IT = 4
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,18 @@ def render(
 def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
     """Return what rows have to say under ``key``, each text once with the rows that say it.
 
-    :param name: the rows' key for their own name.
+    :param name: the rows' key for their own name. Where all of several say the same, their number
+        stands for their names.
     """
     said: dict[str, list[str]] = {}
     for row in rows:
         for text in row.get(key) or ():
             said.setdefault(text, []).append(str(row.get(name)))
-    return [f"{', '.join(names)}: {text}" for text, names in said.items()]
+    every = len(rows) if len(rows) >= _ALL_SAY_IT else None
+    return [
+        f"{f'all {every}' if len(names) == every else ', '.join(names)}: {text}"
+        for text, names in said.items()
+    ]
 
 
 def paragraph(text: str, width: int) -> str:

@@ -10,6 +10,10 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
+    VARIABLE,
+    lost_connection_fails,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
 
 # Modules that go on without the connection: a download can be gigabytes.
@@ -92,6 +96,7 @@ class PhasedAction(ProxiedAction):
     # The module's short name.
     module = ""
 
+    @lost_connection_fails
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:
@@ -135,7 +140,8 @@ class PhasedAction(ProxiedAction):
             templar=self._templar,
             shared_loader_obj=self._shared_loader_obj,
         )
-        answer: dict[str, Any] = action.run(task_vars=task_vars)
+        # A lost connection is this task's own: what failed is put back, what is lost is not.
+        answer: dict[str, Any] = action.run(task_vars={**task_vars, VARIABLE: False})
         return answer
 
     def execute(

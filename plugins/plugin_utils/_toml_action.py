@@ -10,6 +10,9 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
+    lost_connection_fails,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import with_parser
 
 
@@ -21,6 +24,7 @@ class TomlAction(ActionBase):
     _supports_async = True
     _requires_connection = True
 
+    @lost_connection_fails
     def run(
         self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
     ) -> dict[str, Any]:

@@ -378,7 +378,7 @@ def test_a_refused_node_among_others(node, tmp_path):
     assert "390" in words(run) and "Next step" in words(run)
     assert facts(node)["driver"]["loaded"] == VERSION
     # Both stand in the table of the end, the refused one as such.
-    assert "the run stopped at this node; its failed task says why" in run.output
+    assert "the run stopped at this node, which is refused" in run.output
     settled(node, **WISH)
 
 

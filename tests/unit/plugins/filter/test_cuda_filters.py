@@ -60,14 +60,19 @@ def test_plan_takes_words_for_booleans():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"colour": "blue"}, "colour"),
         ({"hold": "perhaps"}, "hold is 'perhaps'"),
         ({"versions": [12.9]}, "Write '12.9', with the quotes"),
     ],
 )
-def test_options_that_are_wrong(options, words):
-    with pytest.raises(AnsibleFilterError, match=words):
-        call(cuda_toolkit_plan, node(), **options)
+def test_wrong_values_are_refusals(options, words):
+    plan = call(cuda_toolkit_plan, node(), **options)
+    assert plan["action"] == "refuse" and plan["change"] is False
+    assert words in " ".join(plan["reasons"]) and "cuda_toolkit" in plan["reasons"][0]
+
+
+def test_what_is_no_option_is_an_error():
+    with pytest.raises(AnsibleFilterError, match="colour"):
+        call(cuda_toolkit_plan, node(), colour="blue")
 
 
 def test_plan_without_facts_names_the_module_to_run():

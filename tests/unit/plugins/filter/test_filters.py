@@ -62,9 +62,10 @@ def test_words_for_false_are_false(word):
     assert [step["action"] for step in plan["steps"]] == ["unhold"]
 
 
-def test_word_that_is_neither_true_nor_false_is_an_error():
-    with pytest.raises(AnsibleFilterError, match=r"nvidia_container_toolkit_hold.*true or false"):
-        call(container_toolkit_plan, installed(), hold="perhaps")
+def test_word_that_is_neither_true_nor_false_is_refused():
+    plan = call(container_toolkit_plan, installed(), hold="perhaps")
+    assert plan["action"] == "refuse" and plan["change_packages"] is False
+    assert "nvidia_container_toolkit_hold has to be true or false" in plan["reasons"][0]
 
 
 def test_version_may_come_from_yaml_as_a_number():

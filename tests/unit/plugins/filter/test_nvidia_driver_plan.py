@@ -47,9 +47,16 @@ def test_today_is_the_controllers_date():
     assert f"ends on {end}" in plan["warnings"][0]
 
 
-def test_an_option_that_is_not_valid_is_an_error_with_its_name():
-    with pytest.raises(AnsibleFilterError, match="nvidia_driver_branch"):
-        call(facts("T4", "u24"), branch="newest")
+def test_a_wrong_value_is_a_refusal_with_its_name():
+    plan = call(facts("T4", "u24"), branch="newest")
+    assert plan["action"] == "refuse" and plan["change"] is False
+    assert plan["reasons"] == [
+        "nvidia_driver_branch has to be auto or a number such as 580.",
+        "Seen: branch: 'newest'",
+    ]
+
+
+def test_what_is_no_option_is_an_error():
     with pytest.raises(AnsibleFilterError, match="colour"):
         call(facts("T4", "u24"), colour="green")
     with pytest.raises(AnsibleFilterError, match="gpu_node_facts"):

@@ -57,6 +57,29 @@ def test_groups_of_hosts():
     ]
 
 
+def test_a_host_with_a_wrong_value_is_refused_where_it_counts():
+    driver = {"part": "driver", "cluster": False}
+    labels = {"part": "labels", "cluster": True}
+    kept = {
+        "wrong": {"gpu1": [driver], "gpu2": [labels], "cpu1": [driver], "cpu2": [driver, labels]}
+    }
+    cluster = {"kubegpu_kubeconfig": "/root/kubeconfig"}
+    hostvars = {
+        "gpu1": host("nvidia", __kubegpu_variables=kept, **cluster),
+        "gpu2": host("nvidia", __kubegpu_variables=kept),
+        "gpu3": host("nvidia", __kubegpu_variables=kept),
+        "cpu1": host(__kubegpu_variables=kept, **cluster),
+        "cpu2": host(__kubegpu_variables=kept, **cluster),
+    }
+    assert {one["host"]: one["groups"] for one in gpu_groups([*hostvars], hostvars)} == {
+        "gpu1": ["kubegpu_refused"],
+        "gpu2": ["kubegpu_nvidia"],
+        "gpu3": ["kubegpu_nvidia"],
+        "cpu1": ["kubegpu_none", "kubegpu_cluster"],
+        "cpu2": ["kubegpu_refused"],
+    }
+
+
 def to_verify(hostvars, **options):
     (found,) = hosts_to_verify.FilterModule().filters().values()
     return found([*hostvars], hostvars, **options)
@@ -83,6 +106,7 @@ def test_what_a_run_changed_is_verified():
         "no driver yet": host("nvidia", loaded=None, kubegpu_changed=True),
         "switched off": host("nvidia", kubegpu_changed=True, gpu_verify_enabled="false"),
         "failed": {"kubegpu_changed": True},
+        "kept as failed": host("nvidia", kubegpu_changed=True, kubegpu_failed=True),
     }
     assert to_verify(hostvars) == ["changed", "labelled", "plugin", "asked for"]
     all_of_them = [*hostvars][:6]

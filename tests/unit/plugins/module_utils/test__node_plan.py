@@ -141,6 +141,28 @@ def test_what_is_said_of_a_host_without_row_can_be_chosen():
     assert row["why"] == ["it stopped"] and row["open"] == ["it stopped"]
 
 
+def test_a_host_whose_failure_was_kept_says_it():
+    kept = {"task": "Install", "words": "It did not build.\nSeen: gcc", "refused": False}
+    (row,) = fleet_rows(["a"], {"a": {"kubegpu_failure": kept}}, "row")
+    said = "the run stopped at this node, in the task 'Install': It did not build."
+    assert row["open"] == row["why"] == [said]
+
+
+def test_a_node_with_wrong_values_is_refused_and_its_words_stand_below():
+    wrong = [
+        {"variable": "nvidia_driver_source", "part": "driver", "words": "source: x"},
+        {"variable": "nvidia_driver_branch", "part": "driver", "words": "branch: x"},
+        {"variable": "gpu_node_labels_match", "part": "labels", "words": "match: x"},
+    ]
+    row = node_plan("a", node(), wrong=wrong)
+    assert row["action"] == "refuse" and row["gpus"] == ["1x Tesla P4 (pascal)"]
+    assert row["changes"] == ["driver: refused", "driver: refused", "labels: refused"]
+    assert row["why"][0] == "nvidia_driver_source has a wrong value, see below"
+    assert row["warnings"] == ["source: x", "branch: x", "match: x"]
+    assert row["driver"] == {"action": "refuse", "reasons": ["source: x", "branch: x"]}
+    assert "labels" not in row and "toolkit" not in row
+
+
 def test_restarts_and_reloads_that_will_happen_are_named():
     facts = node()
     toolkit = plan(facts)

@@ -57,6 +57,13 @@ def test_notes_are_said_once_with_all_who_say_them():
     assert notes(rows, "n", "a") == ["gpu1, gpu2: x", "gpu1: y"]
 
 
+def test_what_all_say_is_said_of_all():
+    rows = [{"a": f"gpu{number}", "n": ["x"]} for number in range(12)]
+    assert notes(rows, "n", "a") == ["all 12: x"]
+    rows[3]["n"] = ["y"]
+    assert notes(rows[:5], "n", "a") == ["gpu0, gpu1, gpu2, gpu4: x", "gpu3: y"]
+
+
 def test_values_below_share_the_cell_and_empty_ones_are_left_out():
     columns = [Column("a", "Node", below=("os", "gpus", "none")), Column("b", "Why")]
     rows = [{"a": "gpu1", "os": "debian 12", "gpus": ["1x P4", "1x T4"], "none": [], "b": "x"}]

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The variables of the playbooks, in the form of a role's argument specification.
+
+Those of the roles are in ``roles/*/meta/argument_specs.yml``. What each means is in
+docs/playbooks.md and docs/kubernetes.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+PREFIX = "kubegpu_"
+UNKNOWN = "kubegpu_unknown_variables"
+SERIAL = "kubegpu_serial"
+MAX_FAIL_PERCENTAGE = "kubegpu_max_fail_percentage"
+
+PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
+    "kubegpu_hosts": {"type": "raw"},
+    "kubegpu_become": {"type": "bool"},
+    SERIAL: {"type": "raw"},
+    MAX_FAIL_PERCENTAGE: {"type": "raw"},
+    UNKNOWN: {"type": "str", "choices": ["warn", "fail", "ignore"]},
+    "kubegpu_plan_file": {"type": "path"},
+    "kubegpu_verify_file": {"type": "path"},
+    "kubegpu_root": {"type": "path"},
+    "kubegpu_http_proxy": {"type": "str", "no_log": True},
+    "kubegpu_https_proxy": {"type": "str", "no_log": True},
+    "kubegpu_no_proxy": {"type": "str"},
+    "kubegpu_ca_file": {"type": "path"},
+    "kubegpu_kubeconfig": {"type": "path"},
+    "kubegpu_context": {"type": "str"},
+    "kubegpu_kube_host": {"type": "str"},
+    "kubegpu_kube_token": {"type": "str", "no_log": True},
+    "kubegpu_kube_ca_file": {"type": "path"},
+    "kubegpu_kube_client_cert": {"type": "path"},
+    "kubegpu_kube_client_key": {"type": "path", "no_log": True},
+    "kubegpu_kube_delegate": {"type": "str"},
+    "kubegpu_kube_namespace": {"type": "str"},
+}
+
+# Facts that the playbooks keep for the user to read, or hand from play to play.
+KEPT_FACTS = (
+    "kubegpu_begun",
+    "kubegpu_changed",
+    "kubegpu_failed",
+    "kubegpu_failure",
+    "kubegpu_plan",
+    "kubegpu_result",
+    "kubegpu_work",
+)
+
+# Roles in the order of the run: the part in the plan's table, and whether it is about a cluster.
+ROLES: Mapping[str, tuple[str, bool]] = {
+    "nvidia_driver": ("driver", False),
+    "cuda_toolkit": ("cuda", False),
+    "nvidia_container_toolkit": ("toolkit", False),
+    "gpu_node_labels": ("labels", True),
+    "nvidia_device_plugin": ("device plugin", True),
+    "gpu_verify": ("verify", False),
+}

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A connection that is lost in a task: unreachable, or a failure that a block can rescue.
+
+Ansible takes a host that becomes unreachable out of the run without any ``rescue``, and ends the
+run when that host was a batch of ``serial`` by itself: no later play, no report.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action.normal import ActionModule as NormalAction
+
+# The plays that work in batches set it.
+VARIABLE = "__kubegpu_lost_connection_fails"
+
+Run = Callable[..., dict[str, Any]]
+
+
+def lost_connection_fails(run: Run) -> Run:
+    """Decorate an action's ``run``: where the play says so, a lost connection fails the task."""
+
+    @functools.wraps(run)
+    def reached(
+        self: Any, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        variables = task_vars or {}
+        try:
+            return run(self, tmp, task_vars)
+        except AnsibleConnectionFailure as error:
+            if not boolean(variables.get(VARIABLE, False), strict=False):
+                raise
+            host = variables.get("inventory_hostname", "The host")
+            return {
+                "failed": True,
+                "changed": False,
+                "lost_connection": True,
+                "msg": f"{host} became unreachable: {error}\nNext step: see that the machine is up "
+                "and answers to ssh, and run again; what was begun is finished then.",
+            }
+
+    return reached
+
+
+class ModuleAction(NormalAction):
+    """One call of the module of the action's own name."""
+
+    @lost_connection_fails
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        return result

@@ -1,0 +1,141 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Batches of nodes: how many are in work at once, and what a failing or lost node does to the rest.
+
+The playbooks and roles are the real ones; what runs on nodes is a stand-in (standin_nodes.py).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.integration.controller.standin_nodes import Nodes
+from tests.tools import environments
+
+TWELVE = [f"gpu{number}" for number in range(1, 13)]
+CLUSTER = {"kubegpu_kubeconfig": "/dev/null"}
+# One role is enough, and the plugin's wants more of a cluster than labels and verification do.
+PARTS = ("--tags", "driver,labels,verify")
+DRIVER = ("--tags", "driver")
+# Where the session of nox has an environment with the oldest ansible-core (noxfile.py).
+OLDEST = "KUBEGPU_OLDEST_CORE"
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory):
+    return Nodes(tmp_path_factory.mktemp("nodes"))
+
+
+def hosts(count=12, **own):
+    return {name: own.get(name, {}) for name in TWELVE[:count]}
+
+
+@pytest.fixture(params=["newest", "oldest"])
+def core(request):
+    if request.param == "newest":
+        return None
+    given = os.environ.get(OLDEST)
+    return Path(given) if given else environments.environment("sanity-oldest")
+
+
+@pytest.mark.full("oldest", why="the same with the oldest ansible-core")
+def test_nodes_in_work_at_once_and_a_failure_stops_what_is_not_begun(nodes, core):
+    """12 hosts, 4 at once by group_vars: one of the first batch is refused, one of the next fails.
+
+    All three batches were run before: serial sees no group_vars, and 9 of 12 hosts failed in a run
+    that nothing stopped.
+    """
+    own = {
+        "gpu2": {"nvidia_driver_branch": "390"},
+        "gpu6": {"standin_fails": "nvidia_driver"},
+    }
+    run = nodes.play(
+        "site", hosts(**own), *PARTS, everywhere={"kubegpu_serial": 4, **CLUSTER}, binaries=core
+    )
+    assert run.status == 2, run.screen
+    assert run.at_once() == 4
+    begun = ["gpu1", "gpu3", "gpu4", "gpu5", "gpu6", "gpu7", "gpu8"]
+    assert sorted(run.hosts("nvidia_driver")) == begun
+    words = run.words()
+    # The refused one did not count, and is told as such.
+    assert "gpu2: the run stopped at this node, which is refused" in words
+    assert (
+        "gpu6: the run stopped at this node, in the task 'Install, configure and load the" in words
+    )
+    assert (
+        "gpu9, gpu10, gpu11, gpu12: not begun: 1 of 4 nodes of a batch failed (gpu6), and "
+        "kubegpu_max_fail_percentage allows none. Next step: mend what failed and run again"
+        in words
+    )
+    # What is behind has run: labels of all but the failed ones, verification of the changed ones.
+    assert run.hosts("node_gpu_label")
+    assert sorted(run.hosts("gpu_node_verify")) == sorted({*begun} - {"gpu6"})
+    assert "What was verified" in run.screen
+    assert "gpu6 failed in the task Install, configure and load the driver" in words
+
+
+@pytest.mark.full(why="test_nodes_in_work_... with other numbers")
+def test_a_share_of_failures_can_be_allowed(nodes):
+    own = {"gpu1": {"standin_fails": "nvidia_driver"}, "gpu3": {"kubegpu_serial": 2}}
+    some = {"everywhere": {"kubegpu_serial": 4, "kubegpu_max_fail_percentage": 50}}
+    run = nodes.play("site", hosts(6, **own), *DRIVER, **some)
+    assert run.status == 2, run.screen
+    # One host's word in host_vars for smaller batches holds for all.
+    assert run.at_once() == 2
+    assert len(run.hosts("nvidia_driver")) == 6 and "not begun" not in run.screen
+
+
+@pytest.mark.full(why="test_nodes_in_work_... with the size from elsewhere")
+@pytest.mark.parametrize("where", ["extra", "host_vars", "nowhere", "list"])
+def test_where_the_size_of_batches_is_said(nodes, where):
+    size = [1, "50%"] if where == "list" else 3
+    own = {"gpu5": {"kubegpu_serial": size}} if where == "host_vars" else {}
+    options = {"everywhere": {"kubegpu_serial": size}} if where == "list" else {}
+    more = {"kubegpu_serial": size} if where == "extra" else {}
+    run = nodes.play("site", hosts(8, **own), *DRIVER, **options, **more)
+    assert run.status == 0, run.screen
+    assert run.at_once() == {"list": 4, "nowhere": 8}.get(where, 3)
+
+
+@pytest.mark.parametrize("module", ["nvidia_driver", "cdi_specification"])
+@pytest.mark.full("cdi_specification", why="a connection that is lost later")
+def test_a_lost_node_in_a_batch_by_itself_does_not_end_the_run(nodes, module):
+    """Ansible ends the run when all hosts of a batch are unreachable: with serial 1 any one."""
+    own = {"gpu1": {"standin_lost": module}}
+    some = {"everywhere": {"kubegpu_serial": 1, "kubegpu_max_fail_percentage": 100, **CLUSTER}}
+    run = nodes.play("site", hosts(3, **own), *PARTS, **some)
+    assert run.status == 2, run.screen
+    assert run.at_once() == 1
+    assert run.hosts("nvidia_driver") == ["gpu1", "gpu2", "gpu3"]
+    # Nothing more was tried on it.
+    lost = [name for host, name, _state in run.calls if host == "gpu1"]
+    assert lost.index(module) == len(lost) - 1
+    assert sorted(run.hosts("gpu_node_verify")) == ["gpu2", "gpu3"] and run.hosts("node_gpu_label")
+    words = run.words()
+    assert "gpu1 became unreachable" in words and "No route to host" in words
+    assert "gpu1 failed in the task" in words
+
+
+def test_a_lost_node_does_not_end_a_verification(nodes):
+    own = {"gpu1": {"standin_lost": "gpu_node_verify"}}
+    run = nodes.play("verify", hosts(3, **own), everywhere={"kubegpu_serial": 1})
+    assert run.status == 2, run.screen
+    assert run.hosts("gpu_node_verify") == ["gpu1", "gpu2", "gpu3"]
+    assert "What was verified" in run.screen and "gpu1 failed in the task" in run.words()
+
+
+def test_a_failing_teardown_stops_too(nodes):
+    own = {"gpu2": {"standin_fails": "nvidia_driver"}}
+    run = nodes.play("teardown", hosts(4, **own), everywhere={"kubegpu_serial": 2})
+    assert run.status == 2, run.screen
+    assert run.at_once() == 2 and sorted(run.hosts("nvidia_driver")) == ["gpu1", "gpu2"]
+    words = run.words()
+    assert "What was not given back" in words
+    for name in ("gpu3", "gpu4"):
+        assert f"{name} not begun: 1 of 2 nodes of a batch failed (gpu2)" in words
+    assert "gpu2 failed in the task Put the driver back as it was" in words

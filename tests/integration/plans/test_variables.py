@@ -1,0 +1,105 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ``kubegpu.nodes.plan`` says of a misspelt variable and of a wrong value."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.plans import machines, playbook
+from tests.unit.fixtures.machines import MACHINES
+
+FLEET = {"a": MACHINES["p4"], "b": MACHINES["p4"], "c": MACHINES["v100x4"], "cpu": MACHINES["none"]}
+MISSPELT = "nvidia_driver_kernel_modules"
+
+
+def plan(tmp_path, everywhere=None, own=None, **variables):
+    hosts = {name: {**(everywhere or {}), **(own or {}).get(name, {})} for name in FLEET}
+    return playbook.run(machines.write(tmp_path, FLEET, hosts), **variables)
+
+
+def words(run):
+    return " ".join(run.screen.split())
+
+
+def test_a_misspelt_variable_is_named_once_with_the_nearest_name(tmp_path):
+    run = plan(tmp_path, {MISSPELT: "open"}, {"c": {"kubegpu_seriall": 1}})
+    assert run.status == 0, run.screen
+    assert run.screen.count(MISSPELT) == 1
+    said = words(run)
+    assert (
+        f"Nothing reads the variable {MISSPELT}, which is set for a and 3 more hosts. Did you mean "
+        "nvidia_driver_kernel_module?" in said
+    )
+    assert "kubegpu_seriall, which is set for c. Did you mean kubegpu_serial?" in said
+    assert {row["action"] for row in run.rows.values()} == {"change", "none"}
+
+
+@pytest.mark.parametrize("word", ["fail", "ignore"])
+def test_what_follows_from_a_name_that_nothing_reads(tmp_path, word):
+    run = plan(tmp_path, own={"b": {MISSPELT: "open"}}, kubegpu_unknown_variables=word)
+    if word == "ignore":
+        assert run.status == 0 and MISSPELT not in run.screen
+        return
+    assert run.status == 2 and "No node was touched." in run.screen
+    # It stops before any node is asked.
+    assert "Read the node]" not in run.screen and run.rows == {}
+    assert "Did you mean nvidia_driver_kernel_module?" in words(run)
+
+
+def test_a_wrong_value_is_a_refusal_in_the_table_and_is_said_once(tmp_path):
+    run = plan(
+        tmp_path,
+        {"nvidia_driver_source": "foo"},
+        {"c": {"nvidia_driver_source": "auto", "nvidia_driver_branch": "abc"}},
+    )
+    assert run.status == 0, run.screen
+    rows = run.rows
+    assert {name: row["action"] for name, row in rows.items()} == {
+        **dict.fromkeys("abc", "refuse"),
+        # Of no account where no driver is to be.
+        "cpu": "none",
+    }
+    assert rows["a"]["driver"]["reasons"][0].startswith("nvidia_driver_source has to be one of")
+    assert "nvidia_driver_branch has to be auto or a number" in rows["c"]["driver"]["reasons"][0]
+    table = "\n".join(run.table())
+    assert table.count("has to be one of auto, distro, nvidia, runfile") == 1
+    assert "a, b: nvidia_driver_source has to be one of" in table
+    assert "c: nvidia_driver_branch has to be" in table
+    assert "nvidia_driver_source has a wrong value, see below" in " ".join(table.split())
+    # No trace of Ansible's, and no failed host.
+    assert "fatal:" not in run.screen and "Traceback" not in run.screen
+    assert "failed=1" not in run.screen
+
+
+def test_a_value_that_is_wrong_for_all_names_no_host(tmp_path):
+    run = plan(tmp_path, nvidia_driver_hold="perhaps", nvidia_container_toolkit_settings=["x"])
+    table = "\n".join(run.table())
+    assert table.count("nvidia_driver_hold has to be true or false") == 1
+    assert table.count("nvidia_container_toolkit_settings has to be a mapping") == 1
+    assert run.rows["a"]["changes"] == ["driver: refused", "toolkit: refused"]
+
+
+def test_a_value_made_of_a_role_default_is_refused_by_the_plan(tmp_path):
+    """It is worked out only where the role is, and still no host fails."""
+    run = plan(tmp_path, {"nvidia_driver_version": "{{ nvidia_driver_branch }}.x"})
+    assert run.status == 0 and "fatal:" not in run.screen, run.screen
+    row = run.rows["a"]
+    assert row["action"] == "refuse" and row["changes"][0] == "driver: refused"
+    assert row["why"][0].startswith("nvidia_driver_version has to be")
+    # The other parts are planned as they are.
+    assert any(step["part"] == "toolkit" for step in row["steps"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"kubegpu_serial": "abc"}, {"kubegpu_max_fail_percentage": 200}, {"kubegpu_become": "maybe"}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_a_wrong_value_of_a_playbook_stops_before_any_node_is_asked(tmp_path, wrong):
+    run = plan(tmp_path, wrong)
+    (name,) = wrong
+    assert run.status == 2 and f"{name} has to be" in words(run), run.screen
+    assert "No node was touched." in run.screen and "Read the node]" not in run.screen

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A lost connection is a failure where a play says so, and what Ansible makes of it elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.errors import AnsibleConnectionFailure
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
+    VARIABLE,
+    lost_connection_fails,
+)
+
+ROOT = Path(__file__).parents[4]
+
+
+class _Action:
+    @lost_connection_fails
+    def run(self, tmp=None, task_vars=None):
+        if task_vars.get("lost"):
+            raise AnsibleConnectionFailure("No route to host")
+        return {"changed": True}
+
+
+def test_where_the_play_says_so_it_is_a_failure():
+    variables = {VARIABLE: True, "inventory_hostname": "gpu1", "lost": True}
+    answer = _Action().run(task_vars=variables)
+    assert answer["failed"] and answer["lost_connection"] and not answer["changed"]
+    assert answer["msg"].startswith("gpu1 became unreachable: No route to host\nNext step: ")
+
+
+@pytest.mark.parametrize("said", [{}, {VARIABLE: False}])
+def test_elsewhere_the_host_is_unreachable(said):
+    with pytest.raises(AnsibleConnectionFailure):
+        _Action().run(task_vars={**said, "lost": True})
+    assert _Action().run(task_vars=said) == {"changed": True}
+
+
+def modules(tasks):
+    """Return the names of the collection's modules that tasks call."""
+    for task in tasks:
+        for part in ("block", "rescue", "always"):
+            yield from modules(task.get(part, []))
+        yield from (name.rpartition(".")[2] for name in task if name.startswith("kubegpu.nodes."))
+
+
+def test_every_module_that_changes_a_node_has_it():
+    """A task without it would go on with the next one where a connection flickers."""
+    called = set()
+    for role in ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit", "gpu_verify"):
+        for path in (ROOT / "roles" / role / "tasks").glob("*.yml"):
+            called |= set(modules(yaml.safe_load(path.read_text(encoding="utf-8"))))
+    # Delegated to where the cluster is spoken to, in plays of their own; no connection.
+    called -= {"gpu_cluster_info", "gpu_test_pods", "fleet_table"}
+    assert {"nvidia_driver", "gpu_node_verify", "gpu_node_facts"} <= called
+    utils = ROOT / "plugins" / "plugin_utils"
+    bases = {
+        name: "@lost_connection_fails" in (utils / f"{name}.py").read_text(encoding="utf-8")
+        for name in ("_lost_connection", "_phases", "_toml_action")
+    }
+    assert all(bases.values())
+    for name in called:
+        text = (ROOT / "plugins" / "action" / f"{name}.py").read_text(encoding="utf-8")
+        assert "@lost_connection_fails" in text or any(
+            f"plugin_utils.{base} import" in text for base in bases
+        ), name
+
+
+def test_every_play_that_works_in_batches_says_so():
+    seen = 0
+    for path in (ROOT / "playbooks").glob("*.yml"):
+        for play in yaml.safe_load(path.read_text(encoding="utf-8")):
+            if "serial" in play:
+                seen += 1
+                assert play["vars"][VARIABLE] is True, path
+                assert "rollout_serial" in play["serial"]
+                assert any("rescue" in task for task in play["tasks"])
+    assert seen == 3
+
+
+def test_what_fails_by_the_module_fail_is_a_refusal():
+    """By that a refusal is told from a failure (_rollout.py)."""
+    names = set()
+    for role in ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit"):
+        for path in (ROOT / "roles" / role / "tasks").glob("*.yml"):
+            for task in yaml.safe_load(path.read_text(encoding="utf-8")):
+                if "ansible.builtin.fail" in task or "ansible.builtin.assert" in task:
+                    names.add(task["name"])
+    assert names == {"Stop where the plan is a refusal"}
