@@ -2,125 +2,85 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose GPUs they are: what the role nvidia_device_plugin makes of what the cluster has."""
+"""What the role nvidia_device_plugin makes of the cluster's answers."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import kubernetes_validate
 import pytest
-import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
-    Reader,
-    answer,
-    look,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import plan
-from tests.unit.fixtures.cluster_objects import daemonset, node
-from tests.unit.fixtures.dra import (
-    CLASSES,
-    claim,
-    device,
-    device_class,
-    driver_daemonset,
-    group,
-    resource_slice,
-)
-from tests.unit.fixtures.standin_cluster import StandinCluster
+ROLE = Path(__file__).parents[3] / "roles" / "nvidia_device_plugin"
+LOADER = DataLoader()
 
-ROLES = Path(__file__).parents[3] / "roles"
-ROLE = ROLES / "nvidia_device_plugin"
-OPERATOR = daemonset("gpu-operator", "gpu-operator", labels={},
-                     image="nvcr.io/nvidia/gpu-operator:v26.7.0")  # fmt: skip
+
+def load(*parts):
+    return LOADER.load_from_file(str(ROLE.joinpath(*parts)), trusted_as_template=True)
+
+
+def template(text, **variables):
+    known = {**load("defaults", "main.yml"), **load("vars", "main.yml"), **variables}
+    return Templar(LOADER, variables=known).template(text)
 
 
 def value(name, **variables):
-    """Return a variable of the role, where these are set."""
-    loader = DataLoader()
-    known = {}
-    for folder in ("defaults", "vars"):
-        path = str(ROLE / folder / "main.yml")
-        known.update(loader.load_from_file(path, trusted_as_template=True))
-    known.update(variables)
-    return Templar(loader, variables=known).template(trust_as_template("{{ " + name + " }}"))
+    return template(trust_as_template("{{ " + name + " }}"), **variables)
 
 
-def seen(**objects):
-    cluster = StandinCluster(nodes=[node("n1")], **objects)
-    cluster.groups["/apis/resource.k8s.io"] = group("v1", "v1beta2", "v1beta1")
-    return answer(look(Reader(cluster), []), [])
+def daemonset(name, changed):
+    return {"changed": changed, "result": {"kind": "DaemonSet", "metadata": {"name": name}}}
+
+
+PLUGIN, DISCOVERY = "kubegpu-nvidia-device-plugin", "kubegpu-gpu-feature-discovery"
 
 
 @pytest.mark.parametrize(
-    ("objects", "words"),
+    ("results", "sets", "applied"),
     [
-        ({"daemonsets": [driver_daemonset()], "deviceclasses": CLASSES},
-         "NVIDIA's DRA driver "
-         "(DaemonSet dra-driver-nvidia-gpu/dra-driver-nvidia-gpu-kubelet-plugin)"),
-        ({"deviceclasses": CLASSES[:1]}, "NVIDIA's DRA driver (DeviceClass gpu.nvidia.com)"),
-        ({"deployments": [OPERATOR]}, "NVIDIA GPU operator (Deployment gpu-operator/gpu-operator)"),
+        ([], 0, 0),
+        ([daemonset(PLUGIN, False), daemonset(DISCOVERY, False)], 0, 0),
+        # Feature discovery alone is new: its pods are waited for, too.
+        ([daemonset(PLUGIN, False), daemonset(DISCOVERY, True)], 1, 0),
+        ([daemonset(PLUGIN, True), daemonset(DISCOVERY, True)], 2, 1),
+        # One call for all objects answers in one.
+        ([{"changed": True, "result": {"results": [daemonset(PLUGIN, True)]}}], 1, 1),
     ],
-)  # fmt: skip
-def test_beside_what_gives_out_gpus_nothing_is_deployed(objects, words):
-    cluster = seen(**objects)
-    others = value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster)
-    assert others == [words]
-    made = plan({}, {}, others=others)
-    assert (made["action"], made["objects"], made["absent"]) == ("leave", [], [])
-    (said,) = value("__nvidia_device_plugin_says", __nvidia_device_plugin_plan=made)
-    assert said.startswith(f"The cluster has {words}. It is left alone")
-    assert "resources.gpus.enabled=false" in said
-    beside = {"nvidia_device_plugin_beside_others": True, "__nvidia_device_plugin_cluster": cluster}
-    assert value("__nvidia_device_plugin_others_words", **beside) == []
-
-
-def test_compute_domains_alone_do_not_keep_the_plugin_away():
-    cluster = seen(daemonsets=[driver_daemonset(gpus=False)], deviceclasses=CLASSES[3:])
-    assert (
-        value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster) == []
-    )
-
-
-V1 = [
-    *(("DeviceClass", one) for one in CLASSES),
-    ("ResourceSlice", resource_slice(devices=[device(0, taint="gpu.nvidia.com/xid"), device(1)])),
-    ("ResourceClaim", claim()),
-]
-BETA = [
-    ("DeviceClass", device_class(resource=None)),
-    ("ResourceSlice", resource_slice(beta=True)),
-    ("ResourceClaim", claim()),
-]
-
-
-@pytest.mark.parametrize(
-    ("version", "kubernetes", "objects"),
-    [("v1", "1.34", V1), ("v1", "1.37", V1), ("v1beta1", "1.32", BETA)],
-    ids=["1.34", "1.37", "1.32"],
 )
-def test_the_objects_of_the_tests_are_as_kubernetes_has_them(version, kubernetes, objects):
-    """The cluster of our tests is older; these are what its API would give from 1.32 on."""
-    for kind, item in objects:
-        whole = {"apiVersion": f"resource.k8s.io/{version}", "kind": kind, **item}
-        kubernetes_validate.validate(whole, kubernetes, strict=True)
-    daemonset_ = {"apiVersion": "apps/v1", "kind": "DaemonSet", **driver_daemonset()}
-    del daemonset_["status"]
-    kubernetes_validate.validate(daemonset_, kubernetes, strict=True)
+def test_which_daemonsets_this_run_changed(results, sets, applied):
+    known = {"__nvidia_device_plugin_result": {"results": results}}
+    assert len(value("__nvidia_device_plugin_sets", **known)) == sets
+    assert len(value("__nvidia_device_plugin_applied", **known)) == applied
 
 
-@pytest.mark.parametrize("role", ["nvidia_device_plugin", "gpu_verify"])
-def test_the_shipped_rights_let_a_dra_driver_be_seen(role):
-    text = (ROLES / role / "files" / "rbac.yml").read_text(encoding="utf-8")
-    (rules,) = [one["rules"] for one in yaml.safe_load(text)["items"]
-                if one["kind"] == "ClusterRole"]  # fmt: skip
-    given = {
-        resource
-        for rule in rules
-        if rule["apiGroups"] == ["resource.k8s.io"] and rule["verbs"] == ["list"]
-        for resource in rule["resources"]
-    }
-    assert given == {"deviceclasses", "resourceslices", "resourceclaims"}
+def failure(part):
+    (task,) = [
+        one for one in load("tasks", "wait.yml") if one["name"] == "Stop the nodes that do not"
+    ]
+    pods = [{"node": "n1", "log": [f"the words of {part}"]}]
+    other = [{"node": "n1", "log": ["other words"]}, {"node": "n2", "log": ["of n2"]}]
+    waited = {
+        "missing": [
+            {"key": "web", "part": part},
+            {
+                "key": "gpu1", "node": "n1", "part": part, "allocatable": {"nvidia.com/gpu": 1},
+                "expected": {"nvidia.com/gpu": 2}, "cause": "The cause.",
+                "evidence": "The evidence", "next_step": "The step.",
+            },
+        ],
+        "plugin_pods": pods if part == "device_plugin" else other,
+        "discovery_pods": pods if part == "feature_discovery" else other,
+    }  # fmt: skip
+    known = {"__nvidia_device_plugin_waited": waited, "inventory_hostname": "gpu1"}
+    assert value("__nvidia_device_plugin_missing", **known)["node"] == "n1"
+    return template(task["ansible.builtin.fail"]["msg"], **known)
+
+
+@pytest.mark.parametrize("part", ["device_plugin", "feature_discovery"])
+def test_a_node_fails_with_the_words_of_the_pod_that_does(part):
+    text = failure(part)
+    assert "The cause.\nSeen: The evidence\nNext step: The step.\n" in text
+    assert text.rstrip().endswith(f"The pod's last lines:\nthe words of {part}")
+    # Of feature discovery the number of GPUs says nothing: the node offers them.
+    assert ("expected is" in text) == (part == "device_plugin")

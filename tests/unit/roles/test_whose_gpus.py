@@ -1,0 +1,126 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whose GPUs they are: what the role nvidia_device_plugin makes of what the cluster has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import kubernetes_validate
+import pytest
+import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
+    Reader,
+    answer,
+    look,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import plan
+from tests.unit.fixtures.cluster_objects import daemonset, node
+from tests.unit.fixtures.dra import (
+    CLASSES,
+    claim,
+    device,
+    device_class,
+    driver_daemonset,
+    group,
+    resource_slice,
+)
+from tests.unit.fixtures.standin_cluster import StandinCluster
+
+ROLES = Path(__file__).parents[3] / "roles"
+ROLE = ROLES / "nvidia_device_plugin"
+OPERATOR = daemonset("gpu-operator", "gpu-operator", labels={},
+                     image="nvcr.io/nvidia/gpu-operator:v26.7.0")  # fmt: skip
+
+
+def value(name, **variables):
+    """Return a variable of the role, where these are set."""
+    loader = DataLoader()
+    known = {}
+    for folder in ("defaults", "vars"):
+        path = str(ROLE / folder / "main.yml")
+        known.update(loader.load_from_file(path, trusted_as_template=True))
+    known.update(variables)
+    return Templar(loader, variables=known).template(trust_as_template("{{ " + name + " }}"))
+
+
+def seen(**objects):
+    cluster = StandinCluster(nodes=[node("n1")], **objects)
+    cluster.groups["/apis/resource.k8s.io"] = group("v1", "v1beta2", "v1beta1")
+    return answer(look(Reader(cluster), []), [])
+
+
+@pytest.mark.parametrize(
+    ("objects", "words"),
+    [
+        ({"daemonsets": [driver_daemonset()], "deviceclasses": CLASSES},
+         "NVIDIA's DRA driver "
+         "(DaemonSet dra-driver-nvidia-gpu/dra-driver-nvidia-gpu-kubelet-plugin)"),
+        ({"deviceclasses": CLASSES[:1]}, "NVIDIA's DRA driver (DeviceClass gpu.nvidia.com)"),
+        ({"deployments": [OPERATOR]}, "NVIDIA GPU operator (Deployment gpu-operator/gpu-operator)"),
+    ],
+)  # fmt: skip
+def test_beside_what_gives_out_gpus_nothing_is_deployed(objects, words):
+    cluster = seen(**objects)
+    others = value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster)
+    assert others == [words]
+    made = plan({}, {}, others=others)
+    assert (made["action"], made["objects"], made["absent"]) == ("leave", [], [])
+    (said,) = value("__nvidia_device_plugin_says", __nvidia_device_plugin_plan=made)
+    assert said.startswith(f"The cluster has {words}. It is left alone")
+    assert "resources.gpus.enabled=false" in said
+    beside = {"nvidia_device_plugin_beside_others": True, "__nvidia_device_plugin_cluster": cluster}
+    assert value("__nvidia_device_plugin_others_words", **beside) == []
+
+
+def test_compute_domains_alone_do_not_keep_the_plugin_away():
+    cluster = seen(daemonsets=[driver_daemonset(gpus=False)], deviceclasses=CLASSES[3:])
+    assert (
+        value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster) == []
+    )
+
+
+V1 = [
+    *(("DeviceClass", one) for one in CLASSES),
+    ("ResourceSlice", resource_slice(devices=[device(0, taint="gpu.nvidia.com/xid"), device(1)])),
+    ("ResourceClaim", claim()),
+]
+BETA = [
+    ("DeviceClass", device_class(resource=None)),
+    ("ResourceSlice", resource_slice(beta=True)),
+    ("ResourceClaim", claim()),
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "kubernetes", "objects"),
+    [("v1", "1.34", V1), ("v1", "1.37", V1), ("v1beta1", "1.32", BETA)],
+    ids=["1.34", "1.37", "1.32"],
+)
+def test_the_objects_of_the_tests_are_as_kubernetes_has_them(version, kubernetes, objects):
+    """The cluster of our tests is older; these are what its API would give from 1.32 on."""
+    for kind, item in objects:
+        whole = {"apiVersion": f"resource.k8s.io/{version}", "kind": kind, **item}
+        kubernetes_validate.validate(whole, kubernetes, strict=True)
+    daemonset_ = {"apiVersion": "apps/v1", "kind": "DaemonSet", **driver_daemonset()}
+    del daemonset_["status"]
+    kubernetes_validate.validate(daemonset_, kubernetes, strict=True)
+
+
+@pytest.mark.parametrize("role", ["nvidia_device_plugin", "gpu_verify"])
+def test_the_shipped_rights_let_a_dra_driver_be_seen(role):
+    text = (ROLES / role / "files" / "rbac.yml").read_text(encoding="utf-8")
+    (rules,) = [one["rules"] for one in yaml.safe_load(text)["items"]
+                if one["kind"] == "ClusterRole"]  # fmt: skip
+    given = {
+        resource
+        for rule in rules
+        if rule["apiGroups"] == ["resource.k8s.io"] and rule["verbs"] == ["list"]
+        for resource in rule["resources"]
+    }
+    assert given == {"deviceclasses", "resourceslices", "resourceclaims"}
