@@ -335,19 +335,6 @@ _GENERAL = (
         "k8s-device-plugin v0.20.0, internal/resource/factory.go",
     ),
     KnownText(
-        "priority_class_quota",
-        r"insufficient quota to match these scopes:[^\n]{0,40}?PriorityClass \w+ "
-        r"\[(?P<scope>[^\]\n]{1,200})",
-        "the DaemonSet's controller, in the DaemonSet's events",
-        "The cluster admits pods of this priority class only in namespaces with a ResourceQuota "
-        "for it ({scope}), as GKE does outside of kube-system.",
-        "Make a ResourceQuota in the plugin's namespace whose scopeSelector names the class, or "
-        "set nvidia_device_plugin_priority_class to another one.",
-        "Error creating: insufficient quota to match these scopes: [{PriorityClass In "
-        "[system-node-critical system-cluster-critical]}]",
-        "github.com/openebs-archive/cstor-operators/issues/196",
-    ),
-    KnownText(
         "insufficient_gpu",
         r"(?:(?<!\d)(?P<count>\d{1,9}) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]+)",
         "the scheduler, in a pod's events",

@@ -206,13 +206,13 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(standin, monkeypatch, 
     if state == "absent":
         standin.run()
     record = standin.record()
-    checked = flow.verify
+    apply = flow.ContainerdRuntime._apply
 
     def edited_meanwhile(*arguments):
         standin.config.write_text(TEXT + "# somebody's\n")
-        return checked(*arguments)
+        return apply(*arguments)
 
-    monkeypatch.setattr(flow, "verify", edited_meanwhile)
+    monkeypatch.setattr(flow.ContainerdRuntime, "_apply", edited_meanwhile)
     with pytest.raises(KubegpuError, match="changed by somebody else during this run"):
         standin.run(state=state)
     assert standin.config.read_text() == TEXT + "# somebody's\n"
