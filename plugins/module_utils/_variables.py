@@ -14,7 +14,7 @@ from typing import Any
 from ._cuda_options import read_options as read_cuda
 from ._driver import read_options as read_driver
 from ._errors import InputError, KubegpuError
-from ._repository import redact
+from ._redact import redact
 from ._rollout import percentage_wrong, serial_wrong
 from ._toolkit_options import read_wish as read_toolkit
 from ._toolkit_types import ToolkitWish

@@ -39,7 +39,7 @@ def packages() -> Iterator[Package]:
         exact = f"(= {version})"
         # From 1.18 on the toolkit keeps the CDI specification fresh itself.
         release = tuple(map(int, version.split(".")[:2]))
-        refresh = ("refresh",) if release >= (1, 18) else ()
+        refresh: tuple[str, ...] = ("refresh",) if release >= (1, 18) else ()
         if release == (1, 19):
             refresh += ("refresh-1.19",)
         base, tools = "nvidia-container-toolkit-base", "libnvidia-container-tools"

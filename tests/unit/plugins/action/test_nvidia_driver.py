@@ -1081,7 +1081,7 @@ def test_a_signed_link_is_not_shown(task):
     answer = task(**{**RUNFILE, "runfile": {"url": link}})
     assert answer["changed"]
     assert "secret" not in json.dumps(answer)
-    assert answer["plan"]["runfile"]["url"] == "https://x/x.run?..."
+    assert answer["plan"]["runfile"]["url"] == "https://***@x/x.run?***"
 
 
 def test_the_licence_daemon_reads_a_new_token(task, node, tmp_path):
