@@ -549,7 +549,7 @@ class ContainerdRuntime:
     ) -> Planned:
         """Return what would be done, after containerd was asked what it means.
 
-        :param restored: whether the files come back as they were before us, whatever they mean.
+        :param restored: whether the files come back as they were before us.
         """
         changed = {
             step.after.path: step.after.content
@@ -573,8 +573,9 @@ class ContainerdRuntime:
                 f"The default runtime is {after.default!r}, as it was before this module came, and "
                 "does not exist: correct default_runtime_name."
             )
-        if before is not None and not restored:
-            verify(self.request, plan, before, after, completed_runtimes(node.every))
+        if before is not None:
+            completed = completed_runtimes(node.every)
+            verify(self.request, plan, before, after, completed, restored)
         return Planned(steps, plan, files, after)
 
     # -- writing -------------------------------------------------------------------------------

@@ -64,10 +64,11 @@ FOREIGN = st.tuples(
 )
 
 
-def node(text, made, drop_in=None):
+def node(text, made, drop_in=None, every=()):
     root = ConfigFile(ROOT, text, tomllib.loads(text))
     own = ConfigFile(DROP_IN, drop_in, tomllib.loads(drop_in or ""))
-    return Node(made.containerd, (root,) if drop_in is None else (root, own), own)
+    files = (root,) if drop_in is None else (root, own)
+    return Node(made.containerd, files, own, every=every)
 
 
 def lines_of(text):
@@ -125,7 +126,8 @@ def test_containerd(made, wishes, foreign):
     (edit,) = edits
     assert edit.path == ROOT
     # Once more changes nothing.
-    assert plan_present(request, node(edit.after, made), tomllib.loads).edits == ()
+    recorded = node(edit.after, made, every=edit.changes)
+    assert plan_present(request, recorded, tomllib.loads).edits == ()
     # Nothing but what the edit names has another meaning.
     before, after = tomllib.loads(made.text), tomllib.loads(edit.after)
     for change in edit.changes:
@@ -194,7 +196,8 @@ def test_containerd_in_a_file_of_its_own(made, wishes, foreign):
         return
     texts = {ROOT: made.text, **{edit.path: edit.after for edit in edits}}
     assert set(texts) <= {ROOT, DROP_IN}
-    after = node(texts[ROOT], made, texts.get(DROP_IN))
+    every = tuple(change for edit in edits for change in edit.changes)
+    after = node(texts[ROOT], made, texts.get(DROP_IN), every)
     assert plan_present(request, after, tomllib.loads).edits == ()
     own = ""
     if foreign is not None:
