@@ -85,7 +85,8 @@ class ActionModule(ActionBase):
             return {{**result, "nodes": {{}}, "labelled": sorted(self._task.args["nodes"])}}
         if NAME == "nvidia_driver":
             done.touch()
-        answer = {{"changed": NAME not in LOOKING, "reboot_required": False, "not_available": []}}
+        answer = {{"changed": NAME not in LOOKING, "reboot_required": False, "not_available": [],
+                  "packages": {{}}}}
         return {{**result, **answer}}
 """
 
