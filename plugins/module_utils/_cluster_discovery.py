@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ._cluster import NodeState
-from ._cluster_causes import Expected, Shortfall, View
-from ._cluster_parts import FEATURE_DISCOVERY, Workload, place
+from ._cluster_causes import Expected, Shortfall, View, by_dra
+from ._cluster_parts import FEATURE_DISCOVERY, Workload, place, plugins
 from ._cluster_pods import PodView, shorten, why_not_running
 from ._driver_diagnosis import Finding
 from ._failure_texts import explain
@@ -41,6 +41,8 @@ def why_not_discovered(expected: Expected, state: NodeState | None, view: View) 
         return _misplaced(expected, state, pods[0]) if pods else None
     if any(pod.ready for pod in pods):
         return None
+    if not pods and _served_by_others(expected, state, view):
+        return None
     allocatable = {name: state.resource(name).allocatable for name in expected.resources}
     if not pods:
         found = _no_pod(parts[0], state, view)
@@ -49,6 +51,16 @@ def why_not_discovered(expected: Expected, state: NodeState | None, view: View) 
     return Shortfall(
         expected, state.name, allocatable, found, pods[0].full_name, part=FEATURE_DISCOVERY
     )
+
+
+def _served_by_others(expected: Expected, state: NodeState, view: View) -> bool:
+    """Return whether a DRA driver or a plugin of somebody else has this node of the cluster."""
+    if any(
+        part.ours and place(part, state.labels, state.taints).allowed
+        for part in plugins(view.parts)
+    ):
+        return False
+    return by_dra(expected, state) or bool(view.plugin_pods(state.name))
 
 
 def _misplaced(expected: Expected, state: NodeState, pod: PodView) -> Shortfall:

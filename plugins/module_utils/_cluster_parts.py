@@ -36,11 +36,13 @@ _IMAGES = (
     (OPERATOR, "amd", "AMD GPU operator", r"(^|/)rocm/gpu-operator$", None),
     (OPERATOR, "intel", "Intel device plugins operator",
      r"(^|/)intel-deviceplugin-operator$", None),
+    # NVIDIA's image with another command: MPS control and configuration, no plugin. The chart's
+    # container for the configuration of feature discovery is named gpu-feature-discovery-sidecar
+    # and comes first (k8s-device-plugin v0.20.0, templates/daemonset-gfd.yml).
+    (None, "nvidia", "", r"(^|/)k8s-device-plugin$", r"mps-control-daemon|config-manager"),
     (FEATURE_DISCOVERY, "nvidia", "GPU feature discovery", r"(^|/)gpu-feature-discovery$", None),
     (FEATURE_DISCOVERY, "nvidia", "GPU feature discovery", r"(^|/)k8s-device-plugin$",
      r"gpu-feature-discovery"),
-    # NVIDIA's image with another command: MPS control and configuration, no plugin.
-    (None, "nvidia", "", r"(^|/)k8s-device-plugin$", r"mps-control-daemon|config-manager"),
     (DEVICE_PLUGIN, "amd", "AMD device plugin", r"(^|/)rocm/k8s-device-plugin$", None),
     (DEVICE_PLUGIN, "nvidia", "NVIDIA device plugin", r"(^|/)k8s-device-plugin$", None),
     (DEVICE_PLUGIN, "nvidia", "Google's device plugin", r"(^|/)nvidia-gpu-device-plugin$", None),

@@ -243,7 +243,12 @@ def choose(offered: Sequence[str], data: DriverData, today: str) -> str | None:
     if alive:
         return min(
             alive,
-            key=lambda branch: (_rank(data.branches[branch]["kind"]), -int(branch)),
+            key=lambda branch: (
+                _rank(data.branches[branch]["kind"]),
+                # Nobody has seen a version of it: a repository may not have it yet.
+                newest_known(branch, data) is None,
+                -int(branch),
+            ),
         )
     return max(offered, key=int)
 

@@ -17,7 +17,16 @@ from ._driver_case import PLACES, Case, Refused, Target, upper
 from ._driver_choice import alternatives, choose_branch, choose_flavour
 from ._driver_data import SIGNED_ELSEWHERE
 from ._driver_packages import prebuilt_flavour, signed_modules
-from ._driver_sources import DISTRO, NVIDIA, RUNFILE, offers, replacement, row
+from ._driver_sources import (
+    DISTRO,
+    MULTIVERSE,
+    NVIDIA,
+    RUNFILE,
+    offers,
+    replacement,
+    row,
+    switched_off,
+)
 from ._driver_types import DriverWish, branch_of
 from ._errors import InputError
 from ._runfile import check_driver, file_name
@@ -392,6 +401,18 @@ def _checked_boot(case: Case, target: Target) -> Target:
             f"branch {target.branch}.",
             f"take Ubuntu's own signed modules (nvidia_driver_source: distro, branch "
             f"{' or '.join(has)}); or {way}",
+        )
+    archive = (row(case.system, DISTRO, case.data) or {}).get("branches") or ()
+    off = [
+        branch
+        for branch in rules.serving(case.gpus, case.data, case.asked_flavour)
+        if signed and branch in archive and switched_off(case.system, branch, case.data)
+    ]
+    if off:
+        raise Refused(
+            f"Secure Boot is on, and Ubuntu's signed kernel modules of branch {' or '.join(off)} "
+            f"are in the component {MULTIVERSE}, which this node's apt does not enable.",
+            f"enable {MULTIVERSE} in {case.node['os']['archive']['file']}; or {way}",
         )
     raise Refused(
         "Secure Boot is on, and no source has signed kernel modules for "

@@ -226,7 +226,12 @@ class Labeller:
             node = None if found.node is None or found.node.name in gone else now[found.node.name]
             listed = found.node.labels if found.node else {}
             rows[found.wish.key] = _row(found, node, after, listed)
-        refused = {found.wish.key: found.refusal for found in matches if found.refusal}
+        # For a host without GPUs there is nothing to do on whichever node it is.
+        refused = {
+            found.wish.key: found.refusal
+            for found in matches
+            if found.refusal and not found.wish.empty
+        }
         unknown = [
             found.wish.key
             for found in matches

@@ -185,7 +185,15 @@ def _playbook_words(
 
 
 def _said(name: str, words: str, value: Any) -> str:
-    shown = redact(repr(value))
+    # What lies deeper can be a secret under any name (name and value of an environment).
+    if isinstance(value, Mapping):
+        shown = "a mapping"
+    elif isinstance(value, (list, tuple)) and not all(
+        isinstance(item, (str, int, float)) for item in value
+    ):
+        shown = "a list of more than plain values"
+    else:
+        shown = redact(repr(value))
     if len(shown) > _SHOWN:
         shown = f"{shown[:_SHOWN]}..."
     return str(InputError(f"{name} has to be {words}.", evidence=f"{name}: {shown}"))

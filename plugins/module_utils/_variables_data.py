@@ -24,6 +24,8 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     SERIAL: {"type": "raw"},
     MAX_FAIL_PERCENTAGE: {"type": "raw"},
     UNKNOWN: {"type": "str", "choices": ["warn", "fail", "ignore"]},
+    # Of the playbook verify, beside the role's own.
+    "gpu_verify_all": {"type": "bool"},
     "kubegpu_plan_file": {"type": "path"},
     "kubegpu_verify_file": {"type": "path"},
     "kubegpu_root": {"type": "path"},

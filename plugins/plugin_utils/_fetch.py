@@ -145,7 +145,7 @@ class _Fetch:
             raise KubegpuError(
                 f"The checksum file {shown(url)} cannot be read from the node.",
                 evidence=_words(answer, url),
-                next_step="Check the address and the proxy (environment: of the play), or give "
+                next_step="Check the address and the proxy (http_proxy, https_proxy), or give "
                 "checksum: sha256:<hex>.",
             )
         return str(answer.get("content") or "")
@@ -266,7 +266,7 @@ class _Fetch:
         return KubegpuError(
             f"{shown(url)} cannot be downloaded to the node.",
             evidence=_words(answer, url),
-            next_step="Check the address, the proxy (environment: of the play) and the space in "
+            next_step="Check the address, the proxy (http_proxy, https_proxy) and the space in "
             f"{self.folder}; without Internet, put the file on the controller and give its path.",
         )
 

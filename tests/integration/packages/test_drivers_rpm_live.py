@@ -47,7 +47,10 @@ NEWEST = {"branch": "595", "version": "595.91.07"}
 # NVIDIA's folder for it begins with 595.
 PAIRS = {"fedora44": (NEXT, NEWEST)}
 REPOSITORY = "kubegpu-nvidia-driver"
-_WISH = {"kernel_module": "open", "source": "nvidia", "load": False}
+# The repository is there; nobody tells the key of the one for RHEL 10.
+_WISH = {
+    "kernel_module": "open", "source": "nvidia", "load": False, "manage_repository": False,
+}  # fmt: skip
 _LIBRARY = "nvidia-persistenced"
 # dnf keeps the entry of a module without a stream, which says nothing.
 _ENTRY = "etc/dnf/modules.d"

@@ -163,6 +163,21 @@ def test_no_pod_is_told_with_what_keeps_it_off():
     assert "kubegpu.nodes/gpu=nvidia" in missing["cause"]
 
 
+def test_a_node_of_another_plugin_needs_no_discovery():
+    """The cluster is divided by nvidia_device_plugin_node_selector (docs/device-plugin.md)."""
+    ours = daemonset(selector={"app.kubernetes.io/name": "ours"}, nodeSelector={"pool": "a"})
+    theirs = daemonset("nvidia-device-plugin", labels={"app": "theirs"}, selector={"app": "theirs"})
+    discovery = copy.deepcopy(DISCOVERY)
+    discovery["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "a"}
+    kube = StandinCluster(
+        nodes=[node("n1", gpus=2, labels={**MARKER, "pool": "b"})],
+        daemonsets=[ours, theirs, discovery],
+        pods=[ready("theirs-1", "n1", labels={"app": "theirs"})],
+        log=NO_TOKEN,
+    )
+    assert waited(kube, timeout=0)[0]["missing"] == []
+
+
 def test_the_quota_of_a_priority_class_is_known():
     # github.com/openebs-archive/cstor-operators/issues/196, of a GKE cluster.
     words = (

@@ -44,6 +44,18 @@ def test_the_plugins_image_serves_feature_discovery_too():
     assert [part.kind for part in found] == ["feature_discovery"]
 
 
+def test_a_sidecar_of_feature_discovery_is_not_its_container():
+    """The chart's comes first and has its name (templates/daemonset-gfd.yml of v0.20.0)."""
+    item = daemonset("gfd", labels={})
+    (plugin,) = item["spec"]["template"]["spec"]["containers"]
+    item["spec"]["template"]["spec"]["containers"] = [
+        {**plugin, "name": "gpu-feature-discovery-sidecar", "command": ["config-manager"]},
+        {**plugin, "name": "gpu-feature-discovery-ctr", "command": ["gpu-feature-discovery"]},
+    ]
+    (part,) = recognise([item], "DaemonSet")
+    assert (part.kind, part.container) == ("feature_discovery", "gpu-feature-discovery-ctr")
+
+
 def test_a_mirror_may_rename_the_image():
     found = one(
         name="nvidia-device-plugin-daemonset", image="registry.example/team/plugin:1",

@@ -74,6 +74,18 @@ def test_every_variable_of_the_playbooks_is_documented_and_read():
     assert read - groups - KNOWN == set()
 
 
+def test_variables_of_the_documentation_are_known():
+    """Those with a role's prefix that a page sets or names."""
+    roles = "|".join(sorted(path.name for path in (ROOT / "roles").iterdir()))
+    named = set()
+    for page in (ROOT / "docs").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        named |= set(re.findall(rf"`((?:{roles})_[a-z0-9_]+)(?:: [^`]*)?`", text))
+    plugins = {path.stem for path in ROOT.glob("plugins/*/*.py")}
+    assert "gpu_verify_all" in named
+    assert named - plugins - KNOWN == set()
+
+
 def test_variables_of_the_examples_are_known():
     found = set()
     for path in (ROOT / "playbooks" / "examples").glob("inventories/**/*.yml"):
@@ -204,6 +216,19 @@ def test_what_is_right_beside_another_value_is_right():
 def test_a_long_value_is_not_shown_whole():
     words = refused(nvidia_driver_source="x" * 5000)["nvidia_driver_source"].words
     assert len(words) < 400 and "xxx..." in words
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gpu_verify_env", [{"name": "API_TOKEN", "value": "hunter2"}]),
+        ("nvidia_driver_licence", [{"password": "hunter2"}]),
+        ("nvidia_container_toolkit_settings", [{"password": "hunter2"}]),
+    ],
+)
+def test_what_lies_in_a_wrong_value_is_not_shown(name, value):
+    (found,) = refused(**{name: value}).values()
+    assert "hunter2" not in found.words
 
 
 @pytest.mark.parametrize(
