@@ -916,12 +916,12 @@ def verify(
     if earlier != later:
         changed = sorted(key for key in {*earlier, *later} if earlier.get(key) != later.get(key))
         problems.append(f"the runtimes {', '.join(changed)} would change")
-    problems += [
-        f"the runtime {runtime} would have no runtime_type"
-        for runtime in sorted(filled)
-        if not table(after.runtimes, (runtime,)).get("runtime_type")
-    ]
     if request.state == "present":
+        problems += [
+            f"the runtime {runtime} would have no runtime_type"
+            for runtime in sorted(filled)
+            if not table(after.runtimes, (runtime,)).get("runtime_type")
+        ]
         problems += _handler_problems(request, after, plan.source)
         if request.set_default and after.default != name:
             problems.append(f"the default runtime would be {after.default}, not {name}")

@@ -493,6 +493,21 @@ def test_verify_accepts_what_was_meant():
     verify(Request(), planned, dump({"runc": PLAIN}), dump({"runc": PLAIN, "nvidia": GOOD}))
 
 
+def test_verify_lets_the_type_of_runc_come_and_go():
+    """Filled in on request; taken back by its lines, where somebody edited the file since."""
+    typeless = {"runtime_type": "", "options": {"SystemdCgroup": True}}
+    handler_of_it = {**GOOD, "options": {**GOOD["options"], "SystemdCgroup": True}}
+    typed = {**typeless, "runtime_type": "io.containerd.runc.v2"}
+    planned = plan(node(TYPELESS, effective=typeless_dump(TYPELESS)), complete_runc=True)
+    bare, full = dump({"runc": typeless}), dump({"runc": typed, "nvidia": handler_of_it})
+    verify(Request(complete_runc=True), planned, bare, full)
+    verify(Request(state="absent"), planned, full, bare)
+    with pytest.raises(KubegpuError) as caught:
+        half = dump({"runc": typeless, "nvidia": handler_of_it})
+        verify(Request(complete_runc=True), planned, bare, half)
+    assert "runc would have no runtime_type" in caught.value.evidence
+
+
 @pytest.mark.parametrize(
     ("after", "words"),
     [
