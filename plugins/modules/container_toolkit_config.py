@@ -115,7 +115,7 @@ from ..module_utils._config_file import table
 from ..module_utils._containerd_parser import toml_parser
 from ..module_utils._errors import InputError, KubegpuError
 from ..module_utils._files import FileState, read_file, sha256
-from ..module_utils._record import Undo
+from ..module_utils._record import FileRecord, Undo
 from ..module_utils._redact import changed_parts
 from ..module_utils._redact import redact as redact_text
 from ..module_utils._state import StateStore
@@ -258,6 +258,16 @@ def _meaning(text: str, parse: Parser) -> str:
     return sha256(data.encode())
 
 
+def _ours_alone(record: FileRecord | None, before: FileState, parse: Parser) -> bool:
+    """Return whether the file says what our last write left, or is the one from before us."""
+    if record is None or before.sha256 == record.before_sha256:
+        return True
+    meaning = record.details.get("meaning")
+    if not meaning:
+        return False
+    return record.continues(before.sha256) or meaning == _meaning(_text(before) or "", parse)
+
+
 def _apply(
     params: dict[str, Any],
     store: StateStore,
@@ -273,10 +283,12 @@ def _apply(
         return
     made = not params["existed"] and before.content is not None and store.record(key) is None
     if made or before.content != after.content:
+        ours = _ours_alone(store.record(key), before, parse)
         details = {
             "settings": dict(plan.ours),
             "tables": list(plan.tables),
-            "meaning": _meaning(_text(after) or "", parse),
+            # Empty: somebody else's values are in it, and it may never go as a whole.
+            "meaning": _meaning(_text(after) or "", parse) if ours else "",
         }
         first = FileState(before.path) if made else before
         record = store.write_recorded(key, first, after, details)

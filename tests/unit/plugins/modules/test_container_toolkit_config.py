@@ -205,6 +205,32 @@ def test_what_the_packages_made_and_somebody_edited_stays(node):
     assert "\nno-cgroups" not in node.file.read_text()
 
 
+def test_an_edit_between_two_of_our_writes_stays_too(node):
+    wish = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
+    assert run_module(module.main, {**node.arguments, **wish})["changed"]
+    edited = node.file.read_text().replace("disable-require = false", "disable-require = true")
+    edited = edited.replace('#swarm-resource = "DOCKER_RESOURCE_GPU"', 'swarm-resource = "ADMIN"')
+    node.file.write_text(edited)
+    assert node.present({"nvidia-container-cli.no-cgroups": False})["changed"]
+    # Nor does a later write take them for its own.
+    assert node.present({"nvidia-container-cli.no-cgroups": True})["changed"]
+    assert node.absent()["changed"]
+    text = node.file.read_text()
+    assert value(text, "disable-require") is True
+    assert value(text, "swarm-resource") == "ADMIN"
+    assert "\nno-cgroups" not in text
+
+
+def test_what_the_packages_wrote_again_between_two_of_our_writes_goes(node):
+    wish = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
+    assert run_module(module.main, {**node.arguments, **wish})["changed"]
+    plain = [line for line in node.file.read_text().splitlines() if not line.startswith("#")]
+    node.file.write_text("\n".join(plain))
+    assert node.present({"nvidia-container-cli.no-cgroups": False})["changed"]
+    assert node.absent()["changed"]
+    assert not node.file.parent.exists()
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
