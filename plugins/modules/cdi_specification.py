@@ -58,7 +58,8 @@ options:
     default: false
   path:
     description: Where C(nvidia-ctk) writes the specification. One that is at O(service_path) is
-      made again too, because containers get that one. With O(state=absent), whatever this module
+      made again too, because containers get that one. Where this is O(service_path) itself, which
+      is lost with the next boot, the default is used. With O(state=absent), whatever this module
       wrote is undone, wherever it is.
     type: path
     default: /etc/cdi/nvidia.yaml
@@ -126,6 +127,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateS
 
 
 _KEY = "cdi_specification:nvidia:"
+# Unlike the service's place it is still there after the next boot.
+_LASTING_PATH = "/etc/cdi/nvidia.yaml"
 
 
 def _text(state: FileState) -> str | None:
@@ -155,6 +158,7 @@ def _method(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> tup
 
 def present(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dict[str, typing.Any]:
     """Make the specification again where it is not the loaded driver's."""
+    params = _lasting(params)
     method, declined = _method(params, run, check_mode)
     driver = params["driver_version"]
     path = _path(params, method)
@@ -181,6 +185,13 @@ def present(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dic
         "reasons": [reason for reason in (why, declined if why else "") if reason],
         "diff": _diff(path, before, after),
     }
+
+
+def _lasting(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    """Return the options with a path that is not the service's own, by whatever name."""
+    if os.path.realpath(params["path"]) != os.path.realpath(params["service_path"]):
+        return params
+    return {**params, "path": _LASTING_PATH}
 
 
 def _path(params: dict[str, typing.Any], method: str) -> str:
@@ -324,7 +335,7 @@ def main() -> None:
             },
             "service_expected": {"type": "bool", "default": False},
             "toolkit_removed": {"type": "bool", "default": False},
-            "path": {"type": "path", "default": "/etc/cdi/nvidia.yaml"},
+            "path": {"type": "path", "default": _LASTING_PATH},
             "service_path": {"type": "path", "default": "/var/run/cdi/nvidia.yaml"},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
         },

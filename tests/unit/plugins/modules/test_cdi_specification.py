@@ -174,6 +174,30 @@ def test_what_the_service_wrote_for_another_driver_does_not_hide_the_new_one(par
     assert debian_open.service.read_text() == SPEC.format("535.261.03")
 
 
+@pytest.mark.parametrize("method", ["auto", "generate"])
+@pytest.mark.parametrize("folder", ["run-cdi", "var-run-cdi"])
+def test_what_the_command_makes_outlasts_the_services_place(
+    params, debian_open, tmp_path, monkeypatch, method, folder
+):
+    """A caller hands on the path that the facts tell, which is where the service wrote."""
+    lasting = tmp_path / "etc-cdi" / "nvidia.yaml"
+    monkeypatch.setattr(module, "_LASTING_PATH", str(lasting))
+    debian_open.service.parent.mkdir()
+    debian_open.service.write_text(SPEC.format("535.261.03"))
+    (tmp_path / "var-run-cdi").symlink_to(debian_open.service.parent)
+    params.update(method=method, path=str(tmp_path / folder / "nvidia.yaml"))
+    predicted = module.present(params, debian_open, check_mode=True)
+    done = module.present(params, debian_open, check_mode=False)
+    assert done == predicted
+    assert (done["method"], done["path"]) == ("generate", str(lasting))
+    assert lasting.read_text() == debian_open.service.read_text() == NEW
+    # The next boot.
+    debian_open.service.unlink()
+    assert not module.present(params, debian_open, check_mode=False)["changed"]
+    assert module.absent(params, check_mode=False)["changed"]
+    assert not lasting.parent.exists()
+
+
 def test_systemd_has_the_last_word(params, debian_open, tmp_path):
     """A condition that this release cannot read."""
     run = Commands(service=debian_open.service, modules=debian_open.modules)
