@@ -40,6 +40,13 @@ options:
         removes it, unless somebody edited it since.
     type: bool
     default: true
+  toolkit_version:
+    description:
+      - Version of the toolkit that reads the file, such as V(1.20.0-1), whose names and values
+        O(settings) are held against. Without it, they are held against those of every release
+        that is known.
+    type: str
+    default: ""
   config_path:
     description:
       - The file. A symbolic link is followed, not replaced. It is made where it is not there.
@@ -70,6 +77,7 @@ seealso:
 EXAMPLES = r"""
 - name: Let containers run without root, and write a log
   kubegpu.nodes.container_toolkit_config:
+    toolkit_version: 1.20.0-1
     settings:
       nvidia-container-cli.no-cgroups: true
       nvidia-container-runtime.debug: /var/log/nvidia-container-runtime.log
@@ -128,7 +136,7 @@ from ..module_utils._toolkit_config import (
     plan_absent,
     plan_present,
 )
-from ..module_utils._toolkit_settings import faults, unknown
+from ..module_utils._toolkit_settings import Release, faults, release_of, unknown
 
 
 def main() -> None:
@@ -137,6 +145,7 @@ def main() -> None:
             "settings": {"type": "dict"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "existed": {"type": "bool", "default": True},
+            "toolkit_version": {"type": "str", "default": ""},
             "config_path": {
                 "type": "path",
                 "default": "/etc/nvidia-container-runtime/config.toml",
@@ -164,7 +173,7 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
             before, after, plan = _plan(params, store, parse)
             _apply(params, store, parse, before, after, plan)
     if params["state"] == "present":
-        for words in unknown(params["settings"]):
+        for words in unknown(params["settings"], release_of(params["toolkit_version"])):
             module.warn(f"settings: {words}")
     result: dict[str, Any] = {
         "changed": before.content != after.content,
@@ -216,7 +225,8 @@ def _plan(
     parse = _named(before.path, parse)
     if params["state"] == "present":
         plan = plan_present(settings, seen, parse)
-        _check(settings, parse_text(seen.text or "", parse))
+        release = release_of(params["toolkit_version"])
+        _check(settings, release, parse_text(seen.text or "", parse))
     else:
         plan = plan_absent(settings, seen, parse)
         if seen.recorded and seen.way is Undo.RESTORE:
@@ -242,10 +252,10 @@ def _named(path: str, parse: Parser) -> Parser:
     return read
 
 
-def _check(settings: dict[str, Any], data: dict[str, Any]) -> None:
-    """Refuse a value with which the toolkit would not work."""
+def _check(settings: dict[str, Any], release: Release, data: dict[str, Any]) -> None:
+    """Refuse a value with which the toolkit of the release would not work."""
     features = {f"features.{name}": value for name, value in table(data, ("features",)).items()}
-    for fault in faults(settings, present=features):
+    for fault in faults(settings, release, features):
         raise InputError(
             f"settings: {fault.words}.",
             next_step="Correct the value, or leave it out.",

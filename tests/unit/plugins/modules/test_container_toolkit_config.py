@@ -5,15 +5,19 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 import tomlkit
+import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _containerd_parser
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import ToolkitPlan
 from ansible_collections.kubegpu.nodes.plugins.modules import container_toolkit_config as module
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _tomlkit
 from tests.unit.module_process import predicted, run_module
 
+ROLE = Path(__file__).resolve().parents[4] / "roles" / "nvidia_container_toolkit"
 # As nvidia-container-toolkit 1.17 writes it.
 DEFAULT = """#accept-nvidia-visible-devices-as-volume-mounts = false
 #accept-nvidia-visible-devices-envvar-when-unprivileged = true
@@ -249,6 +253,44 @@ def test_settings_that_the_toolkit_stops_at_are_refused(node, settings, words):
 def test_container_path_of_ldconfig_where_the_file_allows_it(node):
     node.file.write_text("[features]\nallow-ldconfig-from-container = true\n")
     assert node.present({"nvidia-container-cli.ldconfig": "/sbin/ldconfig"})["changed"]
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "taken"),
+    [
+        ("1.16.2-1", {"nvidia-container-cli.ldconfig": "/sbin/ldconfig"}, True),
+        ("1.20.0-1", {"nvidia-container-cli.ldconfig": "/sbin/ldconfig"}, False),
+        ("1.21.0-1", {"nvidia-container-runtime.mode": "new"}, True),
+        ("1.17.8-1", {"nvidia-container-runtime.mode": "jit-cdi"}, False),
+        ("1.18.0-1", {"nvidia-container-runtime.mode": "jit-cdi"}, True),
+    ],
+)
+def test_values_are_held_against_the_release_that_is_named(node, version, settings, taken):
+    before = node.tree()
+    wish = {**node.arguments, "settings": settings, "toolkit_version": version}
+    answer = predicted(module.main, wish)
+    assert bool(answer.get("failed")) is not taken
+    assert (node.tree() != before) is taken
+
+
+def test_a_name_that_the_release_does_not_know_is_told(node, monkeypatch):
+    said = []
+    monkeypatch.setattr(module.AnsibleModule, "warn", lambda _self, text: said.append(text))
+    settings = {"features.allow-unknown-oci-spec-fields": True}
+    node.present(settings)
+    assert said == []
+    wish = {**node.arguments, "settings": settings, "toolkit_version": "1.17.8-1"}
+    run_module(module.main, wish)
+    assert "a setting of the toolkit from 1.19 on; toolkit 1.17.8 ignores it" in said[0]
+
+
+def test_the_role_names_the_release_of_its_plan():
+    tasks = yaml.safe_load((ROLE / "tasks" / "install.yml").read_text())
+    given = [task[name] for task in tasks for name in task if name.endswith("toolkit_config")]
+    assert [one["toolkit_version"] for one in given] == [
+        "{{ __nvidia_container_toolkit_plan.version }}"
+    ]
+    assert "version" in ToolkitPlan("none").to_json()
 
 
 def test_names_that_the_toolkit_does_not_know_are_written_with_a_warning(node, monkeypatch):
