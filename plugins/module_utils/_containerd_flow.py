@@ -673,8 +673,9 @@ class ContainerdRuntime:
                 try:
                     history = neighbour_without(gone.path, before, first, parse)
                     edited = record.edited or history.base != before.base
-                except KubegpuError:
-                    # Of a shape that cannot be edited; then it is not to come back as a whole.
+                except (KubegpuError, ValueError):
+                    # Of a shape that cannot be edited, or merged by lines to what is no TOML; then
+                    # it is not to come back as a whole.
                     history, edited = before, True
                 store.put_record(
                     key,

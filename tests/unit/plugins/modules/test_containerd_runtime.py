@@ -36,6 +36,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow imp
     config_argument,
     redact_words,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_undo import History
 from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark, process_birth
 from ansible_collections.kubegpu.nodes.plugins.module_utils._service import Daemon
 from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import said, settled
@@ -179,6 +180,27 @@ def test_two_handlers_in_any_order_leave_nothing(tmp_path, text, version, length
             if text is not None:
                 config.write_text(text)
     assert wrong == {}
+
+
+def test_a_merged_base_that_is_no_toml_does_not_stop_the_removal(arguments, tmp_path):
+    """The text without a handler is merged by lines where somebody edited in between."""
+    config = tmp_path / "etc" / "config.toml"
+    second = f"containerd_runtime:second:{config}"
+    run(arguments)
+    run(arguments, name="second")
+    store = StateStore(arguments["state_path"])
+    with store.transaction():
+        record = store.record(second)
+        history = replace(History.from_json(record.details), base=TEXT + "[plugins\n")
+        store.put_record(second, replace(record, details=history.to_json()))
+    assert run(arguments, state="absent")["changed"]
+    left = tomllib.loads(config.read_text())
+    runtimes = left["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]["runtimes"]
+    assert set(runtimes) == {"runc", "second"}
+    assert [*StateStore(arguments["state_path"]).records("containerd_runtime:")] == [second]
+    assert run(arguments, name="second", state="absent")["changed"]
+    assert tomllib.loads(config.read_text()) == tomllib.loads(TEXT)
+    assert not (tmp_path / "var").exists()
 
 
 @pytest.fixture
