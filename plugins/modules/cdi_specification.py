@@ -52,8 +52,9 @@ options:
     default: false
   toolkit_removed:
     description: >-
-      For a play that removes the toolkit: whether its packages would go. In check mode
-      V(state=absent) then tells what the play would do.
+      For a play that removes the toolkit: whether its packages go. What O(state=absent) puts back
+      at O(service_path) is then removed, too, where it names the toolkit's program. In check mode
+      V(state=absent) tells what the play would do.
     type: bool
     default: false
   path:
@@ -255,9 +256,13 @@ def absent(params: dict[str, typing.Any], check_mode: bool) -> dict[str, typing.
     with contextlib.nullcontext() if check_mode else store.transaction():
         # The specification may have been somewhere else than where one is made anew.
         keys = [*store.records(_KEY)] or [_key(params["path"])]
-        results = [_undo(store, key, check_mode) for key in keys]
-    if _key(params["service_path"]) not in keys:
-        results.append(_remove_left(params, check_mode))
+        undone = [_undo(store, key, check_mode) for key in keys]
+    results = [result for result, _after in undone]
+    if params["toolkit_removed"] or _key(params["service_path"]) not in keys:
+        left = read_file(params["service_path"])
+        # In check mode nothing was put back yet.
+        left = {after.path: after for _result, after in undone}.get(left.path, left)
+        results.append(_remove_left(params, left, check_mode))
     changed = [result for result in results if result["changed"]]
     return {
         "changed": bool(changed),
@@ -268,10 +273,11 @@ def absent(params: dict[str, typing.Any], check_mode: bool) -> dict[str, typing.
     }
 
 
-def _remove_left(params: dict[str, typing.Any], check_mode: bool) -> dict[str, typing.Any]:
+def _remove_left(
+    params: dict[str, typing.Any], current: FileState, check_mode: bool
+) -> dict[str, typing.Any]:
     """Remove what the service wrote, where the program that containers would run is gone."""
     path = params["service_path"]
-    current = read_file(path)
     hook = hook_of(_text(current))
     gone = hook is not None and (
         not os.path.exists(hook) or (check_mode and params["toolkit_removed"])
@@ -287,7 +293,8 @@ def _remove_left(params: dict[str, typing.Any], check_mode: bool) -> dict[str, t
     }
 
 
-def _undo(store: StateStore, key: str, check_mode: bool) -> dict[str, typing.Any]:
+def _undo(store: StateStore, key: str, check_mode: bool) -> tuple[dict[str, typing.Any], FileState]:
+    """Return what is reported, and the file as it is afterwards."""
     path = key[len(_KEY) :]
     current = read_file(path)
     after = current
@@ -298,11 +305,12 @@ def _undo(store: StateStore, key: str, check_mode: bool) -> dict[str, typing.Any
         if not check_mode:
             store.write_undone(key, after)
     before = read_specification(_text(current))
-    return {
+    result = {
         "changed": after.sha256 != current.sha256,
         "reason": "this module made it",
         "diff": _diff(path, before, read_specification(_text(after))),
     }
+    return result, after
 
 
 def _key(path: str) -> str:

@@ -246,6 +246,30 @@ def test_what_the_service_left_goes_with_its_program(params, tmp_path, name):
     assert not module.absent(params, check_mode=False)["changed"]
 
 
+@pytest.mark.parametrize("removed", [True, False])
+@pytest.mark.parametrize("made_again", [True, False])
+def test_what_comes_back_goes_with_a_toolkit_that_is_gone(
+    params, debian_open, tmp_path, removed, made_again
+):
+    """The specification of before was the service's; its program goes with the packages."""
+    left, program = debian_open.service, tmp_path / "nvidia-cdi-hook"
+    program.write_text("")
+    left.parent.mkdir()
+    left.write_text(LEFT.format(program))
+    debian_open.spec = SPEC.format("590.1")
+    params.update(driver_version="590.1", toolkit_removed=removed)
+    assert module.present(params, debian_open, check_mode=False)["changed"]
+    if made_again:
+        left.write_text(LEFT.format(program) + "# again\n")
+    predicted = module.absent(params, check_mode=True)
+    if removed:
+        program.unlink()
+    assert module.absent(params, check_mode=False) == predicted
+    assert predicted["changed"] and left.exists() is not removed
+    assert any(str(program) in reason for reason in predicted["reasons"]) is removed
+    assert not module.absent(params, check_mode=False)["changed"]
+
+
 def test_specification_of_somebody_else_is_not_taken_for_the_services(params, tmp_path):
     left = tmp_path / "run-cdi" / "nvidia.yaml"
     left.parent.mkdir()
