@@ -12,6 +12,7 @@ text of servers, and configuration that it does not know.
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -37,9 +38,15 @@ _HOST_AND_PORT = re.compile(r"[^:]*(?::[\d$%{][^:]*)?|\[[^\]]*\](?::.*)?")
 _DIGEST = re.compile(r"sha(?:256|384|512):[0-9a-f]")
 _NAME_BEFORE = re.compile(r"[\w.-]+=")
 
-_ASSIGNMENT = re.compile(r"""(?<![\w.-])([\w.-]+)(=)("[^"]*"|'[^']*'|\S+)""")
+# NAME=value, name = "value" and "name": "value", also as a string in another one quotes them. Each
+# level of strings doubles the backslashes and adds one.
+_SETTING = re.compile(
+    r"""(?<![\w.-])([\w.-]+)(\\{0,7}["'])?([ \t]{0,16}(?:=+|:)[ \t]{0,16})(\\{0,7}["'])?"""
+)
+_QUOTE = re.compile(r'(?<!\\)\\*"')
+_MEMBER = re.compile(r'[^\s",}\]]+')
+_NOTHING = frozenset({'""', "''", "{}", "[]"})
 _OPTION = re.compile(r"(?<!\S)(--?[\w.-]+)([ \t]+)([^\s-]\S*)")
-_QUOTED_PAIR = re.compile(r'"([\w.-]+)"([ \t]*[:=][ \t]*)("[^"]*"|[^\s",}\]]+)')
 _QUOTED_OPTION = re.compile(r"""("--?[\w.-]+"|'--?[\w.-]+')([ \t]*,[ \t]*)("[^"]*"|'[^']*')""")
 _HEADER_LINE = re.compile(r"(?i)(?<![\w-])([a-z-]*authorization|(?:set-)?cookie)(:[ \t]*)([^\n]+)")
 _BEARER = re.compile(r"(?i)(?<!\w)bearer [\w.~+/=-]{20,}")
@@ -59,6 +66,7 @@ _CONTEXT = 3
 _MOST_PAIRS = 1_000_000
 
 
+@functools.lru_cache(maxsize=256)
 def is_secret(name: str) -> bool:
     """Return whether a key, variable, option or header of this name holds a secret."""
     parts = [part.lower() for part in _PART.findall(name)]
@@ -134,17 +142,72 @@ def redact(text: str, whole: bool = False) -> str:
     """Return output of a program, or a string of a configuration, without secrets.
 
     Covered are addresses, ``NAME=value``, ``--name value``, ``"name": "value"`` where the name is
-    one of a secret, and headers of an authorization.
+    one of a secret, also in a string that is quoted in another one, and headers of an
+    authorization.
 
     :param whole: whether the text is one value; otherwise a quote ends an address too.
     """
     text = addresses(text, whole)
-    text = _ASSIGNMENT.sub(_covered, text)
+    text = _settings(text)
     text = _OPTION.sub(_covered, text)
-    text = _QUOTED_PAIR.sub(lambda m: f'"{m[1]}"{m[2]}"{MARK}"' if is_secret(m[1]) else m[0], text)
     text = _QUOTED_OPTION.sub(_covered, text)
     text = _HEADER_LINE.sub(rf"\g<1>\g<2>{MARK}", text)
     return _BEARER.sub(f"Bearer {MARK}", text)
+
+
+def _settings(text: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for match in _SETTING.finditer(text):
+        name, quote, between = match[1], match[2] or "", match[3]
+        start = match.start()
+        if start < at or (":" in between and not (quote and text[start - 1 : start] in ('"', "'"))):
+            continue
+        # After a backslash, the first letter is a line end or a blank.
+        escaped = text[start - 1 : start] == "\\" and name[0] in "nrt"
+        if not (is_secret(name) or (escaped and is_secret(name[1:]))):
+            continue
+        begin = match.end(3)
+        end = _end_of_setting(text, begin, match[4], bool(quote))
+        value = text[begin:end]
+        if value.replace("\\", "") in _NOTHING:
+            # Nothing is no secret.
+            continue
+        if not value or (value.startswith("{{") and between != "="):
+            # What a template fills in.
+            continue
+        parts += [text[at:begin], f"{quote}{MARK}{quote}"]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _end_of_setting(text: str, begin: int, opening: str | None, member: bool) -> int:
+    if opening is None:
+        bare = (_MEMBER if member else _WHOLE_WORD).match(text, begin)
+        return bare.end() if bare else begin
+    start = begin + len(opening)
+    if opening.endswith("'"):
+        end = text.find(opening, start)
+        found = end + len(opening) if end >= 0 else -1
+    else:
+        found = _end_of_string(text, start, len(opening) - 1)
+    if found >= 0:
+        return found
+    # It was cut off.
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _end_of_string(text: str, start: int, level: int) -> int:
+    """Return where a string ends that began with so many backslashes before its quote, or -1.
+
+    A backslash in it is twice as many, and one more is before each quote in it. A quote of an
+    outer string, with fewer, ends it too.
+    """
+    for quote in _QUOTE.finditer(text, start):
+        if (len(quote[0]) - 1) % (2 * level + 2) <= level:
+            return quote.end()
+    return -1
 
 
 def _covered(match: re.Match[str]) -> str:
@@ -207,7 +270,7 @@ def _line(line: str, all_names: bool) -> tuple[str, str]:
         if not (_is_secret_path(pair[1]) or (all_names and "=" in pair[2])):
             continue
         end, closing = _end_of_value(line, start)
-        if line[start:end] in ('""', "''", "{}", "[]"):
+        if line[start:end] in _NOTHING:
             # Nothing is no secret.
             continue
         parts += [redact(line[at:start]), f'"{MARK}"']

@@ -78,6 +78,9 @@ def test_a_quote_in_a_password_is_a_part_of_it_where_the_text_is_one_value():
         "file:///etc/apt/keys@2",
         "key=value",
         "unexpected token: x",
+        'password = "" token=[] auth={}',
+        "password = {{ .Password }}",
+        r"{\"token\": \"\"}",
     ],
 )
 def test_other_text_stays(text):
@@ -118,6 +121,24 @@ def test_names_of_no_secrets(name):
         ('seen "auth": "hunter2", "path": "x"', 'seen "auth": "***", "path": "x"'),
         ("Authorization: Basic hunter2", "Authorization: ***"),
         ("curl -H 'Bearer 0123456789hunter2hunter2'", "curl -H 'Bearer ***'"),
+        ('toml: line 3: password = "hunter2 x", y', "toml: line 3: password = ***, y"),
+        ("pwd =\thunter2 x", "pwd =\t*** x"),
+        ("seen {'auth': 'hunter2', 'path': 'x'}", "seen {'auth': '***', 'path': 'x'}"),
+        ('{"token":12,"path":"x"}', '{"token":"***","path":"x"}'),
+        # As logrus quotes a message, and JSON in JSON.
+        (
+            r'level=fatal msg="bad: {\"registry-token\":\"hunter2\", \"path\": \"x\"}" a=b',
+            r'level=fatal msg="bad: {\"registry-token\":\"***\", \"path\": \"x\"}" a=b',
+        ),
+        (r'msg="a\nauth = \"hunter2 x\"\nb = 1" c', r'msg="a\nauth = ***\nb = 1" c'),
+        (r'auth="{\"password\":\"hunter2\"}" x', "auth=*** x"),
+        (r'"auth": "a\"hunter2", "path": "x"', '"auth": "***", "path": "x"'),
+        (r'"auth": "a\\", "path": "x"', '"auth": "***", "path": "x"'),
+        (r'm="{\"pwd\":\"a\\\"hunter2\",\"b\":1}"', r'm="{\"pwd\":\"***\",\"b\":1}"'),
+        (r'm="\"{\\\"pwd\\\":\\\"hunter2\\\"}\""', r'm="\"{\\\"pwd\\\":\\\"***\\\"}\""'),
+        # Cut off.
+        ('password = "hunter2 hunter2\nx', "password = ***\nx"),
+        (r"password = \"hunter2 hunter2", "password = ***"),
     ],
 )
 def test_words_of_a_program(text, shown):
@@ -271,6 +292,20 @@ def test_time_is_linear(text):
     for cover in (addresses, redact, redact_lines):
         cover(text)
     secrets(text)
+    assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a=", "a = ", '\\"', "\\", "=", " = ", 'token="', 'token=\\"', 'token=\\\\\\" ',
+        "token = [", '"token":', '\\"token\\":', "'token':'", 'token="\\',
+        'token = "\\"', "token='\\\"",
+    ],
+)  # fmt: skip
+def test_time_of_settings_is_linear(part):
+    begin = time.process_time()
+    redact(part * (1_000_000 // len(part)))
     assert time.process_time() - begin < 5
 
 
