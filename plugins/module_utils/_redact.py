@@ -34,7 +34,8 @@ _WHOLE_WORD = re.compile(r"\S+")
 # JSON may write a slash as \/, and any character as \uXXXX.
 _SLASHES = re.compile(r"(?:\\?/){2}")
 _AT = re.compile(r"@|\\u0040")
-_HOST_AND_PORT = re.compile(r"[^:]*(?::[\d$%{][^:]*)?|\[[^\]]*\](?::.*)?")
+# A port is a number, or a variable that holds it.
+_HOST_AND_PORT = re.compile(r"(?:[^:]*|\[[^\]]*\])(?::(?:\d{1,5}|[$%{][^:]*))?")
 _DIGEST = re.compile(r"sha(?:256|384|512):[0-9a-f]")
 _NAME_BEFORE = re.compile(r"[\w.-]+=")
 

@@ -42,6 +42,9 @@ PW = "hunter2"
         (r"http://svc:hunter2\u0040proxy", r"http://***\u0040proxy"),
         # No library reads this one, but people write it.
         ("http://svc:hun/hunter2@proxy:3128", "http://***@proxy:3128"),
+        ("http://svc:1hunter2/x@proxy", "http://***@proxy"),
+        ("http://svc:123456/hunter2@proxy", "http://***@proxy"),
+        ("http://[::1]:1hunter2/x@proxy", "http://***@proxy"),
         ("http://u:?hunter2@h/x", "http://***@h/x"),
         # Go's httpproxy takes an address without scheme.
         ("svc:hunter2@proxy:3128", "***@proxy:3128"),
