@@ -375,13 +375,19 @@ def _cut(lines: list[str], same: list[tuple[int, int]]) -> str:
     return "".join(shown)
 
 
-def redact_data(value: Any, name: str = "") -> Any:
-    """Return JSON data without secrets, by the names of their members and by what strings hold."""
+def redact_data(value: Any, name: str = "", secret: bool = False) -> Any:
+    """Return JSON data without secrets, by the names of their members and by what strings hold.
+
+    All that lies below the name of a secret, or of a table of headers, is covered.
+
+    :param secret: whether the value lies below such a name.
+    """
+    secret = secret or is_secret(name) or is_header_table(name)
     if isinstance(value, Mapping):
-        return {key: redact_data(item, str(key)) for key, item in value.items()}
+        return {key: redact_data(item, str(key), secret) for key, item in value.items()}
     if not value or isinstance(value, bool):
         return value
-    if is_secret(name):
+    if secret:
         return MARK
     if isinstance(value, str):
         return redact(value, True)

@@ -252,6 +252,19 @@ def test_data():
     }
 
 
+def test_data_below_the_name_of_a_secret_or_of_headers():
+    data = {
+        "token": {"value": PW, "more": [{"x": PW}], "empty": "", "on": True},
+        "a": [{"headers": {"X": PW}}, {"Header": {"X": {"y": [PW]}}}],
+        "auths": {"r": 12},
+    }
+    assert redact_data(data) == {
+        "token": {"value": MARK, "more": MARK, "empty": "", "on": True},
+        "a": [{"headers": {"X": MARK}}, {"Header": {"X": {"y": MARK}}}],
+        "auths": {"r": MARK},
+    }
+
+
 @pytest.mark.parametrize(
     ("url", "found"),
     [
