@@ -250,7 +250,8 @@ class StateStore:
     def _keep(self, state: FileState, backup: str | None) -> None:
         if backup is None or state.content is None:
             return
-        if not os.path.exists(backup):
+        # One that is there can be damaged, and this is the last moment to see it.
+        if read_file(backup).sha256 != state.sha256:
             write_file(FileState(backup, state.content, 0o600))
 
     def _discard(self, key: str, backup: str | None) -> None:

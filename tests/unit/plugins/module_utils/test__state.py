@@ -201,6 +201,18 @@ def test_a_backup_that_is_not_what_was_saved_is_not_put_back(admins, content, mo
     assert len(said) == 1 and str(backup) in said[0]
 
 
+@pytest.mark.parametrize("content", [b"", b"somebody's"])
+def test_a_backup_that_is_not_what_is_saved_is_written_again(admins, content):
+    store = admins.present()
+    backup = Path(store.record(KEY).backup)
+    admins.edit(b"admin's")
+    backup.write_bytes(content)
+    admins.present()
+    assert backup.read_bytes() == b"admin's"
+    assert admins.absent() is Undo.RESTORE
+    assert admins.file.read_bytes() == b"admin's"
+
+
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o702])
 def test_a_record_that_others_can_write_is_refused(admins, mode):
     """Else a user of the node plants a record and a backup, and root writes what they say."""
