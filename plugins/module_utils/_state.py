@@ -32,6 +32,9 @@ FORMAT = 1
 # Backups are named by their sha256: who sees the names can try what a password in one is.
 _FOLDER_MODE = 0o700
 _WRITABLE_BY_OTHERS = 0o022
+_FOR_OTHERS = 0o077
+# The folder that only this collection uses. Another one can be somebody's who lists it.
+_OWN_FOLDER = "/var/lib/kubegpu"
 
 
 class StateStore:
@@ -56,6 +59,7 @@ class StateStore:
         lock = f"{self._path}.lock"
         with locked(lock, timeout, folder_mode=_FOLDER_MODE):
             self._check_owner()
+            self._close_folders()
             # What killed runs left; nobody else writes here while we hold the lock.
             remove_leftovers(self._path)
             remove_all_leftovers(self._backups)
@@ -83,6 +87,15 @@ class StateStore:
             next_step="See that what lies in it is right, then: "
             f"chown root: {self._folder} && chmod 700 {self._folder}.",
         )
+
+    def _close_folders(self) -> None:
+        """Take from others the right to list folders that an earlier release made."""
+        own = (self._folder,) if self._folder == _OWN_FOLDER else ()
+        for folder in (*own, self._backups):
+            with contextlib.suppress(OSError):
+                mode = os.stat(folder, follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode) and mode & _FOR_OTHERS:
+                    os.chmod(folder, _FOLDER_MODE)
 
     def get(self, key: str) -> Any:
         """Return the value that was put under ``key``, or None."""
@@ -252,6 +265,9 @@ class StateStore:
             return
         # One that is there can be damaged, and this is the last moment to see it.
         if read_file(backup).sha256 != state.sha256:
+            with contextlib.suppress(OSError):
+                # If it cannot be made, writing into it says why.
+                os.mkdir(self._backups, _FOLDER_MODE)
             write_file(FileState(backup, state.content, 0o600))
 
     def _discard(self, key: str, backup: str | None) -> None:

@@ -231,6 +231,36 @@ def test_nobody_else_sees_the_names_of_backups(admins):
     assert stat.S_IMODE(admins.state.parent.stat().st_mode) == 0o700
 
 
+def mode_of(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_folders_that_an_earlier_release_made_are_closed(admins, monkeypatch):
+    folder = admins.state.parent
+    backups = folder / "backups"
+    admins.present()
+    assert mode_of(backups) == 0o700
+    for path in (folder, backups):
+        path.chmod(0o755)
+    store = admins.store()
+    assert store.record(KEY) is not None
+    assert (mode_of(folder), mode_of(backups)) == (0o755, 0o755), "reading changes nothing"
+    admins.present()
+    assert (mode_of(folder), mode_of(backups)) == (0o755, 0o700), "the folder is somebody's"
+    monkeypatch.setattr(_state, "_OWN_FOLDER", str(folder))
+    admins.present()
+    assert mode_of(folder) == 0o700
+
+
+def test_a_folder_of_backups_that_is_a_link_is_left_alone(admins):
+    elsewhere = admins.folder / "elsewhere"
+    elsewhere.mkdir(mode=0o755)
+    admins.state.parent.mkdir(parents=True)
+    (admins.state.parent / "backups").symlink_to(elsewhere)
+    admins.present()
+    assert mode_of(elsewhere) == 0o755
+
+
 @pytest.mark.parametrize("key", ["path", "before_sha256"])
 def test_a_record_without_a_field_is_told(admins, key):
     admins.present()
