@@ -21,6 +21,14 @@ _ENTRY = struct.Struct("<HHI")
 _OWNER, _GROUP, _MASK, _OTHER = 0x01, 0x04, 0x10, 0x20
 
 
+def check(acl: bytes) -> None:
+    """Refuse bytes that are no ACL.
+
+    :raises ValueError: the bytes are no ACL.
+    """
+    _read(acl)
+
+
 def with_mode(acl: bytes, mode: int) -> bytes:
     """Return the ACL as ``chmod`` with this mode would leave it.
 

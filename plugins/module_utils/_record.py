@@ -35,10 +35,15 @@ def attributes_to_json(attributes: Attributes | None) -> dict[str, str] | None:
 
 
 def attributes_from_json(data: dict[str, str] | None) -> Attributes | None:
-    """Return what :func:`attributes_to_json` was given."""
+    """Return what :func:`attributes_to_json` was given.
+
+    :raises ValueError: a value is no base64.
+    """
     if data is None:
         return None
-    return tuple(sorted((name, base64.b64decode(value)) for name, value in data.items()))
+    return tuple(
+        sorted((name, base64.b64decode(value, validate=True)) for name, value in data.items())
+    )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from ansible.module_utils.common.warnings import warn
 
+from . import _acl
 from ._errors import KubegpuError
 from ._files import (
     FileState,
@@ -272,7 +273,7 @@ class StateStore:
 
     def _discard(self, key: str, backup: str | None) -> None:
         if backup is None or any(
-            other != key and data.get("backup") == backup
+            other != key and isinstance(data, dict) and data.get("backup") == backup
             for other, data in self._data["files"].items()
         ):
             return
@@ -308,9 +309,14 @@ class StateStore:
 
     def _parsed(self, data: Any) -> FileRecord:
         try:
-            return FileRecord.from_json(data)
-        except (TypeError, AttributeError) as error:
+            record = FileRecord.from_json(data)
+            for known in (record.before_attributes, record.after_attributes):
+                acl = dict(attributes_from_json(known) or ()).get(_acl.ATTRIBUTE)
+                if acl is not None:
+                    _acl.check(acl)
+        except (TypeError, AttributeError, ValueError) as error:
             raise self._unreadable(str(error)) from error
+        return record
 
     def _unreadable(self, evidence: str) -> KubegpuError:
         return KubegpuError(

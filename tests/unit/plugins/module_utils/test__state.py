@@ -271,6 +271,33 @@ def test_a_record_without_a_field_is_told(admins, key):
         admins.absent()
 
 
+@pytest.mark.parametrize("key", ["before_attributes", "after_attributes"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"user.x": "a"}, {"user.x": "!!!!"}, {"user.x": "é"}, {"user.x": 1}, ["user.x"], "x", 1,
+        {ACL: ""}, {ACL: "AAAA"}, {ACL: "AgAAAAE="},
+    ],
+)  # fmt: skip
+def test_a_record_with_wrong_attributes_is_told(admins, key, value):
+    admins.present()
+    data = json.loads(admins.state.read_text())
+    data["files"][KEY][key] = value
+    admins.state.write_text(json.dumps(data))
+    with pytest.raises(KubegpuError, match="format that this release cannot read"):
+        admins.absent()
+    assert admins.file.read_bytes() == b"ours"
+
+
+def test_a_broken_record_of_another_file_is_left_alone(admins):
+    admins.present()
+    data = json.loads(admins.state.read_text())
+    data["files"]["other"] = []
+    admins.state.write_text(json.dumps(data))
+    assert admins.absent() is Undo.RESTORE
+    assert json.loads(admins.state.read_text())["files"] == {"other": []}
+
+
 def test_a_record_that_is_nested_without_end_is_told(admins):
     admins.present()
     admins.state.write_text('{"a":' * 200_000)
