@@ -36,6 +36,7 @@ _ESCAPES = {
     "\\": "\\",
 }
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
+_MAX_DEPTH = 200
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class _Scanner:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.depth = 0
 
     def fail(self, what: str) -> NoReturn:
         line = self.text.count("\n", 0, self.at) + 1
@@ -192,17 +194,27 @@ class _Scanner:
                 return
         if self.peek() in ('"', "'") and self.peek():
             self.string()
-        elif self.peek() == "[":
-            for _element in self.elements():
-                pass
-        elif self.peek() == "{":
-            for _pair in self.inline_pairs(()):
-                pass
+        elif self.peek() in ("[", "{"):
+            self.nested()
         else:
             match = _BARE_VALUE.match(self.text, self.at)
             if match is None or not match.group().strip():
                 self.fail("a value is missing")
             self.at += len(match.group().rstrip())
+
+    def nested(self) -> None:
+        """Skip an array or an inline table."""
+        if self.depth == _MAX_DEPTH:
+            line = self.text.count("\n", 0, self.at) + 1
+            raise InputError(
+                "The TOML text cannot be read: values are nested too deep.",
+                evidence=f"line {line}: more than {_MAX_DEPTH} arrays and tables in each other",
+                next_step="Correct the file and run again.",
+            )
+        self.depth += 1
+        for _inner in self.elements() if self.peek() == "[" else self.inline_pairs(()):
+            pass
+        self.depth -= 1
 
     def multi_line(self, quote: str) -> None:
         self.at += 3

@@ -154,6 +154,20 @@ def test_what_is_no_toml_is_refused_with_the_line(text):
         Document(f"ok = 1\n{text}\n").sections  # noqa: B018
 
 
+@pytest.mark.parametrize("opening", ["[", "{a=", "[{a=", "{a=["])
+@pytest.mark.parametrize("read", [redact, lambda text: Document(text).pairs])
+def test_values_that_are_nested_without_end_are_refused(opening, read):
+    with pytest.raises(InputError, match=r"nested too deep\.\n.*line 2:") as caught:
+        read("ok = 1\na = " + opening * 100_000)
+    assert len(str(caught.value)) < 300
+
+
+def test_values_that_are_nested_deep_are_read():
+    arrays = f"a = {'[' * 150}{']' * 150}\n"
+    tables = f"b = {'{c=' * 150}{{token='x'}}{'}' * 150}\n"
+    assert redact(arrays + tables) == arrays + tables.replace("'x'", f'"{MARK}"')
+
+
 @given(st.text(max_size=40))
 def test_strings_and_keys_are_rendered_as_they_are_read(text):
     for quote in "\"'":
