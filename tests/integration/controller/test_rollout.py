@@ -139,3 +139,23 @@ def test_a_failing_teardown_stops_too(nodes):
     for name in ("gpu3", "gpu4"):
         assert f"{name} not begun: 1 of 2 nodes of a batch failed (gpu2)" in words
     assert "gpu2 failed in the task Put the driver back as it was" in words
+
+
+def test_parts_that_are_skipped_take_nothing_else_along(nodes):
+    """Ansible leaves out a task of which one tag is skipped, with all the other tags it has."""
+    own = {"gpu1": {"standin_fails": "package_set"}}
+    some = {"everywhere": {"kubegpu_serial": 1}}
+    run = nodes.play("site", hosts(3, **own), "--skip-tags", "driver", **some)
+    assert run.status == 2, run.screen
+    assert run.hosts("package_set") == ["gpu1"] and not run.hosts("nvidia_driver")
+    words = run.words()
+    assert "What is there now" in words
+    assert "gpu2, gpu3: not begun: 1 of 1 nodes of a batch failed (gpu1)" in words
+    assert "gpu1 failed in the task" in words
+
+
+def test_a_run_for_another_part_shows_no_result_of_these(nodes):
+    run = nodes.play("site", hosts(2), "--tags", "labels", everywhere=CLUSTER)
+    assert run.status == 0, run.screen
+    assert run.hosts("node_gpu_label") and not run.hosts("nvidia_driver")
+    assert "What will be done, and why" in run.screen and "What is there now" not in run.screen
