@@ -13,7 +13,7 @@ author:
 description:
   - Takes Ansible's C(ansible_failed_task) and C(ansible_failed_result), which a C(rescue) has, and
     returns what is worth being kept for the end of the run.
-positional: _input, result
+positional: _input, result, changed
 options:
   _input:
     description: C(ansible_failed_task).
@@ -23,6 +23,11 @@ options:
     description: C(ansible_failed_result).
     type: dict
     required: true
+  changed:
+    description: Whether something on the node was changed before the task. What refuses a plan or a
+      value is a failure then, as others are.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -44,11 +49,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def rollout_failure(task: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+def rollout_failure(
+    task: Mapping[str, Any], result: Mapping[str, Any], changed: bool = False
+) -> dict[str, Any]:
     """Return the answer of :func:`failure`."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._rollout import failure
 
-    return failure(task, result)
+    return failure(task, result, changed)
 
 
 class FilterModule:

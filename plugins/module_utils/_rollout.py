@@ -63,19 +63,22 @@ def batch_sizes(value: Any, count: int) -> list[int]:
     return sizes
 
 
-def failure(task: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
+def failure(
+    task: Mapping[str, Any], result: Mapping[str, Any], changed: bool = False
+) -> dict[str, Any]:
     """Return what is kept of a failed task.
 
     :param task: Ansible's ``ansible_failed_task``.
     :param result: Ansible's ``ansible_failed_result``.
+    :param changed: whether something on the node was changed before it.
     :returns: ``task`` (its name), ``words`` (what it said) and ``refused`` (whether it stopped
         before anything was done, since the plan or a value is refused).
     """
     action = str(task.get("action") or "").rpartition(".")[2]
     return {
         "task": str(task.get("name") or action),
-        "words": str(result.get("msg") or "it said nothing").strip(),
-        "refused": action in _REFUSING,
+        "words": str(result.get("msg") or "").strip() or "it said nothing",
+        "refused": action in _REFUSING and not changed,
     }
 
 

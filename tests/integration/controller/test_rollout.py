@@ -159,3 +159,13 @@ def test_a_run_for_another_part_shows_no_result_of_these(nodes):
     assert run.status == 0, run.screen
     assert run.hosts("node_gpu_label") and not run.hosts("nvidia_driver")
     assert "What will be done, and why" in run.screen and "What is there now" not in run.screen
+
+
+def test_a_refusal_after_a_changed_driver_counts(nodes):
+    """A CUDA toolkit that is refused when the driver is installed already is no untouched node."""
+    own = {"gpu1": {"cuda_toolkit_versions": ["99.9"]}}
+    some = {"everywhere": {"kubegpu_serial": 1}}
+    run = nodes.play("site", hosts(2, **own), "--tags", "driver,cuda", **some)
+    assert run.status == 2, run.screen
+    assert run.hosts("nvidia_driver") == ["gpu1"]
+    assert "gpu2: not begun: 1 of 1 nodes of a batch failed (gpu1)" in run.words()

@@ -57,6 +57,15 @@ def test_the_size_of_batches_is_what_was_found_for_the_hosts():
     assert call(rollout_serial, [], {}) == call(rollout_serial, ["gpu1"], {}) == "100%"
 
 
+def test_a_refusal_counts_where_something_was_changed_before():
+    task = {"name": "Stop", "action": "ansible.builtin.fail"}
+    result = {"failed": True, "msg": "No CUDA toolkit fits."}
+    for changed in (False, True):
+        kept = call(rollout_failure, task, result, changed)
+        words = call(rollout_stop, ["gpu1"], {"gpu1": {"kubegpu_failure": kept}})
+        assert bool(words) is changed
+
+
 def test_from_a_failed_task_to_the_batches_that_wait():
     task = {"name": "Install", "action": "kubegpu.nodes.nvidia_driver"}
     kept = call(rollout_failure, task, {"failed": True, "msg": "It did not build."})

@@ -82,8 +82,14 @@ def test_a_refusal_is_told_from_a_failure(action):
     )
 
 
-def test_a_failure_without_words_is_one():
-    kept = failure({"action": "ansible.builtin.reboot"}, {"failed": True, "msg": ""})
+def test_a_refusal_after_a_change_is_a_failure():
+    task = {"name": "Stop", "action": "ansible.builtin.fail"}
+    assert not failure(task, RESULT, changed=True)["refused"]
+
+
+@pytest.mark.parametrize("msg", ["", None, " \n"])
+def test_a_failure_without_words_is_one(msg):
+    kept = failure({"action": "ansible.builtin.reboot"}, {"failed": True, "msg": msg})
     assert kept == {"task": "reboot", "words": "it said nothing", "refused": False}
 
 
