@@ -83,7 +83,9 @@ class ActionModule(ActionBase):
             return {{**result, "layers": [], "nodes": {{}}, "node_of": {{}}}}
         if NAME == "node_gpu_label":
             return {{**result, "nodes": {{}}, "labelled": sorted(self._task.args["nodes"])}}
-        if NAME == "nvidia_driver":
+        if NAME == "nvidia_driver" and self._task.args.get("state") == "absent":
+            done.unlink(missing_ok=True)
+        elif NAME == "nvidia_driver":
             done.touch()
         answer = {{"changed": NAME not in LOOKING, "reboot_required": False, "not_available": [],
                   "packages": {{}}}}

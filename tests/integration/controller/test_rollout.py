@@ -169,3 +169,15 @@ def test_a_refusal_after_a_changed_driver_counts(nodes):
     assert run.status == 2, run.screen
     assert run.hosts("nvidia_driver") == ["gpu1"]
     assert "gpu2: not begun: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
+
+
+def test_batches_of_an_earlier_playbook_are_not_those_of_this_one(nodes):
+    """Facts live as long as the run, and so did that a batch was begun."""
+    own = {"gpu1": {"cuda_toolkit_versions": ["99.9"]}}
+    some = {"everywhere": {"kubegpu_serial": 1}}
+    run = nodes.play("teardown", hosts(2, **own), "kubegpu.nodes.site", **some)
+    assert run.status == 2, run.screen
+    driver = [(host, state) for host, name, state in run.calls if name == "nvidia_driver"]
+    assert [host for host, state in driver if state == "absent"] == ["gpu1", "gpu2"]
+    assert [host for host, state in driver if state != "absent"] == ["gpu1"]
+    assert "gpu2: not begun: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
