@@ -174,8 +174,8 @@ def _settings(text: str) -> str:
         if value.replace("\\", "") in _NOTHING:
             # Nothing is no secret.
             continue
-        if not value or (value.startswith("{{") and between != "="):
-            # What a template fills in.
+        if not value or (value.startswith("{{") and between != between.strip()):
+            # What a template fills in. (A blank ends such a word: none is read twice.)
             continue
         parts += [text[at:begin], f"{quote}{MARK}{quote}"]
         at = end

@@ -316,7 +316,7 @@ def test_time_is_linear(text):
     [
         "a=", "a = ", '\\"', "\\", "=", " = ", 'token="', 'token=\\"', 'token=\\\\\\" ',
         "token = [", '"token":', '\\"token\\":', "'token':'", 'token="\\',
-        'token = "\\"', "token='\\\"",
+        'token = "\\"', "token='\\\"", "token=={{", "'token':{{", "token= {{",
     ],
 )  # fmt: skip
 def test_time_of_settings_is_linear(part):
