@@ -69,6 +69,7 @@ def test_containerd(release):
         edits = plan_present(request, node, tomllib.loads).edits
         after = dump(program, edits[0].after) if edits else before
         assert after is not None
+        was = default(before)
         if set_default:
             assert default(after) == "nvidia"
             for one in (before, after):
@@ -76,7 +77,7 @@ def test_containerd(release):
                     plugin.get("containerd", {}).pop("default_runtime_name", None)
                     if "containerd" in plugin:
                         plugin["containerd"]["default_runtime_name"] = "nvidia"
-        judge_dumps(before, after)
+        judge_dumps(before, after, was=was)
 
     every_one()
 

@@ -160,11 +160,16 @@ def plain(runtime: dict) -> dict:
     return {**data, "options": given(runtime.get("options", {}))}
 
 
-def judge(before: dict, after: dict, name="nvidia", path="/usr/bin/nvidia-container-runtime"):
+def judge(
+    before: dict, after: dict, name="nvidia", path="/usr/bin/nvidia-container-runtime", was=None
+):
     """The verdict: earlier runtimes unchanged, one added, all else equal.
 
     Its options are those of the default runtime where that is of runc's type, else runc's.
+
+    :param was: the default runtime from before us, where ``before`` does not say it.
     """
+    was = was or default(before)
     old, new = runtimes(before), runtimes(after)
     assert {key: plain(value) for key, value in old.items() if key != name} == {
         key: plain(value) for key, value in new.items() if key != name
@@ -174,8 +179,8 @@ def judge(before: dict, after: dict, name="nvidia", path="/usr/bin/nvidia-contai
     assert handler["runtime_type"] == "io.containerd.runc.v2"
     options = handler["options"]
     assert options.pop("binaryname") == path
-    source = plain(old.get(default(before), {}))
-    if default(before) == name or source.get("runtime_type") != "io.containerd.runc.v2":
+    source = plain(old.get(was, {}))
+    if was == name or source.get("runtime_type") != "io.containerd.runc.v2":
         source = plain(new["runc"])
     source["options"].pop("binaryname", None)
     assert options == source["options"]
