@@ -257,7 +257,8 @@ def test_feature_discovery_without_a_token_fails_verify_with_its_words(cluster, 
         done = play(text=verify, gpu_verify_wait_timeout=30, gpu_verify_pods=False)
         assert done.status != 0, done.output
         assert "failed to create clientsets" in done.output
-        assert "its pod has no token for the API server" in done.output
+        # The table breaks lines.
+        assert "its pod has no token for the API server" in " ".join(done.output.split())
     finally:
         # Somebody else's manager took the field away: it comes back by ours.
         again = play(*CLUSTER_ONLY, nvidia_device_plugin_feature_discovery=True)
