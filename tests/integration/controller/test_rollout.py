@@ -181,3 +181,23 @@ def test_batches_of_an_earlier_playbook_are_not_those_of_this_one(nodes):
     assert [host for host, state in driver if state == "absent"] == ["gpu1", "gpu2"]
     assert [host for host, state in driver if state != "absent"] == ["gpu1"]
     assert "gpu2: not begun: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
+
+
+def test_a_node_that_does_not_come_back_from_the_last_reboot_fails(nodes):
+    """The reboot is a task of Ansible's own, and nothing of ours came after it in a teardown."""
+    own = {
+        "gpu1": {
+            "standin_lost": "reboot",
+            "nvidia_driver_reboot": True,
+            # What the reboot asks: nobody listens there.
+            "ansible_connection": "ssh",
+            "ansible_host": "127.0.0.1",
+            "ansible_port": 1,
+        }
+    }
+    run = nodes.play("teardown", hosts(2, **own), everywhere={"kubegpu_serial": 1})
+    assert run.status == 2, run.screen
+    assert run.hosts("nvidia_driver") == ["gpu1"]
+    words = run.words()
+    assert "gpu2 not begun: 1 of 1 nodes of a batch failed (gpu1)" in words
+    assert "gpu1 failed in the task See that the node is back" in words
