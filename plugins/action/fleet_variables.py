@@ -55,6 +55,7 @@ class ActionModule(ActionBase):
         fleet = _Fleet(self, specifications, variables)
         names: dict[str, list[str]] = {"": prefixed(fleet.play)}
         by_host: dict[str, list[dict[str, Any]]] = {}
+        serials: dict[str, Any] = {}
         every: dict[str, list[Any]] = {SERIAL: [], MAX_FAIL_PERCENTAGE: [], UNKNOWN: []}
         for host in options["hosts"]:
             there = hostvars[host]
@@ -62,6 +63,8 @@ class ActionModule(ActionBase):
             values = fleet.values(there, names[host])
             for name in every.keys() & values.keys():
                 every[name].append(values[name])
+            if SERIAL in values:
+                serials[host] = values[SERIAL]
             found = fleet.wrong(values)
             if found:
                 by_host[host] = found
@@ -83,6 +86,7 @@ class ActionModule(ActionBase):
             return result
         result.update(
             serial=serial(every[SERIAL], len(options["hosts"])),
+            serials=serials,
             max_fail_percentage=min(map(float, every[MAX_FAIL_PERCENTAGE]), default=0.0),
         )
         return result

@@ -14,10 +14,12 @@ description:
   - Returns what C(kubegpu_serial) is for hosts that M(kubegpu.nodes.fleet_variables) has looked at,
     for the keyword C(serial) of a play. Ansible works that keyword out without any host, so that
     by itself it sees neither C(group_vars) nor C(host_vars).
+  - Where hosts say different ones it is the one with the smallest batches. Percentages are those of
+    the hosts that are given, which have to be the hosts of the play.
 positional: _input, hostvars
 options:
   _input:
-    description: Names of hosts.
+    description: Names of the hosts of the play.
     type: list
     elements: str
     required: true
@@ -50,13 +52,14 @@ from typing import Any
 
 
 def rollout_serial(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return what ``fleet_variables`` found, which is the same for all hosts of its play."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._rollout import ALL
+    """Return the answer of :func:`serial` for the values that ``fleet_variables`` found."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._rollout import ALL, serial
 
     for host in hosts:
         found = hostvars[host].get("__kubegpu_variables") if host in hostvars else None
         if found:
-            return found["serial"]
+            serials = found["serials"]
+            return serial([serials[one] for one in hosts if one in serials], len(hosts))
     return ALL
 
 

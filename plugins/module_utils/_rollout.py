@@ -45,7 +45,7 @@ def serial(values: Sequence[Any], count: int) -> Any:
     is the smallest holds for all: nobody's nodes go more at once than was allowed for them.
 
     :param values: what hosts say; those that say nothing are not among it.
-    :param count: how many hosts there are.
+    :param count: how many hosts the play has, of which percentages are.
     """
     return min(values, key=lambda value: max(batch_sizes(value, count), default=0), default=ALL)
 

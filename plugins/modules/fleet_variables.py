@@ -78,6 +78,12 @@ serial:
   returned: success
   type: raw
   sample: 4
+serials:
+  description: What C(kubegpu_serial) is for each host that says one. A play of a part of these
+    hosts finds its own smallest batches in it, by P(kubegpu.nodes.rollout_serial#filter).
+  returned: success
+  type: dict
+  sample: {"gpu1": 4, "gpu2": "25%"}
 max_fail_percentage:
   description: The smallest C(kubegpu_max_fail_percentage), 0 where nobody says one.
   returned: success

@@ -201,3 +201,14 @@ def test_a_node_that_does_not_come_back_from_the_last_reboot_fails(nodes):
     words = run.words()
     assert "gpu2 not begun: 1 of 1 nodes of a batch failed (gpu1)" in words
     assert "gpu1 failed in the task See that the node is back" in words
+
+
+def test_the_size_of_batches_is_that_of_the_nodes_with_work(nodes):
+    """Of 12 nodes half are more than 4, but of the 6 with something to do they are 3."""
+    own = {"gpu1": {"kubegpu_serial": "50%"}, "gpu2": {"kubegpu_serial": 4}}
+    # As if the plan had found nothing to do on the others.
+    work = f"{{{{ inventory_hostname in {TWELVE[:6]} }}}}"
+    run = nodes.play("site", hosts(**own), *DRIVER, kubegpu_work=work)
+    assert run.status == 0, run.screen
+    assert sorted(run.hosts("nvidia_driver")) == TWELVE[:6]
+    assert run.at_once() == 3

@@ -51,10 +51,21 @@ def test_batches_are_those_that_ansible_makes(value, count):
 
 
 def test_the_size_of_batches_is_what_was_found_for_the_hosts():
-    found = {"__kubegpu_variables": {"serial": [1, "50%"]}}
+    found = {"__kubegpu_variables": {"serials": {"gpu1": [1, "50%"]}}}
     assert call(rollout_serial, ["lost", "gpu1"], {"lost": {}, "gpu1": found}) == [1, "50%"]
     # --syntax-check knows neither hosts nor hostvars.
     assert call(rollout_serial, [], {}) == call(rollout_serial, ["gpu1"], {}) == "100%"
+
+
+def test_percentages_are_those_of_the_hosts_of_the_play():
+    names = [f"gpu{number}" for number in range(1, 13)]
+    found = {"__kubegpu_variables": {"serials": {"gpu1": "50%", "gpu2": 4}}}
+    hostvars = dict.fromkeys(names, found)
+    assert call(rollout_serial, names, hostvars) == 4
+    assert call(rollout_serial, names[:6], hostvars) == "50%"
+    # Who takes no part has no say.
+    assert call(rollout_serial, names[1:], hostvars) == 4
+    assert call(rollout_serial, names[2:], hostvars) == "100%"
 
 
 def test_a_refusal_counts_where_something_was_changed_before():
