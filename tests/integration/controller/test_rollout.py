@@ -121,6 +121,7 @@ def test_a_lost_node_in_a_batch_by_itself_does_not_end_the_run(nodes, module):
     assert "gpu1 failed in the task" in words
 
 
+@pytest.mark.full(why="test_a_lost_node_in_... in another playbook")
 def test_a_lost_node_does_not_end_a_verification(nodes):
     own = {"gpu1": {"standin_lost": "gpu_node_verify"}}
     run = nodes.play("verify", hosts(3, **own), everywhere={"kubegpu_serial": 1})
@@ -129,6 +130,7 @@ def test_a_lost_node_does_not_end_a_verification(nodes):
     assert "What was verified" in run.screen and "gpu1 failed in the task" in run.words()
 
 
+@pytest.mark.full(why="test_nodes_in_work_... in another playbook")
 def test_a_failing_teardown_stops_too(nodes):
     own = {"gpu2": {"standin_fails": "nvidia_driver"}}
     run = nodes.play("teardown", hosts(4, **own), everywhere={"kubegpu_serial": 2})
@@ -141,6 +143,7 @@ def test_a_failing_teardown_stops_too(nodes):
     assert "gpu2 failed in the task Put the driver back as it was" in words
 
 
+@pytest.mark.full(why="test_nodes_in_work_... with tags")
 def test_parts_that_are_skipped_take_nothing_else_along(nodes):
     """Ansible leaves out a task of which one tag is skipped, with all the other tags it has."""
     own = {"gpu1": {"standin_fails": "package_set"}}
@@ -154,6 +157,7 @@ def test_parts_that_are_skipped_take_nothing_else_along(nodes):
     assert "gpu1 failed in the task" in words
 
 
+@pytest.mark.full(why="test_nodes_in_work_... with other tags")
 def test_a_run_for_another_part_shows_no_result_of_these(nodes):
     run = nodes.play("site", hosts(2), "--tags", "labels", everywhere=CLUSTER)
     assert run.status == 0, run.screen
@@ -161,6 +165,7 @@ def test_a_run_for_another_part_shows_no_result_of_these(nodes):
     assert "What will be done, and why" in run.screen and "What is there now" not in run.screen
 
 
+@pytest.mark.full(why="a unit test of the filter has it")
 def test_a_refusal_after_a_changed_driver_counts(nodes):
     """A CUDA toolkit that is refused when the driver is installed already is no untouched node."""
     own = {"gpu1": {"cuda_toolkit_versions": ["99.9"]}}
@@ -171,6 +176,7 @@ def test_a_refusal_after_a_changed_driver_counts(nodes):
     assert "gpu2: not begun: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
 
 
+@pytest.mark.full(why="test_nodes_in_work_... in a run of two playbooks")
 def test_batches_of_an_earlier_playbook_are_not_those_of_this_one(nodes):
     """Facts live as long as the run, and so did that a batch was begun."""
     own = {"gpu1": {"cuda_toolkit_versions": ["99.9"]}}
@@ -183,6 +189,7 @@ def test_batches_of_an_earlier_playbook_are_not_those_of_this_one(nodes):
     assert "gpu2: not begun: 1 of 1 nodes of a batch failed (gpu1)" in run.words()
 
 
+@pytest.mark.full(why="another fault")
 def test_a_node_that_does_not_come_back_from_the_last_reboot_fails(nodes):
     """The reboot is a task of Ansible's own, and nothing of ours came after it in a teardown."""
     own = {
@@ -203,6 +210,7 @@ def test_a_node_that_does_not_come_back_from_the_last_reboot_fails(nodes):
     assert "gpu1 failed in the task See that the node is back" in words
 
 
+@pytest.mark.full(why="a unit test of the filter has it")
 def test_the_size_of_batches_is_that_of_the_nodes_with_work(nodes):
     """Of 12 nodes half are more than 4, but of the 6 with something to do they are 3."""
     own = {"gpu1": {"kubegpu_serial": "50%"}, "gpu2": {"kubegpu_serial": 4}}

@@ -38,6 +38,7 @@ def test_a_misspelt_variable_is_named_once_with_the_nearest_name(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["fail", "ignore"])
+@pytest.mark.full("ignore", why="the other word")
 def test_what_follows_from_a_name_that_nothing_reads(tmp_path, word):
     run = plan(tmp_path, own={"b": {MISSPELT: "open"}}, kubegpu_unknown_variables=word)
     if word == "ignore":
@@ -82,6 +83,7 @@ def test_a_value_that_is_wrong_for_all_names_no_host(tmp_path):
     assert run.rows["a"]["changes"] == ["driver: refused", "toolkit: refused"]
 
 
+@pytest.mark.full(why="unit tests of the plan filters have it")
 def test_a_value_made_of_a_role_default_is_refused_by_the_plan(tmp_path):
     """It is worked out only where the role is, and still no host fails."""
     run = plan(tmp_path, {"nvidia_driver_version": "{{ nvidia_driver_branch }}.x"})
