@@ -12,7 +12,6 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._rollout import serial
 from ansible_collections.kubegpu.nodes.plugins.module_utils._variables import (
     known_names,
     prefixed,
@@ -56,7 +55,7 @@ class ActionModule(ActionBase):
         names: dict[str, list[str]] = {"": prefixed(fleet.play)}
         by_host: dict[str, list[dict[str, Any]]] = {}
         serials: dict[str, Any] = {}
-        every: dict[str, list[Any]] = {SERIAL: [], MAX_FAIL_PERCENTAGE: [], UNKNOWN: []}
+        every: dict[str, list[Any]] = {MAX_FAIL_PERCENTAGE: [], UNKNOWN: []}
         for host in options["hosts"]:
             there = hostvars[host]
             names[host] = prefixed(there)
@@ -85,7 +84,6 @@ class ActionModule(ActionBase):
             result.update(failed=True, msg="\n".join(["No node was touched.", *texts]))
             return result
         result.update(
-            serial=serial(every[SERIAL], len(options["hosts"])),
             serials=serials,
             max_fail_percentage=min(map(float, every[MAX_FAIL_PERCENTAGE]), default=0.0),
         )

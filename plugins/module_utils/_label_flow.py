@@ -103,12 +103,12 @@ class Labeller:
         left_out: set[str] = set()
         jobs: list[_Job] = []
         matches = []
-        for found in match(wishes, nodes):
-            wish = found.wish
+        for one in match(wishes, nodes):
+            wish = one.wish
             if discovery:
                 wish, left = without_discovered(wish)
                 left_out.update(left)
-            found = dataclasses.replace(found, wish=wish)  # noqa: PLW2901
+            found = dataclasses.replace(one, wish=wish)
             matches.append(found)
             if found.node is not None:
                 jobs.append(_Job(found, plan(wish, found.node, force=self._settings.force)))

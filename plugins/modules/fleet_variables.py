@@ -72,12 +72,6 @@ wrong:
         part: driver
         words: "nvidia_driver_source has to be one of auto, distro, nvidia, runfile."
         cluster: false
-serial:
-  description: The C(kubegpu_serial) that holds for the run, V(100%) where nobody says one. Where
-    hosts say different ones it is the one with the smallest batches.
-  returned: success
-  type: raw
-  sample: 4
 serials:
   description: What C(kubegpu_serial) is for each host that says one. A play of a part of these
     hosts finds its own smallest batches in it, by P(kubegpu.nodes.rollout_serial#filter).

@@ -46,6 +46,7 @@ class StandinAction(ProxiedAction):
         self.readable = []
 
     def run(self, tmp=None, task_vars=None):
+        # Abstract in ActionBase, and called by no test.
         raise NotImplementedError
 
     def _make_tmp_path(self, remote_user=None):
