@@ -240,8 +240,8 @@ STAGES: dict[str, Callable[[nox.Session], None]] = {
     "engines": engines.func,
     "fleet": fleet.func,
     "packages": packages.func,
-    "drivers": drivers.func,
     "controller": controller.func,
+    "drivers": drivers.func,
     "build": build_test.func,
 }
 # One more than two processors: nodes are waited for now and then.

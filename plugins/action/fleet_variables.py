@@ -49,7 +49,6 @@ class ActionModule(ActionBase):
             argument_spec={"hosts": {"type": "list", "elements": "str", "required": True}}
         )
         variables = task_vars or {}
-        hostvars = variables.get("hostvars", {})
         specifications = role_options(list(ROLES))
         fleet = _Fleet(self, specifications, variables)
         names: dict[str, list[str]] = {"": prefixed(fleet.play)}
@@ -57,9 +56,7 @@ class ActionModule(ActionBase):
         serials: dict[str, Any] = {}
         every: dict[str, list[Any]] = {MAX_FAIL_PERCENTAGE: [], UNKNOWN: []}
         for host in options["hosts"]:
-            there = hostvars[host]
-            names[host] = prefixed(there)
-            values = fleet.values(there, names[host])
+            names[host], values = fleet.read(host)
             for name in every.keys() & values.keys():
                 every[name].append(values[name])
             if SERIAL in values:
@@ -102,8 +99,6 @@ class _Fleet:
         self._action = action
         self._specifications = specifications
         self._seen: dict[str, list[dict[str, Any]]] = {}
-        hostvars = variables.get("hostvars", {})
-        own = hostvars.get(variables.get("inventory_hostname", ""), {})
         options = {name: option for one in specifications.values() for name, option in one.items()}
         # What is secret is never looked at: any text is right for it.
         self._looked_at = {
@@ -112,22 +107,35 @@ class _Fleet:
             if not option.get("no_log")
         }
         # Variables of the play count for each host, and hostvars has none of them.
-        self.play = {
-            name: self._value(variables, name)
-            for name in prefixed(variables)
-            if name not in own
-            or (name in self._looked_at and self._value(variables, name) != self._value(own, name))
+        self._hostvars = variables["hostvars"]
+        own = self._hostvars.raw_get(variables["inventory_hostname"])
+        self._of_play = {
+            name: value
+            for name, value in variables.items()
+            if name not in own or own[name] != value
         }
+        self.play = prefixed(self._of_play)
 
-    def values(self, there: Mapping[str, Any], names: list[str]) -> dict[str, Any]:
-        """Return what is set for a host of the variables that are known."""
+    def read(self, host: str) -> tuple[list[str], dict[str, Any]]:
+        """Return the names that are set for a host, and the values of those that are known.
+
+        A value can be made of others, of the host's or of the play's: each host has its own.
+        """
+        there = self._hostvars.raw_get(host)
+        every = {**there, **self._of_play}
+        templar = self._action._templar.copy_with_new_env(available_variables=every)
+        names = prefixed(there)
         found = {}
         for name in {*names, *self.play} & self._looked_at:
-            value = self.play[name] if name in self.play else self._value(there, name)
+            try:
+                value = templar.template(every[name])
+            except AnsibleError:
+                # It is made of what is known only later.
+                continue
             # None is what a role takes for "not set".
             if value is not None:
                 found[name] = value
-        return found
+        return names, found
 
     def wrong(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return the wrong ones; hosts of one group mostly have the same values."""
@@ -135,15 +143,6 @@ class _Fleet:
         if key not in self._seen:
             self._seen[key] = [one.to_json() for one in wrong(values, self._specifications, fits)]
         return self._seen[key]
-
-    def _value(self, variables: Mapping[str, Any], name: str) -> Any:
-        """Return a value, None where it is made of what is known only later."""
-        try:
-            value = variables[name]
-            # Those of a host are worked out as they are read, those of a task are not.
-            return self._action._templar.template(value) if isinstance(variables, dict) else value
-        except AnsibleError:
-            return None
 
 
 def _playbook_texts(by_host: Mapping[str, list[dict[str, Any]]]) -> list[str]:

@@ -25,6 +25,7 @@ from ._cluster_parts import (
     plugins,
 )
 from ._cluster_pods import PodView, shorten, why_not_running
+from ._device_plugin_node import gpus
 from ._driver_diagnosis import Finding
 from ._errors import InputError
 from ._failure_texts import explain
@@ -38,7 +39,8 @@ _KEYS = {"name", "machine_id", "resources", "driver", "default_runtime", "gpus"}
 _FINAL = frozenset(
     {
         "node_uncertain", "node_unknown", "no_plugin", "plugin_selects_not",
-        "plugin_tolerates_not", "two_allocators", "dra_device_tainted", "discovery_selects_not",
+        "plugin_tolerates_not", "two_allocators", "dra_device_tainted", "dra_too_few",
+        "discovery_selects_not",
     }
 )  # fmt: skip
 
@@ -175,13 +177,14 @@ def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     """Return whether a node offers what it should.
 
     How somebody else's plugin shares GPUs is not known here: there, any GPU that is offered will
-    do. So it is where a DRA driver offers them.
+    do. Where a DRA driver offers them, each GPU of the node has to be among them.
     """
     if expected.none:
         return not view.plugin_pods(state.name)
     if by_dra(expected, state):
         offer = state.dra
-        return bool(offer and offer.allocatable and not offer.taints) and not _plugin_too(state)
+        good = bool(offer and offer.allocatable and not offer.taints)
+        return good and not _plugin_too(state) and not _unpublished(expected, state)
     if expected.some or is_foreign_only(expected, view):
         return any(
             resource.allocatable > 0
@@ -208,6 +211,17 @@ def _plugin_too(state: NodeState) -> list[str]:
     ]  # fmt: skip
 
 
+def _unpublished(expected: Expected, state: NodeState) -> int:
+    """Return how many GPUs of a host its DRA driver has not published.
+
+    Not told where MIG devices are published: how many a GPU is divided into is the driver's.
+    """
+    published = state.dra.capacity if state.dra else {}
+    if "mig" in published:
+        return 0
+    return max(0, len(gpus({"gpus": expected.gpus})) - sum(published.values()))
+
+
 def why(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:
     """Return what a node lacks and why; None where it offers what it should."""
     if expected.key in view.refused:
@@ -232,7 +246,7 @@ def _why(expected: Expected, state: NodeState, view: View) -> tuple[Finding, str
     if not state.ready:
         return _not_ready(state), None
     if by_dra(expected, state) and state.dra is not None:
-        return _of_dra(state, state.dra), None
+        return _of_dra(expected, state, state.dra), None
     serving = [
         part for part in view.parts if part.vendor in expected.vendors or not expected.vendors
     ]
@@ -300,7 +314,7 @@ def _no_plugin(parts: Sequence[Workload], expected: Expected) -> Finding:
     )
 
 
-def _of_dra(state: NodeState, offer: DraOffer) -> Finding:
+def _of_dra(expected: Expected, state: NodeState, offer: DraOffer) -> Finding:
     """Return what is wrong with a node for which a DRA driver published GPUs."""
     slices = f"ResourceSlices of {' and '.join(offer.drivers)}: {offer}"
     too = _plugin_too(state)
@@ -312,6 +326,16 @@ def _of_dra(state: NodeState, offer: DraOffer) -> Finding:
             f"{slices}; allocatable of the node: {', '.join(too)}",
             "Leave the node to one of them: remove the device plugin or keep it off the node, or "
             "set resources.gpus.enabled=false in the values of the DRA driver's chart.",
+        )
+    missing = _unpublished(expected, state)
+    if missing and not offer.taints:
+        count = missing + sum(offer.capacity.values())
+        return Finding(
+            "dra_too_few",
+            f"The DRA driver has published {count - missing} of the {count} GPUs of {state.name}.",
+            f"{slices}; NVIDIA GPUs on the PCI bus: {count}",
+            "Compare nvidia-smi -L on the node with its PCI devices; after a repair, restart the "
+            "DRA driver's pod there.",
         )
     return Finding(
         "dra_device_tainted",

@@ -45,7 +45,7 @@ _BINARY = "BinaryName"
 # Every runtime of a node has to agree with the kubelet on this one.
 _CGROUP = "systemdcgroup"
 # How the names of NVIDIA's runtimes begin.
-_NVIDIA_RUNTIME = "nvidia-container-runtime"
+NVIDIA_RUNTIME = "nvidia-container-runtime"
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 DEFAULT = ("containerd", "default_runtime_name")
 _RUNTIMES = ("containerd", "runtimes")
@@ -453,7 +453,7 @@ class _Planner:
         default = self.node.first_default
         runtime = self.runtime(default)
         path = fold(table(runtime, ("options",))).get(_BINARY.lower())
-        nvidia = posixpath.basename(str(path or "")).startswith(_NVIDIA_RUNTIME)
+        nvidia = posixpath.basename(str(path or "")).startswith(NVIDIA_RUNTIME)
         if default == self.request.name or nvidia:
             return ("runc",)
         return (default, "runc")

@@ -10,10 +10,12 @@ import contextlib
 import hashlib
 import http.client
 import os
+import signal
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, NoReturn
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
 from ansible.module_utils.urls import ConnectionError as UrlError
@@ -25,6 +27,8 @@ from ._redact import addresses, redact
 # Seconds for one answer of the server.
 _TIMEOUT = 60
 _CHUNK = 1 << 16
+# Answers to HEAD of a server that may still give the file to a GET, as with signed links.
+_NO_HEAD = (403, 405, 501)
 ERRORS = (OSError, ValueError, UrlError, http.client.HTTPException)
 
 
@@ -36,24 +40,40 @@ class WrongChecksum(KubegpuError):
         self.found = found
 
 
-def limited(
-    answer: Any, size: int, seconds: float, clock: Callable[[], float] = time.monotonic
-) -> Iterator[bytes]:
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Interrupt what runs inside after so many seconds. For the main thread alone.
+
+    A timeout of the socket is for one read: a server that sends a byte of its headers now and then
+    keeps a client for weeks, before there is an answer to be read.
+
+    :raises ValueError: in what runs inside.
+    """
+
+    def stop(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise ValueError(f"it was not complete after {seconds:.0f} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def limited(answer: Any, size: int) -> Iterator[bytes]:
     """Yield what the server sends, as it comes.
 
     :param answer: of :func:`open_url`.
     :param size: bytes that it may send.
-    :param seconds: that it may take.
-    :raises ValueError: it sends more, takes longer, or ends too early.
+    :raises ValueError: it sends more, or ends too early.
     """
-    ends = clock() + seconds
     left = size
     while chunk := answer.read1(_CHUNK):
         left -= len(chunk)
         if left < 0:
             raise ValueError(f"it has more than {size} bytes")
-        if clock() > ends:
-            raise ValueError(f"it was not complete after {seconds:.0f} seconds")
         yield chunk
     # What is left of the length that the server has named; Python's read1 does not look at it.
     missing = getattr(answer, "length", None)
@@ -61,16 +81,25 @@ def limited(
         raise ValueError(f"{missing} bytes of it did not come")
 
 
+def see(url: str, seconds: float) -> None:
+    """See that there is a file at an address, as far as the server answers a HEAD.
+
+    :raises KubegpuError: there is none.
+    """
+    with contextlib.suppress(_Unanswered), _opened(url, seconds, "HEAD"):
+        pass
+
+
 def read_text(url: str, size: int, seconds: float) -> str:
     """Return the text at an address; bytes that are not UTF-8 are replaced.
 
     :raises KubegpuError: it cannot be read, is too large, or is read from another scheme.
     """
-    with _opened(url) as answer:
+    with _opened(url, seconds) as answer:
         scheme = urlsplit(answer.geturl()).scheme
         if scheme != urlsplit(url).scheme.lower():
             raise ValueError(f"it is redirected to {scheme}://")
-        return b"".join(limited(answer, size, seconds)).decode("utf-8", "replace")
+        return b"".join(limited(answer, size)).decode("utf-8", "replace")
 
 
 def save(url: str, path: str, sha256: str, size: int, seconds: float, folder: str) -> None:
@@ -83,10 +112,10 @@ def save(url: str, path: str, sha256: str, size: int, seconds: float, folder: st
     digest = hashlib.sha256()
     partial = None
     try:
-        with _opened(url) as answer:
+        with _opened(url, seconds) as answer:
             descriptor, partial = tempfile.mkstemp(dir=folder)
             with os.fdopen(descriptor, "wb") as handle:
-                for chunk in limited(answer, size, seconds):
+                for chunk in limited(answer, size):
                     digest.update(chunk)
                     handle.write(chunk)
                 os.fchmod(handle.fileno(), 0o700)
@@ -104,13 +133,20 @@ def save(url: str, path: str, sha256: str, size: int, seconds: float, folder: st
                 os.unlink(partial)
 
 
+class _Unanswered(Exception):
+    """The server does not answer this method."""
+
+
 @contextlib.contextmanager
-def _opened(url: str) -> Iterator[Any]:
+def _opened(url: str, seconds: float, method: str = "GET") -> Iterator[Any]:
+    # A password in the address is sent at once, as apt and dnf do.
+    given = {"timeout": _TIMEOUT, "force": True, "force_basic_auth": True, "method": method}
     try:
-        # A password in the address is sent at once, as apt and dnf do.
-        with open_url(url, timeout=_TIMEOUT, force=True, force_basic_auth=True) as answer:
+        with time_limit(seconds), open_url(url, **given) as answer:
             yield answer
     except ERRORS as error:
+        if method == "HEAD" and isinstance(error, HTTPError) and error.code in _NO_HEAD:
+            raise _Unanswered from error
         raise KubegpuError(
             f"{addresses(url, True)} cannot be brought to the node.",
             evidence=redact(str(error) or type(error).__name__),

@@ -8,49 +8,40 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ansible.module_utils.urls import open_url
 
-from ._download import ERRORS, limited
+from ._download import ERRORS, limited, time_limit
 from ._errors import KubegpuError
 from ._openpgp import MAX_SIZE
 from ._redact import redact
 
-# Seconds: for one answer of the server, and for all of them.
+# Seconds: for one answer of the server, and in all.
 _TIMEOUT = 10
 _TOTAL = 60.0
 
 
 def download_key(
-    url: str,
-    proxies: Mapping[str, str],
-    ca_file: str = "",
-    *,
-    clock: Callable[[], float] = time.monotonic,
+    url: str, proxies: Mapping[str, str], ca_file: str = "", *, seconds: float = _TOTAL
 ) -> bytes:
     """Return what is at ``url``: a key is at most :data:`~._openpgp.MAX_SIZE` bytes.
 
     :param proxies: ``http_proxy``, ``https_proxy`` and ``no_proxy``, as far as they are given; the
         node's own environment counts for the others.
     :param ca_file: certificates to trust in addition; empty: those of the node.
-    :raises KubegpuError: the key cannot be read, is too large, or takes more than a minute.
+    :param seconds: how long it may take in all.
+    :raises KubegpuError: the key cannot be read, is too large, or takes longer.
     """
     if ca_file and not os.access(ca_file, os.R_OK):
         raise _failure(url, f"the file {ca_file} with the certificate authority cannot be read")
+    # A password in the address is sent at once, as apt and dnf do.
+    given: dict[str, Any] = {"timeout": _TIMEOUT, "force": True, "force_basic_auth": True}
+    given["ca_path"] = ca_file or None
     try:
-        with _environment(proxies):
-            answer = open_url(
-                url,
-                timeout=_TIMEOUT,
-                ca_path=ca_file or None,
-                force=True,
-                # A password in the address is sent at once, as apt and dnf do.
-                force_basic_auth=True,
-            )
-        with answer:
-            return b"".join(limited(answer, MAX_SIZE, _TOTAL, clock))
+        with time_limit(seconds), _environment(proxies), open_url(url, **given) as answer:
+            return b"".join(limited(answer, MAX_SIZE))
     except ERRORS as error:
         raise _failure(url, str(error) or type(error).__name__) from error
 

@@ -29,6 +29,7 @@ from ._toolkit_data import (
     Family,
 )
 from ._toolkit_runtimes import (
+    containerd_refusal,
     docker_restart,
     no_runtime,
     plan_containerd,
@@ -90,7 +91,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if not gpus:
         return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
-    refusal = _refusal(node, wish)
+    refusal = _refusal(node, wish) or containerd_refusal(node, wish)
     if refusal:
         return ToolkitPlan("refuse", reasons=refusal)
     family = FAMILIES[node["os"]["package_manager"]]

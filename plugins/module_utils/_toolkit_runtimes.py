@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from typing import Any
 
+from ._containerd import NVIDIA_RUNTIME, RUNC_SHIM
 from ._containerd_flavours import makes_handler
 from ._crio import RUNTIMES_SETTING, outside_path
 from ._settled import wish_name
@@ -100,6 +102,43 @@ def plan_containerd(
     else:
         return look, None, ()
     return True, step, ()
+
+
+def containerd_refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
+    """Return why containerd's module would refuse the node: no runtime to inherit from has a type.
+
+    It sees that as well, but only after the packages were installed.
+    """
+    runtime = node["runtimes"]["containerd"]
+    if wish.containerd == "false" or runtime is None:
+        return ()
+    if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
+        return ()
+    handlers = runtime["handlers"] or {}
+    default = runtime["default_handler"]
+    path = str((handlers.get(default) or {}).get("path") or "")
+    own = default == wish.runtime_name or posixpath.basename(path).startswith(NVIDIA_RUNTIME)
+    for name in ("runc",) if own else (default, "runc"):
+        handler = handlers.get(name)
+        if handler is None or handler["type"]:
+            if (handler or {}).get("type") == RUNC_SHIM:
+                return ()
+            continue
+        # From 2.0 on what a file leaves out of runc is built in.
+        built_in = name == "runc" and version_key(runtime["version"] or "0") >= (2,)
+        if built_in or (name == "runc" and wish.containerd_complete_runc):
+            return ()
+        option = (
+            ", or set nvidia_container_toolkit_containerd_complete_runc: true"
+            if name == "runc"
+            else ""
+        )
+        return (
+            f"containerd's runtime {name} has no runtime_type: containerd starts no pod with it, "
+            f"and {wish.runtime_name} cannot inherit from it. Next step: write runtime_type = "
+            f'"{RUNC_SHIM}" into its table of {runtime["config_path"]}{option}.',
+        )
+    return ()
 
 
 def plan_docker(

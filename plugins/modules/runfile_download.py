@@ -41,14 +41,14 @@ options:
     type: int
     default: 17179869184
   max_seconds:
-    description: How many seconds it may take in all. One read may take a minute.
+    description: How many seconds it may take in all. One answer may take a minute.
     type: int
     default: 86400
 attributes:
   check_mode:
     description: >-
-      Says whether O(dest) would change, without a word to the server. Without O(dest) it reads the
-      text in check mode, too.
+      Says whether O(dest) would change. The server is asked whether the file is there (HEAD), where
+      it answers that. Without O(dest) the text is read in check mode, too.
     support: full
   diff_mode:
     description: A runfile is no text.
@@ -88,7 +88,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._download import WrongChecksum, read_text, save
+from ..module_utils._download import WrongChecksum, read_text, save, see
 from ..module_utils._errors import KubegpuError
 from ..module_utils._redact import redact, secrets
 
@@ -128,7 +128,9 @@ def _run(module: AnsibleModule, url: str) -> dict[str, Any]:
     wanted = params["sha256"].lower()
     if _sha256(path) == wanted:
         return {"changed": False}
-    if not module.check_mode:
+    if module.check_mode:
+        see(url, params["max_seconds"])
+    else:
         save(url, path, wanted, *limits, params["partial"] or os.path.dirname(path))
     return {"changed": True}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,16 +22,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ansible.plugins.action import ActionBase
 
 CACHE = "/var/cache/kubegpu"
 _DOWNLOAD = "kubegpu.nodes.runfile_download"
-_TIMEOUT = 60
 _MOST_TEXT = 4 * 1024 * 1024
-# Answers of a server that may still give the file to a GET.
-_NO_HEAD = (403, 405, 501)
+# How long a server may take in all to say that a file is there, and to send a text.
+_PROBE_SECONDS = 60
+_TEXT_SECONDS = 600
 
 # name of a module, its arguments -> its answer
 Execute = Callable[[str, "dict[str, Any]"], "dict[str, Any]"]
@@ -57,20 +54,16 @@ def fetch(
     runfile: Mapping[str, Any],
     task_vars: dict[str, Any],
     *,
-    check: bool | None = None,
     folder: str = CACHE,
     execute: Execute | None = None,
 ) -> FetchResult:
     """Return the verified file on the node; bring it there where it is not.
 
     :param runfile: url, or path (on the controller; with remote: on the node), and checksum.
-    :param check: whether only to look; without it the task's own mode counts.
     :param execute: runs a module; for a long download, one that goes on without the connection.
     :raises KubegpuError: the file is not the one that was meant, or cannot be had.
     """
-    if check is None:
-        check = bool(action._task.check_mode)
-    return _Fetch(action, task_vars, check, folder, execute).run(runfile)
+    return _Fetch(action, task_vars, bool(action._task.check_mode), folder, execute).run(runfile)
 
 
 class _Fetch:
@@ -115,7 +108,7 @@ class _Fetch:
         if source:
             self._verify_local(source, wanted)
         if url and self.check:
-            self._probe(url)
+            self._probe(url, target, wanted)
         elif url:
             self._download(url, target, wanted)
         else:
@@ -139,8 +132,9 @@ class _Fetch:
         return checksum_from_text(text, name, source)
 
     def _read_url(self, url: str) -> str:
-        with self._really():
-            answer = self._module(_DOWNLOAD, {"url": url, "max_bytes": _MOST_TEXT})
+        answer = self._module(
+            _DOWNLOAD, {"url": url, "max_bytes": _MOST_TEXT, "max_seconds": _TEXT_SECONDS}
+        )
         if answer.get("failed"):
             raise KubegpuError(
                 f"The checksum file {shown(url)} cannot be read from the node.",
@@ -233,14 +227,12 @@ class _Fetch:
                 next_step="Run with become, and check that the file system is writable.",
             )
 
-    def _probe(self, url: str) -> None:
+    def _probe(self, url: str, target: str, wanted: str) -> None:
         """See in check mode that the file is there; of a download nothing could be left."""
-        with self._really():
-            answer = self._module(
-                "ansible.builtin.uri", {"url": url, "method": "HEAD", "timeout": _TIMEOUT}
-            )
-        # A signed link often allows GET alone; then nothing can be told without the download.
-        if answer.get("failed") and answer.get("status") not in _NO_HEAD:
+        answer = self._module(
+            _DOWNLOAD, {"url": url, "dest": target, "sha256": wanted, "max_seconds": _PROBE_SECONDS}
+        )
+        if answer.get("failed"):
             raise self._no_download(url, answer)
 
     def _download(self, url: str, target: str, wanted: str) -> None:
@@ -304,17 +296,6 @@ class _Fetch:
             module_name=name, module_args=arguments, task_vars=self.task_vars
         )
         return answer
-
-    @contextmanager
-    def _really(self) -> Iterator[None]:
-        """Run a module that only reads, but has no check mode, in check mode too."""
-        task = self.action._task
-        before = task.check_mode
-        task.check_mode = False
-        try:
-            yield
-        finally:
-            task.check_mode = before
 
 
 def _wrong(name: str, wanted: str, seen: str, done: str) -> KubegpuError:

@@ -143,8 +143,8 @@ def planned(tmp_path, name, group, own, **wishes):
     made = tmp_path / "groups.yml"
     made.write_text(yaml.safe_dump({group: {"hosts": dict.fromkeys(own)}}))
     answer = playbook.run(
-        inventory, "plan", "-i", str(EXAMPLES / "inventories" / name), "-i", str(made),
-        "--limit", ",".join(own), kubegpu_kubeconfig="", **wishes,
+        inventory, "kubegpu.nodes.plan", "-i", str(EXAMPLES / "inventories" / name),
+        "-i", str(made), "--limit", ",".join(own), kubegpu_kubeconfig="", **wishes,
     )  # fmt: skip
     assert answer.status == 0, answer.screen
     return answer.rows

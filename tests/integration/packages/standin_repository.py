@@ -169,7 +169,7 @@ def serve(folder: Path) -> http.server.ThreadingHTTPServer:
     """Serve the folder on a free port of loopback, until ``shutdown`` is called."""
     handler = functools.partial(_Quiet, directory=str(folder))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     return server
 
 

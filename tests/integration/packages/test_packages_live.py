@@ -166,6 +166,7 @@ def test_install_again_upgrade_downgrade_absent(ready):
     assert ready.toolkit() == []
 
 
+@pytest.mark.full(why="another state before than test_install_again_upgrade_downgrade_absent")
 def test_what_was_there_before_comes_back(ready):
     """An older toolkit, a part of it automatic, with nvidia-docker2 and its daemon.json."""
     ready.shell(

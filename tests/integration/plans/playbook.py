@@ -37,14 +37,18 @@ class Plan:
 
 
 def run(
-    inventory: Path, name: str = "plan", *arguments: str, width: int = 100, **variables: Any
+    inventory: Path,
+    name: str = "kubegpu.nodes.plan",
+    *arguments: str,
+    width: int = 100,
+    **variables: Any,
 ) -> Plan:
-    """Run the playbook as on a screen of ``width`` characters; a failure is the caller's."""
+    """Run a playbook as on a screen of ``width`` characters; a failure is the caller's."""
     dest = inventory.parent / "plan.json"
     dest.unlink(missing_ok=True)
     wishes = json.dumps({"kubegpu_plan_file": str(dest), **variables})
     argv = [
-        str(BIN / "ansible-playbook"), "-i", str(inventory), f"kubegpu.nodes.{name}",
+        str(BIN / "ansible-playbook"), "-i", str(inventory), name,
         "--extra-vars", wishes, *arguments,
     ]  # fmt: skip
     place = collections()

@@ -102,7 +102,7 @@ def test_table_fits_the_screen_and_holds_every_word(inventory, thirteen, width):
 @pytest.mark.full("teardown", why="another playbook")
 @pytest.mark.parametrize("name", ["site", "teardown"])
 def test_what_changes_nodes_refuses_a_tree(inventory, name):
-    run = playbook.run(inventory, name, "--limit", "p4,none")
+    run = playbook.run(inventory, f"kubegpu.nodes.{name}", "--limit", "p4,none")
     assert run.status != 0
     assert "kubegpu_root is" in run.screen and "Next step" in run.screen
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.integration.plans import machines, playbook
@@ -15,9 +17,9 @@ FLEET = {"a": MACHINES["p4"], "b": MACHINES["p4"], "c": MACHINES["v100x4"], "cpu
 MISSPELT = "nvidia_driver_kernel_modules"
 
 
-def plan(tmp_path, everywhere=None, own=None, **variables):
-    hosts = {name: {**(everywhere or {}), **(own or {}).get(name, {})} for name in FLEET}
-    return playbook.run(machines.write(tmp_path, FLEET, hosts), **variables)
+def plan(tmp_path, everywhere=None, own=None, name="kubegpu.nodes.plan", **variables):
+    hosts = {host: {**(everywhere or {}), **(own or {}).get(host, {})} for host in FLEET}
+    return playbook.run(machines.write(tmp_path, FLEET, hosts), name, **variables)
 
 
 def words(run):
@@ -81,6 +83,22 @@ def test_a_value_that_is_wrong_for_all_names_no_host(tmp_path):
     assert table.count("nvidia_driver_hold has to be true or false") == 1
     assert table.count("nvidia_container_toolkit_settings has to be a mapping") == 1
     assert run.rows["a"]["changes"] == ["driver: refused", "toolkit: refused"]
+
+
+def test_a_value_of_the_play_is_judged_for_each_host(tmp_path):
+    """It can be made of a host's variable, and a host's variable of the play's."""
+    mine = tmp_path / "mine.yml"
+    made = {"nvidia_driver_source": "{{ source }}", "branch": "abc"}
+    mine.write_text(json.dumps([{"import_playbook": "kubegpu.nodes.plan", "vars": made}]))
+    own = {"a": {"source": "foo"}, "b": {"nvidia_driver_branch": "{{ branch }}"}}
+    run = plan(tmp_path, {"source": "auto"}, own, name=str(mine))
+    assert run.status == 0, run.screen
+    reasons = {
+        name: (row.get("driver") or {}).get("reasons", [""])[0] for name, row in run.rows.items()
+    }
+    assert reasons["a"].startswith("nvidia_driver_source has to be one of")
+    assert reasons["b"].startswith("nvidia_driver_branch has to be auto or a number")
+    assert run.rows["c"]["action"] != "refuse"
 
 
 @pytest.mark.full(why="unit tests of the plan filters have it")

@@ -246,6 +246,29 @@ def test_a_device_that_the_driver_keeps_back_is_told():
     )
 
 
+@pytest.mark.parametrize(
+    ("drivers", "devices", "code"),
+    [
+        (["nvidia", "nvidia", "nvidia"], [device(0), device(1)], "dra_too_few"),
+        (["nvidia", "nvidia"], [device(0), device(1)], None),
+        (["nvidia", "vfio-pci"], [device(0)], None),
+        # How many a GPU is divided into is the driver's.
+        (["nvidia", "nvidia"], [device(0, "mig")], None),
+        (["nvidia", "nvidia"], [device(0, taint="gpu.nvidia.com/xid")], "dra_device_tainted"),
+    ],
+)
+def test_each_gpu_of_the_bus_is_published(drivers, devices, code):
+    """One that fell off the bus of NVML is in no slice, and the others are offered on."""
+    gpus = [{"vendor": "nvidia", "kernel_driver": one} for one in drivers]
+    wishes = {"gpu1": {"name": "n1", "resources": {GPU: len(gpus)}, "gpus": gpus}}
+    answer = told(with_dra(resourceslices=[resource_slice(devices=devices)]), wishes, timeout=30)
+    assert [one["code"] for one in answer["missing"]] == ([code] if code else [])
+    if code == "dra_too_few":
+        assert answer["missing"][0]["cause"] == (
+            "The DRA driver has published 2 of the 3 GPUs of n1."
+        )
+
+
 def test_a_device_plugin_on_the_same_node_is_a_second_allocator():
     """The chart's templates/validation.yaml refuses it for the same reason."""
     cluster = with_dra(

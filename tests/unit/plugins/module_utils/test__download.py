@@ -6,21 +6,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import itertools
 import os
+import signal
+import socket
 import stat
 import threading
+import time
 
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils import _download
 from ansible_collections.kubegpu.nodes.plugins.module_utils._download import (
     WrongChecksum,
-    limited,
     read_text,
     save,
+    see,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
 
@@ -29,6 +33,9 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    def do_HEAD(self):
+        self.send_error(int(self.path.rpartition("-")[2]))
+
     def do_GET(self):
         self.server.asked.append(self.path)
         path = self.path.partition("?")[0].rpartition("/")[2]
@@ -62,9 +69,32 @@ def server(monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
         made.asked, made.sent = [], 0
         made.daemon_threads = True
-        threading.Thread(target=made.serve_forever, daemon=True).start()
+        threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True).start()
         yield made
         made.shutdown()
+
+
+@pytest.fixture
+def dripping():
+    """Servers that send a beginning, and then a byte now and then."""
+    with contextlib.ExitStack() as stack:
+
+        def start(beginning):
+            listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            threading.Thread(target=drip, args=(listening, beginning), daemon=True).start()
+            return f"http://127.0.0.1:{listening.getsockname()[1]}/x"
+
+        yield start
+
+
+def drip(listening, beginning):
+    with contextlib.suppress(OSError):
+        connection, _address = listening.accept()
+        with connection:
+            connection.sendall(beginning or b"HTTP/1.1 200 OK\r\nX: ")
+            for _number in range(200):
+                connection.sendall(b"x")
+                time.sleep(0.05)
 
 
 def address(server, path, login=""):
@@ -82,14 +112,29 @@ def test_a_text_without_end_is_not_read_to_its_end(server):
     assert server.sent < 20_000_000
 
 
-def test_time_is_limited_in_all():
-    class Answer:
-        def read1(self, _size):
-            return b"x"
+@pytest.mark.parametrize("sends", [b"", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["headers", "body"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_time_is_limited_in_all(dripping, sends, method):
+    """A timeout of the socket is for one read: each of these bytes comes in time."""
+    url = dripping(sends)
+    if method == "HEAD" and sends:
+        see(url, 5)
+        return
+    with pytest.raises(KubegpuError, match="not complete after 0 seconds"):
+        see(url, 0.3) if method == "HEAD" else read_text(url, 1 << 20, 0.3)
+    # What comes later is not interrupted.
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
-    times = itertools.count()
-    with pytest.raises(ValueError, match="not complete after 5 seconds"):
-        list(limited(Answer(), 1000, 5, clock=lambda: next(times)))
+
+@pytest.mark.parametrize(("code", "there"), [(403, True), (405, True), (501, True), (404, False)])
+def test_a_server_that_answers_no_head_may_have_the_file(server, code, there):
+    """Links that are signed allow GET alone."""
+    url = address(server, f"head-{code}")
+    if there:
+        see(url, 60)
+    else:
+        with pytest.raises(KubegpuError, match="404"):
+            see(url, 60)
 
 
 @pytest.mark.parametrize("path", ["elsewhere", "none"])

@@ -420,6 +420,44 @@ def test_containerd_of_a_distribution(flavour, name, step):
     assert not [engine for engine, _action in steps(plan) if engine == "containerd"]
 
 
+RUNC = {"type": "io.containerd.runc.v2", "path": None, "options": {}}
+UNTYPED = {**RUNC, "type": None}
+OURS = {**RUNC, "path": "/usr/bin/nvidia-container-runtime"}
+
+
+@pytest.mark.parametrize(
+    ("handlers", "default", "version", "wishes", "refused"),
+    [
+        ({"runc": UNTYPED}, "runc", "1.7.27", {}, "runc"),
+        ({"runc": UNTYPED, "nvidia": OURS}, "nvidia", "1.7.27", {}, "runc"),
+        ({"runc": UNTYPED, "nvidia-cdi": OURS}, "nvidia-cdi", "1.7.27", {}, "runc"),
+        ({"crun": UNTYPED, "runc": RUNC}, "crun", "2.1.4", {}, "crun"),
+        ({"runc": UNTYPED}, "runc", "1.7.27", {"containerd_complete_runc": True}, None),
+        ({"runc": UNTYPED}, "runc", "1.7.27", {"containerd": "false"}, None),
+        # From 2.0 on it is built in.
+        ({"runc": UNTYPED}, "runc", "2.1.4", {}, None),
+        ({"kata": {**RUNC, "type": "io.containerd.kata.v2"}, "runc": RUNC}, "kata", "1.7.27", {},
+         None),
+        ({"runc": RUNC}, "runc", "1.7.27", {}, None),
+        ({}, "runc", "1.7.27", {}, None),
+    ],
+)  # fmt: skip
+def test_a_runtime_without_a_type_is_refused_before_anything_is_done(
+    handlers, default, version, wishes, refused
+):
+    """The module refused it, when the packages had been installed."""
+    facts = node(
+        runtimes__containerd__handlers=handlers,
+        runtimes__containerd__default_handler=default,
+        runtimes__containerd__version=version,
+    )
+    plan = plan_toolkit(facts, ToolkitWish(**wishes))
+    assert (plan.action == "refuse") == bool(refused)
+    if refused:
+        assert plan.reasons[0].startswith(f"containerd's runtime {refused} has no runtime_type")
+        assert ("complete_runc: true" in plan.reasons[0]) == (refused == "runc")
+
+
 LISTED = {"nvidia-container-runtime.runtimes": ["runc", "crun", "/usr/libexec/crio/crun"]}
 
 

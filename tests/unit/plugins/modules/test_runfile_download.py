@@ -34,7 +34,7 @@ def url(tmp_path, monkeypatch):
     handler = functools.partial(Handler, directory=str(tmp_path / "served"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://me:s3cret@127.0.0.1:{server.server_port}/x.run?sig=s1gned"
         server.shutdown()
 

@@ -139,7 +139,7 @@ def test_a_checksum_file_is_read_within_a_limit(action):
     action.server["https://example.com/sums"] = f"{WANTED}  x.run\n".encode()
     assert fetched(action, url=URL, checksum="https://example.com/sums").sha256 == WANTED
     (given,) = [given for _name, given in action.calls if given.get("max_bytes")]
-    assert given == {"url": "https://example.com/sums", "max_bytes": 4 << 20}
+    assert given == {"url": "https://example.com/sums", "max_bytes": 4 << 20, "max_seconds": 600}
 
 
 @pytest.mark.parametrize("checksum", ["http://example.com/sums", "ftp://example.com/sums"])
