@@ -128,7 +128,7 @@ OPEN = "updates/dkms/nvidia-current-open.ko.xz:"
 @pytest.fixture
 def open_modules(fleet):
     """A node whose modules NVIDIA's unit does not look for."""
-    node = next(node for node in fleet if node.driver)
+    (node, *_others) = (node for node in fleet if node.driver)
     modules = execute(node, "sh", "-c", "ls /lib/modules/*/modules.dep").strip()
     before = execute(node, "cat", modules)
     execute(node, "sh", "-c", f"echo {OPEN} > {modules}")
