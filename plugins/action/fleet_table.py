@@ -16,7 +16,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._table import (
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     Column,
     notes,
     paragraph,

@@ -12,13 +12,13 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._variables import (
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     known_names,
     prefixed,
     unknown,
     wrong,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._variables_data import (
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
     MAX_FAIL_PERCENTAGE,
     PLAYBOOK_VARIABLES,
     ROLES,

@@ -59,7 +59,7 @@ def cluster_plan(
     plugin_changed: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the rows."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_plan import (
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.cluster import (
         cluster_plan as _cluster_plan,
     )
 

@@ -154,13 +154,13 @@ from ansible.release import __version__
 
 def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_toolkit` as JSON values."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import (
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import (
         ToolkitPlan,
         plan_toolkit,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit_options import read_wish
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit_types import ToolkitWish
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import read_wish
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import ToolkitWish
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(

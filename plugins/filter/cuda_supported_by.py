@@ -69,9 +69,13 @@ from ansible.errors import AnsibleFilterError
 
 def cuda_supported_by(driver: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the answer of :func:`supported_by`."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import supported_by
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import cuda_data
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibility import (
+        supported_by,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.cuda_releases import (
+        cuda_data,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
     try:
         return supported_by(driver, cuda_data(data))

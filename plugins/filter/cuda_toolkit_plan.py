@@ -155,13 +155,13 @@ _TABLES = ("data", "repositories")
 
 def cuda_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_cuda` as JSON values."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_options import read_options
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_plan import plan_cuda
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import (
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import read_options
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.plan import plan_cuda
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import (
         CudaPlan,
         CudaWish,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
     defaults = {name: field.default for name, field in CudaWish.__dataclass_fields__.items()}
 

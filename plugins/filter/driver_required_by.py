@@ -72,9 +72,13 @@ from ansible.errors import AnsibleFilterError
 
 def driver_required_by(cuda: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the answer of :func:`required_by`."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import required_by
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_data import cuda_data
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibility import (
+        required_by,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.cuda_releases import (
+        cuda_data,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
     try:
         return required_by(cuda, cuda_data(data))

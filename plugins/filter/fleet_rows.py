@@ -60,7 +60,7 @@ def fleet_rows(
     missing: str | None = None,
 ) -> list[dict[str, Any]]:
     """Return each host's row; ``missing`` is what one says that failed before."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import (
         fleet_rows as found,
     )
 

@@ -52,7 +52,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._fleet import gpu_groups
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import gpu_groups
 
 
 class FilterModule:

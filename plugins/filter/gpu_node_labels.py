@@ -96,7 +96,7 @@ def gpu_node_labels(
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Return the labels of :func:`node_labels`."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._node_labels import node_labels
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired import node_labels
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(

@@ -70,8 +70,8 @@ def gpu_resources_check(
     pod: Mapping[str, Any], resources: Sequence[str] = (), required: bool = False
 ) -> list[dict[str, Any]]:
     """Return the answer of :func:`check`."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._gpu_resources import check
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.gpu_requests import check
 
     try:
         return check(pod, resources, required)

@@ -56,7 +56,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._fleet import hosts_to_verify
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import hosts_to_verify
 
 
 class FilterModule:

@@ -54,19 +54,19 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._fleet import (
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     hosts_with as _hosts_with,
 )
 
-_UTILS = "ansible_collections.kubegpu.nodes.plugins.module_utils"
+_PLUGINS = "ansible_collections.kubegpu.nodes.plugins"
 _FOR_PLANS = (
-    "_cuda_options",
-    "_cuda_plan",
-    "_driver",
-    "_driver_options",
-    "_node_plan",
-    "_toolkit",
-    "_toolkit_options",
+    "module_utils._cuda.options",
+    "module_utils._cuda.plan",
+    "module_utils._driver.options",
+    "module_utils._driver.plan.plan",
+    "module_utils._toolkit.options",
+    "module_utils._toolkit.plan",
+    "plugin_utils._report.nodes",
 )
 
 
@@ -80,7 +80,7 @@ def hosts_with(
     """
     found = _hosts_with(hosts, hostvars, key)
     for name in _FOR_PLANS if found else ():
-        importlib.import_module(f"{_UTILS}.{name}")
+        importlib.import_module(f"{_PLUGINS}.{name}")
     return found
 
 

@@ -98,7 +98,7 @@ def node_plan(
     wrong: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the row of one node."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import (
         node_plan as _node_plan,
     )
 

@@ -89,7 +89,7 @@ def node_result(
     toolkit_done: bool = True,
 ) -> dict[str, Any]:
     """Return the row of one node."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._node_plan import (
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import (
         node_result as _node_result,
     )
 

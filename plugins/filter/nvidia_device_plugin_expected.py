@@ -56,11 +56,11 @@ def nvidia_device_plugin_expected(
     gpu_node: Mapping[str, Any], wishes: Mapping[str, Any] | None = None, config: str = ""
 ) -> dict[str, int] | None:
     """Return the number of each resource."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import (
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
         expected,
         read_wish,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(

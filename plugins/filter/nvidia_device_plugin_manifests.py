@@ -56,10 +56,10 @@ from ansible.utils.display import Display
 
 def nvidia_device_plugin_manifests(wishes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the objects for these options."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import (
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import (
         object_list,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
     try:
         return object_list(wishes, Display().warning)

@@ -110,7 +110,7 @@ def nvidia_device_plugin_plan(
     teardown: bool = False,
 ) -> dict[str, Any]:
     """Return the plan as JSON values."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import plan
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import plan
 
     known = facts or {}
     rows = {

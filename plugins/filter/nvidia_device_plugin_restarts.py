@@ -61,7 +61,7 @@ def nvidia_device_plugin_restarts(
     node_of: Mapping[str, str | None],
 ) -> list[dict[str, Any]]:
     """Return the pods to be made anew."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import (
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import (
         restarts as found,
     )
 

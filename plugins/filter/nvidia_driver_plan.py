@@ -214,13 +214,13 @@ from ansible.release import __version__
 
 def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_driver` as JSON values."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
         DriverPlan,
         DriverWish,
         plan_driver,
         read_options,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 
     options = (*DriverWish.__dataclass_fields__, "branches", "gpus", "repositories")
 

@@ -53,7 +53,7 @@ def rollout_failure(
     task: Mapping[str, Any], result: Mapping[str, Any], changed: bool = False
 ) -> dict[str, Any]:
     """Return the answer of :func:`failure`."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._rollout import failure
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import failure
 
     return failure(task, result, changed)
 

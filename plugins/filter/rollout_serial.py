@@ -53,7 +53,7 @@ from typing import Any
 
 def rollout_serial(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> Any:
     """Return the answer of :func:`serial` for the values that ``fleet_variables`` found."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._rollout import ALL, serial
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import ALL, serial
 
     for host in hosts:
         found = hostvars[host].get("__kubegpu_variables") if host in hostvars else None

@@ -53,7 +53,7 @@ def rollout_stop(
     batch: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], limit: Any = 0
 ) -> str:
     """Return the answer of :func:`stop_words`."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._rollout import stop_words
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import stop_words
 
     failures = {host: hostvars[host].get("kubegpu_failure") for host in batch}
     return stop_words(failures, float(limit))

@@ -102,7 +102,7 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cdi import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.cdi import (
     SERVICE,
     CdiState,
     RefreshUnit,
@@ -112,19 +112,19 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cdi import (
     read_specification,
     read_unit,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import (
     Runner,
     module_runner,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._files import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.files import (
     FileState,
     read_file,
     write_file,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._record import Undo
-from ansible_collections.kubegpu.nodes.plugins.module_utils._service import restart
-from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.file_record import Undo
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import restart
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 
 _KEY = "cdi_specification:nvidia:"

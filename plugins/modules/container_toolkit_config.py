@@ -119,16 +119,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._config_file import table
-from ..module_utils._containerd_parser import toml_parser
-from ..module_utils._errors import InputError, KubegpuError
-from ..module_utils._files import FileState, read_file, sha256
-from ..module_utils._record import FileRecord, Undo
-from ..module_utils._redact import changed_parts
-from ..module_utils._redact import redact as redact_text
-from ..module_utils._state import StateStore
-from ..module_utils._toml import redact
-from ..module_utils._toolkit_config import (
+from ..module_utils._runtime.config_file import table
+from ..module_utils._runtime.toml_parser import toml_parser
+from ..module_utils._core.errors import InputError, KubegpuError
+from ..module_utils._host.files import FileState, read_file, sha256
+from ..module_utils._record.file_record import FileRecord, Undo
+from ..module_utils._core.redact import changed_parts
+from ..module_utils._core.redact import redact as redact_text
+from ..module_utils._record.store import StateStore
+from ..module_utils._formats.toml_edit import redact
+from ..module_utils._runtime.toml_settings import (
     Parser,
     Plan,
     Seen,
@@ -136,7 +136,7 @@ from ..module_utils._toolkit_config import (
     plan_absent,
     plan_present,
 )
-from ..module_utils._toolkit_settings import Release, faults, release_of, unknown
+from ..module_utils._toolkit.settings import Release, faults, release_of, unknown
 
 
 def main() -> None:

@@ -247,18 +247,18 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import Request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
     ContainerdRuntime,
     Settings,
     World,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_parser import toml_parser
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import redact, redact_data
-from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "name": {"type": "str", "default": "nvidia"},

@@ -250,24 +250,24 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import _cuda_flow as flow
-from ..module_utils._apply import FileChange, applied
-from ..module_utils._command import module_runner
-from ..module_utils._cuda_files import LINK, LOADER, PATHS, PROFILE
-from ..module_utils._cuda_node import CudaNode
-from ..module_utils._cuda_options import read_options
-from ..module_utils._cuda_plan import plan_cuda
-from ..module_utils._cuda_types import PACKAGE, RUNFILE, CudaPlan, CudaWish
-from ..module_utils._errors import InputError, KubegpuError
-from ..module_utils._files import FileState, read_file
-from ..module_utils._node_facts import gather
-from ..module_utils._node_reader import NodeReader
-from ..module_utils._printable import printable
-from ..module_utils._proxy_options import PROXY_ARGUMENTS, use_proxies
-from ..module_utils._record import Undo
-from ..module_utils._redact import redact
-from ..module_utils._runtime_facts import RuntimePaths
-from ..module_utils._state import StateStore
+from ..module_utils._cuda import record as flow
+from ..module_utils._record.transaction import FileChange, applied
+from ..module_utils._host.command import module_runner
+from ..module_utils._cuda.config_files import LINK, LOADER, PATHS, PROFILE
+from ..module_utils._cuda.host import CudaNode
+from ..module_utils._cuda.options import read_options
+from ..module_utils._cuda.plan import plan_cuda
+from ..module_utils._cuda.types import PACKAGE, RUNFILE, CudaPlan, CudaWish
+from ..module_utils._core.errors import InputError, KubegpuError
+from ..module_utils._host.files import FileState, read_file
+from ..module_utils._facts.gather import gather
+from ..module_utils._host.reader import NodeReader
+from ..module_utils._core.printable import printable
+from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
+from ..module_utils._record.file_record import Undo
+from ..module_utils._core.redact import redact
+from ..module_utils._facts.runtimes import RuntimePaths
+from ..module_utils._record.store import StateStore
 
 # Below this everything is; tests have a folder of their own.
 _ROOT = "/"

@@ -204,21 +204,21 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import Request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker_api import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import (
     find_program,
     read_info,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker_flow import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.apply import (
     DockerRuntime,
     Settings,
     World,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._redact import redact, redact_data
-from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "name": {"type": "str", "default": "nvidia"},

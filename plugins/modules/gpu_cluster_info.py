@@ -228,24 +228,24 @@ requests:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
     Reader,
     answer,
     unasked,
     wait,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
     Cluster,
     read_connection,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._plugin_objects import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.installed import (
     CONTENT,
     plugin_objects,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 
 
 def main() -> None:

@@ -372,13 +372,13 @@ ansible_facts:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import (
     STATE_PATH,
     gather,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 
 
 def main() -> None:

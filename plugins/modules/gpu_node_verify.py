@@ -253,31 +253,34 @@ import uuid
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Runner, module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import (
+    Runner,
+    module_runner,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     InputError,
     KubegpuError,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._files import changed_since, locked
-from ansible_collections.kubegpu.nodes.plugins.module_utils._image import check_reference
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import gather
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
-from ansible_collections.kubegpu.nodes.plugins.module_utils._scratch import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.files import changed_since, locked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.image import check_reference
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.rootfs import (
     Scratch,
     image_names,
     interpreter,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._service import read_daemon
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import read_daemon
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import (
     NODE_LAYERS,
     Wish,
     failed,
     own_gpus,
     verify,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify_flow import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.collect import (
     Options,
     Verifier,
     World,

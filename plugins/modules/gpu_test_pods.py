@@ -208,21 +208,24 @@ import uuid
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
     Reader,
     unasked,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError, KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._image import check_reference
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.image import check_reference
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
     Cluster,
     read_connection,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pod import TestSpec
-from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pod_flow import Tester
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.plan import TestSpec
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.apply import Tester
 
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -245,22 +245,22 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     AT_ONCE,
     FIELD_MANAGER,
     KUBE_ARGUMENTS,
     Cluster,
     read_connection,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._label_flow import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import (
     Labeller,
     Outcome,
     Settings,
     failure,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels import read_wishes
-from ansible_collections.kubegpu.nodes.plugins.module_utils._printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import read_wishes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     **KUBE_ARGUMENTS,

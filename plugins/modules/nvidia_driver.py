@@ -357,30 +357,30 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import _driver_configuration as configuration
-from ..module_utils import _driver_flow as flow
-from ..module_utils import _driver_installer as installer
-from ..module_utils import _driver_node as machine
-from ..module_utils._apply import applied
-from ..module_utils._command import module_runner
-from ..module_utils._distributions import without_dkms
-from ..module_utils._driver import plan_driver, read_options
-from ..module_utils._driver_diagnosis import UNKNOWN
-from ..module_utils._driver_evidence import uptime
-from ..module_utils._driver_files import GRIDD, PERSISTENCED, RECORD, TOKEN
-from ..module_utils._driver_services import start_services
-from ..module_utils._driver_packages import module_streams
-from ..module_utils._driver_sources import system_of
-from ..module_utils._driver_types import INSTALLS
-from ..module_utils._driver_work import Diagnosed, Work, diagnosis
-from ..module_utils._errors import InputError, KubegpuError
-from ..module_utils._node_facts import gather
-from ..module_utils._node_reader import NodeReader
-from ..module_utils._redact import redact
-from ..module_utils._printable import printable
-from ..module_utils._proxy_options import PROXY_ARGUMENTS, use_proxies
-from ..module_utils._runtime_facts import RuntimePaths
-from ..module_utils._state import StateStore
+from ..module_utils._driver.apply import config_files as configuration
+from ..module_utils._driver import record as flow
+from ..module_utils._driver.apply import installer
+from ..module_utils._driver.apply import host as machine
+from ..module_utils._record.transaction import applied
+from ..module_utils._host.command import module_runner
+from ..module_utils._distro.data import without_dkms
+from ..module_utils._driver.plan.plan import plan_driver, read_options
+from ..module_utils._diagnosis.driver import UNKNOWN
+from ..module_utils._diagnosis.evidence import uptime
+from ..module_utils._driver.plan.config_files import GRIDD, PERSISTENCED, RECORD, TOKEN
+from ..module_utils._driver.apply.units import start_services
+from ..module_utils._driver.plan.packages import module_streams
+from ..module_utils._driver.plan.sources import system_of
+from ..module_utils._driver.types import INSTALLS
+from ..module_utils._driver.apply.run import Diagnosed, Work, diagnosis
+from ..module_utils._core.errors import InputError, KubegpuError
+from ..module_utils._facts.gather import gather
+from ..module_utils._host.reader import NodeReader
+from ..module_utils._core.redact import redact
+from ..module_utils._core.printable import printable
+from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
+from ..module_utils._facts.runtimes import RuntimePaths
+from ..module_utils._record.store import StateStore
 
 # Below this everything is; tests have a folder of their own.
 _ROOT = "/"

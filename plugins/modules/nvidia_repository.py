@@ -262,17 +262,17 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._apply import FileChange, applied
-from ..module_utils._command import Runner, module_runner
-from ..module_utils._errors import InputError, KubegpuError, RolledBackError
-from ..module_utils._files import FileState, read_file
-from ..module_utils._key_download import download_key
-from ..module_utils._node_facts_system import read_os
-from ..module_utils._node_reader import NodeReader
-from ..module_utils._printable import printable
-from ..module_utils._record import Undo
-from ..module_utils._redact import changed_parts, redact, redact_lines, secrets
-from ..module_utils._repository import (
+from ..module_utils._record.transaction import FileChange, applied
+from ..module_utils._host.command import Runner, module_runner
+from ..module_utils._core.errors import InputError, KubegpuError, RolledBackError
+from ..module_utils._host.files import FileState, read_file
+from ..module_utils._repository.key_download import download_key
+from ..module_utils._facts.system import read_os
+from ..module_utils._host.reader import NodeReader
+from ..module_utils._core.printable import printable
+from ..module_utils._record.file_record import Undo
+from ..module_utils._core.redact import changed_parts, redact, redact_lines, secrets
+from ..module_utils._repository.plan import (
     CONFIGURATION,
     KEY,
     SOURCES,
@@ -284,10 +284,10 @@ from ..module_utils._repository import (
     check,
     plan,
 )
-from ..module_utils._repository_apt import AptFormat
-from ..module_utils._repository_rpm import RPM_FORMATS, rpm_format
-from ..module_utils._rpm_keyring import RING, Ring, plan_ring, read_ring
-from ..module_utils._state import StateStore
+from ..module_utils._repository.apt import AptFormat
+from ..module_utils._repository.rpm import RPM_FORMATS, rpm_format
+from ..module_utils._repository.rpm_keyring import RING, Ring, plan_ring, read_ring
+from ..module_utils._record.store import StateStore
 
 _DIRECTORIES = (
     *("sources_directory", "sources_list", "keyring_directory", "configuration_directory"),

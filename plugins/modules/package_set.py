@@ -302,16 +302,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils import _module_streams as modules
-from ..module_utils._command import Result, module_runner
-from ..module_utils._errors import InputError, KubegpuError
-from ..module_utils._module_streams import Streams
-from ..module_utils._node_facts_system import read_os
-from ..module_utils._node_reader import NodeReader
-from ..module_utils._package_manager import Database, PackageManager, Simulation, Work
-from ..module_utils._package_managers import MANAGERS, choose
-from ..module_utils._package_match import fits
-from ..module_utils._package_set import (
+from ..module_utils._packages import streams as modules
+from ..module_utils._host.command import Result, module_runner
+from ..module_utils._core.errors import InputError, KubegpuError
+from ..module_utils._packages.streams import Streams
+from ..module_utils._facts.system import read_os
+from ..module_utils._host.reader import NodeReader
+from ..module_utils._packages.manager import Database, PackageManager, Simulation, Work
+from ..module_utils._packages.registry import MANAGERS, choose
+from ..module_utils._packages.match import fits
+from ..module_utils._packages.plan import (
     BROKEN,
     CONFIGURATION,
     INSTALLED,
@@ -342,11 +342,11 @@ from ..module_utils._package_set import (
     with_streams,
     without,
 )
-from ..module_utils._package_words import explain
-from ..module_utils._redact import redact
-from ..module_utils._printable import printable
-from ..module_utils._proxy_options import PROXY_ARGUMENTS, use_proxies
-from ..module_utils._state import StateStore
+from ..module_utils._packages.failures import explain
+from ..module_utils._core.redact import redact
+from ..module_utils._core.printable import printable
+from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
+from ..module_utils._record.store import StateStore
 
 # Packages in these states have configuration files.
 _LEAVES = (INSTALLED, CONFIGURATION)

@@ -88,9 +88,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._download import WrongChecksum, read_text, save, see
-from ..module_utils._errors import KubegpuError
-from ..module_utils._redact import redact, secrets
+from ..module_utils._host.download import WrongChecksum, read_text, save, see
+from ..module_utils._core.errors import KubegpuError
+from ..module_utils._core.redact import redact, secrets
 
 
 def main() -> None:

@@ -12,8 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import InputError, KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.runfile import (
     checksum_from_text,
     file_name,
     is_file_name,

@@ -19,7 +19,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._proxy_options import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import (
     PROXIES,
     proxies_of,
 )

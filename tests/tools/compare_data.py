@@ -30,10 +30,10 @@ from typing import Any
 # Makes this checkout the collection.
 importlib.import_module("tests.conftest")
 _UTILS = "ansible_collections.kubegpu.nodes.plugins.module_utils."
-branches = importlib.import_module(f"{_UTILS}_driver_branches")
-data = importlib.import_module(f"{_UTILS}_driver_data")
-pci = importlib.import_module(f"{_UTILS}_pci")
-pci_data = importlib.import_module(f"{_UTILS}_pci_data")
+branches = importlib.import_module(f"{_UTILS}_driver.plan.gpu_support")
+data = importlib.import_module(f"{_UTILS}_nvidia.driver_branches")
+pci = importlib.import_module(f"{_UTILS}_hardware.pci")
+pci_data = importlib.import_module(f"{_UTILS}_hardware.pci_ids")
 
 FIRST_TURING = 0x1E00
 OLDEST_BRANCH, BEFORE = 367, 390

@@ -6,97 +6,119 @@
 
 from __future__ import annotations
 
-SOURCES = "plugins/module_utils"
-TESTS = "tests/unit/plugins/module_utils"
-
-# By area and source file (without .py): the unit tests that know of it. ``_x`` stands for
-# TESTS/test__x.py, anything else is a path below tests/unit. The order does not matter: those that
-# take the least time run first.
+# By area and source file: the unit tests that know of it. ``_x/y`` is plugins/module_utils/_x/y.py,
+# and as a test tests/unit/plugins/module_utils/_x/test_y.py; a name that ends with .py is a path
+# below tests/unit. The order does not matter: those that take the least time run first.
 AREAS: dict[str, dict[str, str]] = {
     "editors": {
-        "_toml": "_toml _toml_reader _containerd _containerd_config",
-        "_toml_reader": "_toml_reader _toml _containerd_config",
-        "_json_text": "_json_text _docker",
-        "_containerd": "_containerd _containerd_way _containerd_flavours _containerd_undo "
-        "_editor_guards plugins/modules/test_containerd_runtime.py",
-        "_containerd_config": "_containerd_config _containerd _containerd_way",
-        "_containerd_undo": "_containerd_undo _editor_guards "
+        "_formats/toml_edit": "_formats/toml_edit _formats/toml_read _containerd/plan "
+        "_containerd/config",
+        "_formats/toml_read": "_formats/toml_read _formats/toml_edit _containerd/config",
+        "_formats/json_edit": "_formats/json_edit _docker/plan",
+        "_containerd/plan": "_containerd/plan _containerd/placement _containerd/distributions "
+        "_containerd/undo _runtime/editor_guards plugins/modules/test_containerd_runtime.py",
+        "_containerd/config": "_containerd/config _containerd/plan _containerd/placement",
+        "_containerd/undo": "_containerd/undo _runtime/editor_guards "
         "plugins/modules/test_containerd_runtime.py",
-        "_docker": "_docker _editor_guards plugins/modules/test_docker_runtime.py",
-        "_crio": "_crio_facts plugins/modules/test_crio_runtime.py",
-        "_redact": "_redact _repository _toml _json_text",
+        "_docker/plan": "_docker/plan _runtime/editor_guards "
+        "plugins/modules/test_docker_runtime.py",
+        "_crio/plan": "_crio/facts plugins/modules/test_crio_runtime.py",
+        "_core/redact": "_core/redact _repository/plan _formats/toml_edit _formats/json_edit",
     },
     "decisions": {
-        "_driver": "_driver _driver_table _driver_flow _driver_node",
-        "_driver_branches": "_driver _driver_table _driver_data _node_plan",
-        "_driver_choice": "_driver _driver_table _driver_fabric _node_plan",
-        "_driver_packages": "_driver_packages _driver _driver_table _driver_fabric",
-        "_driver_target": "_driver _driver_table _driver_fabric _driver_flow",
-        "_cuda_plan": "_cuda_plan _cuda _cuda_flow _distributions",
-        "_node_plan": "_node_plan _fleet _table",
+        "_driver/plan/plan": "_driver/plan/plan _driver/decision_table _driver/record "
+        "_driver/apply/host",
+        "_driver/plan/gpu_support": "_driver/plan/plan _driver/decision_table "
+        "_nvidia/driver_branches plugin_utils/_report/nodes",
+        "_driver/plan/select": "_driver/plan/plan _driver/decision_table _driver/plan/fabric "
+        "plugin_utils/_report/nodes",
+        "_driver/plan/packages": "_driver/plan/packages _driver/plan/plan _driver/decision_table "
+        "_driver/plan/fabric",
+        "_driver/plan/decide": "_driver/plan/plan _driver/decision_table _driver/plan/fabric "
+        "_driver/record",
+        "_cuda/plan": "_cuda/plan _nvidia/compatibility _cuda/record _distro/data",
+        "plugin_utils/_report/nodes": "plugin_utils/_report/nodes plugin_utils/_hosts "
+        "plugin_utils/_report/table",
     },
     "packages": {
-        "_package_set": "_package_set _dpkg _rpm _trust_guards plugins/modules/test_package_set.py",
-        "_packages": "_packages _driver_packages _driver",
-        "_package_match": "_packages _package_set _driver_packages _driver",
-        "_package_words": "_package_set _dnf _zypper _dpkg plugins/modules/test_package_set.py",
-        "_apt": "_package_set _dpkg plugins/modules/test_package_set.py",
-        "_dnf": "_dnf _dnf_modules plugins/modules/test_package_set.py",
-        "_dpkg": "_dpkg _package_set _packages plugins/modules/test_package_set.py",
-        "_rpm": "_rpm _package_set _dnf _zypper plugins/modules/test_package_set.py",
-        "_zypper": "_zypper plugins/modules/test_package_set.py",
-        "_module_streams": "_module_streams _dnf_modules _dnf _driver",
-        "_cuda_packages": "_cuda _cuda_plan _cuda_flow",
+        "_packages/plan": "_packages/plan _packages/dpkg _packages/rpm _packages/trust_guards "
+        "plugins/modules/test_package_set.py",
+        "_packages/installed": "_packages/installed _driver/plan/packages _driver/plan/plan",
+        "_packages/match": "_packages/installed _packages/plan _driver/plan/packages "
+        "_driver/plan/plan",
+        "_packages/failures": "_packages/plan _packages/dnf _packages/zypper _packages/dpkg "
+        "plugins/modules/test_package_set.py",
+        "_packages/apt": "_packages/plan _packages/dpkg plugins/modules/test_package_set.py",
+        "_packages/dnf": "_packages/dnf _packages/dnf_streams plugins/modules/test_package_set.py",
+        "_packages/dpkg": "_packages/dpkg _packages/plan _packages/installed "
+        "plugins/modules/test_package_set.py",
+        "_packages/rpm": "_packages/rpm _packages/plan _packages/dnf _packages/zypper "
+        "plugins/modules/test_package_set.py",
+        "_packages/zypper": "_packages/zypper plugins/modules/test_package_set.py",
+        "_packages/streams": "_packages/streams _packages/dnf_streams _packages/dnf "
+        "_driver/plan/plan",
+        "_cuda/packages": "_nvidia/compatibility _cuda/plan _cuda/record",
     },
     "records": {
-        "_acl": "_acl _files",
-        "_record": "_record _state",
-        "_settled": "_settled _containerd_undo plugins/modules/test_docker_runtime.py "
-        "plugins/modules/test_containerd_runtime.py",
-        "_state": "_state _record",
+        "_host/acl": "_host/acl _host/files",
+        "_record/file_record": "_record/file_record _record/store",
+        "_record/converged": "_record/converged _containerd/undo "
+        "plugins/modules/test_docker_runtime.py plugins/modules/test_containerd_runtime.py",
+        "_record/store": "_record/store _record/file_record",
     },
     "labels": {
-        "_labels": "_labels _label_flow",
-        "_node_match": "_node_match _label_flow",
-        "_label_flow": "_label_flow _labels",
-        "_node_labels": "_node_labels _labels plugins/filter/test_gpu_node_labels.py",
+        "_labels/plan": "_labels/plan _labels/apply",
+        "_labels/match": "_labels/match _labels/apply",
+        "_labels/apply": "_labels/apply _labels/plan",
+        "_labels/desired": "_labels/desired _labels/plan plugins/filter/test_gpu_node_labels.py",
     },
     "manifests": {
-        "_cluster_dra": "_cluster_dra _test_pod_flow",
-        "_cluster_parts": "_cluster_parts _cluster_causes _cluster_flow _cluster",
-        "_device_plugin_config": "_device_plugin_config _device_plugin_plan _device_plugin "
-        "plugins/filter/test_device_plugin_filters.py",
-        "_device_plugin_plan": "_device_plugin_plan plugins/filter/test_device_plugin_filters.py",
-        "_device_plugin_wish": "_device_plugin_plan _device_plugin _device_plugin_config",
-        "_gpu_resources": "_gpu_resources _device_plugin _device_plugin_plan",
-        "_plugin_objects": "_plugin_objects _device_plugin_plan",
-        "_test_pod": "_test_pod _test_pod_flow",
+        "_cluster/dra": "_cluster/dra _test_pods/apply",
+        "_cluster/workloads": "_cluster/workloads _cluster/causes _cluster/read "
+        "_cluster/allocation",
+        "_device_plugin/config": "_device_plugin/config _device_plugin/plan "
+        "_device_plugin/manifests plugins/filter/test_device_plugin_filters.py",
+        "_device_plugin/plan": "_device_plugin/plan plugins/filter/test_device_plugin_filters.py",
+        "_device_plugin/options": "_device_plugin/plan _device_plugin/manifests "
+        "_device_plugin/config",
+        "_kube/gpu_requests": "_kube/gpu_requests _device_plugin/manifests _device_plugin/plan",
+        "_device_plugin/installed": "_device_plugin/installed _device_plugin/plan",
+        "_test_pods/plan": "_test_pods/plan _test_pods/apply",
     },
     "verification": {
-        "_verify": "_verify _verify_fabric _verify_flow",
-        "_verify_fabric": "_verify_fabric _verify",
-        "_verify_flow": "_verify_flow _verify_fabric plugins/modules/test_gpu_node_verify.py",
-        "_verify_rows": "_verify_rows plugins/filter/test_verify_filters.py",
+        "_verify/judge": "_verify/judge _verify/fabric _verify/collect",
+        "_verify/fabric": "_verify/fabric _verify/judge",
+        "_verify/collect": "_verify/collect _verify/fabric plugins/modules/test_gpu_node_verify.py",
+        "plugin_utils/_report/verification": "plugin_utils/_report/verification "
+        "plugins/filter/test_verify_filters.py",
     },
     "keys": {
-        "_openpgp": "_openpgp _rpm_keyring _repository",
-        "_rpm_keyring": "_rpm_keyring _repository_rpm",
-        "_repository": "_repository _repository_rpm _trust_guards "
+        "_formats/openpgp": "_formats/openpgp _repository/rpm_keyring _repository/plan",
+        "_repository/rpm_keyring": "_repository/rpm_keyring _repository/rpm",
+        "_repository/plan": "_repository/plan _repository/rpm _packages/trust_guards "
         "plugins/modules/test_nvidia_repository.py",
-        "_repository_apt": "_repository plugins/modules/test_nvidia_repository.py",
-        "_repository_rpm": "_repository_rpm plugins/modules/test_nvidia_repository.py",
+        "_repository/apt": "_repository/plan plugins/modules/test_nvidia_repository.py",
+        "_repository/rpm": "_repository/rpm plugins/modules/test_nvidia_repository.py",
     },
 }
 
 
 def source(name: str) -> str:
     """Return the path of a source file in the checkout."""
-    return f"{SOURCES}/{name}.py"
+    return f"plugins/{_below_plugins(name)}.py"
 
 
 def unit_tests(words: str) -> list[str]:
     """Return the paths of the tests that a line of the table names."""
-    return [
-        f"{TESTS}/test_{word}.py" if word.startswith("_") else f"tests/unit/{word}"
-        for word in words.split()
-    ]
+    return [_unit_test(word) for word in words.split()]
+
+
+def _unit_test(word: str) -> str:
+    if word.endswith(".py"):
+        return f"tests/unit/{word}"
+    folder, _slash, name = _below_plugins(word).rpartition("/")
+    return f"tests/unit/plugins/{folder}/test_{name}.py"
+
+
+def _below_plugins(name: str) -> str:
+    return name if name.startswith("plugin_utils/") else f"module_utils/{name}"

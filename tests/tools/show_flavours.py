@@ -163,13 +163,17 @@ def _effective(dumps: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _crio() -> Iterator[str]:
     """CRI-O: by the module's own rules, which are those of its source."""
-    domain = importlib.import_module("ansible_collections.kubegpu.nodes.plugins.module_utils._crio")
-    flow = importlib.import_module(
-        "ansible_collections.kubegpu.nodes.plugins.module_utils._crio_flow"
+    domain = importlib.import_module(
+        "ansible_collections.kubegpu.nodes.plugins.module_utils._crio.plan"
     )
-    state = importlib.import_module("ansible_collections.kubegpu.nodes.plugins.module_utils._state")
+    flow = importlib.import_module(
+        "ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply"
+    )
+    state = importlib.import_module(
+        "ansible_collections.kubegpu.nodes.plugins.module_utils._record.store"
+    )
     command = importlib.import_module(
-        "ansible_collections.kubegpu.nodes.plugins.module_utils._command"
+        "ansible_collections.kubegpu.nodes.plugins.module_utils._host.command"
     )
     with tempfile.TemporaryDirectory() as folder:
         drop_ins = Path(folder) / "etc/crio/crio.conf.d"

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toml import render, render_key
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_edit import (
+    render,
+    render_key,
+)
 
 KEYS = st.sampled_from(["a", "b", "c", "d e", "x.y"])
 SCALARS = st.one_of(

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import Cluster, Connection
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster, Connection
 from tests.integration.cluster.labelling import ACCOUNT, RBAC
 from tests.testbed import paths
 from tests.testbed.cluster_control import ControlPlane

@@ -13,7 +13,7 @@ import urllib.request
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import Cluster, Connection
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster, Connection
 from tests.testbed import cluster_made
 from tests.testbed.cluster_pki import Authority
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     Cluster,
     Connection,
     KubeError,

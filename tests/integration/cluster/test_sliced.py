@@ -16,8 +16,8 @@ import time
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import object_list
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import Cluster, Connection
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import object_list
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster, Connection
 from tests.integration.cluster import slices
 from tests.integration.fleet.playbooks import play
 from tests.testbed import cluster_made

@@ -36,7 +36,7 @@ WRONG = "0" * 64
 ACTION = """
 import json
 from ansible.plugins.action import ActionBase
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
 
 

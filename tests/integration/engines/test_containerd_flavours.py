@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from tests.integration.engines.containerd_inputs.judge import (
     Place,
     binary,

@@ -19,17 +19,18 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _containerd_flow as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _files, _state
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import Request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_parser import toml_parser
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import apply as flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     KubegpuError,
     LockedError,
     RolledBackError,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host import files as _files
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record import store as _state
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from tests.integration.engines.containerd_inputs.catalogue import RUNC, fill
 from tests.integration.engines.containerd_inputs.judge import Place, binary, runtimes
 

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _docker_flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
 from tests.integration.engines.docker_inputs.daemon import VERSIONS
 from tests.integration.engines.docker_inputs.node import Node
 

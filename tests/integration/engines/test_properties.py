@@ -19,16 +19,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _docker as docker
-from ansible_collections.kubegpu.nodes.plugins.module_utils._config_file import ConfigFile
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import (
+    Effective,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import (
     Node,
     Request,
     plan_present,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
-    Effective,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 from tests.integration.engines.containerd_inputs.judge import CACHE, binary, default
 from tests.integration.engines.containerd_inputs.judge import judge as judge_dumps
 from tests.unit.engine_documents import containerd_configs, daemon_configs, examples

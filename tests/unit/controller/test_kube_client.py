@@ -21,8 +21,10 @@ import time
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _kube_credentials
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube import (
+    credentials as _kube_credentials,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     Cluster,
     Connection,
     KubeError,

@@ -19,24 +19,24 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _docker as docker
-from ansible_collections.kubegpu.nodes.plugins.module_utils._config_file import ConfigFile
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import (
+    merge,
+    remove,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import (
     Node,
     Request,
     plan_present,
     prune,
     value_at,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_config import (
-    merge,
-    remove,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_undo import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import (
     History,
     plan_absent,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 from tests.unit.engine_documents import CRI, containerd_configs, daemon_configs, examples
 
 ROOT = "/etc/containerd/config.toml"

@@ -12,7 +12,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_wish import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
     OPTIONS,
     read_wish,
 )

@@ -12,7 +12,7 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
     plan_driver,
     read_options,
 )

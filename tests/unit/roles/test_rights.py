@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     identity,
     manifests,
     read_wish,

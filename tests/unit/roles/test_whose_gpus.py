@@ -14,12 +14,12 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster_flow import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
     Reader,
     answer,
     look,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin_plan import plan
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import plan
 from tests.unit.fixtures.cluster_objects import daemonset, node
 from tests.unit.fixtures.dra import (
     CLASSES,

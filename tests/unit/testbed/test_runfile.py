@@ -14,19 +14,19 @@ import subprocess
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_diagnosis as d
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_diagnosis import diagnose
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_evidence import collect
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_facts import gather
-from ansible_collections.kubegpu.nodes.plugins.module_utils._node_reader import NodeReader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runfile import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import driver as d
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence import collect
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.runfile import (
     checksum_from_text,
     cuda_arguments,
     install_arguments,
     parse_name,
     uninstall_arguments,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime_facts import RuntimePaths
 from tests.testbed.runfile import FAILURES, write
 
 KERNEL = "6.1.0-56-amd64"

@@ -98,8 +98,8 @@ def test_a_sample_comes_again_with_its_seed_and_is_the_same_for_an_area_alone():
     assert len(both) == 10
     assert [work for work in both if work.area == "labels"] == mutate.chosen(["labels"], 5, 7)
     assert both != mutate.chosen(["records", "labels"], 5, 8)
-    only = mutate.chosen(["records"], None, 7, r"_record\.py:\d+:")
-    assert only and {work.path for work in only} == {source("_record")}
+    only = mutate.chosen(["records"], None, 7, r"/file_record\.py:\d+:")
+    assert only and {work.path for work in only} == {source("_record/file_record")}
 
 
 @pytest.mark.parametrize("words", [["--area", "none"], ["--number", "many"]])

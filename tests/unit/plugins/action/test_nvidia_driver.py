@@ -19,15 +19,20 @@ import pytest
 from ansible.errors import AnsibleError
 
 from ansible_collections.kubegpu.nodes.plugins.action import nvidia_driver as action
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _driver_node
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import DriverPlan, Step
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver_files import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import (
+    host as _driver_node,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_files import (
     NOUVEAU,
     OPTIONS,
     TOKEN,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
+    DriverPlan,
+    Step,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_driver as module
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _phases
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import FetchResult

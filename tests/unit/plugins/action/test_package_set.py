@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.action import package_set as action
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _apt
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import apt as _apt
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set as module
 from tests.unit.module_process import run_module
 

@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.filter import (
     cuda_toolkit_plan,
     driver_required_by,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import CudaWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import CudaWish
 from tests.unit.fixtures.node_facts import node
 
 

@@ -73,7 +73,7 @@ def test_version_may_come_from_yaml_as_a_number():
 
 
 def test_what_plans_need_is_imported_where_hosts_are_worked_out(monkeypatch):
-    name = "ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit"
+    name = "ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan"
     monkeypatch.delitem(sys.modules, name, raising=False)
     hostvars = {"gpu1": {"ansible_facts": {"gpu_node": {}}}}
     assert call(hosts_with, ["cpu1"], hostvars) == [] and name not in sys.modules

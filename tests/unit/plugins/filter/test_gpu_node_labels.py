@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The filter as a playbook calls it; what it says is tested with _node_labels.py."""
+"""The filter as a playbook calls it; what it says is tested with _labels/desired.py."""
 
 from __future__ import annotations
 

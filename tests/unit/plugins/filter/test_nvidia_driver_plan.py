@@ -14,7 +14,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import nvidia_driver_plan
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import DriverWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import DriverWish
 from tests.unit.fixtures.driver_cases import facts
 
 

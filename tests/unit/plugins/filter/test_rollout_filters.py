@@ -14,7 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.filter import (
     rollout_serial,
     rollout_stop,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._rollout import batch_sizes
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import batch_sizes
 
 
 def call(module, *arguments):

@@ -11,8 +11,10 @@ import pytest
 import tomlkit
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _containerd_parser
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import ToolkitPlan
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime import (
+    toml_parser as _containerd_parser,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import ToolkitPlan
 from ansible_collections.kubegpu.nodes.plugins.modules import container_toolkit_config as module
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _tomlkit
 from tests.unit.module_process import predicted, run_module

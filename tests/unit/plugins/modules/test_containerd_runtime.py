@@ -19,15 +19,10 @@ import pytest
 import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _containerd_flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import Request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_dump import read_effective
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flavours import (
-    FLAVOURS,
-    PLAIN,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
+    apply as _containerd_flow,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
     ContainerdRuntime,
     Settings,
     World,
@@ -36,11 +31,21 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_flow imp
     config_argument,
     redact_words,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd_undo import History
-from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark, process_birth
-from ansible_collections.kubegpu.nodes.plugins.module_utils._service import Daemon
-from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import said, settled
-from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
+    FLAVOURS,
+    PLAIN,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.dump import read_effective
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import History
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
+    mark,
+    process_birth,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import Daemon
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import said, settled
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
 from tests.unit.module_process import predicted, run_module
 

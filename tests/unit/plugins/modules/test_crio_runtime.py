@@ -16,14 +16,14 @@ import pytest
 import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _crio_flow as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._crio import Request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     KubegpuError,
     RolledBackError,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._state import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio import apply as flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import crio_runtime
 from tests.unit.fixtures.crio import PACKAGED
 from tests.unit.module_process import predicted, run_module

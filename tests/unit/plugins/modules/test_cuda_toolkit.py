@@ -5,7 +5,7 @@
 """Module and action together, in a folder that looks like a node.
 
 Link, alternatives and files are real. The package manager, NVIDIA's installer and the compilers
-are stand-ins, ldconfig is not run. test__cuda_node.py has the real nvcc where there is one.
+are stand-ins, ldconfig is not run. test_host.py has the real nvcc where there is one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _cuda_flow as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda_types import CudaWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import record as flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import CudaWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.modules import cuda_toolkit as module
 from tests.unit.fixtures.machines import DEBIAN_12, Machine, nvidia
 from tests.unit.fixtures.make_tree import make_machine, write

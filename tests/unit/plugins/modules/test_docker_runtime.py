@@ -18,10 +18,13 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _docker_flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._marks import mark, process_birth
-from ansible_collections.kubegpu.nodes.plugins.module_utils._settled import settled
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
+    mark,
+    process_birth,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import settled
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
 from tests.tools import tiers
 from tests.unit.module_process import predicted, run_module

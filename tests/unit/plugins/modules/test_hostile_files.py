@@ -11,7 +11,7 @@ import os
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.modules import (
     container_toolkit_config,
     containerd_runtime,

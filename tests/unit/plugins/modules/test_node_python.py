@@ -11,10 +11,9 @@ from pathlib import Path
 
 PLUGINS = Path(__file__).parents[4] / "plugins"
 FILES = [
-    f"{folder}.{path.stem}"
+    ".".join(path.relative_to(PLUGINS).with_suffix("").parts)
     for folder in ("module_utils", "modules")
-    for path in sorted((PLUGINS / folder).glob("*.py"))
-    if path.stem != "__init__"
+    for path in sorted((PLUGINS / folder).rglob("*.py"))
 ]
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _state
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record import store as _state
 from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_repository as module
 from tests.unit.module_process import predicted, run_module
-from tests.unit.plugins.module_utils.test__openpgp import RSA2048
+from tests.unit.plugins.module_utils._formats.test_openpgp import RSA2048
 
 # A key made by gpg 2.2.40 for this test.
 KEY = """-----BEGIN PGP PUBLIC KEY BLOCK-----
@@ -387,7 +387,7 @@ def test_a_node_without_apt_is_refused(node, monkeypatch):
 
 
 def module_result(rc):
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result  # noqa: PLC0415
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result  # noqa: PLC0415
 
     return Result(rc, "", "dpkg: no such program")
 

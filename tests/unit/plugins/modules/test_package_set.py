@@ -10,19 +10,21 @@ import types
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils import _dnf_modules
-from ansible_collections.kubegpu.nodes.plugins.module_utils._apt import Apt
-from ansible_collections.kubegpu.nodes.plugins.module_utils._command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._dnf import Dnf
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._module_streams import Streams
-from ansible_collections.kubegpu.nodes.plugins.module_utils._package_set import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import (
+    dnf_streams as _dnf_modules,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.apt import Apt
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.dnf import Dnf
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import (
     INSTALLED,
     Package,
     Plan,
     Wish,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._zypper import Zypper
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.streams import Streams
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.zypper import Zypper
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set
 from tests.unit.module_process import run_module
 

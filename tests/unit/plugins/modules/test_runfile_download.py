@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module as Ansible runs it; what a server can do is shown by test__download.py."""
+"""The module as Ansible runs it; what a server can do is shown by test_download.py."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import CACHE, fetch
 
 GOOD, BAD = b"the file\n", b"another one\n"

@@ -85,7 +85,7 @@ def test_every_play_that_works_in_batches_says_so():
 
 
 def test_what_fails_by_the_module_fail_is_a_refusal():
-    """By that a refusal is told from a failure (_rollout.py)."""
+    """By that a refusal is told from a failure (plugin_utils/_rollout.py)."""
     names = set()
     for role in ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit"):
         for path in (ROOT / "roles" / role / "tasks").glob("*.yml"):

@@ -1,0 +1,144 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether this collection's GPU feature discovery runs on a node, and why it does not. Pure.
+
+It is waited for and verified like the device plugin. The one of an operator is the operator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from .._diagnosis.driver import Finding
+from .._diagnosis.known_errors import explain
+from .allocation import NodeState
+from .causes import Expected, Shortfall, View, by_dra
+from .pods import PodView, shorten, why_not_running
+from .workloads import FEATURE_DISCOVERY, Workload, place, plugins
+
+TITLE = "GPU feature discovery"
+_WORDS = 3
+
+
+def discoveries(parts: Iterable[Workload]) -> list[Workload]:
+    """Return the DaemonSets of GPU feature discovery that are this collection's."""
+    return [part for part in parts if part.kind == FEATURE_DISCOVERY and part.ours]
+
+
+def why_not_discovered(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:
+    """Return why feature discovery does not run on a host's node; None where it does or need not.
+
+    :param view: with the pods of feature discovery, and their logs where they were read.
+    """
+    parts = discoveries(view.parts)
+    if not parts or state is None or not state.ready or expected.vendors - {"nvidia"}:
+        return None
+    pods = view.discovery.get(state.name, ())
+    if expected.none:
+        return _misplaced(expected, state, pods[0]) if pods else None
+    if any(pod.ready for pod in pods):
+        return None
+    if not pods and _served_by_others(expected, state, view):
+        return None
+    allocatable = {name: state.resource(name).allocatable for name in expected.resources}
+    if not pods:
+        found = _no_pod(parts[0], state, view)
+        return Shortfall(expected, state.name, allocatable, found, part=FEATURE_DISCOVERY)
+    found = _from_pod(expected, state, pods[0])
+    return Shortfall(
+        expected, state.name, allocatable, found, pods[0].full_name, part=FEATURE_DISCOVERY
+    )
+
+
+def _served_by_others(expected: Expected, state: NodeState, view: View) -> bool:
+    """Return whether a DRA driver or a plugin of somebody else has this node of the cluster."""
+    if any(
+        part.ours and place(part, state.labels, state.taints).allowed
+        for part in plugins(view.parts)
+    ):
+        return False
+    return by_dra(expected, state) or bool(view.plugin_pods(state.name))
+
+
+def _misplaced(expected: Expected, state: NodeState, pod: PodView) -> Shortfall:
+    found = Finding(
+        "discovery_without_gpu",
+        f"The pod {pod.full_name} of {TITLE} is on {state.name}, which has no GPU.",
+        f"the pod is {pod.phase or 'there'}",
+        f"Take the label off that it goes by: kubectl label node {state.name} kubegpu.nodes/gpu-",
+    )
+    return Shortfall(expected, state.name, {}, found, pod.full_name, part=FEATURE_DISCOVERY)
+
+
+def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
+    who = f"{part.namespace}/{part.name}"
+    keeps = place(part, state.labels, state.taints)
+    if not keeps.allowed:
+        wants = ", ".join((*keeps.missing_labels, *keeps.taints)) or "its node affinity"
+        return Finding(
+            "discovery_selects_not",
+            f"{TITLE} {who} is not for {state.name}: {wants} keeps it off.",
+            "",
+            "Run kubegpu.nodes.site (tag labels): it labels the nodes that have GPUs; taints are "
+            "in nvidia_device_plugin_tolerations.",
+        )
+    said = view.events.get(who, ())
+    known = explain(said[-1]) if said else []
+    return Finding(
+        known[0].code if known else "discovery_not_started",
+        f"{TITLE} {who} has no pod on {state.name} yet." + (f" {known[0].cause}" if known else ""),
+        shorten(said[-1]) if said else f"{part.available} of {part.desired} pods are available",
+        known[0].next_step
+        if known
+        else f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",
+    )
+
+
+def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
+    known = why_not_running(pod, driver=expected.driver, gpus=expected.gpus)
+    own = pod.last_lines(_WORDS)
+    if known is None:
+        return Finding(
+            "discovery_starting",
+            f"The pod {pod.full_name} of {TITLE} is not ready yet on {state.name}.",
+            shorten(" | ".join(own)) if own else f"the pod is {pod.phase or 'not there'}",
+            "Give it more time (nvidia_device_plugin_wait_timeout) or run it again; what it waits "
+            f"for says: kubectl -n {pod.namespace} describe pod {pod.name}",
+        )
+    if known.code == "pod_failed" and own:
+        # Its own words say more than kubelet's, which are about when it tries again.
+        known = replace(known, evidence=shorten(" | ".join(own)))
+    return replace(known, cause=f"{TITLE} does not run on {state.name}: {known.cause}")
+
+
+class Steady:
+    """Tells which pods have been ready for a while.
+
+    The container has no probe, so that one which ends right after its start counts as ready for a
+    moment. One that was made in this run has to be seen ready twice without a restart in between.
+
+    :param fresh: whether the pods were made, or are being replaced, in this run.
+    """
+
+    def __init__(self, fresh: bool) -> None:
+        self._fresh = fresh
+        self._ready: dict[str, int] = {}
+        self._waited_for: set[str] = set()
+
+    def unsettled(self, pods: Mapping[str, Sequence[PodView]]) -> bool:
+        """Return whether a pod has to be looked at once more; called once a look."""
+        open_ones = False
+        for pod in (one for found in pods.values() for one in found):
+            name = pod.full_name
+            if not pod.ready:
+                self._waited_for.add(name)
+                self._ready.pop(name, None)
+                continue
+            before = self._ready.get(name)
+            self._ready[name] = pod.restarts
+            if before != pod.restarts and (self._fresh or name in self._waited_for):
+                open_ones = True
+        return open_ones

@@ -1,0 +1,240 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a pod's status, events and log say about why it does not run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._core.printable import printable
+from .._diagnosis.driver import Finding
+from .._diagnosis.known_errors import explain
+
+Object = Mapping[str, Any]
+
+#: Reasons of a waiting container in which an image cannot be had.
+_PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull",
+         "InvalidImageName", "ImageInspectError")  # fmt: skip
+#: Reasons that kubelet gives while all goes well.
+_FINE = ("", "ContainerCreating", "PodInitializing")
+_LAST_LINES = 10
+_LONGEST = 600
+
+
+@dataclass(frozen=True)
+class PodView:
+    """A pod, as far as its not running can be explained from it."""
+
+    namespace: str
+    name: str
+    node: str
+    phase: str
+    ready: bool
+    restarts: int
+    runtime_class: str
+    #: Why a container waits, or ended last; the container's name.
+    container: str = ""
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    #: The pod's own reason and message, as of an eviction or a deadline.
+    pod_reason: str = ""
+    pod_message: str = ""
+    unschedulable: str = ""
+    labels: Mapping[str, str] | None = None
+    #: The newest last, each ``Reason: message``.
+    events: tuple[str, ...] = ()
+    log: str = ""
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def text(self) -> str:
+        """All that was said about it, for the rules that know texts."""
+        return "\n".join(
+            part for part in (self.log, self.message, *self.events, self.pod_message) if part
+        )
+
+    def last_lines(self, count: int = _LAST_LINES) -> list[str]:
+        """Return the end of the log as it may be shown."""
+        return [line for line in printable(self.log).split("\n") if line.strip()][-count:]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "node": self.node or None,
+            "phase": self.phase,
+            "ready": self.ready,
+            "restarts": self.restarts,
+            "runtime_class": self.runtime_class or None,
+            "reason": self.reason or self.pod_reason or None,
+            "message": shorten(self.message or self.pod_message) or None,
+            "log": self.last_lines(),
+        }
+
+
+def pod_view(pod: Object) -> PodView:
+    """Return what a pod's object says."""
+    meta, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
+    conditions = {item.get("type"): item for item in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled") or {}
+    containers = [
+        *(status.get("initContainerStatuses") or ()),
+        *(status.get("containerStatuses") or ()),
+    ]
+    name, reason, message, code = _worst(containers)
+    return PodView(
+        namespace=str(meta.get("namespace") or ""),
+        name=str(meta.get("name") or ""),
+        node=str(spec.get("nodeName") or ""),
+        phase=str(status.get("phase") or ""),
+        ready=(conditions.get("Ready") or {}).get("status") == "True",
+        restarts=sum(int(item.get("restartCount") or 0) for item in containers),
+        runtime_class=str(spec.get("runtimeClassName") or ""),
+        container=name,
+        reason=reason,
+        message=message,
+        exit_code=code,
+        pod_reason=str(status.get("reason") or ""),
+        pod_message=str(status.get("message") or ""),
+        unschedulable=(
+            str(scheduled.get("message") or scheduled.get("reason") or "")
+            if scheduled.get("status") == "False"
+            else ""
+        ),
+        labels=dict(meta.get("labels") or {}),
+    )
+
+
+def _worst(containers: Sequence[Object]) -> tuple[str, str, str, int | None]:
+    """Return the container that says most about what is wrong: name, reason, message, exit code."""
+    ended: tuple[str, str, str, int | None] = ("", "", "", None)
+    for item in containers:
+        state, last = item.get("state") or {}, item.get("lastState") or {}
+        waiting = state.get("waiting") or {}
+        before = last.get("terminated") or {}
+        if waiting and waiting.get("reason") not in _FINE:
+            words = [waiting.get("message"), before.get("message")]
+            return (
+                str(item.get("name")),
+                str(waiting.get("reason") or ""),
+                "\n".join(str(word) for word in words if word),
+                before.get("exitCode"),
+            )
+        over = state.get("terminated") or before
+        if over and (over.get("exitCode") or not ended[0]):
+            ended = (
+                str(item.get("name")),
+                str(over.get("reason") or ""),
+                str(over.get("message") or ""),
+                over.get("exitCode"),
+            )
+    return ended
+
+
+def with_events(view: PodView, events: Iterable[Object]) -> PodView:
+    """Return the view with what events say of it; those that only tell of progress are left out.
+
+    So are the scheduler's words about a pod that has a node by now: it found room in the end.
+    """
+    told = sorted(
+        (
+            item
+            for item in events
+            if item.get("type") != "Normal"
+            and not (view.node and item.get("reason") == "FailedScheduling")
+        ),
+        key=lambda item: str(
+            item.get("lastTimestamp") or item.get("eventTime")
+            or (item.get("metadata") or {}).get("creationTimestamp") or ""
+        ),
+    )  # fmt: skip
+    said = [f"{item.get('reason')}: {item.get('message')}" for item in told]
+    return replace(view, events=tuple(dict.fromkeys(said)))
+
+
+def is_settled(view: PodView) -> bool:
+    """Return whether waiting longer for this pod will not help."""
+    return view.phase in ("Succeeded", "Failed") or view.reason in (
+        "ErrImageNeverPull", "InvalidImageName", "ImagePullBackOff",
+        "CreateContainerError", "RunContainerError", "CrashLoopBackOff", "StartError",
+    )  # fmt: skip
+
+
+def why_not_running(
+    view: PodView, *, driver: str | None = None, gpus: Sequence[Object] = ()
+) -> Finding | None:
+    """Return why a pod that has a node does not run there; None where nothing says so.
+
+    :param driver: version of the driver on its node, where that is known.
+    :param gpus: facts of the node's GPUs, where they are known.
+    """
+    known = explain(view.text, driver=driver or None, gpus=gpus)
+    if known:
+        return known[0]
+    last = view.events[-1] if view.events else ""
+    if view.reason in _PULL:
+        return Finding(
+            "image_pull_failed",
+            f"The image of container {view.container} cannot be had on {view.node}.",
+            shorten(view.message or last),
+            "Check the image's name and tag, that the node reaches the registry (proxy, mirror), "
+            "and the pull secret.",
+        )
+    if view.reason == "CreateContainerConfigError":
+        return Finding(
+            "container_config",
+            f"The container {view.container} needs a ConfigMap or Secret that is not there.",
+            shorten(view.message),
+            "Create what the message names, and run it again.",
+        )
+    if view.reason == "OOMKilled":
+        return Finding(
+            "out_of_memory",
+            f"The container {view.container} ended for want of memory.",
+            shorten(view.message or f"exit code {view.exit_code}"),
+            "Raise its memory limit.",
+        )
+    if view.pod_reason or view.phase == "Failed" or view.exit_code:
+        return Finding(
+            "pod_failed",
+            _ended(view),
+            shorten(view.pod_message or view.message or _last_line(view)),
+            f"Look at: kubectl -n {view.namespace} describe pod {view.name}",
+        )
+    if view.reason not in _FINE or view.events:
+        return Finding(
+            "pod_waits",
+            f"The pod {view.full_name} does not start on {view.node or 'any node'}"
+            f"{f' ({view.reason})' if view.reason else ''}.",
+            shorten(last or view.message),
+            f"Look at: kubectl -n {view.namespace} describe pod {view.name}; and at kubelet's and "
+            "the container runtime's journal on that node.",
+        )
+    return None
+
+
+def _ended(view: PodView) -> str:
+    if view.pod_reason:
+        return f"The pod {view.full_name} was ended on {view.node}: {view.pod_reason}."
+    return (
+        f"The container {view.container} of {view.full_name} ended with exit code "
+        f"{view.exit_code}{f' ({view.reason})' if view.reason not in ('', 'Error') else ''}."
+    )
+
+
+def _last_line(view: PodView) -> str:
+    lines = view.last_lines(1)
+    return lines[0] if lines else ""
+
+
+def shorten(text: str) -> str:
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."

@@ -1,0 +1,310 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How containerd reads its configuration: files, imports, versions, and what takes effect."""
+
+from __future__ import annotations
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Callable
+
+from .._core.errors import InputError, KubegpuError
+from .._formats.toml_edit import BOM, Document
+from .._runtime.config_file import ConfigFile, table
+
+Path = tuple[str, ...]
+Version = tuple[int, int]
+Parser = Callable[[str], dict[str, Any]]
+
+CRI_GRPC = "io.containerd.grpc.v1.cri"
+CRI_RUNTIME = "io.containerd.cri.v1.runtime"
+CRI_IMAGES = "io.containerd.cri.v1.images"
+CRI_NAMES = frozenset({"cri", CRI_GRPC, CRI_RUNTIME, CRI_IMAGES})
+# Where each config version that this release knows keeps the runtimes of CRI.
+# (4 moved the settings of the daemon's own sockets into plugins; CRI's are where 3 has them.)
+CRI_TABLE: Mapping[int, str] = {1: "cri", 2: CRI_GRPC, 3: CRI_RUNTIME, 4: CRI_RUNTIME}
+NEWEST_CONFIG = max(CRI_TABLE)
+# The newest config version that a containerd loads, from this release of it on.
+_LOADS: tuple[tuple[Version, int], ...] = (((2, 3), 4), ((2, 0), 3), ((0, 0), 2))
+# From here on an imported file is merged key by key; before, it replaces a plugin's whole table.
+# (1.6, 1.7 and 2.1 were measured; 2.0 was not, so that it is treated like 1.7.)
+DEEP_MERGE = (2, 1)
+# From about here /etc/containerd/conf.d is imported although no file says so.
+BUILTIN_IMPORTS = (2, 2)
+
+_VERSION = re.compile(r"\bv?(\d+)\.(\d+)(?:\.\d+|\b)")
+
+
+@dataclass(frozen=True)
+class Effective:
+    """What the binary says that a configuration means (``containerd config dump``)."""
+
+    data: Mapping[str, Any]
+
+    @property
+    def cri(self) -> Mapping[str, Any]:
+        plugins = table(self.data, ("plugins",))
+        for name in (CRI_RUNTIME, CRI_GRPC, "cri"):
+            if isinstance(plugins.get(name), Mapping):
+                return table(plugins, (name,))
+        return {}
+
+    @property
+    def runtimes(self) -> Mapping[str, Any]:
+        return table(self.cri, ("containerd", "runtimes"))
+
+    @property
+    def default(self) -> str:
+        # An empty name means runc, in every version.
+        return str(table(self.cri, ("containerd",)).get("default_runtime_name") or "runc")
+
+    @property
+    def cdi(self) -> bool | None:
+        """Return whether CDI is on; None where this containerd has no such setting."""
+        value = self.cri.get("enable_cdi")
+        return None if value is None else bool(value)
+
+
+def parse_version(text: str) -> Version:
+    """Return the version out of ``containerd --version``'s words, or out of a plain version."""
+    match = _VERSION.search(text)
+    if match is None:
+        raise InputError(
+            "The version of containerd cannot be recognised.",
+            evidence=text.strip() or "no output",
+            next_step="Give it by the option containerd_version.",
+        )
+    return int(match.group(1)), int(match.group(2))
+
+
+def decode(path: str, content: bytes | None, parse: Parser) -> ConfigFile:
+    """Return a file as text and data; a file that is not TOML is refused."""
+    if content is None:
+        return ConfigFile(path, None, {})
+    try:
+        text = content.decode("utf-8")
+        return ConfigFile(path, text, parse_text(text, parse))
+    except ValueError as error:
+        raise InputError(
+            f"{path} is not valid TOML, so containerd cannot load it either.",
+            evidence=str(error),
+            next_step="Correct the file (containerd config dump names the place), then run again.",
+        ) from error
+
+
+def parse_text(text: str, parse: Parser) -> dict[str, Any]:
+    return parse(text[1:] if text.startswith(BOM) else text)
+
+
+def load(
+    root: str,
+    read: Callable[[str], tuple[str, bytes | None]],
+    glob: Callable[[str], Iterable[str]],
+    parse: Parser,
+    version: Version,
+    builtin_imports: tuple[str, ...] = (),
+) -> tuple[ConfigFile, ...]:
+    """Return the root file and all that it imports, in the order in which containerd loads them.
+
+    :param read: path -> path with links resolved, content (None where there is none).
+    """
+    files: list[ConfigFile] = []
+    pending = [root]
+    seen: set[str] = set()
+    while pending:
+        path = pending.pop(0)
+        real, content = read(path)
+        if real in seen:
+            continue
+        seen.add(real)
+        file = decode(real, content, parse)
+        files.append(file)
+        imports = file.data.get("imports")
+        if imports is None and path == root and file.text is not None:
+            imports = builtin_imports
+        for pattern in imports or ():
+            pending += resolve_import(path, str(pattern), glob, version)
+    return tuple(files)
+
+
+def resolve_import(
+    parent: str, pattern: str, glob: Callable[[str], Iterable[str]], version: Version
+) -> list[str]:
+    """Return the files that an entry of ``imports`` in the file ``parent`` means."""
+    full = import_pattern(parent, pattern, version)
+    return sorted(glob(full)) if "*" in full else [full]
+
+
+def import_pattern(parent: str, pattern: str, version: Version) -> str:
+    if posixpath.isabs(pattern):
+        return posixpath.normpath(pattern)
+    # 1.6 looks for a relative pattern from its working folder, which systemd makes "/".
+    base = "/" if "*" in pattern and version < (1, 7) else posixpath.dirname(parent)
+    return posixpath.normpath(posixpath.join(base, pattern))
+
+
+def imports_path(file: ConfigFile, parent: str, path: str, version: Version) -> bool:
+    """Return whether ``file`` (known to containerd as ``parent``) imports ``path``."""
+    return any(
+        _matches(path, import_pattern(parent, str(pattern), version))
+        for pattern in file.data.get("imports") or ()
+    )
+
+
+def _matches(path: str, pattern: str) -> bool:
+    # Unlike in a shell pattern, '*' never crosses a slash.
+    parts, patterns = path.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(
+        fnmatch.fnmatchcase(part, wanted) for part, wanted in zip(parts, patterns)
+    )
+
+
+def merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``other`` over ``one``, key by key."""
+    merged = dict(one)
+    for key, value in other.items():
+        old = merged.get(key)
+        merged[key] = (
+            merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        )
+    return merged
+
+
+def shadow(files: Iterable[ConfigFile], folder: str) -> dict[str, str]:
+    """Return copies of the files that mean the same to ``config dump``, by path in ``folder``.
+
+    Imports point at the copies, in the same order. CRI is not disabled in them, because a
+    disabled plugin is left out of the dump and could not be compared.
+    """
+    present = [file for file in files if file.text is not None]
+    names = [posixpath.join(folder, f"{index:03}.toml") for index in range(len(present))]
+    copies = {}
+    for index, (name, file) in enumerate(zip(names, present)):
+        document = Document(file.text or "").delete(("imports",))
+        if index == 0 and len(names) > 1:
+            document = document.set(("imports",), names[1:])
+        copies[name] = enable_cri(document, file.data).text
+    return copies
+
+
+def absorbed(files: Iterable[ConfigFile], path: str, parse: Parser) -> tuple[ConfigFile, ...]:
+    """Return the files with the one of ``path`` merged into the last generated one that has CRI.
+
+    That is what a distribution makes of a template, or of a drop-in that it merges itself.
+    """
+    known = tuple(files)
+    own = next((file for file in known if file.path == path), None)
+    rest = [file for file in known if file.path != path]
+    if own is None:
+        return known
+    holders = [
+        index
+        for index, file in enumerate(rest)
+        if file.generated and (index == 0 or CRI_NAMES & table(file.data, ("plugins",)).keys())
+    ]
+    index = holders[-1]
+    document = Document(rest[index].text or "")
+    for leaf, value in leaves(own.data):
+        if leaf != ("version",):
+            document = document.set(leaf, value)
+    rest[index] = replace(rest[index], text=document.text, data=parse_text(document.text, parse))
+    return tuple(rest)
+
+
+def leaves(data: Mapping[str, Any], base: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Give plain values before tables, as a TOML text has to."""
+    for key, value in data.items():
+        if not isinstance(value, Mapping):
+            yield (*base, key), value
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, (*base, key))
+
+
+def disabled_cri(data: Mapping[str, Any]) -> list[int]:
+    """Return which elements of ``disabled_plugins`` switch CRI off."""
+    disabled = data.get("disabled_plugins") or ()
+    return [index for index, name in enumerate(disabled) if str(name) in CRI_NAMES]
+
+
+def enable_cri(document: Document, data: Mapping[str, Any]) -> Document:
+    for index in reversed(disabled_cri(data)):
+        document = document.delete_element(("disabled_plugins",), index)
+    return document
+
+
+# -- comparing ---------------------------------------------------------------------------------
+
+
+def meaning(value: Any) -> Any:
+    """Return a value with everything left out that means the same as its absence."""
+    if isinstance(value, Mapping):
+        kept = {key: meaning(item) for key, item in value.items()}
+        return {
+            key: item
+            for key, item in kept.items()
+            if item not in ("", 0, False, [], {})
+            and not (key in ("sandbox_mode", "sandboxer") and item == "podsandbox")
+        }
+    if isinstance(value, (list, tuple)):
+        return [meaning(item) for item in value]
+    return value
+
+
+def fold(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by lower-case name: containerd reads names without regard to case."""
+    return {key.lower(): value for key, value in options.items()}
+
+
+def others(effective: Effective, ignored: Iterable[Path]) -> Any:
+    """Return the whole meaning but for the ignored paths, which are relative to the CRI table."""
+    data = copy(effective.data)
+    for name in ("imports", "disabled_plugins", "version"):
+        data.pop(name, None)
+    plugins = data.get("plugins")
+    if isinstance(plugins, dict):
+        for name in CRI_NAMES:
+            for path in ignored:
+                remove(plugins, (name, *path))
+    return meaning(data)
+
+
+def copy(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {key: copy(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [copy(value) for value in data]
+    return data
+
+
+def remove(data: dict[str, Any], path: Path) -> None:
+    """Take the value at ``path`` out, if it is there."""
+    current: Any = data
+    for part in path[:-1]:
+        current = current.get(part) if isinstance(current, dict) else None
+    if isinstance(current, dict):
+        current.pop(path[-1], None)
+
+
+def check_config_version(file: ConfigFile, version: Version) -> None:
+    """Refuse a format that this release or the installed containerd cannot read."""
+    if file.version > NEWEST_CONFIG:
+        raise KubegpuError(
+            f"{file.path} is of config version {file.version}, which this release does not know.",
+            evidence=f"version = {file.version}; known are 1 to {NEWEST_CONFIG}",
+            next_step="Use a newer release of kubegpu.nodes, or configure the handler by hand.",
+        )
+    newest = next(newest for since, newest in _LOADS if version >= since)
+    if file.version > newest:
+        raise KubegpuError(
+            f"{file.path} is of config version {file.version}, which containerd "
+            f"{version[0]}.{version[1]} cannot load.",
+            evidence=f"version = {file.version}; this containerd reads 1 to {newest}",
+            next_step=f"Write the file in version {newest} (containerd config default prints "
+            "one), or install a newer containerd.",
+        )

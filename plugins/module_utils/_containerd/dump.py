@@ -1,0 +1,58 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ``containerd config dump`` says of handlers and CRI. Pure.
+
+Small and apart: the facts read it, and containerd's module keeps it for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._formats.toml_read import read_toml
+
+# Tables of the CRI plugin, of config version 3 and later, 2, and 1.
+_CRI_TABLES = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
+_CRI_PLUGINS = frozenset({*_CRI_TABLES, "io.containerd.cri.v1.images"})
+
+
+def read_effective(dump: str) -> dict[str, Any]:
+    """Return handlers, default handler and state of CRI and CDI from ``containerd config dump``.
+
+    :raises ValueError: where it is not TOML.
+    """
+    data = read_toml(dump)
+    disabled = set(data.get("disabled_plugins") or ())
+    plugins = data.get("plugins") or {}
+    whole: Mapping[str, Any] = next(
+        (
+            plugins[name]
+            for name in _CRI_TABLES
+            if isinstance(plugins.get(name), dict) and "containerd" in plugins[name]
+        ),
+        {},
+    )
+    cri: Mapping[str, Any] = whole.get("containerd") or {}
+    cdi = whole.get("enable_cdi")
+    handlers = {
+        name: _handler(table)
+        for name, table in (cri.get("runtimes") or {}).items()
+        if isinstance(table, dict)
+    }
+    return {
+        "handlers": handlers,
+        "default_handler": (cri.get("default_runtime_name") or "runc") if cri else None,
+        "cri_enabled": bool(cri) and not disabled & _CRI_PLUGINS,
+        # 1.6 has no such setting.
+        "cdi_enabled": None if cdi is None else bool(cdi),
+    }
+
+
+def _handler(table: Mapping[str, Any]) -> dict[str, Any]:
+    options = table.get("options") or {}
+    # Option names are read without regard to case.
+    path = next((value for key, value in options.items() if key.lower() == "binaryname"), None)
+    return {"type": table.get("runtime_type") or None, "path": path or None, "options": options}

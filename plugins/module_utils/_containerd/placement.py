@@ -1,0 +1,137 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How settings get into a configuration that a Kubernetes distribution writes itself. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Callable
+
+from .._core.errors import KubegpuError
+from .._formats.toml_edit import Document
+from .._runtime.config_file import ConfigFile, table
+from .config import (
+    CRI_TABLE,
+    DEEP_MERGE,
+    Parser,
+    Version,
+    absorbed,
+    fold,
+    imports_path,
+    parse_text,
+)
+from .distributions import BEGIN, PLAIN, Flavour, filled_in, without_mark
+from .plan import RUNC_SHIM, Request
+
+
+@dataclass(frozen=True)
+class Way:
+    """``generated``: the root file is the distribution's. ``own_path`` is then the file of ours:
+    one that is imported, one that is ``merged`` by the distribution, or a ``template``."""
+
+    flavour: Flavour
+    generated: bool = False
+    own_path: str = ""
+    merged: bool = False
+    template: bool = False
+
+
+def find_way(
+    flavour: Flavour,
+    root: ConfigFile,
+    version: Version,
+    read: Callable[[str], bytes | None],
+    request: Request,
+) -> Way:
+    """Return where settings go beside the file ``root`` that the distribution generated."""
+    if request.layout == "in_place":
+        raise KubegpuError(
+            f"{root.path} is written anew whenever {flavour.name} starts, so it is not edited.",
+            next_step="Leave layout at auto.",
+        )
+    config = root.version
+    template = flavour.templates.get(config)
+    if template is not None and BEGIN.encode() in (read(template) or b""):
+        return Way(flavour, True, template, merged=True, template=True)
+    drop_in = flavour.drop_ins.get(config)
+    if request.drop_in_path != Request.drop_in_path:
+        drop_in = request.drop_in_path
+    if drop_in is not None:
+        if flavour.merged_into and imports_path(
+            root, request.config_path, flavour.merged_into, version
+        ):
+            return Way(flavour, True, drop_in, merged=True)
+        if version >= DEEP_MERGE and imports_path(root, request.config_path, drop_in, version):
+            return Way(flavour, True, drop_in)
+    if template is not None:
+        return Way(flavour, True, template, merged=True, template=True)
+    raise KubegpuError(
+        f"{root.path}, which {flavour.name} writes, takes no settings from a file of our own.",
+        evidence=f"config version {config}, imports = {root.data.get('imports', [])}",
+        next_step=f"Upgrade {flavour.name}, or configure the handler by its own means.",
+    )
+
+
+def as_generated(
+    way: Way,
+    files: Iterable[ConfigFile],
+    own: ConfigFile,
+    parse: Parser,
+    program: str | None,
+) -> tuple[ConfigFile, ...]:
+    """Return the files as they will be when the distribution starts the next time.
+
+    :param own: the file of our own, as it is or is going to be.
+    :param program: of the handler that the distribution makes itself.
+    """
+    found = list(files)
+    for index, file in enumerate(found):
+        if index == 0 or file.path == way.flavour.merged_into:
+            found[index] = replace(file, generated=True)
+    if way.template:
+        text = without_mark(found[0].text or "")
+        found[0] = replace(found[0], text=text, data=parse_text(text, parse))
+    if program is not None:
+        found[0] = _with_handler(found[0], program, parse, way)
+    if way.merged and own.text is not None and own.path not in {file.path for file in found}:
+        found.append(own)
+    return tuple(found)
+
+
+def _with_handler(root: ConfigFile, program: str, parse: Parser, way: Way) -> ConfigFile:
+    """Return the generated file with the handler that it gets when the distribution starts."""
+    names = [name for name, paths in way.flavour.finds.items() if program in paths]
+    base = ("plugins", CRI_TABLE[root.version], "containerd", "runtimes")
+    document = Document(root.text or "")
+    for name in names:
+        if table(root.data, (*base, name)):
+            continue
+        runc = fold(table(root.data, (*base, "runc", "options")))
+        document = document.set((*base, name, "runtime_type"), RUNC_SHIM)
+        document = document.set((*base, name, "options", "BinaryName"), program)
+        if "systemdcgroup" in runc:
+            document = document.set(
+                (*base, name, "options", "SystemdCgroup"), runc["systemdcgroup"]
+            )
+    return replace(root, text=document.text, data=parse_text(document.text, parse))
+
+
+def as_rendered(way: Way, files: tuple[ConfigFile, ...], parse: Parser) -> tuple[ConfigFile, ...]:
+    """Return the files as containerd gets to see them."""
+    if way.flavour is PLAIN:
+        return files
+    if way.merged:
+        files = absorbed(files, way.own_path, parse)
+    if not way.flavour.variables:
+        return files
+    return tuple(_filled_in(file, way.flavour, parse) for file in files)
+
+
+def _filled_in(file: ConfigFile, flavour: Flavour, parse: Parser) -> ConfigFile:
+    if file.text is None:
+        return file
+    text = filled_in(file.text, flavour.variables)
+    return replace(file, text=text, data=parse_text(text, parse))

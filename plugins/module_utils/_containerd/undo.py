@@ -1,0 +1,414 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Taking a runtime handler back out of containerd's configuration. Pure.
+
+Where nobody edited since, the old bytes come back as a whole. Where somebody did, our lines are
+taken out of the text as it stands (a three-way merge), and what cannot be found as lines any more
+is looked for by its meaning.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Any
+
+from .._runtime.config_file import ConfigFile, table
+from .config import (
+    CRI_NAMES,
+    Parser,
+    Path,
+    copy,
+    fold,
+    meaning,
+    parse_text,
+    remove,
+)
+from .plan import (
+    DEFAULT,
+    FILE_HEAD,
+    Change,
+    Editor,
+    FileEdit,
+    Node,
+    Plan,
+    Request,
+    prune,
+    value_at,
+    wanted_handlers,
+)
+
+_RUNTIMES = ("containerd", "runtimes")
+# What makes a new file complete, beside the handler itself.
+_SCAFFOLD = frozenset({("version",), ("imports",)})
+
+
+@dataclass(frozen=True)
+class History:
+    """What our runs made of one file: ``base`` is the text without us, ``ours`` with us.
+
+    Both are None for 'no file'. ``shared`` says that another handler of ours is in the same file.
+    """
+
+    base: str | None
+    ours: str | None
+    changes: tuple[Change, ...] = ()
+    shared: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "base": _pack(self.base),
+            "ours": _pack(self.ours),
+            "changes": [change.to_json() for change in self.changes],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], shared: bool = False) -> History:
+        return cls(
+            _unpack(data["base"]),
+            _unpack(data["ours"]),
+            tuple(Change.from_json(change) for change in data["changes"]),
+            shared,
+        )
+
+
+def continued(earlier: History | None, edit: FileEdit, foreign: bool, fresh: bool) -> History:
+    """Return the history after one more edit of ours.
+
+    :param foreign: somebody else edited the file since our last edit.
+    :param fresh: the file is as it was before us (first edit, or undone by hand).
+    """
+    if earlier is None or fresh:
+        return History(edit.before, edit.after, edit.changes)
+    base = earlier.base
+    if foreign and edit.before is not None:
+        base, _left = undo_lines(earlier.base or "", earlier.ours or "", edit.before)
+    changes = {change.path: change for change in earlier.changes}
+    for change in edit.changes:
+        first = changes.get(change.path, change)
+        changes[change.path] = Change(change.path, first.before, change.after)
+    kept = tuple(_within(change, changes) for change in changes.values())
+    return History(base, edit.after, tuple(change for change in kept if change is not None))
+
+
+def _within(change: Change, changes: Mapping[Path, Change]) -> Change | None:
+    """Fold a change of a value into the earlier change that made the table around it."""
+    for path, other in changes.items():
+        if len(path) < len(change.path) and change.path[: len(path)] == path and not other.before:
+            return None
+    if change.before or not change.after or not isinstance(change.after[0], Mapping):
+        return change
+    whole = copy(change.after[0])
+    for path, other in changes.items():
+        if len(path) > len(change.path) and path[: len(change.path)] == change.path:
+            inner = path[len(change.path) :]
+            remove(whole, inner)
+            current = whole
+            for part in inner[:-1]:
+                current = current.setdefault(part, {})
+            if other.after:
+                current[inner[-1]] = other.after[0]
+    return Change(change.path, (), (whole,))
+
+
+def undo_lines(base: str, ours: str, current: str) -> tuple[str, bool]:
+    """Return ``current`` with the change from ``base`` to ``ours`` taken back, by lines.
+
+    :returns: the text, and whether some of our lines had been edited so that they stay.
+    """
+    base_lines, our_lines, lines = (
+        text.splitlines(keepends=True) for text in (base, ours, current)
+    )
+    where: dict[int, int] = {}
+    for block in SequenceMatcher(None, our_lines, lines, autojunk=False).get_matching_blocks():
+        for offset in range(block.size):
+            where[block.a + offset] = block.b + offset
+    conflict = False
+    patches: list[tuple[int, int, list[str]]] = []
+    for tag, i1, i2, j1, j2 in SequenceMatcher(
+        None, base_lines, our_lines, autojunk=False
+    ).get_opcodes():
+        if tag == "equal":
+            continue
+        patch = _patch(base_lines[i1:i2], j1, j2, where, lines, len(our_lines))
+        if patch is None:
+            conflict = True
+        else:
+            patches.append(patch)
+    for start, end, old in sorted(patches, key=lambda patch: patch[:2], reverse=True):
+        for at, line in enumerate(old):
+            # The old last line had no line end; now it may not be the last one.
+            if not line.endswith("\n") and (at + 1 < len(old) or end < len(lines)):
+                old[at] = line + ("\r\n" if "\r\n" in current else "\n")
+        lines[start:end] = old
+    return "".join(lines), conflict
+
+
+def _patch(
+    old: list[str], j1: int, j2: int, where: Mapping[int, int], lines: list[str], total: int
+) -> tuple[int, int, list[str]] | None:
+    """Return which of the current lines become which old ones, or None for a conflict."""
+    mapped = [where[index] for index in range(j1, j2) if index in where]
+    if len(mapped) == j2 - j1 and mapped:
+        start, end = mapped[0], mapped[-1] + 1
+    else:
+        # Lines that we deleted, or of ours that are gone: between the neighbours that still stand.
+        before, after = j1 - 1, j2
+        start = where[before] + 1 if before in where else (0 if before < 0 else -1)
+        end = where[after] if after in where else (len(lines) if after >= total else -1)
+        if not mapped and j1 == j2:
+            if start < 0 and end < 0:
+                return None
+            start = end = start if start >= 0 else end
+        elif start < 0 or end < 0 or old:
+            return None
+    foreign: list[str] = []
+    whole = False
+    for index in range(start, end):
+        if index in mapped:
+            whole = False
+            continue
+        # Comments and whole tables stay where they are; a value would get into another table.
+        whole = whole or lines[index].lstrip().startswith("[")
+        if not whole and lines[index].strip() and not lines[index].lstrip().startswith("#"):
+            return None
+        foreign.append(lines[index])
+    return start, end, [*old, *foreign]
+
+
+def plan_absent(
+    request: Request,
+    node: Node,
+    histories: Mapping[str, History],
+    parse: Parser,
+    recorded: bool = False,
+) -> Plan:
+    """Return the edits that take the handler out of files that were edited since, or unrecorded.
+
+    :param histories: by path, those files of ours that cannot be restored as a whole.
+    :param recorded: there is a record of what we did, so that nothing else is ours.
+    """
+    request.check()
+    undo = _Undo(request, node, parse)
+    known = {file.path: file for file in (*node.files, node.drop_in) if not file.generated}
+    for path, history in histories.items():
+        file = known.get(path)
+        if file is not None and file.text is not None:
+            undo.recorded(file, history)
+    if not recorded:
+        for file in known.values():
+            if file.text is not None:
+                undo.unrecorded(file)
+        undo.no_dangling_default(known)
+    return undo.plan()
+
+
+class _Undo:
+    def __init__(self, request: Request, node: Node, parse: Parser) -> None:
+        self.request = request
+        self.node = node
+        self.parse = parse
+        self.edits: dict[str, FileEdit] = {}
+        self.reasons: list[str] = []
+
+    def plan(self) -> Plan:
+        # The file that imports goes first: it must never import one that is gone.
+        edits = sorted(self.edits.values(), key=lambda edit: edit.path != self.node.root.path)
+        return Plan(tuple(edit for edit in edits if edit.before != edit.after), tuple(self.reasons))
+
+    def recorded(self, file: ConfigFile, history: History) -> None:
+        text = file.text or ""
+        changes = tuple(self.present_path(file, change) for change in history.changes)
+        if history.base is not None and not history.shared:
+            merged, conflict = undo_lines(history.base, history.ours or "", text)
+            if not conflict and self.only_ours(file, merged, changes):
+                self.note(file, merged, changes)
+                return
+        if history.shared or history.base is None:
+            handler = self.handler()
+            changes = tuple(
+                change
+                for change in changes
+                if change.path not in _SCAFFOLD
+                and (change.path[2:4] != _RUNTIMES or change.path[: len(handler)] == handler)
+            )
+        after = by_meaning(file, changes, self.parse, self.reasons)
+        if history.base is None and not history.shared and self.is_leftover(after, history.ours):
+            self.note(file, None, changes)
+        else:
+            self.note(file, after, changes)
+
+    def handler(self) -> Path:
+        return (*self.node.cri, *_RUNTIMES, self.request.name)
+
+    def present_path(self, file: ConfigFile, change: Change) -> Change:
+        """Follow a table that was renamed since, as by ``containerd config migrate``."""
+        path = change.path
+        if (
+            path[0] == "plugins"
+            and len(path) > 2
+            and path[1] in CRI_NAMES
+            and not table(file.data, path[:2])
+        ):
+            return Change(self.node.cri + path[2:], change.before, change.after)
+        return change
+
+    def only_ours(self, file: ConfigFile, text: str, changes: tuple[Change, ...]) -> bool:
+        """Return whether the text says what it did, but for our changes, which are all gone."""
+        try:
+            data = parse_text(text, self.parse)
+        except ValueError:
+            return False
+        rest, old = copy(data), copy(file.data)
+        for change in changes:
+            if change.after and _same(value_at(data, change.path), change.after):
+                return False
+            remove(rest, change.path)
+            remove(old, change.path)
+        return bool(prune(rest) == prune(old))
+
+    @staticmethod
+    def is_leftover(text: str, ours: str | None) -> bool:
+        """Return whether nothing but lines of ours is left in a file that we made."""
+        known = {line.strip() for line in (ours or "").splitlines()} | {""}
+        return all(line.strip() in known for line in text.splitlines())
+
+    def note(self, file: ConfigFile, text: str | None, changes: tuple[Change, ...]) -> None:
+        self.edits[file.path] = FileEdit(file.path, file.text, text, changes)
+        if text != file.text:
+            self.reasons.append(f"Our lines are taken out of {file.path}.")
+
+    def unrecorded(self, file: ConfigFile) -> None:
+        """Without a record, remove only a handler that equals ours."""
+        path = self.handler()
+        found = table(file.data, path)
+        if not found:
+            return
+        # Which runtime it was made of is not known: a runc may have been written down since.
+        wanted = wanted_handlers(self.request, self.node, self.parse)
+        if not any(_same_handler(found, one) for one in wanted):
+            self.reasons.append(
+                f"The handler {self.request.name} in {file.path} is not as this module writes it, "
+                "and no record says that it is ours: it stays."
+            )
+            return
+        editor = Editor(self.parse)
+        editor.open(file)
+        editor.delete(file.path, path)
+        for edit in editor.edits():
+            text = edit.after or ""
+            data = parse_text(text, self.parse)
+            lines = {line.strip() for line in text.splitlines() if line.strip().startswith("#")}
+            bare = prune(data).keys() <= {"version"} and lines <= {FILE_HEAD.strip()}
+            gone = file.path == self.node.drop_in.path and bare
+            self.note(file, None if gone else text, edit.changes)
+
+    def no_dangling_default(self, known: Mapping[str, ConfigFile]) -> None:
+        """Drop a default that names the handler which has just gone."""
+        if not self.edits:
+            return
+        texts = {path: file.text for path, file in known.items()}
+        texts.update({path: edit.after for path, edit in self.edits.items()})
+        datas = {
+            path: parse_text(text, self.parse) for path, text in texts.items() if text is not None
+        }
+        if any(table(data, self.handler()) for data in datas.values()):
+            return
+        default = self.node.cri + DEFAULT
+        for path, data in datas.items():
+            if value_at(data, default) != (self.request.name,):
+                continue
+            editor = Editor(self.parse)
+            editor.open(ConfigFile(path, texts[path], data))
+            editor.delete(path, default)
+            for edit in editor.edits():
+                first = self.edits.get(path)
+                self.edits[path] = FileEdit(path, known[path].text, edit.after, edit.changes)
+                if first is not None:
+                    self.edits[path] = FileEdit(
+                        path, first.before, edit.after, first.changes + edit.changes
+                    )
+            self.reasons.append(
+                f"default_runtime_name = {self.request.name!r} is dropped from {path}: it would "
+                "name a runtime that does not exist any more. What was there before is not known."
+            )
+
+
+def by_meaning(
+    file: ConfigFile, changes: tuple[Change, ...], parse: Parser, reasons: list[str]
+) -> str:
+    """Return the file's text with the changes taken back that it still has.
+
+    :param reasons: gets a sentence for each change that somebody edited since.
+    """
+    editor = Editor(parse)
+    editor.open(file)
+    for change in reversed(changes):
+        found = value_at(file.data, change.path)
+        if not _same(found, change.after):
+            if found != change.before:
+                reasons.append(
+                    f"{'.'.join(change.path)} in {file.path} was edited since by somebody "
+                    "else and stays."
+                )
+            continue
+        if not change.before:
+            editor.delete(file.path, change.path)
+        elif isinstance(change.before[0], Mapping):
+            editor.delete(file.path, change.path)
+            editor.set_table(file.path, change.path, change.before[0])
+        else:
+            editor.set(file.path, change.path, change.before[0])
+    for edit in editor.edits():
+        return edit.after or ""
+    return file.text or ""
+
+
+def neighbour_without(path: str, rest: History, gone: History, parse: Parser) -> History:
+    """Return what is to be known of a file's other handler once ``gone`` has been taken out of it.
+
+    What ``gone`` changed beside its own handler is the other one's to take back from now on, and
+    what it changed is in no text that comes back.
+    """
+    base = rest.base
+    if base is not None and base != gone.base:
+        file = ConfigFile(path, base, parse_text(base, parse))
+        base = by_meaning(file, gone.changes, parse, [])
+    earlier = {change.path: change for change in gone.changes}
+    changes = []
+    for change in rest.changes:
+        first = earlier.pop(change.path, change)
+        follows = first is not change and first.after == change.before
+        changes.append(Change(change.path, first.before, change.after) if follows else change)
+    left = (change for change in earlier.values() if _beside_handlers(change))
+    return replace(rest, base=base, changes=(*left, *changes))
+
+
+def _beside_handlers(change: Change) -> bool:
+    """Return whether a change makes a file complete, whatever the handler's name is."""
+    return change.path in _SCAFFOLD or change.path[2:5] == (*_RUNTIMES, "runc")
+
+
+def _same(found: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
+    return bool(prune(list(found)) == prune(list(wanted)))
+
+
+def _same_handler(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    def plain(handler: Mapping[str, Any]) -> dict[str, Any]:
+        data: dict[str, Any] = meaning(handler)
+        return {**data, "options": fold(table(data, ("options",)))}
+
+    return plain(found) == plain(wanted)
+
+
+def _pack(text: str | None) -> str | None:
+    return None if text is None else base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+def _unpack(packed: str | None) -> str | None:
+    return None if packed is None else zlib.decompress(base64.b64decode(packed)).decode()

@@ -1,0 +1,349 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read, plan, write, restart: one transaction on CRI-O's configuration."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Callable
+
+from .._containerd.config import Parser, decode
+from .._core.errors import InputError, KubegpuError, RolledBackError
+from .._core.redact import changed_parts
+from .._formats.toml_edit import redact
+from .._host.command import Runner
+from .._host.files import FileState, changed_since, glob_files, read_file
+from .._host.systemd import Daemon, journal, read_daemon, restart
+from .._record.file_record import Undo
+from .._record.store import StateStore
+from .._record.transaction import FileChange, applied
+from .._runtime.config_file import ConfigFile
+from .._runtime.cri import CRIO_SOCKET, Answer, read_info, wait_until_ready
+from .._runtime.toml_settings import Plan, Seen, plan_absent, plan_present
+from .plan import Effective, Request, Wanted, effective, handlers, wanted
+
+HEAD = "# Written by kubegpu.nodes.crio_runtime; add settings of your own freely.\n"
+_KEY = "crio_runtime"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the work is done, beside what is wanted."""
+
+    restart: bool = False
+    restart_timeout: int = 60
+    unit: str = "crio"
+    socket: str = CRIO_SOCKET
+
+
+@dataclass(frozen=True)
+class World:
+    """What the transaction needs of the node."""
+
+    run: Runner
+    parse: Parser
+    store: StateStore
+    exists: Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is returned to the user."""
+
+    changed: bool
+    restart_required: bool
+    restart_reason: str | None
+    restarted: bool
+    default_runtime: str | None
+    handlers: dict[str, Any]
+    backup_file: str | None
+    diff: list[dict[str, str]]
+    reasons: list[str]
+    warnings: list[str]
+
+
+class CrioRuntime:
+    """One run of the module."""
+
+    def __init__(self, request: Request, settings: Settings, world: World) -> None:
+        self.request = request
+        self.settings = settings
+        self.world = world
+        self.warnings: list[str] = []
+
+    def __call__(self, check: bool) -> Outcome:
+        self.request.check()
+        if check:
+            return self._work(check=True)
+        with self.world.store.transaction():
+            return self._work(check=False)
+
+    def _work(self, check: bool) -> Outcome:
+        daemon = read_daemon(self.world.run, self.settings.unit)
+        self._check_crio()
+        own = read_file(self.request.drop_in_path)
+        before, after = self._files(own.path)
+        if self.request.state == "present":
+            self._check_runtime_path(check)
+            self._check_alone(own.path)
+            wish = wanted(self.request, before, after)
+        else:
+            wish = Wanted({})
+        self.warnings += wish.warnings
+        change, plan = self._change(own, wish)
+        seen = effective((*before, self._decoded(change.after), *after))
+        self._check_default(seen)
+        reason = self._restart_reason(daemon, change, (*before, *after))
+        restarted = self.settings.restart and reason is not None
+        if not check:
+            newer = daemon.started is not None and changed_since(own.path, daemon.started)
+            self._apply(change, restarted, unloaded=newer)
+        record = self.world.store.record(change.key)
+        return Outcome(
+            changed=change.before.content != change.after.content or restarted,
+            restart_required=reason is not None and not restarted,
+            restart_reason=None if restarted else reason,
+            restarted=restarted,
+            default_runtime=seen.default,
+            handlers=handlers(seen),
+            backup_file=None if record is None else record.backup,
+            diff=_diff(change),
+            reasons=[*wish.reasons, *plan.reasons, *self.warnings],
+            warnings=self.warnings,
+        )
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def _check_crio(self) -> None:
+        answer = self.world.run(["crio", "--version"])
+        if answer.rc == 127 and not self.world.exists(self.request.config_path):
+            raise KubegpuError(
+                "CRI-O is not installed on this node.",
+                evidence=f"no program crio, no {self.request.config_path}",
+                next_step="Install CRI-O first (this collection never does).",
+            )
+
+    def _check_runtime_path(self, check: bool) -> None:
+        path = self.request.runtime_path
+        if self.world.exists(path):
+            return
+        if not check:
+            raise InputError(
+                f"{path} does not exist, and CRI-O does not start with a handler without program.",
+                next_step="Install the NVIDIA container toolkit first, or correct runtime_path.",
+            )
+        self.warnings.append(f"{path} does not exist yet: CRI-O would not start with it.")
+
+    def _check_alone(self, path: str) -> None:
+        for key, record in self.world.store.records(f"{_KEY}:").items():
+            if record.path == path and key != self._key(path):
+                raise InputError(
+                    f"{path} holds another handler of ours.",
+                    evidence=key,
+                    next_step="Give each handler a drop_in_path of its own.",
+                )
+
+    def _files(self, own: str) -> tuple[tuple[ConfigFile, ...], tuple[ConfigFile, ...]]:
+        """Return what CRI-O reads before and after our own file."""
+        folder = posixpath.dirname(self.request.drop_in_path)
+        before = [self._decoded(read_file(self.request.config_path))]
+        after: list[ConfigFile] = []
+        for path in glob_files(f"{folder}/*"):
+            try:
+                state = read_file(path)
+            except InputError:
+                continue  # a folder
+            if state.path == own:
+                continue
+            (before if path < self.request.drop_in_path else after).append(self._decoded(state))
+        return tuple(before), tuple(after)
+
+    def _decoded(self, state: FileState) -> ConfigFile:
+        try:
+            return decode(state.path, state.content, self.world.parse)
+        except InputError as error:
+            raise InputError(
+                f"{state.path} is not valid TOML, so CRI-O cannot load it either.",
+                evidence=error.evidence,
+                next_step="Correct the file (crio config names the place), then run again.",
+            ) from error
+
+    def _key(self, path: str) -> str:
+        return f"{_KEY}:{self.request.name}:{path}"
+
+    # -- planning ------------------------------------------------------------------------------
+
+    def _change(self, own: FileState, wish: Wanted) -> tuple[FileChange, Plan]:
+        """Return what becomes of our own file."""
+        key = self._key(own.path)
+        record = self.world.store.record(key)
+        seen, target = Seen(_text(own)), own
+        if record is not None:
+            way, target = self.world.store.undo_target(key, own)
+            seen = Seen(
+                seen.text,
+                recorded=True,
+                way=way,
+                restored=_text(target) if way is Undo.RESTORE else None,
+                ours=record.details.get("settings", {}),
+                tables=tuple(record.details.get("tables", ())),
+            )
+        if self.request.state == "absent":
+            if record is None:
+                return FileChange(key, own, own), Plan(seen.text, {})
+            plan = plan_absent({}, seen, self.world.parse)
+            if seen.way is Undo.RESTORE:
+                return FileChange(key, own, target, undo=True), plan
+            gone = plan.text is not None and not plan.text.replace(HEAD, "").strip()
+            return FileChange(key, own, _state(own, None if gone else plan.text), undo=True), plan
+        if not wish.settings and not seen.ours:
+            return FileChange(key, own, own), Plan(seen.text, {})
+        start = replace(seen, text=HEAD) if seen.text is None else seen
+        plan = plan_present(wish.settings, start, self.world.parse)
+        details: Mapping[str, Any] = {"settings": dict(plan.ours), "tables": list(plan.tables)}
+        return FileChange(key, own, _state(own, plan.text), details=details), plan
+
+    def _check_default(self, seen: Effective) -> None:
+        if seen.default is None or seen.default in seen.handlers:
+            return
+        self.warnings.append(
+            f"The default runtime {seen.default!r} is in no file: CRI-O knows it only if it is "
+            "built in."
+        )
+
+    def _restart_reason(
+        self, daemon: Daemon, change: FileChange, files: tuple[ConfigFile, ...]
+    ) -> str | None:
+        if not daemon.active:
+            return None
+        if change.before.content != change.after.content:
+            return f"{change.after.path} changes; the running {daemon.unit} has the old one."
+        if daemon.started is None:
+            return None
+        folder = posixpath.dirname(self.request.drop_in_path)
+        for path in (
+            *(file.path for file in files if file.text is not None),
+            folder,
+            change.before.path,
+        ):
+            if changed_since(path, daemon.started):
+                return f"{path} was changed after the running {daemon.unit} started."
+        return None
+
+    # -- writing -------------------------------------------------------------------------------
+
+    def _apply(self, change: FileChange, restarting: bool, unloaded: bool) -> None:
+        """Write and restart.
+
+        :param unloaded: our file is newer than the CRI-O that runs.
+        """
+        written = [] if change.undo or change.before == change.after else [change]
+        try:
+            with applied(self.world.store, written):
+                if restarting and not change.undo:
+                    self._restart()
+        except KubegpuError as error:
+            if not isinstance(error, _RestartFailed):
+                raise
+            if not written and not (unloaded and self._take_back(change)):
+                raise self._down(
+                    error, "This run changed no file, so there was nothing to put back."
+                ) from error
+            raise RolledBackError(
+                f"CRI-O did not come back with the new configuration: {error.cause} The old "
+                f"configuration was put back; {self._again()}",
+                evidence=error.evidence,
+                next_step=f"Look at: journalctl --unit {self.settings.unit}",
+            ) from error
+        if not change.undo:
+            return
+        self.world.store.write_undone(change.key, change.after)
+        try:
+            if restarting:
+                self._restart()
+        except KubegpuError as error:
+            if not isinstance(error, _RestartFailed):
+                raise
+            raise self._down(
+                error,
+                f"{change.after.path} is free of this module's settings and stays so: correct what "
+                f"keeps CRI-O from starting, then systemctl restart {self.settings.unit}.",
+            ) from error
+
+    def _take_back(self, change: FileChange) -> bool:
+        """Undo what a run before this one wrote and never saw loaded; return whether it was."""
+        way, before = self.world.store.undo_target(change.key, read_file(change.before.path))
+        if way is Undo.RESTORE:
+            self.world.store.write_undone(change.key, before)
+        return way is Undo.RESTORE
+
+    def _down(self, error: KubegpuError, what: str) -> KubegpuError:
+        return KubegpuError(
+            f"CRI-O did not come back: {error.cause}",
+            evidence=error.evidence,
+            next_step=f"Look at: journalctl --unit {self.settings.unit}. {what}",
+        )
+
+    def _again(self) -> str:
+        """Start CRI-O with the old configuration; return whether it runs."""
+        try:
+            restart(self.world.run, self.settings.unit, self.settings.restart_timeout)
+        except KubegpuError as error:
+            return f"CRI-O still does not run: {error.cause}"
+        return "CRI-O runs again with it."
+
+    def _restart(self) -> None:
+        run, unit = self.world.run, self.settings.unit
+        handler = self.request.name if self.request.state == "present" else None
+
+        def question() -> Answer:
+            info = run(
+                ["crictl", f"--runtime-endpoint=unix://{self.settings.socket}", "--timeout=5s",
+                 "info"]
+            )  # fmt: skip
+            if info.rc == 127:
+                return Answer(read_daemon(run, unit).active, words=f"{unit} does not run")
+            return read_info(info.stdout) if info.ok else Answer(False, words=info.words())
+
+        try:
+            restart(run, unit, self.settings.restart_timeout)
+            wait_until_ready(question, handler, self.settings.restart_timeout)
+        except KubegpuError as error:
+            words = "\n".join(filter(None, (error.evidence, journal(run, unit))))
+            raise _RestartFailed(error.cause, evidence=words) from error
+
+
+class _RestartFailed(KubegpuError):
+    """CRI-O did not come back from a restart."""
+
+
+def _state(own: FileState, text: str | None) -> FileState:
+    return FileState(own.path) if text is None else replace(own, content=text.encode())
+
+
+def _text(state: FileState) -> str | None:
+    return None if state.content is None else state.content.decode()
+
+
+def _diff(change: FileChange) -> list[dict[str, str]]:
+    if change.before.content == change.after.content:
+        return []
+
+    def side(state: FileState) -> tuple[str, str]:
+        text = _text(state)
+        return ("", f"{state.path} (absent)") if text is None else (redact(text), state.path)
+
+    (before, before_header), (after, after_header) = side(change.before), side(change.after)
+    before, after = changed_parts(before, after)
+    return [
+        {
+            "before": before,
+            "after": after,
+            "before_header": before_header,
+            "after_header": after_header,
+        }
+    ]

@@ -1,0 +1,90 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The CUDA toolkits of a node, as far as files tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._driver.facts import read_checksums
+from .._packages import installed as _packages
+from .._packages.installed import Package
+from .config_files import PATHS
+
+if TYPE_CHECKING:
+    from .._host.reader import NodeReader
+
+_LOCAL = "/usr/local"
+_DISTRO_PACKAGE = "nvidia-cuda-toolkit"
+
+
+def read_cuda(
+    reader: NodeReader, packages: Sequence[Package], supports: str | None
+) -> dict[str, Any]:
+    """Return the fact ``cuda``: toolkits, their packages, and what the driver can run."""
+    default = reader.real_path(f"{_LOCAL}/cuda")
+    toolkits = []
+    for name in reader.list_dir(_LOCAL):
+        path = f"{_LOCAL}/{name}"
+        if not name.startswith("cuda-") or reader.is_link(path) or not reader.is_dir(path):
+            continue
+        uninstaller = reader.first([f"{path}/bin/cuda-uninstaller"])
+        toolkits.append(
+            {
+                "version": cuda_version(
+                    reader.read_text(f"{path}/version.json"),
+                    reader.read_text(f"{path}/version.txt"),
+                )
+                or name[len("cuda-") :],
+                "path": path,
+                "default": path == default,
+                "source": "package"
+                if is_packaged(name, packages)
+                else ("runfile" if uninstaller else None),
+                "uninstaller": uninstaller,
+            }
+        )
+    for package in _packages.select(packages, (_DISTRO_PACKAGE,)):
+        toolkits.append(
+            {
+                "version": distro_version(package.version),
+                "path": "/usr",
+                "default": default is None,
+                "source": "distro",
+                "uninstaller": None,
+            }
+        )
+    ours = [package for package in packages if _packages.is_cuda(package.name)]
+    return {
+        "toolkits": toolkits,
+        "driver_supports": supports,
+        "packages": _packages.versions(ours),
+        "held": _packages.held(ours),
+        "unheld": _packages.unheld(ours),
+        "configuration": read_checksums(reader, PATHS),
+        # What the compiler says needs a run of it: the role proves that.
+        "compiler": None,
+    }
+
+
+def is_packaged(folder: str, packages: Sequence[Package]) -> bool:
+    """Return whether NVIDIA's packages brought the folder ``cuda-X.Y`` below ``/usr/local``."""
+    version = folder[len("cuda-") :].replace(".", "-")
+    return any(re.fullmatch(rf"cuda-[a-z-]+-{version}", package.name) for package in packages)
+
+
+def distro_version(version: str) -> str | None:
+    """Return the toolkit's version in the distribution's, such as 11.8.89~11.8.0-5~deb12u1."""
+    match = re.search(r"~(\d+\.\d+\.\d+)", version) or re.search(r"(\d+\.\d+(?:\.\d+)?)", version)
+    return match.group(1) if match else None
+
+
+def cuda_version(version_json: str | None, version_txt: str | None) -> str | None:
+    """Return the toolkit's version; before 11.1 it was in a text file."""
+    match = re.search(r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"', version_json or "")
+    match = match or re.search(r"CUDA Version ([\d.]+)", version_txt or "")
+    return match.group(1) if match else None

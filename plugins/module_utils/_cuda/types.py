@@ -1,0 +1,128 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is wished and planned about CUDA toolkits. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .._core.printable import printable
+from .._driver.types import Step
+from .._nvidia.compatibility import minor
+from .._nvidia.cuda_releases import CudaData
+from .._nvidia.driver_branches import DriverData
+from .._nvidia.runfile import shown_runfile
+
+AUTO = "auto"
+PACKAGE = "package"
+RUNFILE = "runfile"
+DISTRO = "distro"
+SOURCES = (AUTO, PACKAGE, RUNFILE, DISTRO)
+NO_DEFAULT = "none"
+LIBRARIES = ("cudnn", "nccl")
+
+
+@dataclass(frozen=True)
+class CudaWish:
+    """What the user asks for. Empty strings, tuples and mappings mean: what the collection knows.
+
+    ``default`` empty is the newest of ``versions``; ``none`` leaves the link as it is.
+    ``driver_version``: version or branch that this run leaves on the node, where the facts are
+    older than that. ``planned_repositories``: addresses that this run adds before.
+    """
+
+    versions: tuple[str, ...] = ()
+    default: str = ""
+    source: str = AUTO
+    runfiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    hold: bool = True
+    configure: bool = True
+    verify: bool = True
+    host_compiler: str = ""
+    temporary: str = ""
+    driver_version: str = ""
+    manage_repository: bool = True
+    repository_name: str = "kubegpu-nvidia-cuda"
+    repository_url: str = ""
+    repository_key_url: str = ""
+    key_fingerprints: tuple[str, ...] = ()
+    planned_repositories: tuple[str, ...] = ()
+    # The ansible-core that would install the packages.
+    controller: str = ""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The data that the plan is made from."""
+
+    cuda: CudaData
+    drivers: DriverData
+
+
+@dataclass(frozen=True)
+class CudaPlan:
+    """What would be done on one node.
+
+    ``action`` is none, install, upgrade, downgrade or refuse; ``change`` is whether there is
+    anything at all to do.
+    """
+
+    action: str = "none"
+    # version, path, source, action (none, install, upgrade, downgrade) and architecture of each.
+    versions: tuple[Mapping[str, Any], ...] = ()
+    default: str | None = None
+    packages: Mapping[str, str | None] = field(default_factory=dict)
+    optional_packages: Mapping[str, str | None] = field(default_factory=dict)
+    obsolete: tuple[str, ...] = ()
+    lock: Mapping[str, Any] = field(default_factory=lambda: {"patterns": [], "version": None})
+    hold: bool = False
+    change_packages: bool = False
+    repository: Mapping[str, Any] | None = None
+    runfiles: tuple[Mapping[str, Any], ...] = ()
+    link: Mapping[str, str] | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    verify: bool = False
+    change: bool = False
+    steps: tuple[Step, ...] = ()
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values, as it may be shown."""
+        data = asdict(self)
+        data["runfiles"] = [shown_runfile(runfile) for runfile in self.runfiles]
+        for name in ("versions", "obsolete", "steps", "reasons", "warnings"):
+            data[name] = list(data[name])
+        for name in ("reasons", "warnings"):
+            data[name] = [printable(text) for text in data[name]]
+        return data
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One version that is asked for, and what is there of it."""
+
+    version: str
+    release: str
+    path: str
+    source: str
+    action: str
+    reason: str = ""
+    seen: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"cuda-toolkit-{minor(self.version).replace('.', '-')}"
+
+
+class Refusal(Exception):
+    """The wish cannot be met; the texts say why and what would do."""
+
+    def __init__(self, *reasons: str) -> None:
+        super().__init__(*reasons)
+        self.reasons = reasons

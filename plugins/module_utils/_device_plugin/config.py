@@ -1,0 +1,452 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The named configs of NVIDIA's device plugin: what they may hold.
+
+A config has NVIDIA's own schema (k8s-device-plugin, ``api/config/v1``), whose fields are in
+``_device_plugin/settings.py``. The plugin itself ignores much of what it does not know, and some of
+what it knows; here each such thing is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .._core.errors import InputError
+from .settings import (
+    NEWEST,
+    OLDEST,
+    SHARING,
+    STRINGS,
+    TOP,
+    Reading,
+    Release,
+    setting,
+    settings_at,
+)
+
+GPU = "nvidia.com/gpu"
+PREFIX = "nvidia.com/"
+SHARED = ".shared"
+DEFAULT_CONFIG = "default"
+#: How many clients an MPS server takes (cmd/mps-control-daemon/mps/device.go of the plugin).
+MPS_CLIENTS = 48
+# What is a key of a ConfigMap, a label's value and a file name at once.
+_NAME = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
+_RESOURCE_LENGTH = 63
+
+# The parts of ``flags`` that hold flags themselves.
+_PARTS = ("plugin", "gfd")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One resource that is shared: how often, and under which name it is advertised."""
+
+    name: str
+    replicas: int
+    advertised: str
+
+
+@dataclass(frozen=True)
+class Config:
+    """One config, checked as far as it can be without a node."""
+
+    name: str
+    mig_strategy: str
+    sharing: str
+    shared: tuple[Shared, ...]
+    gpus: tuple[tuple[str, str], ...]
+    migs: tuple[tuple[str, str], ...]
+    data: Mapping[str, Any]
+    #: The release of the plugin that reads it; None where it is not known.
+    release: Release | None = NEWEST
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What holds where a config does not say otherwise."""
+
+    mig_strategy: str = "none"
+    fail_on_init_error: bool = True
+    pass_device_specs: bool = False
+    device_list_strategy: tuple[str, ...] = ("envvar",)
+    device_id_strategy: str = "uuid"
+    driver_root: str = "/"
+    container_driver_root: str = "/driver-root"
+    nvidia_ctk_path: str = "/usr/bin/nvidia-ctk"
+    gds_enabled: bool = False
+    mofed_enabled: bool = False
+
+
+def as_file(strategies: Sequence[str]) -> str | list[str]:
+    """Return device list strategies as a config has them."""
+    return strategies[0] if len(strategies) == 1 else list(strategies)
+
+
+def flags_data(flags: Flags) -> dict[str, Any]:
+    """Return the flags as a config has them, without the paths that hold everywhere."""
+    return {
+        "migStrategy": flags.mig_strategy,
+        "failOnInitError": flags.fail_on_init_error,
+        "gdsEnabled": flags.gds_enabled,
+        "mofedEnabled": flags.mofed_enabled,
+        "plugin": {
+            "passDeviceSpecs": flags.pass_device_specs,
+            "deviceListStrategy": as_file(flags.device_list_strategy),
+            "deviceIDStrategy": flags.device_id_strategy,
+        },
+    }
+
+
+def read_configs(
+    configs: Mapping[str, Any],
+    flags: Flags,
+    *,
+    default: str = "",
+    renaming: bool = False,
+    reading: Reading | None = None,
+    everywhere: Mapping[str, Any] | None = None,
+) -> dict[str, Config]:
+    """Return the configs by name, the default one among them; empty where none is wished.
+
+    :param default: the config of nodes that choose none; empty is ``default``, which is made from
+        the flags alone where the user has none of this name.
+    :param renaming: whether this build of the plugin follows ``resources``; NVIDIA's does not.
+    :param reading: knows the release and keeps remarks.
+    :param everywhere: options of the role beside the flags that hold for all nodes, by name.
+    :raises InputError: where one is not valid, with the name of the option.
+    """
+    if not configs:
+        if default:
+            raise _wrong("nvidia_device_plugin_default_config", _no_config(default, ()))
+        return {}
+    wished = {str(name): data for name, data in configs.items()}
+    if not default and DEFAULT_CONFIG not in wished:
+        wished[DEFAULT_CONFIG] = {}
+    if default and default not in wished:
+        raise _wrong("nvidia_device_plugin_default_config", _no_config(default, tuple(wished)))
+    reader = _Reader(reading or Reading(), flags, everywhere or {}, renaming)
+    return {name: reader.config(name, wished[name]) for name in sorted(wished)}
+
+
+def plain_config(flags: Flags, release: Release | None = NEWEST) -> Config:
+    """Return what holds where there are no configs."""
+    return _Reader(Reading(release), flags, {}, False).config(DEFAULT_CONFIG, {})
+
+
+def _no_config(name: str, known: Sequence[str]) -> str:
+    there = ", ".join(sorted(known)) or "none"
+    return f"there is no config {name!r} in nvidia_device_plugin_configs; there are: {there}"
+
+
+def _wrong(where: str, what: str, next_step: str = "") -> InputError:
+    return InputError(f"{where}: {what}", next_step=next_step)
+
+
+def choice(where: str, value: str, known: Sequence[str]) -> str:
+    """Return the value.
+
+    :raises InputError: where it is none of those known.
+    """
+    if value not in known:
+        raise _wrong(where, f"is {value!r}, and has to be one of {', '.join(known)}")
+    return value
+
+
+def read_strategies(where: str, value: Any, reading: Reading | None = None) -> tuple[str, ...]:
+    """Return device list strategies, from a list or from words with commas.
+
+    :raises InputError: where one is unknown or there is none.
+    """
+    values = setting("plugin.deviceListStrategy").values
+    words = value.split(",") if isinstance(value, str) else list(value or ())
+    found = tuple(dict.fromkeys(str(word).strip() for word in words if str(word).strip()))
+    if not found:
+        raise _wrong(where, "is empty", f"Give one of {', '.join(values)}.")
+    for word in found:
+        (reading or Reading()).choice(where, word, values)
+    return found
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads configs for one release of the plugin."""
+
+    reading: Reading
+    flags: Flags
+    everywhere: Mapping[str, Any]
+    renaming: bool
+
+    def config(self, name: str, data: Any) -> Config:
+        where = f"nvidia_device_plugin_configs[{name}]"
+        if not _NAME.match(name):
+            raise _wrong(
+                where,
+                "the name becomes a node label's value and a file name, and is no valid one",
+                "Use up to 63 letters, digits, '-', '_' and '.', with a letter or digit at both "
+                "ends.",
+            )
+        if data is None:
+            data = {}
+        whole: dict[str, Any] = {"version": "v1", **self.extra(where, data, TOP)}
+        if data.get("version", "v1") != "v1":
+            raise _wrong(where, f"version is {data['version']!r}; the plugin knows v1 only")
+        whole["flags"] = self.merged_flags(f"{where}.flags", data.get("flags") or {})
+        strategy = whole["flags"]["migStrategy"]
+        gpus, migs = self.patterns(f"{where}.resources", data.get("resources"))
+        if not migs and strategy == "single":
+            migs = (("*", GPU),)
+        sharing, shared, shared_data = self.sharing(
+            f"{where}.sharing", data.get("sharing"), strategy
+        )
+        if data.get("resources"):
+            whole["resources"] = _plain(data["resources"])
+        if shared_data:
+            whole["sharing"] = shared_data
+        if data.get("imex"):
+            whole["imex"] = self.imex(f"{where}.imex", data["imex"])
+        return Config(
+            name,
+            strategy,
+            sharing,
+            shared,
+            gpus or (("*", GPU),),
+            migs,
+            whole,
+            self.reading.release,
+        )
+
+    def extra(self, where: str, data: Any, known: Mapping[str, Release]) -> dict[str, Any]:
+        """Return the fields that only a newer release may know, to be handed on as they are.
+
+        :raises InputError: where a field is not known, or it is no mapping.
+        """
+        if not isinstance(data, Mapping):
+            raise _wrong(where, f"is {data!r}, and has to be a mapping with {', '.join(known)}")
+        return {name: _plain(data[name]) for name in self.reading.unknown(where, data, known)}
+
+    def merged_flags(self, where: str, data: Any) -> dict[str, Any]:
+        """Return the flags of a config, with those of the role that it does not give."""
+        merged = flags_data(self.flags)
+        parts: Mapping[str, Release] = dict.fromkeys(_PARTS, OLDEST)
+        merged.update(self.part(where, "", data, parts))
+        for name in _PARTS:
+            given = data.get(name) or {}
+            found = {**merged.get(name, {}), **self.part(f"{where}.{name}", name, given, {})}
+            if found:
+                merged[name] = found
+        return merged
+
+    def part(
+        self, where: str, prefix: str, data: Any, parts: Mapping[str, Release]
+    ) -> dict[str, Any]:
+        rows = settings_at(prefix)
+        known = {**{name: row.since for name, row in rows.items()}, **parts}
+        found = self.extra(where, data, known)
+        for name, given in data.items():
+            row = rows.get(str(name))
+            if row is None:
+                continue
+            place, value = f"{where}.{name}", _plain(given)
+            self.reading.value(place, row, value)
+            if row.everywhere:
+                self.same_everywhere(place, value, row.option)
+            elif row.kind == STRINGS:
+                found[str(name)] = as_file(read_strategies(place, value, self.reading))
+            else:
+                found[str(name)] = value
+        return found
+
+    def same_everywhere(self, where: str, value: Any, option: str) -> None:
+        """See that a config repeats what the role's option says, which pods and rights follow."""
+        held = {**{one.name: getattr(self.flags, one.name) for one in fields(self.flags)},
+                **self.everywhere}  # fmt: skip
+        if value != held.get(option, value):
+            raise _wrong(
+                where,
+                f"is {value!r}, and is the same on all nodes, as the pod's volumes and rights "
+                "follow it",
+                f"Set nvidia_device_plugin_{option} instead.",
+            )
+
+    def patterns(
+        self, where: str, data: Any
+    ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+        """Return which names GPUs and MIG devices get by pattern."""
+        if not data:
+            return (), ()
+        if not self.renaming:
+            raise _wrong(
+                where,
+                "NVIDIA's plugin reads this and ignores it (its log: Customizing the 'resources' "
+                "field is not yet supported in the config. Ignoring...)",
+                "Rename with sharing.<method>.renameByDefault, which gives nvidia.com/gpu.shared; "
+                "or, with a build of the plugin that follows it, set "
+                "nvidia_device_plugin_resource_renaming: true.",
+            )
+        self.extra(where, data, {"gpus": OLDEST, "mig": OLDEST})
+        return (
+            self.named(f"{where}.gpus", data.get("gpus")),
+            self.named(f"{where}.mig", data.get("mig")),
+        )
+
+    def named(self, where: str, rows: Any) -> tuple[tuple[str, str], ...]:
+        if not isinstance(rows or [], (list, tuple)):
+            raise _wrong(where, f"is {rows!r}, and has to be a list of pattern and name")
+        found = []
+        for row in rows or ():
+            self.extra(where, row, {"pattern": OLDEST, "name": OLDEST})
+            if not row.get("pattern") or not row.get("name"):
+                raise _wrong(where, "each row needs a pattern and a name")
+            found.append((str(row["pattern"]), _resource_name(where, row["name"])))
+        return tuple(found)
+
+    def sharing(
+        self, where: str, data: Any, mig_strategy: str
+    ) -> tuple[str, tuple[Shared, ...], dict[str, Any]]:
+        """Return how GPUs are shared, what is shared how often, and the same for the file."""
+        if not data:
+            return "none", (), {}
+        extra = self.extra(where, data, SHARING)
+        methods = [method for method in SHARING if data.get(method)]
+        if len(methods) > 1:
+            raise _wrong(
+                where,
+                "a node shares its GPUs by time-slicing or by MPS, not by both",
+                "Make two configs and choose one for each host with nvidia_device_plugin_config.",
+            )
+        if not methods:
+            return "none", (), extra
+        method = methods[0]
+        if method == "mps" and mig_strategy != "none":
+            raise _wrong(
+                f"{where}.mps",
+                f"MPS is not possible with MIG, and migStrategy is {mig_strategy}",
+                "Use timeSlicing for MIG devices, or set migStrategy: none in this config.",
+            )
+        shared, whole = self.method(f"{where}.{method}", method, data[method], mig_strategy)
+        return ("mps" if method == "mps" else "time-slicing"), shared, {**extra, method: whole}
+
+    def method(
+        self, where: str, method: str, data: Any, mig_strategy: str
+    ) -> tuple[tuple[Shared, ...], dict[str, Any]]:
+        names = ("renameByDefault", "failRequestsGreaterThanOne", "resources")
+        extra = self.extra(where, data, dict.fromkeys(names, OLDEST))
+        for key in ("renameByDefault", "failRequestsGreaterThanOne"):
+            if not isinstance(data.get(key, False), bool):
+                raise _wrong(f"{where}.{key}", f"is {data[key]!r}, and has to be a boolean")
+        rows = data.get("resources")
+        if not rows or not isinstance(rows, (list, tuple)):
+            raise _wrong(
+                f"{where}.resources",
+                "is empty: nothing would be shared",
+                f"Give a list, such as [{{name: {GPU}, replicas: 4}}].",
+            )
+        rename = bool(data.get("renameByDefault", False))
+        found = [self.row(f"{where}.resources", row, rename) for row in rows]
+        shared = tuple(one for one, _more in found)
+        _check_shared(f"{where}.resources", method, shared, mig_strategy)
+        whole: dict[str, Any] = {
+            **extra,
+            "renameByDefault": rename,
+            "resources": [
+                {**more, "name": one.name, "replicas": one.replicas} for one, more in found
+            ],
+        }
+        if "failRequestsGreaterThanOne" in data:
+            whole["failRequestsGreaterThanOne"] = data["failRequestsGreaterThanOne"]
+        return shared, whole
+
+    def row(self, where: str, row: Any, rename: bool) -> tuple[Shared, dict[str, Any]]:
+        if isinstance(row, Mapping) and row.get("devices", "all") != "all":
+            raise _wrong(
+                where,
+                f"devices is {row['devices']!r}, and sharing cannot differ between the GPUs of a "
+                "node: the plugin ignores it and shares all of them",
+                "Sharing can differ between nodes: make a config for each kind of node, and choose "
+                "one with nvidia_device_plugin_config for each host or group.",
+            )
+        if isinstance(row, Mapping) and "rename" in row:
+            raise _wrong(
+                where,
+                "the plugin ignores rename",
+                "renameByDefault: true beside resources gives the name with .shared at its end.",
+            )
+        more = self.extra(where, row, dict.fromkeys(("name", "replicas", "devices"), OLDEST))
+        name, replicas = _resource_name(where, row.get("name")), row.get("replicas")
+        if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 2:
+            raise _wrong(
+                where,
+                f"replicas of {name} is {replicas!r}: sharing begins with 2",
+                "Leave the resource out where each GPU is for one container.",
+            )
+        return Shared(name, replicas, f"{name}{SHARED}" if rename else name), more
+
+    def imex(self, where: str, data: Any) -> dict[str, Any]:
+        extra = self.extra(where, data, dict.fromkeys(("channelIDs", "required"), OLDEST))
+        channels = _plain(data.get("channelIDs") or [])
+        if channels not in ([], [0]):
+            raise _wrong(
+                f"{where}.channelIDs", f"is {channels!r}; the plugin takes [] and [0] only"
+            )
+        required = data.get("required", False)
+        if not isinstance(required, bool):
+            raise _wrong(f"{where}.required", f"is {required!r}, and has to be a boolean")
+        return {**extra, "channelIDs": channels, "required": required}
+
+
+def _check_shared(where: str, method: str, shared: Sequence[Shared], mig_strategy: str) -> None:
+    """See that resources can be shared by this method, each once.
+
+    :raises InputError: where they cannot.
+    """
+    names = [one.name for one in shared]
+    for one in shared:
+        if names.count(one.name) > 1:
+            raise _wrong(where, f"{one.name} is there twice")
+        mig = one.name.startswith(f"{PREFIX}mig-")
+        if mig and method == "mps":
+            raise _wrong(
+                where,
+                f"{one.name} is a MIG device, and MPS is not possible with MIG",
+                "Use timeSlicing for MIG devices.",
+            )
+        if mig and mig_strategy != "mixed":
+            raise _wrong(
+                where,
+                f"{one.name} exists with migStrategy mixed only, and it is {mig_strategy}",
+                f"Set migStrategy: mixed in this config, or share {GPU}.",
+            )
+        if method == "mps" and one.replicas > MPS_CLIENTS:
+            raise _wrong(
+                where,
+                f"{one.replicas} replicas, and an MPS server takes {MPS_CLIENTS} clients at most",
+            )
+
+
+def _resource_name(where: str, value: Any) -> str:
+    name = str(value or "")
+    name = name if name.startswith(PREFIX) else f"{PREFIX}{name}"
+    if len(name) > _RESOURCE_LENGTH or not re.match(
+        r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?\Z", name[len(PREFIX) :]
+    ):
+        raise _wrong(
+            where,
+            f"{name!r} is no name of a resource",
+            f"Up to {_RESOURCE_LENGTH} characters with {PREFIX}, small letters, digits, '-', '.'.",
+        )
+    return name
+
+
+def _plain(value: Any) -> Any:
+    """Return the value in plain containers, as Ansible's own types do not go into JSON."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, str) else value

@@ -1,0 +1,78 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read what a cluster has of this collection's device plugin, in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._kube.api import Cluster
+from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME, PREFIX
+
+#: The label ``app.kubernetes.io/name`` of the pods that the plugin consists of.
+_APPS = tuple(name.removeprefix(PREFIX) for name in (NAME, MPS_NAME, DISCOVERY_NAME))
+#: What a namespace of ours may hold of others; it is not removed then.
+_KINDS = {
+    "Pod": "pods",
+    "ConfigMap": "configmaps",
+    "Secret": "secrets",
+    "Service": "services",
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+}
+#: What :func:`plugin_objects` can be asked for besides.
+CONTENT = ("none", "pods", "all")
+
+
+def plugin_objects(
+    cluster: Cluster, namespace: str, content: str = CONTENT[0]
+) -> list[dict[str, Any]]:
+    """Return the namespace, the RuntimeClass and the plugin's DaemonSet that are there.
+
+    :param content: what else in the namespace: ``pods``, the plugin's, by name, node and start
+        alone, as there is one on each node; ``all``, of everybody and of several kinds, by name,
+        labels and type alone, as there are secrets among it.
+    """
+    inside = f"/api/v1/namespaces/{namespace}"
+    sets = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
+    classes = "/apis/node.k8s.io/v1/runtimeclasses"
+    found = [
+        _named("v1", "Namespace", cluster.get(inside)),
+        _named("node.k8s.io/v1", "RuntimeClass", cluster.get(f"{classes}/{HANDLER}")),
+        _named("apps/v1", "DaemonSet", cluster.get(f"{sets}/{NAME}")),
+    ]
+    if content == "pods":
+        chosen = f"app.kubernetes.io/name in ({','.join(_APPS)})"
+        for item in cluster.list(f"{inside}/pods", labelSelector=chosen):
+            found.append(_named("v1", "Pod", _placed(item)))
+    elif content == "all":
+        for kind, plural in _KINDS.items():
+            for item in cluster.list(f"{inside}/{plural}"):
+                found.append(_named("v1", kind, _outside(item)))
+    return [item for item in found if item]
+
+
+def _named(version: str, kind: str, item: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return an object with what the API server leaves out in lists."""
+    return {**item, "apiVersion": version, "kind": kind} if item else {}
+
+
+def _placed(pod: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "metadata": _kept(pod["metadata"], "name", "namespace"),
+        "spec": _kept(pod.get("spec") or {}, "nodeName"),
+        "status": _kept(pod.get("status") or {}, "startTime"),
+    }
+
+
+def _outside(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "metadata": _kept(item["metadata"], "name", "namespace", "labels"),
+        **_kept(item, "type"),
+    }
+
+
+def _kept(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: data[name] for name in names if name in data}

@@ -1,0 +1,785 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why a driver was not built, not loaded or does not answer: one cause from what was seen. Pure.
+
+The order of the rules is the order of how much a trace proves: what names a GPU or a key explains
+the rest, while 'no such device' alone explains nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .._core.errors import KubegpuError
+from .._nvidia.runfile import LOG
+from .build_fixes import KNOWN_FIXES, KnownFix
+
+VGPU_GUEST = "vgpu_guest_without_grid_driver"
+WHOLE_GPU = "grid_driver_on_whole_gpu"
+GPU_UNSUPPORTED = "gpu_unsupported"
+WRONG_MODULES = "wrong_kernel_modules"
+SECURE_BOOT = "secure_boot"
+NOUVEAU = "nouveau_loaded"
+OTHER_DRIVER = "gpu_bound_to_other_driver"
+DISK_FULL = "disk_full"
+NO_HEADERS = "kernel_headers_missing"
+BUILD_FAILED = "dkms_build_failed"
+MISMATCH = "driver_library_mismatch"
+IN_USE = "driver_in_use"
+OTHER_KERNEL = "module_for_other_kernel"
+NOT_LOADABLE = "modules_cannot_be_loaded_here"
+MISSING = "module_missing"
+UNKNOWN = "unknown"
+
+# drivers.md 3.2. Last branch and kind of modules of generations that are not served for ever.
+_LAST_BRANCH = {"kepler": "470", "maxwell": "580", "pascal": "580", "volta": "580"}
+_NEWEST_LAST = "580"
+
+_STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\S+ kernel: )?")
+_GPU_LINE = re.compile(
+    r"NVRM: The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]+) \(PCI ID: (?P<id>[0-9a-fA-F:]+)\)"
+)
+_ERROR_LINES = (
+    re.compile(r"^\S[^\s:]*:\d+(?::\d+)?: (?:fatal )?error: "),
+    re.compile(r"^ERROR: modpost: "),
+    re.compile(r"^ERROR: Kernel configuration is invalid"),
+    re.compile(r"^\S*(?:gcc|cc1|ld|cc)(?:-\d+)?: (?:fatal )?error: "),
+    re.compile(r"undefined reference to|undefined!$"),
+    re.compile(r"No space left on device|[Nn]ot found$|Cannot allocate memory"),
+    re.compile(r": fatal error: |: error: "),
+    re.compile(r"^(?:make(?:\[\d+\])?: )?\*\*\* (?!.*Error \d+$)"),
+    re.compile(r"^make(?:\[\d+\])?: \*\*\* "),
+)
+_LOG_HEAD = re.compile(r"for kernel (?P<kernel>\S+)")
+_NO_HEADERS = re.compile(
+    r"Your kernel headers for kernel (\S+) (?:cannot be found|are not installed)"
+    r"|kernel headers for this kernel do not seem to be installed"
+    r"|Unable to find the kernel source tree for the currently running kernel"
+)
+_BAD_BUILD = re.compile(r"Bad return status for module build on kernel: (\S+)")
+_RUNFILE_BUILD = re.compile(r"ERROR: An error occurred while performing the step")
+_REJECTED = re.compile(
+    r"Required key not available|Key was rejected by service"
+    r"|Lockdown: \S+: unsigned module loading is restricted"
+    r"|Loading of (?:unsigned module|module with unavailable key) is rejected"
+)
+_MISMATCH = re.compile(
+    r"Driver/library version mismatch|NVRM: API mismatch", re.IGNORECASE
+)  # fmt: skip
+# Since 595 the client is named: "the client 'nvidia-smi' (pid 4242)" and, in the next line, "has
+# the version ..." (open-gpu-kernel-modules 595.45.04, osapi.c:1221).
+_MISMATCH_VERSIONS = re.compile(
+    r"API mismatch: the client(?: '[^'\n]{0,64}' \(pid \d{1,10}\))?\s{1,4}has the version "
+    r"(\S{1,40}?), but.{0,200}?kernel module has\s{1,4}the version (\d{1,5}\.[\d.]{0,20}\d)",
+    re.DOTALL,
+)
+_IN_USE = re.compile(
+    r"Module \S+ is in use|NVIDIA kernel module '\S+' appears to (?:be )?already (?:be )?loaded"
+)
+_NO_MODULE = re.compile(r"Module (nvidia\S*) not found in directory (\S+)")
+_OTHER_KERNEL = re.compile(r"Invalid module format|version magic '|disagrees about version of")
+_NO_SPACE = re.compile(r"No space left on device")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as the facts have it; ``vgpu`` is None where that cannot be told."""
+
+    address: str
+    name: str = "NVIDIA GPU"
+    generation: str = "unknown"
+    vgpu: bool | None = None
+    host_version: str | None = None
+    host_branch: str | None = None
+
+
+@dataclass(frozen=True)
+class DkmsBuild:
+    """A module in DKMS's tree: ``state`` is added, built, installed or failed."""
+
+    version: str
+    kernel: str | None
+    state: str
+    name: str = "nvidia"
+    log_path: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True)
+class DeviceUser:
+    """A process that has a device of the driver open; never its command line."""
+
+    pid: int
+    name: str
+    devices: tuple[str, ...] = ()
+    unit: str | None = None
+
+    def __str__(self) -> str:
+        place = f", {self.unit}" if self.unit else ""
+        return f"{self.name} (pid {self.pid}{place})"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen on a node. Every field may be left out: None and empty are 'not known'.
+
+    :param wanted: version that was to be loaded.
+    :param kernel_module: kind of the modules that were to be loaded: open or proprietary.
+    :param grid: whether the driver is a GRID driver for vGPU guests.
+    :param mok_key: the certificate of the key that DKMS signs with.
+    :param mok_enrolled: whether the firmware trusts that key.
+    :param headers: whether the running kernel's headers are there.
+    :param headers_packages: the packages that shall have brought them and are installed, where
+        they are not there.
+    :param modprobe: what modprobe (or rmmod) said.
+    :param words: what the package manager or the runfile's installer said.
+    :param installer_log: the log of the runfile's installer, where that was what failed.
+    :param nvml: what nvidia-smi said.
+    :param dmesg: the kernel's lines since the attempt began.
+    :param holders: modules that use the driver's module: {module: [users of it]}.
+    :param container: which kind of container this is; None for a machine.
+    :param may_load: whether this environment may load modules at all.
+    """
+
+    kernel: str | None = None
+    os_id: str = ""
+    wanted: str | None = None
+    kernel_module: str | None = None
+    grid: bool | None = None
+    loaded: str | None = None
+    installed: str | None = None
+    userland: str | None = None
+    secure_boot: bool | None = None
+    mok_key: str | None = None
+    mok_enrolled: bool | None = None
+    nouveau_loaded: bool = False
+    nouveau_blocked: bool = False
+    kernel_driver: str = "nouveau"
+    headers: bool | None = None
+    headers_packages: tuple[str, ...] = ()
+    dkms: tuple[DkmsBuild, ...] = ()
+    modprobe: str = ""
+    words: str = ""
+    installer_log: str = ""
+    nvml: str = ""
+    dmesg: tuple[str, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    users: tuple[DeviceUser, ...] = ()
+    holders: tuple[str, ...] = ()
+    container: str | None = None
+    may_load: bool | None = None
+
+    @property
+    def kernel_log(self) -> str:
+        """The kernel's lines without their stamps."""
+        return "\n".join(plain_line(line) for line in self.dmesg)
+
+    @property
+    def everything(self) -> str:
+        return "\n".join((self.modprobe, self.words, self.nvml, self.kernel_log))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One cause, what shows it, and what to do."""
+
+    code: str
+    cause: str
+    evidence: str = ""
+    next_step: str = ""
+    details: dict[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def message(self) -> str:
+        return str(self.error())
+
+    def error(self) -> KubegpuError:
+        """Return it as the exception that a module fails with."""
+        return KubegpuError(self.cause, evidence=self.evidence, next_step=self.next_step)
+
+    def as_problem(self) -> dict[str, str]:
+        """Return it in the shape of ``gpu_node.problems``."""
+        return {
+            "code": self.code,
+            "cause": self.cause,
+            "evidence": self.evidence,
+            "next_step": self.next_step,
+        }
+
+
+def diagnose(evidence: Evidence) -> Finding:
+    """Return the cause that the evidence shows best; never fails, at worst it is unknown."""
+    rules: tuple[Callable[[Evidence], Finding | None], ...]
+    if _not_built(evidence):
+        # What was never built is not refused by anybody: nouveau may be loaded as well, but a
+        # reboot would not help.
+        rules = (*_GPU_RULES, *_BUILD_RULES, *_LOAD_RULES, *_LAST_RULES)
+    else:
+        rules = (*_GPU_RULES, *_LOAD_RULES, *_BUILD_RULES, *_LAST_RULES)
+    for rule in rules:
+        finding = rule(evidence)
+        if finding is not None:
+            return finding
+    return _unknown(evidence)
+
+
+def _not_built(evidence: Evidence) -> bool:
+    return any(
+        pattern.search(text)
+        for pattern, text in (
+            (_BAD_BUILD, evidence.words),
+            (_RUNFILE_BUILD, evidence.words),
+            (_NO_HEADERS, evidence.words),
+            (_NO_SPACE, evidence.words),
+            (_NO_MODULE, evidence.modprobe),
+        )
+    )
+
+
+def plain_line(line: str) -> str:
+    """Return a line of the kernel's log without its stamp and the white space around it."""
+    return _STAMP.sub("", line.strip()).strip()
+
+
+def find_line(text: str, pattern: str | re.Pattern[str]) -> str:
+    """Return the first line of the text that matches, or an empty string."""
+    for line in text.splitlines():
+        if re.search(pattern, line):
+            return re.sub(r"\s+", " ", plain_line(line))
+    return ""
+
+
+def first_error(log: str) -> str:
+    """Return the first line of a build's log that says what is wrong, with file and line.
+
+    Of the lines that a kind of error has, the first counts; kinds that say more come first.
+    """
+    lines = log.splitlines()
+    for pattern in _ERROR_LINES:
+        for line in lines:
+            if pattern.search(line):
+                return line.strip()
+    return ""
+
+
+def log_kernel(log: str) -> str | None:
+    """Return which kernel a make.log is about."""
+    match = _LOG_HEAD.search(log[:500])
+    return match["kernel"] if match else None
+
+
+def known_fix(log: str, version: str, kernel: str | None, flavour: str | None) -> KnownFix | None:
+    """Return the known fix for a failed build, if there is one."""
+    major = version.partition(".")[0]
+    branch = int(major) if major.isdecimal() else 0
+    numbers = re.match(r"(\d+)\.(\d+)", kernel or "")
+    release = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    for fix in KNOWN_FIXES:
+        lowest, highest = fix.branches
+        if (
+            (not lowest or branch >= lowest)
+            and (not highest or branch <= highest)
+            and release >= fix.kernel_from
+            and (not fix.flavour or flavour in (None, fix.flavour))
+            and _shows(fix, log)
+        ):
+            return fix
+    return None
+
+
+def _shows(fix: KnownFix, log: str) -> bool:
+    match = re.search(fix.pattern, log)
+    # Whatever comes between the two, in one pass each: one pattern for both would begin anew at
+    # every line of the first.
+    return match is not None and (not fix.then or bool(re.search(fix.then, log[match.end() :])))
+
+
+def mok_steps(os_id: str, key: str | None, enrolled: bool | None) -> str:
+    """Return what to do so that Secure Boot takes the modules that DKMS signs."""
+    if enrolled:
+        return (
+            f"The key {key} is enrolled, but the module is not signed with it: rebuild it (dkms "
+            "install --force), or take the distribution's prebuilt signed modules, then run again."
+        )
+    default = "/var/lib/dkms/mok.pub" if os_id == "debian" else "/var/lib/shim-signed/mok/MOK.der"
+    if os_id not in ("debian", "ubuntu"):
+        default = "/var/lib/dkms/mok.pub"
+    make = "" if key else " (update-secureboot-policy --new-key makes it on Ubuntu)"
+    return (
+        f"1. mokutil --import {key or default}{make}, and choose a password. 2. Reboot with "
+        "the console in sight: in the blue screen 'Perform MOK management' choose Enroll MOK, "
+        "Continue, Yes, and give the password. 3. Run again. Without a console: take the "
+        "distribution's prebuilt signed modules (Ubuntu's linux-modules-nvidia-*), or turn Secure "
+        "Boot off in the firmware."
+    )
+
+
+def _vgpu(evidence: Evidence) -> Finding | None:
+    guests = [gpu for gpu in evidence.gpus if gpu.vgpu]
+    if not guests or evidence.grid:
+        return None
+    # A guest's driver that is loaded and answers is no wrong one, whatever else is the matter.
+    line = _unsupported_line(evidence) or find_line(evidence.nvml, "No devices were found")
+    if evidence.grid is None and not line:
+        return None
+    gpu = guests[0]
+    host = gpu.host_version or "not told"
+    branch = f" ({gpu.host_branch})" if gpu.host_branch else ""
+    return Finding(
+        VGPU_GUEST,
+        f"{gpu.name} at {gpu.address} is a virtual GPU of this guest: the data-centre driver "
+        "cannot work here, only a GRID driver of the host's branch.",
+        f"the host's driver is {host}{branch}" + (f"; {line}" if line else ""),
+        "Get NVIDIA-Linux-<arch>-<version>-grid.run of that branch from the licence portal or the "
+        "cloud provider, and give it as runfile.",
+    )
+
+
+def _whole_gpu(evidence: Evidence) -> Finding | None:
+    whole = [gpu for gpu in evidence.gpus if gpu.vgpu is False]
+    if not evidence.grid or not whole or any(gpu.vgpu for gpu in evidence.gpus):
+        return None
+    line = _unsupported_line(evidence) or find_line(evidence.nvml, "No devices were found")
+    if not line and evidence.loaded:
+        return None
+    gpu = whole[0]
+    return Finding(
+        WHOLE_GPU,
+        f"{gpu.name} at {gpu.address} is a whole GPU (bare metal or passed through), but the "
+        f"driver {evidence.wanted or evidence.installed or ''} is a GRID driver for vGPU "
+        "guests.".replace("  ", " "),
+        line or "no vGPU capability in the PCI configuration",
+        "Install the data-centre driver of the same branch instead; the licence service is not "
+        "needed.",
+    )
+
+
+def _unsupported_line(evidence: Evidence) -> str:
+    """Return the kernel's words about a GPU that this driver does not take, in one line."""
+    log = evidence.kernel_log
+    match = _GPU_LINE.search(log)
+    if not match:
+        return ""
+    following = log[match.start() :].splitlines()[:9]
+    text = re.sub(r"\s+", " ", " ".join(line.replace("NVRM:", "").strip() for line in following))
+    match = re.match(
+        r"The NVIDIA v?GPU .{0,60}?installed in this (?:vGPU host )?system (?:is not supported by "
+        r".*?(?:driver release|\(GSP\)|System Processor|nvidia\.ko)|requires use of the NVIDIA "
+        r"open kernel modules)", text.strip()
+    )  # fmt: skip
+    return "NVRM: " + match.group() if match else ""
+
+
+def _unsupported(evidence: Evidence) -> Finding | None:
+    line = _unsupported_line(evidence)
+    if not line:
+        return None
+    match = _GPU_LINE.search(line)
+    address = match["address"].lower() if match else ""
+    device = match["id"].lower() if match else ""
+    known = [gpu for gpu in evidence.gpus if _same_address(gpu.address, address)]
+    gpu = known[0] if known else Gpu(address, f"The NVIDIA GPU {device}")
+    version = evidence.wanted or evidence.loaded or evidence.installed or ""
+    last = _LAST_BRANCH.get(gpu.generation)
+    if "requires use of the NVIDIA open" in line:
+        return Finding(
+            WRONG_MODULES,
+            f"{gpu.name} at {gpu.address} ({gpu.generation}) works with the open kernel modules "
+            "only, and the proprietary ones are installed.",
+            line,
+            "Ask for kernel_module: open (the same version), then run again.",
+        )
+    if "NVIDIA vGPU" in line:
+        return Finding(
+            VGPU_GUEST,
+            f"{gpu.name} at {gpu.address} is a virtual GPU of this guest, which these open kernel "
+            "modules do not drive.",
+            line,
+            "Install the GRID driver of the host's branch, as runfile, with the kind of modules "
+            "that its documentation names for this GPU (kernel_module).",
+        )
+    if "vGPU host system" in line:
+        return Finding(
+            WRONG_MODULES,
+            f"{gpu.name} at {gpu.address} is in a host of virtual GPUs, where these open kernel "
+            "modules do not drive it.",
+            line,
+            "Install the vGPU manager of NVIDIA's licence portal on this host; it is no driver for "
+            "containers.",
+        )
+    served = last == _NEWEST_LAST
+    by_hand = (
+        f"{last} is the last branch for this GPU, and nobody maintains it: install it by hand, or "
+        "take the card out."
+    )
+    ask = (
+        f"Ask for branch: {last} and kernel_module: proprietary, then run again; {last} is the "
+        "last branch for this GPU."
+    )
+    if "open nvidia.ko" in line and last:
+        return Finding(
+            WRONG_MODULES if served else GPU_UNSUPPORTED,
+            f"{gpu.name} at {gpu.address} ({gpu.generation}) has no GSP: the open kernel modules "
+            "cannot drive it, only the proprietary ones.",
+            line,
+            ask if served else by_hand,
+        )
+    if "open nvidia.ko" in line:
+        return Finding(
+            GPU_UNSUPPORTED,
+            f"The open kernel modules cannot reach {gpu.name} at {gpu.address} "
+            f"({gpu.generation}): this text also comes where the GPU does not answer on the bus.",
+            line,
+            "Power the machine off and on; see that the GPU is seated and powered, and that its "
+            "memory regions fit (dmesg | grep -i -e 'BAR' -e pciehp).",
+        )
+    if last:
+        step = ask if served else by_hand
+    elif gpu.vgpu is None:
+        step = (
+            "If this machine is a guest, its GPU may be a virtual one: run with become, so that "
+            "the PCI configuration can be read, and see gpu_node.gpus[].vgpu. Otherwise ask for a "
+            "newer branch."
+        )
+    else:
+        step = "Ask for a newer branch; this one does not know the GPU yet."
+    return Finding(
+        GPU_UNSUPPORTED,
+        f"The driver {version} does not support {gpu.name} at {gpu.address} ({gpu.generation}).",
+        line,
+        step,
+    )
+
+
+def _same_address(one: str, other: str) -> bool:
+    return one.lower().lstrip("0:") == other.lower().lstrip("0:")
+
+
+def _secure_boot(evidence: Evidence) -> Finding | None:
+    text = f"{evidence.modprobe}\n{evidence.words}\n{evidence.kernel_log}"
+    line = find_line(text, _REJECTED)
+    refused = re.search(r"could not insert '?nvidia\S* Operation not permitted", evidence.modprobe)
+    if evidence.secure_boot and refused and not evidence.container:
+        line = line or find_line(text, "Operation not permitted")
+    if not line:
+        return None
+    state = "not readable"
+    if evidence.secure_boot is not None:
+        state = "on" if evidence.secure_boot else "off, but the kernel asks for signatures"
+    key = ""
+    if evidence.mok_key:
+        trust = "enrolled" if evidence.mok_enrolled else "not enrolled"
+        known = "" if evidence.mok_enrolled is None else f", {trust}"
+        key = f"; key of DKMS: {evidence.mok_key}{known}"
+    return Finding(
+        SECURE_BOOT,
+        "Secure Boot: the driver's module is there, but the kernel refuses it, since it is not "
+        "signed with a key that the firmware trusts.",
+        f"{line}; Secure Boot is {state}{key}",
+        mok_steps(evidence.os_id, evidence.mok_key, evidence.mok_enrolled),
+    )
+
+
+def _nouveau(evidence: Evidence) -> Finding | None:
+    said = find_line(
+        f"{evidence.words}\n{evidence.kernel_log}",
+        r"(?i)nouveau kernel driver is currently in use|GPU \S+ is already bound to nouveau",
+    )
+    name = evidence.kernel_driver
+    if evidence.loaded or not (evidence.nouveau_loaded or said):
+        return None
+    line = said or find_line(evidence.kernel_log, r"NVIDIA probe routine was not called|nouveau")
+    if evidence.container and not (line or "No such device" in evidence.modprobe):
+        return None
+    return Finding(
+        NOUVEAU,
+        f"The {name} driver is still loaded and holds the GPU; NVIDIA's cannot be beside it.",
+        (f"{line}; " if line else "")
+        + f"{name} is loaded"
+        + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),
+        f"Reboot the node: {name} is blocked already."
+        if evidence.nouveau_blocked
+        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot.",
+    )
+
+
+def _other_driver(evidence: Evidence) -> Finding | None:
+    pattern = r"GPU (\S+) is already bound to (\S+?)\.?$"
+    line = find_line(evidence.kernel_log, pattern)
+    match = re.search(pattern, line)
+    if not match or evidence.loaded:
+        return None
+    driver = match[2]
+    return Finding(
+        OTHER_DRIVER,
+        f"The GPU {match[1]} belongs to the driver {driver}, not to NVIDIA's.",
+        line,
+        "Take its id out of vfio-pci's options (/etc/modprobe.d, kernel command line), rebuild "
+        "the initramfs, reboot; or leave this node to its virtual machines."
+        if driver.startswith("vfio")
+        else f"Unbind or block {driver}, then run again.",
+    )
+
+
+def _failed_builds(evidence: Evidence) -> list[DkmsBuild]:
+    """Return the failed builds, the one that matters first."""
+    match = _BAD_BUILD.search(evidence.words)
+    named = match[1] if match else None
+    failed = [build for build in evidence.dkms if build.state == "failed"]
+    failed.sort(
+        key=lambda build: (
+            build.kernel != named,
+            build.version != evidence.wanted,
+            build.kernel != evidence.kernel,
+        )
+    )
+    return failed
+
+
+def _no_headers(evidence: Evidence) -> Finding | None:
+    text = f"{evidence.words}\n{evidence.modprobe}"
+    match = _NO_HEADERS.search(text)
+    # A build that ran had headers, so for its kernel they are not what is missing.
+    ran = [build for build in _failed_builds(evidence) if first_error(build.log)]
+    if match is None or _BAD_BUILD.search(text):
+        if ran and (evidence.container or ran[0].kernel in (evidence.kernel, None)):
+            return None
+        if _BAD_BUILD.search(text) or evidence.headers is not False or evidence.container:
+            return None
+        if any(
+            build.state in ("built", "installed") and build.kernel == evidence.kernel
+            for build in evidence.dkms
+        ):
+            return None
+        if not (evidence.dkms or _NO_MODULE.search(evidence.modprobe)):
+            return None
+    elif ran and not match[1]:
+        return None
+    kernel = (match[1] if match and match[1] else evidence.kernel) or "the running kernel"
+    package = (
+        f"linux-headers-{kernel}"
+        if evidence.os_id in ("", "debian", "ubuntu")
+        else f"kernel-devel-{kernel}"
+    )
+    line = find_line(text, _NO_HEADERS) or find_line(text, _NO_MODULE)
+    if evidence.headers_packages and kernel == evidence.kernel:
+        names = " ".join(evidence.headers_packages)
+        return Finding(
+            NO_HEADERS,
+            f"The headers of kernel {kernel} are not there, so the module cannot be built for it: "
+            f"dpkg has {names} installed, but the files are gone.",
+            line or f"/lib/modules/{kernel}/build leads to nothing",
+            f"Bring the files back (apt-get install --reinstall {names}), then run again.",
+            {"kernel": kernel, "package": package},
+        )
+    return Finding(
+        NO_HEADERS,
+        f"The headers of kernel {kernel} are not installed, so the module cannot be built for it.",
+        line or f"/lib/modules/{kernel}/build is not there",
+        f"Install {package}, then run again. Where the repository no longer has it, boot the "
+        "newest installed kernel, whose headers it has.",
+        {"kernel": kernel, "package": package},
+    )
+
+
+def _disk_full(evidence: Evidence) -> Finding | None:
+    line = find_line(f"{evidence.words}\n{evidence.modprobe}", _NO_SPACE)
+    if not line:
+        return None
+    return Finding(
+        DISK_FULL,
+        "A file system of the node is full; the change stopped half way.",
+        line,
+        "Free space (df -h / /var /boot /tmp), then run again: what is half done is mended first.",
+    )
+
+
+def _build(evidence: Evidence) -> Finding | None:
+    failed = _failed_builds(evidence)
+    said = _BAD_BUILD.search(evidence.words)
+    runfile = find_line(evidence.words, _RUNFILE_BUILD)
+    if said is None and not runfile and not _matters(evidence, failed):
+        return None
+    if not failed and said is None and not runfile:
+        return None
+    path = _said_path(evidence.words)
+    version = path.split("/")[5] if path else evidence.wanted or evidence.installed or ""
+    build = DkmsBuild(version, said[1] if said else evidence.kernel, "failed")
+    if failed:
+        build = failed[0]
+    log = build.log or evidence.installer_log or evidence.words
+    kernel = build.kernel or log_kernel(log) or (said[1] if said else None) or "unknown"
+    error = first_error(log) or runfile or find_line(evidence.words, _BAD_BUILD)
+    flavour = evidence.kernel_module or ("open" if "open" in build.name else None)
+    fix = known_fix(log, build.version, kernel, flavour)
+    path = build.log_path or path or (LOG if runfile else "")
+    built_by = find_line(log, r"The kernel was built by:")
+    using = find_line(log, r"You are using:")
+    cause = f"DKMS could not build driver {build.version} for kernel {kernel}"
+    if runfile and not failed:
+        cause = f"The installer could not build driver {build.version} for kernel {kernel}"
+    cause = re.sub("  +", " ", cause)
+    cause += f": {fix.why}." if fix else "."
+    compilers = f" ({built_by} {using})" if built_by and fix and "compiler" in fix.why else ""
+    return Finding(
+        BUILD_FAILED,
+        cause,
+        (f"first error: {error}" if error else "the log has no error of the compiler")
+        + compilers
+        + (f"; log: {path}" if path else ""),
+        fix.step
+        if fix
+        else "Take a newer version or another branch, the other kind of kernel modules, or the "
+        "kernel that was there before; the log has the rest.",
+        {"kernel": kernel, "version": build.version, "error": error, "log": path},
+    )
+
+
+def _matters(evidence: Evidence, failed: Sequence[DkmsBuild]) -> bool:
+    """Return whether a failed build explains that the module is not there or not loaded."""
+    if not failed:
+        return False
+    build = failed[0]
+    version = evidence.wanted or evidence.installed
+    if version and build.version != version and evidence.loaded:
+        return False
+    return bool(evidence.words) or build.kernel in (evidence.kernel, None)
+
+
+def _said_path(words: str) -> str:
+    match = re.search(r"(/var/lib/dkms/[^/\s]{1,200}/[^/\s]{1,200}/\S{0,200}?make\.log)", words)
+    return match[1] if match else ""
+
+
+def _mismatch(evidence: Evidence) -> Finding | None:
+    text = f"{evidence.nvml}\n{evidence.words}\n{evidence.kernel_log}"
+    line = find_line(text, _MISMATCH)
+    loaded, library = evidence.loaded, evidence.userland
+    if loaded is None and not line:
+        return None
+    if not line and (library is None or library == loaded):
+        return None
+    if loaded and library == loaded and "mismatch" not in evidence.nvml:
+        # An old line: module and library agree by now.
+        return None
+    said = _MISMATCH_VERSIONS.search(text.replace("NVRM: ", ""))
+    if said:
+        library, loaded = library or said[1], loaded or said[2]
+    return Finding(
+        MISMATCH,
+        f"The module that is loaded is {loaded or 'of another version'}, but the libraries are "
+        f"{library or 'not of it'}: every new CUDA program and container fails.",
+        line or f"loaded {loaded}, libraries {library}",
+        "Reload the module while nothing uses a GPU, or reboot; then hold the whole set (hold: "
+        "true) and keep it out of unattended upgrades."
+        + (f" In use by: {_users(evidence)}." if evidence.users else ""),
+    )
+
+
+def _in_use(evidence: Evidence) -> Finding | None:
+    line = find_line(f"{evidence.modprobe}\n{evidence.words}", _IN_USE)
+    return _used(evidence, line) if line else None
+
+
+def _old_in_use(evidence: Evidence) -> Finding | None:
+    if not evidence.users or None in (evidence.loaded, evidence.wanted):
+        return None
+    if evidence.loaded == evidence.wanted:
+        return None
+    count = len(evidence.users)
+    line = f"{count} process{'es have' if count > 1 else ' has'} devices of the driver open"
+    return _used(evidence, line)
+
+
+def _used(evidence: Evidence, line: str) -> Finding:
+    who = _users(evidence)
+    if not who and evidence.holders:
+        who = f"by the modules {', '.join(evidence.holders)}"
+    version = f" {evidence.loaded}" if evidence.loaded else ""
+    return Finding(
+        IN_USE,
+        f"The driver{version} is in use and cannot be unloaded" + (f": {who}." if who else "."),
+        line,
+        "Stop these processes (drain the node, stop its GPU containers and monitoring), or reboot "
+        "the node; nothing is killed unless asked for.",
+    )
+
+
+def _users(evidence: Evidence, most: int = 10) -> str:
+    names = [str(user) for user in evidence.users[:most]]
+    if len(evidence.users) > most:
+        names.append(f"and {len(evidence.users) - most} more")
+    return ", ".join(names)
+
+
+def _other_kernel(evidence: Evidence) -> Finding | None:
+    line = find_line(f"{evidence.modprobe}\n{evidence.kernel_log}", _OTHER_KERNEL)
+    if not line:
+        return None
+    return Finding(
+        OTHER_KERNEL,
+        f"The module was built for another kernel than the running one, {evidence.kernel}.",
+        line,
+        f"Rebuild it (dkms install --force -k {evidence.kernel}), or boot the kernel that it was "
+        "built for.",
+    )
+
+
+def _environment(evidence: Evidence) -> Finding | None:
+    refused = find_line(evidence.modprobe, r"Operation not permitted|Module nvidia\S* not found")
+    if evidence.may_load is not False and not (evidence.container and refused):
+        return None
+    place = f"a container ({evidence.container})" if evidence.container else "this environment"
+    return Finding(
+        NOT_LOADABLE,
+        f"Kernel modules cannot be loaded in {place}: the driver's files can be installed, but "
+        "its module belongs to the host.",
+        refused
+        or "the capability to load modules (CAP_SYS_MODULE) is not there, or "
+        "kernel.modules_disabled is 1",
+        "Run against the host itself; in tests set load: false.",
+    )
+
+
+def _missing(evidence: Evidence) -> Finding | None:
+    match = _NO_MODULE.search(evidence.modprobe)
+    if not match:
+        return None
+    others = sorted(
+        {b.kernel for b in evidence.dkms if b.state == "installed" and b.kernel} - {evidence.kernel}
+    )
+    return Finding(
+        MISSING,
+        f"No driver module is there for the running kernel {evidence.kernel}.",
+        find_line(evidence.modprobe, _NO_MODULE)
+        + (f"; it is there for {', '.join(others)}" if others else ""),
+        f"Boot {others[-1]}, or build it: dkms autoinstall -k {evidence.kernel}."
+        if others
+        else f"Build it: dkms autoinstall -k {evidence.kernel}; or install the modules' package.",
+    )
+
+
+def _unknown(evidence: Evidence) -> Finding:
+    words = [
+        line
+        for text in (evidence.modprobe, evidence.nvml, evidence.words)
+        for line in text.strip().splitlines()[-3:]
+    ]
+    kernel = [plain_line(line) for line in evidence.dmesg if re.search("NVRM|nvidia", line)][-5:]
+    return Finding(
+        UNKNOWN,
+        "The driver is not loaded or does not answer, and none of the known causes shows.",
+        "; ".join(dict.fromkeys(filter(None, (*words, *kernel)))) or "nothing was said",
+        "Look at dmesg | grep -i -e NVRM -e nvidia -e Xid; nvidia-bug-report.sh collects all that "
+        "NVIDIA asks for.",
+    )
+
+
+_GPU_RULES = (_vgpu, _whole_gpu, _unsupported)
+_BUILD_RULES = (_disk_full, _no_headers, _build)
+_LOAD_RULES = (_secure_boot, _nouveau, _other_driver)
+_LAST_RULES = (_in_use, _mismatch, _old_in_use, _other_kernel, _environment, _missing)

@@ -1,0 +1,294 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Collect what shows why a driver does not work: bounded in size, and never failing.
+
+Reader and runner are passed in. What is not there, or may not be read, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._core.redact import redact
+from .._driver.plan.config_files import kernel_drivers
+from .._nvidia.runfile import LOG
+from .device_users import find_holders, find_users
+from .driver import DkmsBuild, Evidence, Gpu, log_kernel
+
+if TYPE_CHECKING:
+    from .._host.reader import NodeReader
+
+_MOST_LOG = 32 * 1024 * 1024
+_MOST_WORDS = 64 * 1024
+_MOST_LINES = 200
+_INTEREST = re.compile(
+    r"NVRM|nvidia|nouveau|NovaCore|nova_(?:core|drm)|Lockdown|PKCS|X\.509|module verification"
+    r"|Loading of |version magic|disagrees about version|Unknown symbol|vfio"
+)
+_STAMP = re.compile(r"^(?:<\d+>)?\[\s*(\d+\.\d+)\]")
+_LOG_PATH = re.compile(r"(/var/lib/dkms/\S+/make\.log)")
+_MOK_KEYS = ("/var/lib/shim-signed/mok/MOK.der", "/var/lib/dkms/mok.pub")
+_FRAMEWORK = re.compile(r"^\s*mok_certificate\s*=\s*[\"']?([^\"'\s#]+)", re.M)
+_SYS_MODULE = 16
+_KERNEL_LOGS: tuple[tuple[str, ...], ...] = (
+    ("dmesg", "--color=never"),
+    ("dmesg",),
+    ("journalctl", "-k", "-b", "-n", "5000", "-o", "short-monotonic", "--no-pager"),
+)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where we run, as far as loading modules goes; None is 'cannot tell'."""
+
+    container: str | None = None
+    capable: bool | None = None
+    disabled: bool = False
+
+    @property
+    def may_load(self) -> bool | None:
+        return False if self.disabled else self.capable
+
+    @property
+    def why_not(self) -> str:
+        """Return why no module can be loaded here; an empty string where one may be."""
+        if self.disabled:
+            return "kernel.modules_disabled is 1 until the next boot"
+        if self.container:
+            return f"this is a container ({self.container}): modules belong to its host"
+        if self.capable is False:
+            return "the capability CAP_SYS_MODULE is not there (not root?)"
+        return ""
+
+
+def read_environment(reader: NodeReader) -> Environment:
+    """Return whether this is a container, and whether modules may be loaded."""
+    status = reader.read_text("/proc/self/status") or ""
+    match = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", status, re.M)
+    return Environment(
+        _container(reader),
+        bool(int(match[1], 16) >> _SYS_MODULE & 1) if match else None,
+        reader.read_line("/proc/sys/kernel/modules_disabled") == "1",
+    )
+
+
+def _container(reader: NodeReader) -> str | None:
+    named = reader.read_line("/run/systemd/container")
+    if named:
+        return named
+    variables = (reader.read_bytes("/proc/1/environ", _MOST_WORDS) or b"").split(b"\0")
+    for variable in variables:
+        if variable.startswith(b"container="):
+            return variable[len(b"container=") :].decode("ascii", "replace") or "container"
+    if reader.exists("/.dockerenv"):
+        return "docker"
+    return "podman" if reader.exists("/run/.containerenv") else None
+
+
+def uptime(reader: NodeReader) -> float | None:
+    """Return the kernel's clock, to be passed as ``since`` after an attempt."""
+    match = re.match(r"\d+\.\d+", reader.read_line("/proc/uptime") or "")
+    return float(match.group()) if match else None
+
+
+def collect(
+    reader: NodeReader,
+    node: Mapping[str, Any],
+    *,
+    wanted: str | None = None,
+    kernel_module: str | None = None,
+    grid: bool | None = None,
+    modprobe: str = "",
+    words: str = "",
+    since: float | None = None,
+) -> Evidence:
+    """Return all that can be seen on the node.
+
+    :param node: the facts ``gpu_node``, read after the attempt.
+    :param wanted: the version that was to be there.
+    :param kernel_module: open or proprietary, as planned.
+    :param grid: whether that was a GRID driver for vGPU guests; None: look on the node.
+    :param modprobe: what modprobe or rmmod said.
+    :param words: what the package manager or the installer said.
+    :param since: older lines of the kernel's log are left out (see ``uptime``).
+    """
+    driver = node["driver"]
+    key = mok_key(reader)
+    environment = read_environment(reader)
+    kernel = node["os"]["kernel"]
+    headers = _headers(node, kernel)
+    return Evidence(
+        kernel=kernel,
+        os_id=node["os"]["id"] or "",
+        wanted=wanted,
+        kernel_module=kernel_module or driver["kernel_module"],
+        grid=_grid(reader) if grid is None else grid,
+        loaded=driver["loaded"],
+        installed=driver["installed"],
+        userland=driver["userland"],
+        secure_boot=node["secure_boot"],
+        mok_key=key,
+        mok_enrolled=mok_enrolled(reader, key) if node["secure_boot"] else None,
+        nouveau_loaded=bool(node["nouveau"]["loaded"]),
+        nouveau_blocked=bool(node["nouveau"]["blocked"]),
+        kernel_driver=kernel_drivers(node),
+        headers=headers,
+        headers_packages=_headers_packages(reader, kernel or "") if headers is False else (),
+        dkms=builds(reader, driver["dkms"], words),
+        modprobe=_shorten(modprobe),
+        words=_shorten(words),
+        installer_log=_installer_log(reader, words),
+        nvml=_nvml(reader),
+        dmesg=kernel_lines(reader, since),
+        gpus=tuple(_gpu(gpu) for gpu in node["gpus"] if gpu["vendor"] == "nvidia"),
+        users=find_users(reader),
+        holders=find_holders(reader),
+        container=environment.container,
+        may_load=environment.may_load,
+    )
+
+
+def _gpu(gpu: Mapping[str, Any]) -> Gpu:
+    vgpu = gpu["vgpu"]
+    return Gpu(
+        gpu["address"],
+        gpu["product"] or f"NVIDIA GPU {gpu['device_id']}",
+        gpu["generation"],
+        vgpu["guest"],
+        vgpu["host_driver_version"],
+        vgpu["host_driver_branch"],
+    )
+
+
+def _headers(node: Mapping[str, Any], kernel: str | None) -> bool | None:
+    return next((entry["headers"] for entry in node["kernels"] if entry["version"] == kernel), None)
+
+
+def _headers_packages(reader: NodeReader, kernel: str) -> tuple[str, ...]:
+    """Return the packages of this kernel's headers that dpkg has unpacked."""
+    found = []
+    for name in reader.list_dir("/var/lib/dpkg/info"):
+        match = re.fullmatch(r"linux-headers-([^:]+?)(-common)?(?::\w+)?\.list", name)
+        if match and (kernel == match[1] or kernel.startswith(f"{match[1]}-")):
+            found.append(f"linux-headers-{match[1]}{match[2] or ''}")
+    return tuple(sorted(found))
+
+
+def _grid(reader: NodeReader) -> bool | None:
+    """Return whether the driver on the node is a GRID driver: it alone has the licence daemon."""
+    if not reader.first(("/usr/bin/nvidia-smi", "/usr/bin/nvidia-installer")):
+        return None
+    return reader.exists("/usr/bin/nvidia-gridd")
+
+
+def _installer_log(reader: NodeReader, words: str) -> str:
+    """Return the log of the runfile's installer, where the words are the installer's."""
+    if LOG not in words:
+        return ""
+    return (reader.read_bytes(LOG, _MOST_LOG) or b"").decode("utf-8", "replace")
+
+
+def _shorten(text: str) -> str:
+    """Return the end of a long text, without secrets."""
+    return redact(text)[-_MOST_WORDS:]
+
+
+def _nvml(reader: NodeReader) -> str:
+    result = reader.run(["nvidia-smi", "-L"], timeout=30)
+    if result is None or result.rc == 127:
+        return ""
+    # Some of its errors come on the first stream, with a wrong or even a right exit status.
+    return _shorten(f"{result.stdout}\n{result.stderr}".strip())
+
+
+def kernel_lines(reader: NodeReader, since: float | None = None) -> tuple[str, ...]:
+    """Return the last lines of the kernel's log that have to do with drivers and modules."""
+    for argv in _KERNEL_LOGS:
+        result = reader.run(list(argv), timeout=30)
+        if result is not None and result.ok and result.stdout.strip():
+            return interesting(result.stdout.splitlines(), since)
+    return ()
+
+
+def interesting(lines: Sequence[str], since: float | None = None) -> tuple[str, ...]:
+    """Return the lines of interest; one without a stamp belongs to the line before it."""
+    found: list[str] = []
+    old = False
+    for line in lines:
+        match = _STAMP.match(line)
+        if match:
+            old = since is not None and float(match[1]) < since
+        if not old and _INTEREST.search(line):
+            found.append(line)
+    return tuple(found[-_MOST_LINES:])
+
+
+def builds(
+    reader: NodeReader, dkms: Sequence[Mapping[str, Any]], words: str = ""
+) -> tuple[DkmsBuild, ...]:
+    """Return DKMS's entries, the failed ones with their log."""
+    there = {
+        (entry["version"], entry["kernel"])
+        for entry in dkms
+        if entry["state"] in ("built", "installed")
+    }
+    found: list[DkmsBuild] = []
+    for path, log in _logs(reader, words):
+        name, version = path.split("/")[4:6]
+        kernel = log_kernel(log)
+        # The log of an earlier attempt, or of the other kind of modules, may be left.
+        if path in words or (version, kernel) not in there:
+            found.append(DkmsBuild(version, kernel, "failed", name, path, log))
+    told = {(build.version, build.kernel) for build in found}
+    for entry in dkms:
+        if entry["state"] != "failed":
+            found.append(DkmsBuild(entry["version"], entry["kernel"], entry["state"]))
+        elif (entry["version"], entry["kernel"]) not in told:
+            found.append(DkmsBuild(entry["version"], entry["kernel"], "failed"))
+    return tuple(found)
+
+
+def _logs(reader: NodeReader, words: str) -> list[tuple[str, str]]:
+    """Return path and text of the logs that failed builds left."""
+    paths = [path for path in _LOG_PATH.findall(words) if "/nvidia" in path]
+    for module in reader.list_dir("/var/lib/dkms"):
+        if module.startswith("nvidia"):
+            base = f"/var/lib/dkms/{module}"
+            # A build that ended well took its folder away.
+            paths.extend(f"{base}/{version}/build/make.log" for version in reader.list_dir(base))
+    found = []
+    for path in dict.fromkeys(paths):
+        content = reader.read_bytes(path, _MOST_LOG)
+        if content is not None:
+            found.append((path, content.decode("utf-8", "replace")))
+    return found
+
+
+def mok_key(reader: NodeReader) -> str | None:
+    """Return the certificate of the key that DKMS signs with, if there is one."""
+    texts = [reader.read_text("/etc/dkms/framework.conf") or ""]
+    folder = "/etc/dkms/framework.conf.d"
+    for name in reader.list_dir(folder):
+        if name.endswith(".conf"):
+            texts.append(reader.read_text(f"{folder}/{name}") or "")
+    named = [match for text in texts for match in _FRAMEWORK.findall(text) if "$" not in match]
+    return reader.first((*reversed(named), *_MOK_KEYS))
+
+
+def mok_enrolled(reader: NodeReader, key: str | None) -> bool | None:
+    """Return whether the firmware trusts the key, as mokutil says it; None: it cannot tell."""
+    if key is None:
+        return None
+    result = reader.run(["mokutil", "--test-key", key], timeout=30)
+    if result is None or result.rc == 127:
+        return None
+    text = f"{result.stdout}\n{result.stderr}"
+    if "is already enrolled" in text:
+        return True
+    # Waiting for the console, or unknown to the firmware.
+    return False if "is not enrolled" in text or "enrollment request" in text else None

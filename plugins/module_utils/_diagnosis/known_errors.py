@@ -1,0 +1,334 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Recognise what tools say when a GPU container does not run, wherever it turns up. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .._core.errors import InputError
+from .._hardware.pci import generation, product
+from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
+from .._nvidia.cuda_releases import BUILT_IN, CudaData
+from .._nvidia.driver_branches import GENERATIONS
+from .driver import UNKNOWN, Evidence, Finding, Gpu, diagnose
+from .known_error_types import KnownText
+from .known_errors_data import (
+    CUDA_CONDITION,
+    CUDA_RUNTIME,
+    FAILURES,
+    SUCCESSES,
+    UNSUPPORTED,
+)
+
+_MOST_EVIDENCE = 320
+_MOST_TEXT = 256 * 1024
+_BEFORE = 80
+_REQUIRE = re.compile(r"--require=(cuda\s*>=\s*\d+\.\d+)")
+_CUDA = re.compile(r"cuda\s*>=\s*(\d+\.\d+)", re.IGNORECASE)
+_GPU_LINE = re.compile(
+    r"The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]{4,16}) \(PCI ID: 10de:(?P<id>[0-9a-fA-F]{4})\)"
+)
+# What the open kernel modules say of a GPU that they do not drive; the lines begin with NVRM.
+_OPEN = re.compile(
+    r"The NVIDIA (?P<virtual>v)?GPU [^\n]{4,80}\n[^\n]{0,40}?NVRM: installed in this "
+    r"(?P<host>vGPU host )?system is not supported by\s{1,4}(?:[^\n]{0,40}?NVRM: )?open\b"
+)
+_RELEASE = re.compile(r"NVIDIA\s{1,9}(?:NVRM: )?(?P<version>\d{3}\.\d+(?:\.\d+)?) driver release")
+_RULES = tuple((row, re.compile(row.pattern, re.IGNORECASE | re.DOTALL)) for row in FAILURES)
+_GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
+
+
+class _Groups(dict[str, str]):
+    """Named groups for a sentence; one that took no part says nothing."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def explain(
+    text: str,
+    *,
+    driver: str | None = None,
+    gpus: Sequence[Mapping[str, Any]] = (),
+    data: CudaData = BUILT_IN,
+) -> list[Finding]:
+    """Return what a text says is wrong, those first that say most; empty where nothing is known.
+
+    :param text: a log, an event, an error of a container: whatever was said.
+    :param driver: version of the driver on the node that it comes from, where that is known.
+    :param gpus: that node's facts ``gpu_node.gpus``, where they are known.
+    :param data: the tables of CUDA.
+    """
+    text = _cut(text)
+    found: list[tuple[KnownText, Finding]] = []
+    for row, pattern in _RULES:
+        match = pattern.search(text)
+        if match:
+            found.append((row, _finding(row, match, text, driver, gpus, data)))
+    covered = {code for row, _finding_ in found for code in row.covers}
+    known = any(not row.last_resort for row, _finding_ in found)
+    findings: dict[str, Finding] = {}
+    for row, finding in found:
+        if row.code not in covered and not (known and row.last_resort):
+            findings.setdefault(finding.code, finding)
+    return list(findings.values())
+
+
+def successes(text: str) -> list[Finding]:
+    """Return the signs in a text that something works: ``plugin_registered``, ``test_passed``."""
+    text = _cut(text)
+    matches = ((row, pattern.search(text)) for row, pattern in _GOOD)
+    return [
+        Finding(row.code, _said(row.cause, match), _evidence(text, match), details=_groups(match))
+        for row, match in matches
+        if match
+    ]
+
+
+def explain_one(text: str, otherwise: Finding, **known: Any) -> Finding:
+    """Return the first finding in a text, or ``otherwise``."""
+    return next(iter(explain(text, **known)), otherwise)
+
+
+def _cut(text: str) -> str:
+    """Return the end of a long text: what went wrong is said last."""
+    return text if len(text) <= _MOST_TEXT else text[-_MOST_TEXT:]
+
+
+def _finding(
+    row: KnownText,
+    match: re.Match[str],
+    text: str,
+    driver: str | None,
+    gpus: Sequence[Mapping[str, Any]],
+    data: CudaData,
+) -> Finding:
+    evidence = _evidence(text, match)
+    if row.code == CUDA_CONDITION:
+        return _requirement(row, match, text, driver, data)
+    if row.code == CUDA_RUNTIME:
+        cause, step = row.cause, row.next_step
+        if driver:
+            cause += f" It is {driver}, {_newest(driver, data)}."
+        return Finding(row.code, cause, evidence, step)
+    if row.code == UNSUPPORTED and not gpus:
+        return _unsupported(row, match, text, evidence)
+    if row.driver:
+        finding = diagnose(
+            Evidence(
+                modprobe=text,
+                words=text,
+                dmesg=tuple(text.splitlines()[-400:]),
+                loaded=driver,
+                gpus=_gpus(gpus),
+            )
+        )
+        if finding.code != UNKNOWN:
+            # What was not looked at is no evidence.
+            return finding if gpus else replace(finding, evidence=evidence)
+    return Finding(
+        row.code,
+        _said(row.cause, match) + _outdated(row, match),
+        evidence,
+        _said(row.next_step, match),
+        _groups(match),
+    )
+
+
+def _outdated(row: KnownText, match: re.Match[str]) -> str:
+    """Return which releases have these words, where newer ones have others."""
+    said = match.group().lower()
+    return "".join(f" These are words of {who}." for words, who in row.outdated if words in said)
+
+
+def _requirement(
+    row: KnownText, match: re.Match[str], text: str, driver: str | None, data: CudaData
+) -> Finding:
+    """Return what an image demands, which driver would do, and what this one runs."""
+    evidence = _evidence(text, match)
+    condition = re.sub(r"\s+", "", match["condition"])
+    # Of several alternatives the toolkit names the one that it looked at last; CUDA is the first.
+    demanded = _REQUIRE.search(text)
+    cuda = _CUDA.match(condition) or (_CUDA.match(demanded[1]) if demanded else None)
+    if not cuda:
+        return Finding(
+            row.code,
+            row.cause.format(condition=condition),
+            evidence,
+            row.next_step,
+            {"condition": condition},
+        )
+    wanted = cuda[1]
+    details = {"condition": condition, "cuda": wanted}
+    has = f" The node's driver is {driver}, {_newest(driver, data)}." if driver else ""
+    cause = f"The image demands CUDA {wanted}, which is newer than the node's driver allows.{has}"
+    steps = []
+    try:
+        need = required_by(f"cuda>={wanted}", data)
+    except InputError:
+        steps.append(f"Install the driver that CUDA {wanted} came with, or a newer one")
+    else:
+        details["driver_needed"] = need["minimum"]
+        steps.append(f"Install driver {need['minimum']} or newer (it came with CUDA {wanted})")
+    newest = _native(driver, data)
+    if newest:
+        details["newest_cuda"] = newest
+        steps.append(f"use an image with CUDA {newest} or older")
+    else:
+        steps.append(
+            "use an image with an older CUDA (the head of nvidia-smi names the newest one that "
+            "the driver has)"
+        )
+    step = f"{', or '.join(steps)}."
+    if driver and _runs(wanted, driver, data):
+        step += (
+            f" By minor-version compatibility driver {driver} runs CUDA {minor(parse_cuda(wanted))}"
+            " too, but for new features and PTX that is compiled at start: "
+            "NVIDIA_DISABLE_REQUIRE=true in the container's environment turns the demand off."
+        )
+    return Finding(CUDA_CONDITION, cause, evidence, step, details)
+
+
+def _newest(driver: str, data: CudaData) -> str:
+    newest = _native(driver, data)
+    return f"whose own CUDA is {newest}" if newest else "whose CUDA is not in the table"
+
+
+def _native(driver: str | None, data: CudaData) -> str | None:
+    try:
+        return supported_by(driver, data)["native"] if driver else None
+    except InputError:
+        return None
+
+
+def _runs(cuda: str, driver: str, data: CudaData) -> bool:
+    try:
+        return runs(cuda, driver, data)
+    except InputError:
+        return False
+
+
+def _gpus(gpus: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
+    return tuple(
+        Gpu(
+            gpu["address"],
+            gpu["product"] or f"the NVIDIA GPU {gpu['device_id']}",
+            gpu["generation"] or "unknown",
+            gpu["vgpu"]["guest"],
+            gpu["vgpu"]["host_driver_version"],
+            gpu["vgpu"]["host_driver_branch"],
+        )
+        for gpu in gpus
+        if gpu["vendor"] == "nvidia"
+    )
+
+
+def _unsupported(row: KnownText, match: re.Match[str], text: str, evidence: str) -> Finding:
+    """Tell a virtual GPU from one that the branch does not serve, by the PCI id in the text."""
+    place, release = _GPU_LINE.search(text), _RELEASE.search(text)
+    if not place:
+        return Finding(row.code, row.cause, evidence, row.next_step)
+    device = place["id"].lower()
+    kind = generation("nvidia", device)
+    name = product("nvidia", (device, None, None)) or "The NVIDIA GPU"
+    what = f"{name} (10de:{device}, {kind}) at {place['address'].lower()}"
+    version = release["version"] if release else None
+    details = {"address": place["address"].lower(), "device_id": device, "generation": kind}
+    by_open = _OPEN.search(text)
+    if by_open:
+        return Finding(row.code, *_by_open(by_open, what, kind, evidence), details)
+    first, last = (GENERATIONS[kind].get(end) for end in ("first", "last"))
+    driver = f"driver {version}" if version else "the driver that is loaded"
+    branch = int(version.partition(".")[0]) if version else None
+    if last and (branch is None or branch > int(last)):
+        return Finding(
+            row.code,
+            f"{driver[:1].upper()}{driver[1:]} does not support {what}: {last} is the last branch "
+            "for it.",
+            evidence,
+            f"Install a driver of branch {last} (nvidia_driver_branch: {last}).",
+            details,
+        )
+    if first and branch is not None and branch < int(first):
+        return Finding(
+            row.code,
+            f"{driver[:1].upper()}{driver[1:]} does not support {what}: {first} is the first "
+            "branch for it.",
+            evidence,
+            f"Install a driver of branch {first} or later (nvidia_driver_branch).",
+            details,
+        )
+    if not first or branch is None:
+        return Finding(row.code, row.cause, evidence, row.next_step, details)
+    return Finding(
+        row.code,
+        f"{driver[:1].upper()}{driver[1:]} refuses {what}, a generation that its branch serves: "
+        "most likely this machine is a guest and has a virtual GPU, which wants a GRID driver of "
+        "its host's branch.",
+        evidence,
+        "Run kubegpu.nodes.plan for this node: it says whether the GPU is a virtual one and which "
+        "driver the host has. If it is a whole one, take a newer version of the branch.",
+        details,
+    )
+
+
+def _by_open(match: re.Match[str], what: str, kind: str, evidence: str) -> tuple[str, str, str]:
+    """Return cause, evidence and next step where the open kernel modules refuse a GPU."""
+    if match["virtual"]:
+        return (
+            f"{what} is a virtual GPU of this guest, which these open kernel modules do not drive.",
+            evidence,
+            "Install the GRID driver of the host's branch, with the proprietary modules where this "
+            "generation needs them (nvidia_driver_kernel_module: proprietary).",
+        )
+    if match["host"]:
+        return (
+            f"{what} is in a host of virtual GPUs, where these open kernel modules do not drive "
+            "it.",
+            evidence,
+            "Install the vGPU manager of NVIDIA's licence portal on this host; it is no driver for "
+            "containers.",
+        )
+    last = GENERATIONS[kind].get("last")
+    if not last:
+        return (
+            f"The open kernel modules found no GSP in {what}, or the GPU does not answer on the "
+            "bus.",
+            evidence,
+            "Power the machine off and on, and see that the GPU is seated and powered. If it is "
+            "older than Turing, install the proprietary modules (nvidia_driver_kernel_module: "
+            "proprietary).",
+        )
+    return (
+        f"{what} has no GSP, and the open kernel modules cannot drive it.",
+        evidence,
+        f"Install the proprietary modules of branch {last}, the last one for it "
+        f"(nvidia_driver_kernel_module: proprietary, nvidia_driver_branch: {last}).",
+    )
+
+
+def _groups(match: re.Match[str]) -> dict[str, str]:
+    return {name: value for name, value in match.groupdict().items() if value}
+
+
+def _said(sentence: str, match: re.Match[str]) -> str:
+    said = sentence.format_map(_Groups(_groups(match)))
+    # A name that the text did not have leaves two blanks behind.
+    return re.sub(r" {2,}", " ", said)
+
+
+def _evidence(text: str, match: re.Match[str]) -> str:
+    """Return the line that says it, or of a long one the part around the words."""
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    end = len(text) if end < 0 else end
+    if end - start > _MOST_EVIDENCE:
+        start = max(start, match.start() - _BEFORE)
+        end = min(end, max(match.end(), start + _MOST_EVIDENCE))
+    return re.sub(r"\s+", " ", text[start:end]).strip()

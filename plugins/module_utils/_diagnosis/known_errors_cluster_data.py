@@ -1,0 +1,236 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Failures that kubelet, the API server, the device plugin and the toolkit's CDI tell of. Data.
+
+What the scheduler says of nodes (taints, affinity, cordoned nodes) has no row: it speaks of all
+nodes at once, so the nodes are looked at instead, and its words are quoted.
+"""
+
+from __future__ import annotations
+
+from .known_error_types import KnownText
+
+READ = "2026-11-23"
+_PLUGIN = "the device plugin's log"
+_PLUGIN_SOURCE = "github.com/NVIDIA/k8s-device-plugin v0.20.0: "
+_TOOLKIT_SOURCE = "github.com/NVIDIA/nvidia-container-toolkit v1.20.0: "
+_RESOURCE = r"(?:[\w-]{1,63}\.){1,20}com/[\w.-]{1,63}"
+
+CONTAINER = (
+    KnownText(
+        "hook_called_directly",
+        r"NVIDIA Container Runtime Hook directly .{0,80}?is not supported",
+        "the toolkit's hook, with docker run --gpus or a hook of the runtime",
+        "The toolkit's mode is not legacy, and its hook was called without the nvidia runtime, "
+        "which it does not allow then.",
+        "Start the container with --runtime=nvidia (with -e NVIDIA_VISIBLE_DEVICES=all) instead of "
+        "--gpus, or set nvidia-container-runtime.mode = legacy or auto in the toolkit's "
+        "config.toml (nvidia_container_toolkit_settings).",
+        "invoking the NVIDIA Container Runtime Hook directly (e.g. specifying the docker --gpus "
+        "flag) is not supported. Please use the NVIDIA Container Runtime (e.g. specify the "
+        "--runtime=nvidia flag) instead",
+        f"{_TOOLKIT_SOURCE}cmd/nvidia-container-runtime-hook/hook_config.go",
+        READ,
+    ),
+    KnownText(
+        "cdi_uuid_unknown",
+        r"failed to get device handle from UUID(?: \W{0,8}(?P<uuid>[\w-]{1,80})\W{0,8})?: "
+        r"(?P<what>[^\n\\\"]{1,80})",
+        "the nvidia runtime in mode jit-cdi, nvidia-ctk cdi generate",
+        "The container asks for a GPU {uuid} that the driver does not have ({what}): another card, "
+        "MIG devices that were made anew, or a GPU that is lost.",
+        "Compare with nvidia-smi -L; after a change of cards or of MIG delete the device plugin's "
+        "pod, so that it offers what is there now.",
+        'failed to get device handle from UUID "GPU-5ca1ab1e-0000-4000-8000-000000000009": Not '
+        "Found",
+        f"{_TOOLKIT_SOURCE}pkg/nvcdi/lib-nvml.go, lib-csv.go",
+        READ,
+    ),
+    KnownText(
+        "cdi_conflict",
+        r"conflicting device \W{0,8}(?P<device>[\w./=:-]{1,200}\w)\W{0,8} "
+        r"\(specs \W{0,8}(?P<one>/[\w./-]{1,200})\W{1,12}(?P<other>/[\w./-]{1,200})",
+        "containerd, dockerd, CRI-O, nvidia-ctk cdi list",
+        "Two CDI specifications have the device {device}, {one} and {other}, so that neither "
+        "counts.",
+        "Remove the one that nobody keeps up to date: nvidia-cdi-refresh writes "
+        "/var/run/cdi/nvidia.yaml, while a file that was made in /etc/cdi by hand stays as it was.",
+        'conflicting device "nvidia.com/gpu=0" (specs "/etc/cdi/nvidia.yaml", '
+        '"/etc/cdi/nvidia-old.yaml")',
+        "github.com/cncf-tags/container-device-interface: pkg/cdi/cache.go",
+        READ,
+        covers=("cdi_device_unknown",),
+    ),
+    KnownText(
+        "imex_channel_missing",
+        r"requested IMEX channel (?P<one>channel\d{1,5}) does not exist"
+        r"|IMEX channel (?P<two>\d{1,5}) not found at",
+        "the device plugin's log, nvidia-ctk cdi generate, the nvidia runtime",
+        "The device node of the IMEX channel {one}{two} is not on the node "
+        "(/dev/nvidia-caps-imex-channels).",
+        "Load the module nvidia with NVreg_CreateImexChannel0=1, which makes channel 0, and see "
+        "that nvidia-imex runs (systemctl status nvidia-imex). Without IMEX leave imex.channelIDs "
+        "out of the device plugin's configuration, or set imex.required: false.",
+        "error querying IMEX channels: requested IMEX channel channel0 does not exist",
+        f"{_PLUGIN_SOURCE}internal/imex/imex.go; {_TOOLKIT_SOURCE}pkg/nvcdi/lib-imex.go",
+        READ,
+    ),
+)
+
+CLUSTER = (
+    KnownText(
+        "mps_daemon_missing",
+        r"error waiting for MPS daemon",
+        _PLUGIN,
+        "The plugin shares GPUs by MPS, and the MPS control daemon on the node does not answer.",
+        "See that the DaemonSet of the MPS control daemon has a pod on this node and what its log "
+        "says; it has to use the same folder (nvidia_device_plugin_mps_root).",
+        "error starting plugins: error waiting for MPS daemon: error checking MPS daemon health: "
+        "failed to send command to MPS daemon: exit status 1",
+        f"{_PLUGIN_SOURCE}internal/plugin/server.go; issues 983, 1094",
+        READ,
+        covers=("plugin_gave_up",),
+    ),
+    KnownText(
+        "gpu_unhealthy",
+        r"Xid=(?P<xid>\d{1,5}) on Device=(?P<one>[\w-]{1,80}); marking device as unhealthy"
+        r"|device marked unhealthy: (?P<two>[\w-]{1,80})"
+        r"|Marking device (?P<three>[\w-]{1,80}) as unhealthy"
+        r"|Marking all devices as unhealthy",
+        _PLUGIN,
+        "The device plugin no longer offers the GPU {one}{two}{three}: it is unhealthy.",
+        "Look for Xid in the kernel's log of the node (dmesg), and at nvidia-smi -q; after a "
+        "repair delete the plugin's pod there, as it does not take a GPU back by itself.",
+        "XidCriticalError: Xid=62 on Device=GPU-5ca1ab1e-0000-4000-8000-000000000001; marking "
+        "device as unhealthy.",
+        f"{_PLUGIN_SOURCE}internal/rm/health.go, internal/plugin/server.go",
+        READ,
+    ),
+    KnownText(
+        "mig_without_instances",
+        r"device (?P<index>\d{1,3}) has no MIG devices configured",
+        _PLUGIN,
+        "The GPU {index} has its MIG mode on and no MIG device; with the strategy single the "
+        "plugin stops, with mixed it offers nothing of this GPU.",
+        "Make instances (nvidia-smi mig -cgi ... -C), or turn the mode off (nvidia-smi -i {index} "
+        "-mig 0).",
+        "at least one device with migEnabled=true was not configured correctly: device 0 has no "
+        "MIG devices configured",
+        f"{_PLUGIN_SOURCE}internal/rm/device_map.go",
+        READ,
+    ),
+    KnownText(
+        "mig_not_uniform",
+        r"more than one MIG device type present on node",
+        _PLUGIN,
+        "The MIG devices of the node are of several profiles, which the strategy single does not "
+        "allow.",
+        "Use the strategy mixed (nvidia_device_plugin_mig_strategy, or migStrategy of a config), "
+        "or divide all GPUs of the node alike.",
+        "invalid MIG configuration: more than one MIG device type present on node",
+        f"{_PLUGIN_SOURCE}internal/rm/device_map.go",
+        READ,
+    ),
+    KnownText(
+        "mig_strategy_unknown",
+        r"unknown MIG strategy: (?P<strategy>[^\s\\\"]{1,60})",
+        _PLUGIN,
+        "The plugin knows no MIG strategy {strategy}.",
+        "Write none, single or mixed (nvidia_device_plugin_mig_strategy, or migStrategy of a "
+        "config).",
+        "unknown MIG strategy: singel",
+        f"{_PLUGIN_SOURCE}cmd/nvidia-device-plugin/main.go",
+        READ,
+    ),
+    KnownText(
+        "plugin_server_crashes",
+        r"GRPC server for '(?P<resource>[^'\n]{1,120})' has repeatedly crashed recently",
+        _PLUGIN,
+        "The plugin's server for {resource} fails again and again, and the plugin ended.",
+        "Look at the lines before it in the plugin's log, and at kubelet's journal on the node; "
+        "see that its folder device-plugins is there (nvidia_device_plugin_kubelet_directory).",
+        "GRPC server for 'nvidia.com/gpu' has repeatedly crashed recently. Quitting",
+        f"{_PLUGIN_SOURCE}internal/plugin/server.go",
+        READ,
+    ),
+    KnownText(
+        "no_healthy_devices",
+        r"(?:no healthy devices present|previously allocated devices are no longer healthy); "
+        rf"cannot allocate unhealthy devices (?P<resource>{_RESOURCE})",
+        "kubelet, in a pod's events (UnexpectedAdmissionError)",
+        "kubelet had no healthy {resource} when the pod came: the device plugin had not registered "
+        "yet, as after a reboot, or all GPUs are unhealthy.",
+        "See that the device plugin runs on the node and offers GPUs, then delete the pod: it does "
+        "not start by itself again.",
+        "Allocate failed due to no healthy devices present; cannot allocate unhealthy devices "
+        "nvidia.com/gpu, which is unexpected",
+        "kubernetes pkg/kubelet/cm/devicemanager/manager.go",
+        READ,
+    ),
+    KnownText(
+        "taken_at_admission",
+        rf"\bOutOf(?P<one>{_RESOURCE})"
+        rf"|Node didn't have enough resource: (?P<two>{_RESOURCE})",
+        "kubelet, in a pod's status and events",
+        "kubelet refused the pod: the node had no {one}{two} left when it came, though the "
+        "scheduler had counted one.",
+        "Look at the device plugin's log on that node (it started anew, or a GPU became "
+        "unhealthy); delete the pod, and it is scheduled anew.",
+        "OutOfnvidia.com/gpu: Node didn't have enough resource: nvidia.com/gpu, requested: 1, "
+        "used: 0, capacity: 0",
+        "kubernetes pkg/kubelet/lifecycle/predicate.go",
+        READ,
+    ),
+    KnownText(
+        "pod_security",
+        r"violates PodSecurity \W{0,8}(?P<level>[\w.:-]{1,60})\W{0,8}: (?P<what>[^\n]{1,200})",
+        "the API server, also in the events of a DaemonSet (FailedCreate)",
+        "The namespace's Pod Security level {level} does not allow the pod: {what}.",
+        "Label the namespace for what the pod needs: kubectl label namespace ... "
+        "pod-security.kubernetes.io/enforce=privileged for a device plugin; or use another one.",
+        'pods "kubegpu-nvidia-device-plugin-x" is forbidden: violates PodSecurity '
+        '"baseline:latest": hostPath volumes (volume "device-plugins")',
+        "kubernetes staging/src/k8s.io/pod-security-admission",
+        READ,
+    ),
+    KnownText(
+        "quota_exceeded",
+        r"exceeded quota: (?P<quota>[\w.-]{1,253}), requested: (?P<requested>[^\n]{1,120}?), used: "
+        r"(?P<used>[^\n]{1,120}?), limited: (?P<limited>[^\n\\\"]{1,120})",
+        "the API server, also in the events of a DaemonSet (FailedCreate)",
+        "The quota {quota} of the namespace is used up: requested {requested}, used {used} of "
+        "{limited}.",
+        "Raise the quota, free some of it, or use another namespace.",
+        'pods "x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1, used: '
+        "requests.nvidia.com/gpu=4, limited: requests.nvidia.com/gpu=4",
+        "kubernetes plugin/pkg/admission/resourcequota",
+        READ,
+    ),
+    KnownText(
+        "priority_class_quota",
+        r"insufficient quota to match these scopes",
+        "the API server, also in the events of a DaemonSet (FailedCreate)",
+        "The priority class of the pod is limited to namespaces with a quota for it: as a rule "
+        "system-node-critical outside of kube-system, as on GKE.",
+        "Make a ResourceQuota in the namespace with a scopeSelector for that priority class, or "
+        "choose another one (nvidia_device_plugin_priority_class).",
+        'pods "x" is forbidden: error determining quota: insufficient quota to match these scopes: '
+        "[{PriorityClass In [system-node-critical system-cluster-critical]}]",
+        "kubernetes plugin/pkg/admission/resourcequota",
+        READ,
+    ),
+    KnownText(
+        "admission_failed",
+        r"UnexpectedAdmissionError",
+        "kubelet, in a pod's status and events",
+        "kubelet refused the pod when it came to the node: the device plugin did not give it what "
+        "the scheduler had counted.",
+        "Look at the device plugin's log on that node; delete the pod, and it is scheduled anew.",
+        "UnexpectedAdmissionError: Allocate failed due to rpc error: code = Unavailable",
+        "kubernetes pkg/kubelet/cm/devicemanager",
+        READ,
+        last_resort=True,
+    ),
+)

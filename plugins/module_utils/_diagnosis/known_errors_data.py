@@ -1,0 +1,634 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What tools say when a GPU container does not run, and what it means. Data, not code.
+
+Each row was seen in the source that it names. The order is that of precedence: of several rows
+that fit one text, those stand first that say more.
+"""
+
+from __future__ import annotations
+
+from .known_error_types import KnownText
+from .known_errors_cluster_data import CLUSTER, CONTAINER
+from .known_errors_kernel_data import KERNEL
+
+_NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
+_RUNTIME_STEP = (
+    "Run kubegpu.nodes.site (or the role nvidia_container_toolkit) for this node: it installs the "
+    "toolkit and configures the runtimes."
+)
+_REBOOT = (
+    "Reboot the node, or stop what uses the GPUs and reload the module (modprobe -r nvidia_uvm "
+    "nvidia_drm nvidia_modeset nvidia, then modprobe nvidia). Hold the packages, so that it does "
+    "not happen again: nvidia_driver_hold: true."
+)
+
+CUDA_CONDITION = "unmet_requirement"
+CUDA_RUNTIME = "cuda_driver_insufficient"
+UNSUPPORTED = "gpu_unsupported"
+
+_GENERAL = (
+    KnownText(
+        CUDA_CONDITION,
+        r"unsatisfied condition:\s*(?P<condition>[^\s,\\:()]+(?:\s*[<>=!]+\s*[^\s,\\:()]+)?)",
+        "nvidia-container-cli or the nvidia runtime, when a container starts",
+        "The image demands {condition}, which this node does not meet.",
+        "Use an image whose demands the node meets: they are in the image's NVIDIA_REQUIRE_CUDA.",
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.3, please update "
+        "your driver to a newer version, or use an earlier cuda container",
+    ),
+    KnownText(
+        CUDA_RUNTIME,
+        r"CUDA driver version is insufficient for CUDA runtime version",
+        "a CUDA program (cudaErrorInsufficientDriver)",
+        "The program was built with a newer CUDA than the node's driver runs.",
+        "Use an image with an older CUDA, or install a newer driver.",
+        "CUDA driver version is insufficient for CUDA runtime version",
+        "github.com/NVIDIA/nvidia-docker/issues/317",
+    ),
+    KnownText(
+        "ptx_toolchain",
+        r"provided PTX was compiled with an unsupported toolchain",
+        "a CUDA program",
+        "The driver runs this CUDA by minor-version compatibility only, and the program brings "
+        "code (PTX) that the driver would have to compile: for that it is too old.",
+        "Install the driver that this CUDA came with, or use an image with the driver's own CUDA.",
+        "the provided PTX was compiled with an unsupported toolchain",
+        "NVIDIA's CUDA compatibility guide",
+    ),
+    KnownText(
+        "no_kernel_image",
+        r"no kernel image is available for execution on the device",
+        "a CUDA program",
+        "The program has no code for this generation of GPU: its CUDA is too old for the GPU, or "
+        "has dropped it.",
+        "Use an image that was built for this GPU's generation; the filter "
+        "kubegpu.nodes.driver_required_by names the generations that a CUDA dropped.",
+        "no kernel image is available for execution on the device",
+        "NVIDIA's CUDA runtime errors (209)",
+    ),
+    KnownText(
+        "fabric_manager_version",
+        r"interface version (?P<own>[\d.]+\d) do(?:es)?n['\u2019]t match with (?:the )?"
+        r"driver version (?P<loaded>[\d.]+\d)",
+        "the log of NVIDIA's fabric manager",
+        "The fabric manager is {own}, and the driver that is loaded is {loaded}: it runs with its "
+        "very own version alone, and without it CUDA says error 802.",
+        "Run kubegpu.nodes.site for this node with a wish for the driver (nvidia_driver_branch): "
+        "role nvidia_driver keeps both at one version. By hand: install nvidia-fabricmanager in "
+        "version {loaded}, or reboot where the driver's packages are {own}.",
+        "fabric manager NVIDIA GPU driver interface version 550.127.05 don't match with driver "
+        "version 550.120. Please update with matching NVIDIA driver package.",
+        "github.com/akash-network/website/pull/632",
+        covers=("fabric_not_ready",),
+    ),
+    KnownText(
+        "fabric_nothing_to_do",
+        r"NV_WARN_NOTHING_TO_DO",
+        "the log of NVIDIA's fabric manager",
+        "The fabric manager found no NVSwitch: this machine has none, or it is a board with NVLink "
+        "5 (B200, B300) and what reaches its switches is missing.",
+        "Without NVSwitches: systemctl disable --now nvidia-fabricmanager "
+        "(nvidia_driver_fabric: false). On B200 and B300: install nvlsm and infiniband-diags, and "
+        "modprobe ib_umad (linux-modules-extra-<kernel> on Ubuntu has it); role nvidia_driver does "
+        "it.",
+        "request to query NVSwitch device information from NVSwitch driver failed with "
+        "error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]",
+        "github.com/data-infra/cube-studio/issues/29",
+        covers=("fabric_not_ready",),
+    ),
+    KnownText(
+        "fabric_not_ready",
+        r"system not yet initialized|cudaErrorSystemNotReady|CUDA_ERROR_SYSTEM_NOT_READY",
+        "a CUDA program (error 802)",
+        "GPUs behind NVSwitch cannot be used before the fabric manager has set up the switches, "
+        "and it does not run or is of another version than the driver.",
+        "Install nvidia-fabricmanager in the driver's very version, then: systemctl enable --now "
+        "nvidia-fabricmanager.",
+        "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 802: system not "
+        "yet initialized",
+        "github.com/dstackai/dstack/issues/2348",
+    ),
+    KnownText(
+        "forward_compatibility",
+        r"forward compatibility was attempted on non supported HW",
+        "a CUDA program (error 804)",
+        "The image brings its own newer CUDA driver library (cuda-compat), which works on "
+        "data-centre GPUs only.",
+        "Install a newer driver on the node, or remove cuda-compat from the image.",
+        "Error 804: forward compatibility was attempted on non supported HW",
+        "github.com/gpustack/gpustack/issues/1254",
+    ),
+    KnownText(
+        "gpu_busy",
+        r"CUDA-capable device\(s\) is/are busy or unavailable|all CUDA-capable devices are busy",
+        "a CUDA program",
+        "Another program holds the GPU alone, its compute mode is exclusive or prohibited, or its "
+        "MIG mode is on without an instance.",
+        "Look at nvidia-smi -q -d COMPUTE and at the processes that nvidia-smi lists.",
+        "Failed to allocate device vector A (error code CUDA-capable device(s) is/are busy or "
+        "unavailable)!",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/614",
+    ),
+    KnownText(
+        "no_cuda_device",
+        r"no CUDA-capable device is detected",
+        "a CUDA program",
+        "The container has the driver's libraries, but no GPU was given to it.",
+        "Ask for a GPU: limits: {{nvidia.com/gpu: 1}} in Kubernetes, --gpus or "
+        "NVIDIA_VISIBLE_DEVICES elsewhere.",
+        "Failed to allocate device vector A (error code no CUDA-capable device is detected)!",
+        "NVIDIA's CUDA runtime errors (100)",
+    ),
+    KnownText(
+        "docker_no_gpu_driver",
+        r"could not select device driver \W{0,16}(?:cdi)?\W{0,16} with capabilities",
+        "docker run --gpus, or --device nvidia.com/gpu",
+        "The container toolkit is not installed, or dockerd was not restarted since it was: "
+        "dockerd looks for it once, when it starts.",
+        "Install the toolkit and configure Docker (role nvidia_container_toolkit), then: systemctl "
+        "restart docker.",
+        'docker: Error response from daemon: could not select device driver "" with capabilities: '
+        "[[gpu]].",
+    ),
+    KnownText(
+        "hook_missing",
+        r"nvidia-container-(?:runtime-hook|toolkit)\W{0,16}: "
+        r"(?:executable file not found|no such file or directory)",
+        "runc, when a container starts",
+        "The nvidia runtime calls its hook (nvidia-container-runtime-hook), which is not there: "
+        "the toolkit is only partly installed.",
+        "Install the package nvidia-container-toolkit (it has the hook; "
+        "nvidia-container-toolkit-base has not). " + _RUNTIME_STEP,
+        'exec: "nvidia-container-runtime-hook": executable file not found in $PATH',
+        "github.com/NVIDIA/nvidia-docker/issues/1190 (the same for the runtime)",
+    ),
+    KnownText(
+        "runtime_missing",
+        r"(?:exec(?:ute)?:? [^\w/.-]{0,16}|fork/exec |stat )"
+        r"(?P<path>[\w/.-]{0,200}?nvidia-container-runtime(?!-hook)[\w.-]{0,40})[^\w.-]{0,16}: "
+        r"(?:executable file not found|no such file or directory)"
+        r"|(?<![\w/.-])(?P<other>[\w/.-]{0,200}?nvidia-container-runtime(?!-hook)[\w.-]{0,40})"
+        r"[^\w.-]{0,16}: (?:not found|no such program)",
+        "containerd's shim or dockerd, when a container starts",
+        "The nvidia runtime is configured, but its program {path}{other} is not on this node.",
+        "Install the container toolkit. " + _RUNTIME_STEP,
+        "OCI runtime create failed: unable to retrieve OCI runtime error: exec: "
+        '"nvidia-container-runtime": executable file not found in $PATH: unknown',
+        "github.com/NVIDIA/nvidia-docker/issues/1190",
+    ),
+    KnownText(
+        "container_cli_missing",
+        r"exec: [^\w/.-]{0,16}[\w/.-]{0,200}?nvidia-container-cli[^\w.-]{0,16}: "
+        r"(?:executable file not found|no such file or directory)",
+        "the toolkit's hook",
+        "The toolkit's hook calls nvidia-container-cli, which is not on this node.",
+        "Install the package libnvidia-container-tools in the toolkit's version. " + _RUNTIME_STEP,
+        'exec: "nvidia-container-cli": executable file not found in $PATH',
+        "the toolkit's own words",
+    ),
+    KnownText(
+        "nvidia_smi_missing",
+        r"exec: \W{0,16}nvidia-smi\W{0,16}: executable file not found"
+        r"|nvidia-smi: (?:command )?not found",
+        "container start",
+        "The container was started without --gpus or without the nvidia runtime, so that nothing "
+        "of the driver was put into it; or the node has no nvidia-smi.",
+        "Start it with --gpus all (Docker), runtimeClassName: nvidia or nvidia as the default "
+        "runtime (Kubernetes). See that nvidia-smi works on the node itself, and that "
+        "NVIDIA_DRIVER_CAPABILITIES has utility.",
+        'exec: "nvidia-smi": executable file not found in $PATH',
+    ),
+    KnownText(
+        "driver_library_mismatch",
+        r"driver/library version mismatch|NVRM: API mismatch",
+        "nvidia-smi, nvidia-container-cli, the kernel",
+        "The module that is loaded and the driver's libraries are of different versions: the "
+        "packages were upgraded under a loaded module.",
+        _REBOOT,
+        "Failed to initialize NVML: Driver/library version mismatch",
+        covers=_NO_NVML,
+    ),
+    KnownText(
+        "nvml_unknown_error",
+        r"Failed to initialize NVML: Unknown Error",
+        "nvidia-smi in a container that worked before",
+        "The container lost its devices: systemctl daemon-reload rewrote the device rules of its "
+        "control group.",
+        "Start the container again. To keep it from happening: give devices by CDI, or make links "
+        "in /dev/char (nvidia-ctk system create-dev-char-symlinks --create-all).",
+        "Failed to initialize NVML: Unknown Error",
+    ),
+    KnownText(
+        "driver_not_loaded",
+        r"couldn'?t communicate with the NVIDIA driver|driver not loaded"
+        r"|NVML: DriverNotLoaded",
+        "nvidia-smi, nvidia-container-cli",
+        "NVIDIA's kernel module is not loaded on the node.",
+        "Run kubegpu.nodes.site for this node: role nvidia_driver loads it, or says why it cannot.",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure "
+        "that the latest NVIDIA driver is installed and running.",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/1269",
+    ),
+    KnownText(
+        "driver_libraries_missing",
+        r"nvidia-container-cli: initialization error: load library failed: (?P<library>[\w.-]+)",
+        "nvidia-container-cli, when a container starts",
+        "The driver's library {library} is not on the node, or not in its loader's cache: no "
+        "driver is installed.",
+        "Run kubegpu.nodes.site for this node (role nvidia_driver); with a driver in another "
+        "place, set nvidia-container-cli.root in the toolkit's config.toml.",
+        "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: "
+        "cannot open shared object file: no such file or directory",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/154",
+        covers=_NO_NVML,
+    ),
+    KnownText(
+        "could_not_reach_nvml",
+        r"Detected non-NVML platform|could not load NVML library|ERROR_LIBRARY_NOT_FOUND"
+        r"|Incompatible (?:platform|strategy) detected",
+        "the device plugin's log",
+        "The plugin found no NVML in its container: nvidia is not the default runtime and its pod "
+        "has no runtimeClassName; or the node has no driver; or it has no GPU.",
+        "Give the DaemonSet runtimeClassName: nvidia, or make nvidia the default runtime and "
+        "delete the pod; keep the plugin off nodes without a GPU (label kubegpu.nodes/gpu). "
+        "kubegpu.nodes.verify tells which of the three it is.",
+        "Detected non-NVML platform: could not load NVML library: libnvidia-ml.so.1: cannot open "
+        "shared object file: No such file or directory\n"
+        "Incompatible platform detected\nNo devices found. Waiting indefinitely.",
+        covers=("no_plugin_devices", "plugin_gave_up"),
+        # internal/plugin/manager/factory.go of v0.14.5 to v0.15.1; since v0.16.0 "strategy".
+        outdated=(
+            ("detected non-nvml platform", "the device plugin up to v0.15"),
+            ("incompatible platform detected", "the device plugin up to v0.15"),
+        ),
+    ),
+    KnownText(
+        "no_plugin_devices",
+        r"No devices found\. Waiting indefinitely",
+        "the device plugin's log",
+        "The plugin runs, but found no GPU that it may offer.",
+        "Keep it off nodes without a GPU (label kubegpu.nodes/gpu). On a GPU node, look at "
+        "nvidia-smi -L there, and at the plugin's MIG strategy.",
+        "No devices found. Waiting indefinitely.",
+        covers=("plugin_gave_up",),
+    ),
+    KnownText(
+        "plugin_gave_up",
+        r"invalid device discovery strategy",
+        "the device plugin's log",
+        "The plugin ended, as it found neither NVML nor a Tegra system.",
+        "Give the DaemonSet runtimeClassName: nvidia, or make nvidia the default runtime.",
+        "error starting plugins: error getting plugins: unable to create plugins: failed to "
+        "construct resource managers: invalid device discovery strategy",
+        "github.com/NVIDIA/k8s-device-plugin/issues/1220",
+    ),
+    KnownText(
+        "discovery_no_token",
+        r"failed to create clientsets:[^\n]{0,300}serviceaccount/token",
+        "GPU feature discovery's log",
+        "GPU feature discovery is to hand its labels over by the NodeFeature API, which is its "
+        "default since v0.19, and its pod has no token for the API server.",
+        "Run kubegpu.nodes.site (tag device_plugin), which says how labels are handed over; "
+        "elsewhere, set USE_NODE_FEATURE_API=false in its container, or mount a token.",
+        "failed to create clientsets: create client configuration: create in-cluster client "
+        "configuration: open /var/run/secrets/kubernetes.io/serviceaccount/token: no such file or "
+        "directory",
+        "k8s-device-plugin v0.20.0, cmd/gpu-feature-discovery/main.go",
+    ),
+    KnownText(
+        "discovery_no_rights",
+        r"failed to (?:get|create|update) NodeFeature object[^\n]{0,300}is forbidden",
+        "GPU feature discovery's log",
+        "GPU feature discovery may not write NodeFeature objects in its namespace.",
+        "Give its service account get, list, watch, create and update on nodefeatures of "
+        "nfd.k8s-sigs.io; nvidia_device_plugin_feature_discovery_api: true makes the Role.",
+        "failed to get NodeFeature object: nodefeatures.nfd.k8s-sigs.io "
+        '"nvidia-features-for-gpu1" is forbidden: User "system:serviceaccount:kubegpu:plugin" '
+        'cannot get resource "nodefeatures" in API group "nfd.k8s-sigs.io"',
+        "k8s-device-plugin v0.20.0, internal/lm/output.go, and the API server's own words",
+    ),
+    KnownText(
+        "discovery_no_api",
+        r"failed to (?:get|create|update) NodeFeature object[^\n]{0,300}"
+        r"could not find the requested resource",
+        "GPU feature discovery's log",
+        "The cluster has no NodeFeature API: node-feature-discovery is not installed, or is older "
+        "than 0.12.",
+        "Install node-feature-discovery, or let labels be handed over by a file: "
+        "nvidia_device_plugin_feature_discovery_api: false.",
+        'failed to create NodeFeature object "nvidia-features-for-gpu1": the server could not find '
+        "the requested resource (post nodefeatures.nfd.k8s-sigs.io)",
+        "k8s-device-plugin v0.20.0, internal/lm/output.go, and the API server's own words",
+    ),
+    KnownText(
+        "discovery_no_nvml",
+        r"failed to create resource manager: unsupported strategy",
+        "GPU feature discovery's log",
+        "GPU feature discovery found no NVML in its container: the nvidia runtime did not start "
+        "it, or the node has no driver.",
+        "Look at the device plugin's pod on the same node, which needs the same; "
+        "kubegpu.nodes.verify tells what is missing.",
+        "failed to create resource manager: unsupported strategy auto",
+        "k8s-device-plugin v0.20.0, internal/resource/factory.go",
+    ),
+    KnownText(
+        "insufficient_gpu",
+        r"(?:(?<!\d)(?P<count>\d{1,9}) )?Insufficient (?P<resource>(?:[\w-]+\.)+com/[\w.-]+)",
+        "the scheduler, in a pod's events",
+        "No node has {resource} to spare: all are taken, or no device plugin offers any.",
+        "Compare capacity, allocatable and what pods have: kubegpu.nodes.verify says which of the "
+        "two it is, and names the pods.",
+        "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+    ),
+    KnownText(
+        "allocation_failed",
+        r"requested number of devices unavailable for (?P<resource>[\w./-]+\w)\.? "
+        r"Requested: (?P<requested>\d+), Available: (?P<available>\d+)",
+        "kubelet, in a pod's events (UnexpectedAdmissionError)",
+        "The scheduler gave the pod a node on which kubelet has {available} of {requested} "
+        "{resource} left: the device plugin went, or a GPU became unhealthy, in between.",
+        "Look at the device plugin's log on that node; delete the pod, and it is scheduled anew.",
+        "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
+        "Requested: 1, Available: 0, which is unexpected",
+        "kubelet's own words",
+    ),
+    KnownText(
+        "gpu_limit_missing",
+        r"Limit must be set for non overcommitable resources",
+        "the API server",
+        "A GPU is given in requests alone, which Kubernetes refuses.",
+        "Give it in limits (requests may be left out, or must be equal). The filter "
+        "kubegpu.nodes.gpu_resources_check checks a pod.",
+        "spec.containers[0].resources.limits: Required value: Limit must be set for non "
+        "overcommitable resources",
+        "the API server's own words",
+    ),
+    KnownText(
+        "gpu_request_differs",
+        r"must be equal to (?P<resource>(?:[\w-]+\.)+com/[\w.-]+) limit",
+        "the API server",
+        "Request and limit of {resource} differ, which Kubernetes refuses.",
+        "Leave the request out, or make it equal to the limit.",
+        'spec.containers[0].resources.requests: Invalid value: "1": must be equal to '
+        "nvidia.com/gpu limit",
+        "the API server's own words",
+    ),
+    KnownText(
+        "handler_missing",
+        r"no runtime for \W{0,8}(?P<one>[\w.-]+)\W{0,8} is configured"
+        r"|RuntimeHandler \W{0,8}(?P<two>[\w.-]+)\W{0,8} not supported"
+        r"|unknown or invalid runtime name: (?P<three>[\w.-]+)"
+        r"|unknown runtime specified (?P<four>[\w.-]+)"
+        # CRI-O, internal/oci/oci.go:115 of 1.36; "from runtime list map[crun:... runc:...]".
+        r"|failed to find runtime handler (?P<five>[\w.-]+) from runtime list",
+        "containerd, CRI-O, dockerd or kubelet, when a pod or container starts",
+        "The container runtime of the node knows no handler {one}{two}{three}{four}{five}: it is "
+        "not configured, or the runtime was not restarted since.",
+        _RUNTIME_STEP,
+        "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get sandbox "
+        'runtime: no runtime for "nvidia" is configured',
+        "github.com/NVIDIA/gpu-operator/issues/730",
+        outdated=(
+            ("runtimehandler", "kubelet's dockershim, which Kubernetes had up to 1.23"),
+            ("unknown runtime specified", "Docker up to 20.10"),
+        ),
+    ),
+    KnownText(
+        "runtime_class_missing",
+        r"RuntimeClass(?:\.node\.k8s\.io)? \W{0,8}(?P<name>[\w.-]+?)\W{0,8} not found",
+        "the API server or kubelet",
+        "The cluster has no RuntimeClass {name}.",
+        "Run the role nvidia_device_plugin: it creates it; or apply one with handler: {name}.",
+        'pod rejected: RuntimeClass "nvidia" not found',
+        "the API server's own words",
+    ),
+    KnownText(
+        "cdi_device_unknown",
+        r"unresolvable CDI devices?\s+(?P<device>[\w./=:-]+\w)",
+        "the nvidia runtime, containerd or dockerd",
+        "No CDI specification on the node has the device {device}: there is none, or it was made "
+        "for other GPUs or another driver.",
+        "Make it again: nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml (module "
+        "cdi_specification), and compare with: nvidia-ctk cdi list.",
+        "could not apply required modification to OCI specification: error modifying OCI spec: "
+        "failed to inject CDI devices: unresolvable CDI devices nvidia.com/gpu=all: unknown",
+        "github.com/NVIDIA/nvidia-container-toolkit/issues/434",
+    ),
+    KnownText(
+        "device_unknown",
+        r"nvidia-container-cli: device error: (?P<device>[\w.:-]+): unknown device",
+        "nvidia-container-cli, when a container starts",
+        "The container asks for the GPU {device}, which this node does not have.",
+        "Compare with nvidia-smi -L; after a GPU was changed, its UUID is another one.",
+        "nvidia-container-cli: device error: GPU-5ca1ab1e-0000-4000-8000-000000000009: unknown "
+        "device",
+        "libnvidia-container's own words",
+    ),
+    KnownText(
+        "ldconfig_failed",
+        r"nvidia-container-cli: ldcache error",
+        "nvidia-container-cli, when a container starts",
+        "The toolkit could not run ldconfig for the container.",
+        "Set nvidia-container-cli.ldconfig in /etc/nvidia-container-runtime/config.toml to the "
+        "node's own: @/sbin/ldconfig, or @/sbin/ldconfig.real on Ubuntu.",
+        "nvidia-container-cli: ldcache error: process /usr/sbin/ldconfig failed with error code: 1",
+        "github.com/NVIDIA/libnvidia-container/issues/177",
+    ),
+    KnownText(
+        "cgroup_rootless",
+        r"failed to add device rules: .{0,200}?(?:operation not permitted|permission denied)",
+        "nvidia-container-cli, when a container starts",
+        "The container engine runs without root and may not change the devices of a control group.",
+        "Set no-cgroups = true in the section nvidia-container-cli of the toolkit's configuration "
+        "(nvidia_container_toolkit_settings), or use CDI, which needs no such rule.",
+        "nvidia-container-cli: mount error: failed to add device rules: unable to generate new "
+        "device filter program from existing programs: load program: operation not permitted",
+        "NVIDIA's container toolkit: rootless mode",
+        covers=("cgroup_rules",),
+    ),
+    KnownText(
+        "cgroup_rules",
+        r"cgroup subsystem devices not found|failed to add device rules",
+        "nvidia-container-cli, when a container starts",
+        "The toolkit is older than the node's control groups (version 2).",
+        "Upgrade the container toolkit to 1.8 or later.",
+        "nvidia-container-cli: container error: cgroup subsystem devices not found: unknown",
+        "libnvidia-container's own words",
+    ),
+    KnownText(
+        UNSUPPORTED,
+        # "installed in this system has / fallen off the bus" (osapi.c) is another failure.
+        # A vGPU and a host of vGPUs have words of their own there (lines 3733, 3699 of 595.45.04).
+        r"The NVIDIA v?GPU .{0,80}?(?:\n.{0,40}?)?installed in this (?:vGPU host )?system is not "
+        r"supported",
+        "the kernel's log",
+        "The driver does not support a GPU of this node: a virtual GPU with the driver of whole "
+        "ones, or a GPU that is too old or too new for the branch.",
+        "Run kubegpu.nodes.plan for this node: it names the driver that the GPU needs.",
+        "NVRM: The NVIDIA GPU 0000:00:07.0 (PCI ID: 10de:2236)\n"
+        "NVRM: installed in this system is not supported by the\n"
+        "NVRM: NVIDIA 535.129.03 driver release.",
+        covers=("no_devices",),
+        driver=True,
+    ),
+    KnownText(
+        "no_devices",
+        r"No devices were found",
+        "nvidia-smi",
+        "The driver is loaded and found no GPU that it can drive: a virtual GPU, a GPU that is too "
+        "old for the driver's branch, or one that does not start.",
+        "Look at dmesg | grep NVRM: it names the GPU and the reason; kubegpu.nodes.plan names the "
+        "driver that it needs.",
+        "No devices were found",
+    ),
+    KnownText(
+        "gpu_lost",
+        r"GPU is lost|fallen off the bus|Unable to determine the device handle for GPU|\bXid=79\b",
+        "nvidia-smi, the kernel's log (Xid 79)",
+        "A GPU does not answer on the bus any more.",
+        "Drain the node and power it off and on. If it comes again: seat, power and cooling of the "
+        "card, then the card itself.",
+        "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
+        "NVIDIA's Xid catalogue (79)",
+    ),
+    KnownText(
+        "secure_boot",
+        r"Required key not available|Key was rejected by service",
+        "modprobe, the driver's installer",
+        "Secure Boot is on, and the module is not signed with a key that the firmware trusts.",
+        "Enrol the key that signs the module (mokutil --import, then reboot), or use the "
+        "distribution's signed modules, or turn Secure Boot off.",
+        "modprobe: ERROR: could not insert 'nvidia': Required key not available",
+        covers=("module_not_loaded",),
+        driver=True,
+    ),
+    KnownText(
+        "module_not_loaded",
+        r"Unable to load the kernel module '?nvidia\.ko",
+        "the driver's installer",
+        "The driver's module does not load: this is a vGPU guest given the data-centre driver, or "
+        "Secure Boot refuses it, or it was built for another kernel, or nouveau is loaded.",
+        "Run kubegpu.nodes.site for this node: role nvidia_driver looks and says which of the four "
+        "it is.",
+        "ERROR: Unable to load the kernel module 'nvidia.ko'.",
+        driver=True,
+    ),
+    KnownText(
+        "image_missing",
+        r"Unable to find image \W{0,8}(?P<one>[\w./:@-]+)\W{0,8} locally"
+        r"|No such image: (?P<two>[\w./:@-]+)"
+        r"|image \W{0,8}(?P<three>[\w./:@-]+)\W{1,8}not found"
+        r"|Container image \W{0,8}(?P<four>[\w./:@-]+)\W{0,8} is not present with pull policy"
+        r"|ErrImageNeverPull",
+        "docker, ctr, kubelet",
+        "The image {one}{two}{three}{four} is not on this node.",
+        "Bring it there (an archive, or a registry that the node reaches), or allow the pull.",
+        "Unable to find image 'nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0' locally",
+        "docker's own words",
+    ),
+    KnownText(
+        "image_pull_failed",
+        r"ErrImagePull|ImagePullBackOff|failed to resolve reference \W{0,16}(?P<image>[\w./:@-]+)"
+        r"|pull access denied for (?P<other>[\w./:@-]+)|failed to pull and unpack image",
+        "kubelet, docker, ctr",
+        "The image {image}{other} cannot be pulled: the registry does not answer, does not have "
+        "it, or wants a login.",
+        "Name an image that the node can pull (a mirror, a pull secret), or bring it there before.",
+        'Failed to pull image "nvcr.io/nvidia/k8s-device-plugin:v0.20.0": failed to resolve '
+        'reference "nvcr.io/nvidia/k8s-device-plugin:v0.20.0": dial tcp: i/o timeout',
+        "kubelet's own words",
+        covers=("image_missing",),
+    ),
+    KnownText(
+        "wrong_architecture",
+        r"exec format error|no match for platform in manifest",
+        "container start",
+        "The image was built for another kind of processor than the node's.",
+        "Use an image for the node's architecture (gpu_node.os.arch).",
+        "exec /bin/sh: exec format error",
+        "runc's own words",
+    ),
+    KnownText(
+        "cri_missing",
+        r"unknown service runtime\.v1(?:alpha2)?\.RuntimeService",
+        "kubelet, crictl",
+        "containerd runs without its CRI plugin: it is disabled in its configuration, or could not "
+        "start.",
+        "Take cri out of disabled_plugins (containerd_enable_cri of the role "
+        "nvidia_container_toolkit), then restart containerd; ctr plugins ls names its error.",
+        "rpc error: code = Unimplemented desc = unknown service runtime.v1.RuntimeService",
+        "containerd's own words",
+    ),
+    KnownText(
+        "containerd_not_running",
+        r"(?:dial(?:ing)? [^\w/]{0,16}(?:unix [^\w/]{0,16})?|stat [^\w/]{0,16})"
+        r"(?P<socket>/[\w./-]{0,200}?containerd[\w.-]{0,60}?\.sock)",
+        "ctr, crictl, kubelet",
+        "containerd does not answer at {socket}.",
+        "Look at: systemctl status containerd; journalctl --unit containerd. A configuration that "
+        "it cannot load shows by: containerd config dump.",
+        'ctr: failed to dial "/run/containerd/containerd.sock": connection error: desc = '
+        '"transport: error while dialing: dial unix /run/containerd/containerd.sock: connect: no '
+        'such file or directory"',
+        "ctr's own words",
+    ),
+    KnownText(
+        "docker_not_running",
+        r"Cannot connect to the Docker daemon",
+        "docker",
+        "dockerd does not answer.",
+        "Look at: systemctl status docker; journalctl --unit docker.",
+        "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon "
+        "running?",
+        "docker's own words",
+    ),
+)
+
+# They count only where nothing else is known.
+_LAST_RESORTS = (
+    KnownText(
+        "nvml_failed",
+        r"Failed to initialize NVML: (?P<what>[^\n\\\"]{1,80})",
+        "nvidia-smi, the device plugin",
+        "The driver does not answer: {what}.",
+        "Look at: nvidia-smi; dmesg | grep -i -e NVRM -e Xid.",
+        "Failed to initialize NVML: Insufficient Permissions",
+        "NVML's own words",
+        last_resort=True,
+    ),
+    KnownText(
+        "container_cli",
+        r"nvidia-container-cli: (?P<what>[^\n\\\"]{1,160})",
+        "nvidia-container-cli, when a container starts",
+        "The container toolkit could not prepare the container: {what}.",
+        "Ask it on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
+        "nvidia-container-cli: initialization error: driver error: failed to process request",
+        "github.com/NVIDIA/nvidia-docker/issues/726",
+        last_resort=True,
+    ),
+)
+
+#: In the order of precedence.
+FAILURES = (*_GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *_LAST_RESORTS)
+
+SUCCESSES = (
+    KnownText(
+        "plugin_registered",
+        r"Registered device plugin for '(?P<resource>[^']+)' with Kubelet",
+        "the device plugin's log",
+        "The device plugin offers {resource} to kubelet.",
+        "",
+        "Registered device plugin for 'nvidia.com/gpu' with Kubelet",
+    ),
+    KnownText(
+        "test_passed",
+        r"Test PASSED",
+        "the log of the CUDA vector-add sample",
+        "A CUDA program ran on a GPU, and its result was right.",
+        "",
+        "Test PASSED",
+    ),
+)

@@ -1,0 +1,97 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver's configuration files on the node: what differs, written, undone, put back."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..._host.files import FileState, read_file
+from ..._record.file_record import Undo
+from ..._record.transaction import FileChange
+from .. import record as flow
+from ..plan.config_files import FILES, TOKEN
+from . import host as machine
+from .run import Work
+
+# What NVIDIA's guide for clients of its licence system says of the token.
+_TOKEN_MODE = 0o744
+_FILE_MODE = 0o644
+
+
+def file_changes(work: Work) -> dict[str, FileChange]:
+    """Return by path what has to be done to the configuration files, undoing included."""
+    wanted: dict[str, bytes] = {}
+    busy = not work.present or work.plan.change or work.memory.pending is not None
+    if work.present:
+        wanted = {path: text.encode() for path, text in work.plan.files.items()}
+        # A node that is no guest has no use for the secret.
+        if work.params["_token"] and work.plan.licence_token is not None:
+            wanted[TOKEN] = base64.b64decode(work.params["_token"])
+    changes = {}
+    for path, content in sorted(wanted.items()):
+        before = read_file(work.place(path))
+        mode = _TOKEN_MODE if path == TOKEN else _FILE_MODE
+        after = replace(before, content=content, mode=before.mode if before.exists else mode)
+        change = FileChange(f"{FILES}{path}", before, after, details=_details(path, content))
+        if change.changed:
+            changes[path] = change
+    for key, record in work.store.records(FILES).items():
+        path = key[len(FILES) :]
+        if path in wanted or not busy:
+            continue
+        before = read_file(work.place(path))
+        way, after = work.store.undo_target(key, before)
+        if way is Undo.REMOVE_LINES and path not in flow.BY_LINES:
+            after = before
+        elif way is Undo.REMOVE_LINES and before.content is not None:
+            rest = flow.without_lines(before.content.decode(), record.details.get("text", ""))
+            after = replace(before, content=None if rest is None else rest.encode())
+        changes[path] = FileChange(key, before, after, undo=True)
+    return changes
+
+
+def _details(path: str, content: bytes) -> dict[str, Any]:
+    # The token is a secret, and it is no text that somebody would edit.
+    return {} if path == TOKEN else {"text": content.decode()}
+
+
+def for_record(state: FileState) -> dict[str, Any] | None:
+    """Return a file for the record, for :func:`put_back`."""
+    if state.content is None:
+        return None
+    return {"content": base64.b64encode(state.content).decode(), "mode": state.mode}
+
+
+def put_back(work: Work, path: str, kept: Mapping[str, Any] | None) -> bool:
+    """Make a file be what it was before this change; return whether it was anything else."""
+    now = read_file(work.place(path))
+    old = replace(
+        now,
+        content=None if kept is None else base64.b64decode(kept["content"]),
+        mode=now.mode if kept is None else kept["mode"],
+    )
+    key = f"{FILES}{path}"
+    record = work.store.record(key)
+    if now.content == old.content and record is None:
+        return False
+    if record is not None and record.before_sha256 == old.sha256:
+        work.store.write_undone(key, old)
+    else:
+        work.store.write_recorded(key, now, old, _details(path, old.content or b""))
+    return now.content != old.content
+
+
+def read_again(work: Work, paths: Iterable[str]) -> None:
+    """Have the services read again what was written; each that a file is for."""
+    paths = tuple(paths)
+    machine.read_again(
+        work.run,
+        units=any(path.startswith("/etc/systemd/") for path in paths),
+        rules=any(path.startswith("/etc/udev/") for path in paths),
+    )

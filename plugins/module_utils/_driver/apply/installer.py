@@ -1,0 +1,127 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver's packages and runfiles, as far as they are not package_set's work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..._core.errors import InputError, KubegpuError
+from ..._diagnosis.driver import NOUVEAU, Finding
+from ..._host.files import FileState, remove_empty_directories, write_file
+from ..._nvidia.runfile import beside_nouveau, uninstall_arguments
+from ..._packages.installed import is_driver
+from ..._packages.plan import ABSENT, CONFIGURATION
+from ..._packages.registry import choose
+from .. import record as flow
+from . import host as machine
+from .run import Diagnosed, Work
+
+
+def run_runfile(work: Work) -> dict[str, Any]:
+    """Install by the runfile that lies on the node."""
+    look = work.look()
+    modules = machine.Modules(work.run, work.reader)
+    if work.wish.load and flow.decide_loading(True, look, work.plan.reboot).now:
+        # The installer does not like a module that is loaded; in use, it has an option for that.
+        if look.loaded:
+            modules.unload()
+        modules.unload_nouveau()
+    runfile = dict(work.pending["runfile"])
+    look = work.look()
+    if look.nouveau is not None:
+        more = beside_nouveau(runfile["version"])
+        if not more:
+            # The files that keep it away are written; they have to count at the next boot.
+            machine.rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
+            work.keep(flow.with_pending(work.memory, boot_first=True))
+            raise Diagnosed(
+                Finding(
+                    NOUVEAU,
+                    f"{look.kernel_driver} is loaded and in use, and the installer of "
+                    f"{runfile['version']} does not install beside it.",
+                    evidence=f"/sys/module/{look.kernel_driver}",
+                    next_step=f"Reboot: {look.kernel_driver} stays away from then on. Then run "
+                    "again.",
+                )
+            )
+        runfile["arguments"] = [*runfile["arguments"], *more]
+    timeout = work.params["build_timeout"]
+    memory = flow.with_pending(work.memory, runfile_begun=True)
+    work.keep(memory)
+    machine.execute_runfile(work.run, work.reader, runfile, timeout)
+    work.keep(flow.with_pending(memory, runfile_done=True))
+    return {"changed": True}
+
+
+def see_packages(work: Work) -> None:
+    """Refuse to remove a driver for packages that no list of the node has."""
+    names = sorted(work.plan.packages)
+    if not names:
+        return
+    manager = choose(work.facts["os"]["package_manager"], work.run)
+    if manager.has_streams and work.plan.streams:
+        manager = manager.assuming(work.plan.streams)
+    offered = manager.available(names)
+    if any(not offered.get(name) for name in names):
+        work.run(manager.update(), timeout=900)
+        offered = manager.available(names)
+    unknown = [name for name in names if not offered.get(name)]
+    if unknown:
+        raise KubegpuError(
+            "The driver of the runfile stays, since no package list of this node has "
+            f"{', '.join(unknown)}; nothing was changed.",
+            next_step="Add the repository, or check that it can be reached, then run again.",
+        )
+
+
+def driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
+    """Return the driver's packages that are installed, and those that are half there."""
+    try:
+        manager = choose(work.facts["os"]["package_manager"], work.run)
+        packages = manager.read().packages
+    except InputError:
+        return dict((flow.standing(work.facts) or {"packages": {}})["packages"]), []
+    ours = {name: package for name, package in packages.items() if is_driver(name)}
+    broken = [
+        name
+        for name, package in sorted(ours.items())
+        if not package.installed and package.status not in (ABSENT, CONFIGURATION)
+    ]
+    return {name: p.version for name, p in ours.items() if p.installed}, broken
+
+
+def drop_cached(work: Work, kept: flow.Memory | None) -> None:
+    """Remove the runfiles of ours that the new record has no use for."""
+    for path in flow.cached_files(work.memory):
+        if path not in flow.cached_files(kept):
+            write_file(FileState(work.place(path)))
+            remove_empty_directories((work.place(path).rpartition("/")[0],))
+
+
+def clear_runfile(work: Work, before: Mapping[str, Any] | None) -> None:
+    """Take away what an installer left half way, before packages are put back."""
+    driver = work.facts["driver"]
+    if driver["uninstaller"] and not (
+        before and before["source"] == "runfile" and before["version"] == driver["installed"]
+    ):
+        work.run(uninstall_arguments(driver["uninstaller"]), timeout=900)
+
+
+def runfile_again(work: Work, before: Mapping[str, Any] | None) -> str:
+    """Put a runfile's driver back that stood there before; return what has to be said."""
+    if before is None or before["source"] != "runfile":
+        return ""
+    if flow.same_driver(before, flow.standing(work.facts)):
+        return ""
+    runfile = before.get("runfile")
+    if not runfile or not work.reader.exists(runfile["file"]):
+        return (
+            f"The driver {before['version']} came from a runfile that is not on this node: it "
+            "cannot be put back. Give it as runfile, with its version."
+        )
+    machine.execute_runfile(work.run, work.reader, runfile, work.params["build_timeout"])
+    return ""

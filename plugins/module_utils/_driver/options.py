@@ -1,0 +1,120 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of the driver's filter and module, as the decision wants them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .._core.errors import InputError
+from .._core.options import truth
+from .._nvidia.driver_branches import is_date
+from .plan.config_files import gridd, options
+from .plan.memory_mode import check as check_memory
+from .types import DriverWish
+
+_CHOICES = {
+    "state": ("present", "absent"),
+    "kernel_module": ("auto", "open", "proprietary"),
+    "source": ("auto", "distro", "nvidia", "runfile"),
+    "dkms": ("auto", "true", "false"),
+    "coherent_memory": ("auto", "driver", "numa"),
+    "fabric": ("auto", "true", "false"),
+    "imex": ("auto", "true", "false"),
+}
+_BRANCH = re.compile(r"(?:auto|\d{3,})\Z")
+_VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
+# An address of either kind, or a name.
+_ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*\Z")
+_RUNFILE_KEYS = ("url", "path", "checksum", "version", "remote")
+
+
+def read_wish(given: Mapping[str, Any]) -> DriverWish:
+    """Return the wish; what is missing or None has its default.
+
+    :raises InputError: an option is not as it has to be; it is named.
+    """
+    wishes: dict[str, Any] = {}
+    for name, known in DriverWish.__dataclass_fields__.items():
+        value = given.get(name)
+        if value is None:
+            continue
+        if isinstance(known.default, bool):
+            wishes[name] = _boolean(name, value)
+        elif name in ("key_fingerprints", "imex_nodes"):
+            texts = [value] if isinstance(value, str) else value
+            wishes[name] = tuple(str(text) for text in texts)
+        elif name in ("runfile", "module_options", "licence"):
+            if not isinstance(value, Mapping):
+                raise _wrong(name, value, "a mapping")
+            wishes[name] = dict(value)
+        else:
+            wishes[name] = str(value).strip()
+    wish = DriverWish(**wishes)
+    return _checked(
+        replace(
+            wish,
+            # YAML makes a boolean of true, which is a word here.
+            dkms=wish.dkms.lower(),
+            fabric=wish.fabric.lower(),
+            imex=wish.imex.lower(),
+            runfile=wish.runfile or None,
+        )
+    )
+
+
+def _checked(wish: DriverWish) -> DriverWish:
+    for name, choices in _CHOICES.items():
+        if getattr(wish, name) not in choices:
+            raise _wrong(name, getattr(wish, name), f"one of {', '.join(choices)}")
+    if not _BRANCH.match(wish.branch):
+        raise _wrong("branch", wish.branch, "auto or a number such as 580")
+    if not _VERSION.match(wish.version):
+        raise _wrong(
+            "version",
+            wish.version,
+            "a driver's version such as 580.126.09 (without the package's revision), or previous",
+        )
+    if wish.today and not is_date(wish.today):
+        raise _wrong("today", wish.today, "a date as YYYY-MM-DD")
+    wrong = [one for one in wish.imex_nodes if not _ADDRESS.match(one)]
+    if wrong:
+        raise _wrong("imex_nodes", wrong, "a list of addresses or names")
+    if wish.runfile is not None:
+        unknown = sorted(str(key) for key in wish.runfile if key not in _RUNFILE_KEYS)
+        if unknown:
+            raise _wrong("runfile", ", ".join(unknown), f"made of {', '.join(_RUNFILE_KEYS)}")
+        if bool(wish.runfile.get("url")) == bool(wish.runfile.get("path")):
+            raise _wrong("runfile", dict(wish.runfile), "given with either url or path")
+        version = str(wish.runfile.get("version") or "")
+        if version == "previous" or not _VERSION.match(version):
+            raise _wrong("runfile.version", version, "a driver's version such as 580.126.09")
+    if wish.runfile is None and wish.source == "runfile" and wish.version == "previous":
+        raise _wrong("runfile", None, "given: the earlier file may not be on the node any more")
+    if wish.manage_repository and not wish.repository_name.startswith("kubegpu-"):
+        raise _wrong(
+            "repository_name",
+            wish.repository_name,
+            "a name that begins with kubegpu-, by which the facts know our own file",
+        )
+    # Their texts are made again where they are needed; what is wrong is said before anything else.
+    options(wish.module_options, debian=False)
+    check_memory(wish)
+    gridd(wish.licence)
+    return wish
+
+
+def _boolean(name: str, value: Any) -> bool:
+    found = truth(value)
+    if found is None:
+        raise _wrong(name, value, "true or false")
+    return found
+
+
+def _wrong(name: str, value: Any, words: str) -> InputError:
+    return InputError(f"nvidia_driver_{name} has to be {words}.", evidence=f"{name}: {value!r}")

@@ -1,0 +1,71 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the driver's decision is made of, and what comes out of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..._nvidia.driver_branches import DriverData
+from ..types import DriverWish
+from .gpu_support import Gpu
+from .installed import Present
+from .sources import DISTRO, NVIDIA, RUNFILE, System
+
+PLACES = {
+    DISTRO: "the distribution's own archive",
+    NVIDIA: "NVIDIA's repository",
+    RUNFILE: "the runfile given",
+}
+
+
+class Refused(Exception):
+    """The wish cannot be met: cause, and what would do."""
+
+    def __init__(self, cause: str, next_step: str) -> None:
+        self.reasons = (cause, f"Next step: {next_step}")
+        super().__init__(cause)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The driver that shall be there. ``keep``: it is there already."""
+
+    branch: str
+    version: str | None
+    flavour: str | None
+    source: str | None
+    keep: bool = False
+    runfile: Mapping[str, Any] | None = None
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that the decision is made of. ``back``: the version wished is the recorded one."""
+
+    node: Mapping[str, Any]
+    wish: DriverWish
+    data: DriverData
+    gpus: tuple[Gpu, ...]
+    system: System
+    present: Present | None
+    back: bool = False
+
+    @property
+    def asked_flavour(self) -> str:
+        return "" if self.wish.kernel_module == "auto" else self.wish.kernel_module
+
+    @property
+    def guest(self) -> bool:
+        return any(gpu.guest for gpu in self.gpus)
+
+
+def upper(text: str) -> str:
+    """Return the text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]

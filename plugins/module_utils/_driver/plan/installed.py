@@ -1,0 +1,137 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver that is on a node already, from its facts, and what of it has drifted. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..._packages.installed import flavour as flavour_of_packages
+from ..._packages.match import covers
+from ..types import INSTALLS, branch_of
+from .config_files import PATHS, sha256
+from .packages import relevant_kernels
+
+# Kernel modules that come built: Ubuntu's, those of a precompiled stream, SUSE's.
+_PREBUILT = re.compile(r"linux-modules-nvidia-|kmod-nvidia|nvidia-open-driver-\S*-kmp-")
+
+
+@dataclass(frozen=True)
+class Present:
+    """A driver that is installed. ``working``: its module is loaded, or can be at the next boot."""
+
+    version: str
+    branch: str
+    flavour: str | None
+    source: str | None
+    packages: Mapping[str, str]
+    working: bool
+    loaded: str | None
+    held: bool | None
+
+    @property
+    def prebuilt(self) -> bool:
+        """Return whether its modules are the distribution's own builds, which need no headers."""
+        return any(_PREBUILT.match(name) for name in self.packages) and not any(
+            "dkms" in name.replace("no-dkms", "") for name in self.packages
+        )
+
+    @property
+    def words(self) -> str:
+        origin = {
+            "distro": "from the distribution's archive",
+            "nvidia": "from NVIDIA's repository",
+            "runfile": "from a runfile",
+        }.get(self.source or "", "of unknown origin")
+        kind = f", {self.flavour} kernel modules" if self.flavour else ""
+        return f"driver {self.version} ({origin}{kind})"
+
+
+def read_present(node: Mapping[str, Any]) -> Present | None:
+    """Return the installed driver; None where there is none, or only libraries of one."""
+    driver = node["driver"]
+    version = driver["installed"]
+    branch = branch_of(version)
+    if version is None or branch is None:
+        return None
+    modules = [kernel for kernel in node["kernels"] if kernel.get("driver")]
+    built = [entry for entry in driver["dkms"] if entry["state"] in ("built", "installed")]
+    if not (driver["source"] or modules or built or driver["loaded"]):
+        return None
+    if driver["source"] is None and driver.get("pending") in INSTALLS:
+        # dpkg is between two packages, or an installer died: the change that was begun is finished,
+        # and what it has left so far is no driver of somebody else's that could be kept.
+        return None
+    kernels = relevant_kernels(node)
+    return Present(
+        version=version,
+        branch=branch,
+        # What is loaded can be of another kind than what is installed meanwhile.
+        flavour=flavour_of_packages(driver["packages"]) or driver["kernel_module"],
+        source=driver["source"],
+        packages=driver["packages"],
+        working=bool(driver["loaded"])
+        or not kernels
+        or any(kernel.get("driver") for kernel in kernels),
+        loaded=driver["loaded"],
+        held=driver["held"],
+    )
+
+
+def unheld(node: Mapping[str, Any], patterns: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages of the locked set that are not held."""
+    driver = node["driver"]
+    names = driver.get("unheld")
+    if names is None:
+        names = [] if driver["held"] in (True, None) else list(driver["packages"])
+    return tuple(name for name in names if is_locked(name, patterns))
+
+
+def is_locked(name: str, patterns: Sequence[str]) -> bool:
+    """Return whether a package is one of the locked set, as package_set understands it."""
+    return covers(patterns, name.partition(":")[0])
+
+
+def kernels_without_module(node: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the kernels, of the running one and the newest, that have no driver module."""
+    return tuple(
+        str(kernel["version"]) for kernel in relevant_kernels(node) if not kernel.get("driver")
+    )
+
+
+def running_kernel(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the running kernel where it is on the node's own disk."""
+    for kernel in relevant_kernels(node):
+        if kernel["running"]:
+            return kernel
+    return None
+
+
+def differing_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files that are not there as they shall be; one that may not be read is taken as
+    right."""
+    seen = node["driver"]["configuration"]
+    return tuple(
+        path
+        for path, text in files.items()
+        if path not in seen or (seen[path] is not None and seen[path] != sha256(text))
+    )
+
+
+def stale_files(node: Mapping[str, Any], wished: Collection[str]) -> tuple[str, ...]:
+    """Return the files that we have written, that are there and no longer wished.
+
+    By the node's record: some of the names are an admin's or a package's just as well.
+    """
+    driver = node["driver"]
+    ours = driver["recorded_files"] or ()
+    return tuple(
+        path
+        for path in PATHS
+        if path in ours and path in driver["configuration"] and path not in wished
+    )

@@ -1,0 +1,120 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who manages the memory of GPUs that share it with a Grace CPU: the kernel or the driver. Pure.
+
+Read 2026-11-23. Sources: release notes of driver 580.65.06 (coherent driver-based memory
+management, CDMM) and of NVIDIA's HPC SDK 26.11 (from R615 on CDMM is the default on GH200, GB200
+and GB300), nv_enable_cdmm_mode in NVIDIA's open kernel modules, and gpu-driver-container, whose
+driver containers always set the option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..._core.errors import InputError
+from ..types import DriverWish, branch_of
+from .decision import Case
+
+AUTO, DRIVER, NUMA = "auto", "driver", "numa"
+# The option of the module nvidia.
+OPTION = "NVreg_CoherentGPUMemoryMode"
+# GPUs on a board with a Grace CPU, to which NVLink-C2C connects them.
+COHERENT_GPUS = {
+    "2342": "GH200",
+    "2348": "GH200",
+    "2941": "GB200",
+    "31c2": "GB300",
+    "31c3": "GB300",
+}
+_MANAGER = {DRIVER: "driver", NUMA: "kernel"}
+# The first branch that knows the option, and the first whose default is the driver.
+KNOWN_FROM = 580
+DRIVER_FROM = 615
+
+
+def check(wish: DriverWish) -> None:
+    """Refuse the mode in two places.
+
+    :raises InputError: ``module_options`` has the kernel module's option as well.
+    """
+    if wish.coherent_memory == AUTO:
+        return
+    both = [name for name in wish.module_options if str(name).rpartition(".")[2] == OPTION]
+    if both:
+        raise InputError(
+            f"nvidia_driver_coherent_memory and nvidia_driver_module_options both set {OPTION}.",
+            evidence=f"coherent_memory: {wish.coherent_memory!r}, module_options: "
+            f"{both[0]}: {wish.module_options[both[0]]!r}",
+            next_step="Take it out of one of the two.",
+        )
+
+
+def coherent(case: Case) -> str:
+    """Return the product whose memory it is, or nothing where no GPU of the node is one."""
+    return next(
+        (
+            COHERENT_GPUS[gpu["device_id"]]
+            for gpu in case.node["gpus"]
+            if gpu["vendor"] == "nvidia" and gpu["device_id"] in COHERENT_GPUS
+            # The memory of a guest's GPU is the host's to share out.
+            if not gpu["virtual_function"] and not gpu["vgpu"]["guest"]
+        ),
+        "",
+    )
+
+
+def module_options(case: Case, branch: str) -> dict[str, str]:
+    """Return the option to be written for a driver of this branch; empty where there is none."""
+    wish = case.wish.coherent_memory
+    if wish == AUTO or not coherent(case) or int(branch) < KNOWN_FROM:
+        return {}
+    return {OPTION: wish}
+
+
+def warnings(case: Case, branch: str, *, ours: bool) -> tuple[str, ...]:
+    """Return why the mode that is asked for does not come; empty where it does.
+
+    :param ours: whether the driver's files are this collection's.
+    """
+    product, wish = coherent(case), case.wish.coherent_memory
+    if wish == AUTO or not product:
+        return ()
+    if int(branch) < KNOWN_FROM:
+        return (
+            f"nvidia_driver_coherent_memory is {wish}, but the driver of branch {branch} has no "
+            f"such mode for the {product}: it is not written. Next step: ask for branch "
+            f"{KNOWN_FROM} or newer.",
+        )
+    if not ours and in_force(case.node) != wish:
+        return (
+            f"nvidia_driver_coherent_memory is {wish}, but the driver is not managed here, and its "
+            f"options stay as they are. Next step: ask for its branch (nvidia_driver_branch: "
+            f'"{branch}").',
+        )
+    return ()
+
+
+def in_force(node: Mapping[str, Any]) -> str | None:
+    """Return the mode of the module that is loaded; None where that is not known."""
+    driver = node["driver"]
+    mode, branch = driver.get("coherent_memory"), branch_of(driver["loaded"])
+    if mode is None or branch is None:
+        return None
+    return str(mode) or (DRIVER if int(branch) >= DRIVER_FROM else NUMA)
+
+
+def reload_reason(case: Case, branch: str) -> str:
+    """Return why the module has to be loaded again for the mode, or nothing."""
+    wanted = module_options(case, branch).get(OPTION)
+    now = in_force(case.node)
+    if wanted is None or now in (None, wanted):
+        return ""
+    return (
+        f"the memory of the {coherent(case)} is managed by the {_MANAGER[str(now)]}, and shall be "
+        f"by the {_MANAGER[wanted]} (nvidia_driver_coherent_memory); a reload of the module does "
+        "as well, where no program uses a GPU"
+    )

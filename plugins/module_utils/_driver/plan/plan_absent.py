@@ -1,0 +1,85 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan that takes a driver away. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..types import DriverPlan, DriverWish, Step, sentence
+from . import config_files as texts
+from .installed import read_present, stale_files
+from .sources import RUNFILE
+
+
+def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
+    """Return the plan that takes away what this collection put on the node."""
+    driver = node["driver"]
+    present = read_present(node)
+    managed = driver["managed"]
+    begun = bool(driver.get("pending")) and not managed
+    if not managed and not begun and not (present and wish.replace_source):
+        if present is None:
+            return DriverPlan("none", reasons=("No driver is on this node: nothing to remove.",))
+        why = "may not be read" if managed is None else "does not have it"
+        return DriverPlan(
+            "none",
+            branch=present.branch,
+            version=present.version,
+            kernel_module=present.flavour,
+            source=present.source,
+            hold=bool(present.held),
+            reasons=(
+                f"{present.words[:1].upper()}{present.words[1:]} is not this collection's: the "
+                f"node's record {why}. It stays.",
+            ),
+            warnings=(
+                "To remove it all the same: nvidia_driver_replace_source: true, or by hand.",
+            ),
+        )
+    source = present.source if present else None
+    if source == RUNFILE and not begun and not driver["uninstaller"]:
+        return DriverPlan(
+            "refuse",
+            reasons=(
+                f"{present.words if present else 'The driver'} is to be removed, and its "
+                "uninstaller is not there.",
+                "Next step: run the same .run file with --uninstall by hand, then run again.",
+            ),
+        )
+    whose = "the node's record says that we installed it" if managed else "as replace_source says"
+    if begun:
+        whose = "a change was begun and not finished: what stood there before it comes back"
+    steps = [
+        Step(
+            "packages" if source != RUNFILE else "uninstall",
+            "remove" if source != RUNFILE else "run",
+            present.words if present else "what is left of the driver",
+            whose,
+        )
+    ]
+    stale = stale_files(node, ())
+    if stale:
+        steps.append(Step("files", "remove", ", ".join(stale), "they are ours"))
+    initramfs = any(path in texts.IN_INITRAMFS for path in stale)
+    if initramfs:
+        steps.append(Step("initramfs", "rebuild", "", "the kernel's own driver may come back"))
+    loaded = driver["loaded"]
+    reason = f"{loaded} stays loaded until it is unloaded or the node rebooted" if loaded else ""
+    return DriverPlan(
+        action="remove",
+        branch=present.branch if present else None,
+        version=present.version if present else None,
+        kernel_module=present.flavour if present else None,
+        source=source,
+        obsolete=tuple(sorted(driver["packages"])) if source != RUNFILE and not begun else (),
+        uninstall=RUNFILE if source == RUNFILE and not begun else None,
+        initramfs=initramfs,
+        change=True,
+        reboot={"required": bool(loaded), "reason": reason},
+        steps=tuple(steps),
+        reasons=tuple(sentence(step) for step in steps),
+    )

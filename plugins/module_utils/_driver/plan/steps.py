@@ -1,0 +1,186 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What of a node's driver is not as it shall be beside its packages, as far as facts tell. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..types import Step, branch_of
+from . import config_files as texts
+from .decision import Case, Target
+from .fabric import needs, unmanaged_warning
+from .installed import Present, kernels_without_module, running_kernel
+from .packages import module_streams
+from .sources import RUNFILE
+
+
+def licence_token(case: Case) -> tuple[dict[str, Any] | None, Step | None]:
+    path = case.wish.licence.get("token_path")
+    if not path or not case.guest:
+        return None, None
+    token = {"path": str(path)}
+    seen = case.node["driver"]["configuration"]
+    wanted = case.wish.licence.get("token_sha256")
+    there = texts.TOKEN in seen
+    same = there and (not wanted or seen[texts.TOKEN] in (None, wanted))
+    if same:
+        return token, None
+    reason = "it is another one" if there else "the guest has no licence without it"
+    return token, Step("licence", "write", texts.TOKEN, reason)
+
+
+def stream_steps(case: Case, target: Target, streams: Mapping[str, str]) -> list[Step]:
+    """Return the step that enables or switches streams of dnf's modules, where that is seen.
+
+    :param streams: those that the target's packages are in.
+    """
+    present, steps = case.present, []
+    enabled = case.node["driver"].get("streams")
+    before: Mapping[str, str] = enabled or {}
+    if enabled is None and present and present.source == target.source and present.flavour:
+        before = module_streams(
+            case.system, present.source, present.branch, present.flavour, case.data
+        )
+    for module, stream in streams.items():
+        old = before.get(module)
+        if old == stream:
+            continue
+        reason = (
+            f"{old} is enabled, and dnf offers the packages of one stream alone"
+            if old
+            else f"the packages of {stream} are in no other stream"
+        )
+        verb = "switch" if old else "enable"
+        steps.append(Step("stream", verb, f"{module}:{stream}", reason))
+    return steps
+
+
+def service_steps(case: Case, services: Mapping[str, str]) -> list[Step]:
+    driver = case.node["driver"]
+    if not driver["loaded"]:
+        # They cannot run before the module is loaded; enabling goes with the change.
+        return []
+    return [
+        Step("service", "start", unit, f"it is {driver['services'][unit]}, and shall run")
+        for unit in services
+        if driver["services"].get(unit) not in (None, "active", "activating")
+    ]
+
+
+def load(case: Case, target: Target, *, build: bool) -> tuple[bool, Step | None]:
+    """Return whether the module is loaded or changed in this run, as far as facts tell.
+
+    :param build: whether kernels get the module in this run.
+    """
+    kernel = running_kernel(case.node)
+    loaded = case.node["driver"]["loaded"]
+    if not case.wish.load or kernel is None:
+        return False, None
+    if target.keep and (loaded or not (kernel.get("driver") or build)):
+        return False, None
+    words = target.version or f"branch {target.branch}"
+    reason = f"{loaded} is loaded" if loaded else "no NVIDIA module is loaded"
+    return True, Step("load", "load", words, reason)
+
+
+def kernel_step(case: Case, without: tuple[str, ...]) -> Step | None:
+    """Return the step that gives kernels the module that they lack."""
+    driver = case.node["driver"]
+    if not without or (case.present and case.present.source == RUNFILE and not driver["dkms"]):
+        return None
+    by = {kernel["version"]: kernel for kernel in case.node["kernels"]}
+    bare = [name for name in without if not by[name]["headers"]]
+    reason = "the driver has no module for " + (
+        "it, and it has no headers" if bare == list(without) else "it"
+    )
+    if case.present and case.present.prebuilt:
+        reason = "the module that was built for it is not there"
+        return Step("kernel", "install", ", ".join(without), reason)
+    return Step("kernel", "build", ", ".join(without), reason)
+
+
+def state_warnings(case: Case, present: Present | None, ours: bool) -> list[str]:
+    """Return what is worth saying of the node and its driver."""
+    node = case.node
+    found = []
+    if any(gpu.guest is None for gpu in case.gpus) and not case.guest:
+        found.append(
+            "Whether the GPUs are virtual ones (vGPU) of this guest cannot be told without root. "
+            "Next step: become."
+        )
+    if present is None:
+        return found
+    fabric = unmanaged_warning(needs(node, case.wish), node, present.version)
+    if fabric and not ours:
+        found.append(fabric)
+    driver = node["driver"]
+    loaded, userland = driver["loaded"], driver["userland"]
+    if loaded and userland and loaded != userland:
+        found.append(
+            f"Module {loaded} is loaded, the libraries are {userland}: new programs fail. Next "
+            "step: reboot, or reload the module while no program uses a GPU."
+        )
+    without = kernels_without_module(node)
+    by_hand = present.source == RUNFILE and not driver["dkms"]
+    if without and ((not ours and present.working) or by_hand):
+        found.append(
+            f"Kernel {', '.join(without)} has no driver module: after a boot into it there is no "
+            "driver. Next step: "
+            + (
+                "run the runfile again for it, or use its --dkms."
+                if by_hand
+                else "install its headers and run dkms autoinstall, or let this collection manage "
+                "the driver (nvidia_driver_branch)."
+            )
+        )
+    if not ours and present.held is False:
+        found.append(
+            f"{present.version} is not held: an unattended upgrade can replace a part of it. Next "
+            f'step: ask for its branch (nvidia_driver_branch: "{present.branch}").'
+        )
+    return found
+
+
+def reboot(case: Case, target: Target) -> dict[str, Any]:
+    """Return whether the node has to be rebooted for the target, as far as facts tell."""
+    node = case.node
+    driver = node["driver"]
+    loaded = driver["loaded"]
+    wanted = target.version or target.branch
+    differs = bool(loaded) and (
+        loaded != target.version
+        if target.version
+        else branch_of(loaded) != target.branch or not target.keep
+    )
+    other_kind = (
+        bool(loaded)
+        and None not in (driver["kernel_module"], target.flavour)
+        and (driver["kernel_module"] != target.flavour)
+    )
+    if differs or other_kind:
+        kind = f" ({driver['kernel_module']})" if other_kind and not differs else ""
+        reason = (
+            f"{loaded}{kind} is loaded and {wanted} ({target.flavour}) shall be; a reload of the "
+            "module does as well, where no program uses a GPU"
+        )
+        return {"required": True, "reason": reason}
+    if not loaded and node["nouveau"]["loaded"]:
+        reason = (
+            f"{texts.kernel_drivers(node)} is loaded; where it cannot be unloaded, the next boot "
+            "comes without it"
+        )
+        return {"required": True, "reason": reason}
+    if not loaded and target.keep:
+        kernel = running_kernel(node)
+        others = [one["version"] for one in node["kernels"] if one.get("driver")]
+        if (kernel is None or not kernel.get("driver")) and others:
+            reason = (
+                f"the module is there for {', '.join(others)}, and {node['os']['kernel']} is "
+                "running, for which there is none"
+            )
+            return {"required": True, "reason": reason}
+    return {"required": False, "reason": ""}

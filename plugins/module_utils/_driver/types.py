@@ -1,0 +1,126 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the driver's decision takes and gives: wish, plan and step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .._core.printable import printable
+from .._nvidia.runfile import shown_runfile
+
+# The actions of a plan that bring a driver.
+INSTALLS = ("install", "upgrade", "downgrade")
+
+
+@dataclass(frozen=True)
+class DriverWish:
+    """What the user asks for. Empty strings and mappings mean: what the collection knows.
+
+    ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
+    auto, true or false; ``coherent_memory`` is auto, driver or numa.
+    """
+
+    state: str = "present"
+    branch: str = "auto"
+    version: str = ""
+    kernel_module: str = "auto"
+    source: str = "auto"
+    runfile: Mapping[str, Any] | None = None
+    hold: bool = True
+    load: bool = True
+    replace_source: bool = False
+    dkms: str = "auto"
+    compute_only: bool = False
+    module_options: Mapping[str, Any] = field(default_factory=dict)
+    coherent_memory: str = "auto"
+    persistence: bool = True
+    fabric: str = "auto"
+    imex: str = "auto"
+    imex_nodes: tuple[str, ...] = ()
+    licence: Mapping[str, Any] = field(default_factory=dict)
+    repository_name: str = "kubegpu-nvidia-driver"
+    repository_url: str = ""
+    repository_key_url: str = ""
+    key_fingerprints: tuple[str, ...] = ()
+    manage_repository: bool = True
+    today: str = ""
+    # The ansible-core that would install the packages.
+    controller: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that would be done, and why."""
+
+    step: str
+    action: str
+    detail: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DriverPlan:
+    """What would be done on one node.
+
+    ``action`` is none, install, upgrade, downgrade, remove or refuse; ``change`` is whether there
+    is anything at all to do.
+    """
+
+    action: str = "none"
+    branch: str | None = None
+    version: str | None = None
+    kernel_module: str | None = None
+    source: str | None = None
+    packages: Mapping[str, str | None] = field(default_factory=dict)
+    optional_packages: Mapping[str, str | None] = field(default_factory=dict)
+    pinning: Mapping[str, str | None] = field(default_factory=dict)
+    # Streams of dnf's modules, by module.
+    streams: Mapping[str, str] = field(default_factory=dict)
+    obsolete: tuple[str, ...] = ()
+    lock: Mapping[str, Any] = field(default_factory=lambda: {"patterns": [], "version": None})
+    hold: bool = False
+    repository: Mapping[str, Any] | None = None
+    runfile: Mapping[str, Any] | None = None
+    uninstall: str | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+    licence_token: Mapping[str, Any] | None = None
+    services: Mapping[str, str] = field(default_factory=dict)
+    initramfs: bool = False
+    load: bool = False
+    change: bool = False
+    reboot: Mapping[str, Any] = field(default_factory=lambda: {"required": False, "reason": ""})
+    steps: tuple[Step, ...] = ()
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values, as it may be shown."""
+        data = asdict(self)
+        data["runfile"] = shown_runfile(self.runfile)
+        for name in ("obsolete", "steps", "reasons", "warnings"):
+            data[name] = list(data[name])
+        for name in ("reasons", "warnings"):
+            data[name] = [printable(text) for text in data[name]]
+        return data
+
+
+def sentence(step: Step) -> str:
+    """Return why a step is made, as one line."""
+    return f"{step.step}: {step.reason}."
+
+
+def version_numbers(version: str | None) -> tuple[int, ...]:
+    """Return the numbers of a driver's version, for comparing; () for None."""
+    return tuple(int(part) for part in re.findall(r"\d+", version or ""))
+
+
+def branch_of(version: str | None) -> str | None:
+    """Return the branch of a version: 580 of 580.126.09."""
+    match = re.match(r"(\d{3,})(?:\.|\Z)", version or "")
+    return match.group(1) if match else None

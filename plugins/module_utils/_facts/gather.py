@@ -1,0 +1,178 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fact ``gpu_node``: everything that later steps decide on, read in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import KubegpuError
+from .._cuda.facts import read_cuda
+from .._driver.facts import SERVICES, read_dkms, read_driver, read_modules, read_state
+from .._hardware.pci import count_nvswitches, find_gpus
+from .._host.command import TIMED_OUT, Result
+from .._packages.installed import (
+    RPM_FORMAT,
+    RPM_PATTERNS,
+    Package,
+    read_dpkg_status,
+    read_rpm_query,
+    read_versionlock,
+    read_versionlock_toml,
+    read_zypp_locks,
+)
+from .._record.converged import said, settled
+from .._toolkit.facts import read_repositories, read_toolkit
+from .problems import find_problems
+from .runtimes import UNITS, RuntimePaths, read_runtimes
+from .system import (
+    read_archive,
+    read_bridges,
+    read_functions,
+    read_kernels,
+    read_nouveau,
+    read_os,
+    read_python,
+    read_secure_boot,
+    read_units,
+)
+
+if TYPE_CHECKING:
+    from .._host.reader import NodeReader
+
+_DPKG_STATUS = "/var/lib/dpkg/status"
+_RPM_DATABASES = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
+STATE_PATH = "/var/lib/kubegpu/state.json"
+_VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
+_VERSIONLOCK_5 = "/etc/dnf/versionlock.toml"
+_ZYPP_LOCKS = "/etc/zypp/locks"
+# How long the driver may take to answer.
+_NVML_SECONDS = 60
+
+
+def gather(
+    reader: NodeReader,
+    paths: RuntimePaths,
+    state_path: str = STATE_PATH,
+    *,
+    fresh: bool = False,
+) -> dict[str, Any]:
+    """Return the fact. Nothing that is absent, or that may not be read, is an error.
+
+    :param fresh: whether daemons and their programs are asked where no GPU is, and where containerd
+        would say what it said before, too.
+    """
+    functions = read_functions(reader)
+    gpus = find_gpus(functions)
+    system = read_os(reader)
+    system["archive"] = read_archive(reader, system["codename"])
+    kernels = read_kernels(reader, system["kernel"])
+    dkms = read_dkms(reader)
+    modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
+    packages, refusal = read_packages(reader, system["family"])
+    # Nothing is decided on the daemons of a node without a GPU.
+    asked = reader if gpus or fresh else reader.files_only()
+    units, starts = read_units(asked, (*UNITS, *SERVICES))
+    nvml, complaint = read_nvml(reader, gpus)
+    record = read_state(reader, state_path)
+    runtimes, runtime_problems = read_runtimes(
+        *(asked, units, paths, packages, starts),
+        None if fresh else partial(said, record, mark=reader.mark, birth=reader.birth),
+    )
+    for runtime in runtimes.values():
+        if runtime is not None:
+            runtime["started"] = starts.get(runtime["unit"])
+    for engine in ("containerd", "docker"):
+        if runtimes[engine] is not None:
+            owner = runtimes[engine].get("flavour") or engine
+            runtimes[engine]["settled"] = settled(record, engine, owner, reader.mark, reader.birth)
+    node: dict[str, Any] = {
+        "os": system,
+        "python": read_python(reader),
+        "gpus": gpus,
+        "nvswitches": count_nvswitches(functions),
+        "nvswitch_bridges": read_bridges(reader, gpus),
+        "driver": read_driver(
+            *(reader, packages, units, modules.get(system["kernel"]), dkms, record),
+            system["package_manager"],
+        ),
+        "secure_boot": read_secure_boot(reader),
+        "nouveau": read_nouveau(reader),
+        "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],
+        "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
+        "container_toolkit": read_toolkit(reader, packages),
+        "repositories": read_repositories(reader),
+        "runtimes": runtimes,
+        "nvml": nvml,
+    }
+    node["problems"] = [*find_problems(node, complaint, refusal), *runtime_problems]
+    return node
+
+
+def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package, ...], str]:
+    """Return the installed packages that matter, from the package manager of the family.
+
+    With them comes what rpm says where it cannot read its own database.
+    """
+    if family == "debian" or reader.first(_RPM_DATABASES) is None:
+        text = reader.read_text(_DPKG_STATUS)
+        return (() if text is None else read_dpkg_status(text)), ""
+    answer = reader.run(["rpm", "-qa", "--queryformat", RPM_FORMAT, *RPM_PATTERNS])
+    if answer is None or not answer.ok:
+        return (), "" if answer is None else answer.words()
+    locks = (
+        *read_versionlock(reader.read_text(_VERSIONLOCK) or ""),
+        *read_versionlock_toml(reader.read_text(_VERSIONLOCK_5) or ""),
+        *read_zypp_locks(reader.read_text(_ZYPP_LOCKS) or ""),
+    )
+    return read_rpm_query(answer.stdout, locks), ""
+
+
+def read_nvml(
+    reader: NodeReader, gpus: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, Any] | None, str]:
+    """Return the fact ``nvml`` and, where the driver does not answer, what it says."""
+    if not any(gpu["vendor"] == "nvidia" for gpu in gpus):
+        return None, ""
+    # Only with a GPU: what is imported is compiled by the node.
+    from .._hardware.nvml import from_nvml, from_smi, lacks_names, with_smi_names  # noqa: PLC0415
+
+    library = reader.import_library("pynvml")
+    if library is not None:
+        try:
+            # A driver that hangs does not come back from the call.
+            return reader.in_child(_NVML_SECONDS, partial(from_nvml, library)), ""
+        except TimeoutError:
+            return None, f"NVML (pynvml) did not answer in {_NVML_SECONDS} seconds"
+        except KubegpuError as error:
+            return None, error.cause
+    answer = reader.run(["nvidia-smi", "-q", "-x"], timeout=_NVML_SECONDS)
+    if answer is None or answer.rc == 127:
+        return None, ""
+    try:
+        if not answer.ok:
+            return None, _words(answer)
+        fact = from_smi(answer.stdout)
+    except ValueError as error:
+        return None, str(error)
+    if lacks_names(fact):
+        listed = reader.run(["nvidia-smi", "-L"], timeout=60)
+        fact = with_smi_names(fact, listed.stdout if listed and listed.ok else "")
+    return fact, ""
+
+
+def _words(answer: Result) -> str:
+    # nvidia-smi complains on its standard output.
+    said = answer.stdout.strip() or answer.stderr.strip()
+    if answer.rc == TIMED_OUT:
+        return f"nvidia-smi -q -x did not answer in {_NVML_SECONDS} seconds"
+    if said and not said.startswith("<"):
+        return said
+    # It died, perhaps amid its document. A shell gives the signal as 128 and its number.
+    signal = -answer.rc if answer.rc < 0 else answer.rc - 128
+    how = f"was ended by signal {signal}" if signal > 0 else f"ended with status {answer.rc}"
+    return f"nvidia-smi -q -x {how}. {answer.stderr.strip()}".strip()

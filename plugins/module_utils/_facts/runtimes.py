@@ -1,0 +1,357 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The container runtimes of a node: what is installed, and what is configured in effect."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .._containerd.distributions import (
+    FLAVOURS,
+    PLAIN,
+    Flavour,
+    filled_in,
+    find_flavour,
+    unit_in_use,
+)
+from .._containerd.dump import read_effective
+from .._core.redact import redact_data
+from .._formats.toml_read import read_toml
+from .._packages.installed import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
+
+if TYPE_CHECKING:
+    from .._host.reader import NodeReader
+
+CONTAINERD_CONFIG = PLAIN.config_path
+DOCKER_CONFIG = "/etc/docker/daemon.json"
+
+_BINARY_FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/bin")
+_VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-(?:rc|beta|alpha)[.\d]+)?)")
+_PACKAGED = ("/usr/bin/", "/usr/sbin/")
+_UNPACK_SECONDS = 60
+_NOTHING: dict[str, Any] = {
+    "handlers": None,
+    "default_handler": None,
+    "cri_enabled": None,
+    "cdi_enabled": None,
+}
+_DOCKER_SOCKETS = ("/run/docker.sock", "/var/run/docker.sock")
+
+
+UNITS = (
+    "containerd",
+    "docker",
+    "crio",
+    *(unit for flavour in FLAVOURS for unit in flavour.units),
+)
+
+
+@dataclass(frozen=True)
+class RuntimePaths:
+    """Where plain containerd and Docker keep their configuration."""
+
+    containerd: str = CONTAINERD_CONFIG
+    docker: str = DOCKER_CONFIG
+
+
+def read_runtimes(
+    reader: NodeReader,
+    units: Mapping[str, str | None] | None,
+    paths: RuntimePaths,
+    packages: Sequence[Package] = (),
+    starts: Mapping[str, str] | None = None,
+    said: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None = None,
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Return the fact ``runtimes`` and what is wrong with them.
+
+    :param starts: when the units that run were started, in UTC.
+    :param said: what an engine said of itself and would say again, by its name, its owner's name
+        and the files that it is about; None: it is asked.
+    """
+    containerd, problems = _containerd(reader, units, paths.containerd, packages, said)
+    docker, docker_problems = _docker(reader, units, paths.docker, packages)
+    crio, crio_problems = _crio(reader, units, starts or {})
+    return (
+        {"containerd": containerd, "docker": docker, "crio": crio},
+        [*problems, *docker_problems, *crio_problems],
+    )
+
+
+def _binary(reader: NodeReader, name: str) -> str | None:
+    return reader.first([f"{folder}/{name}" for folder in _BINARY_FOLDERS])
+
+
+def _version(
+    reader: NodeReader, binary: str | None, packages: Sequence[Package] = ()
+) -> str | None:
+    """Return the version of a binary: its package's where it is the package's, else its own.
+
+    Starting these big programs takes longer than all the rest of the facts.
+    """
+    for package in packages:
+        if binary and binary.startswith(_PACKAGED) and _untouched(reader, binary, package.name):
+            return find_version(package.version.partition(":")[2] or package.version)
+    answer = reader.run([binary, "--version"], timeout=10) if binary else None
+    return find_version(answer.stdout) if answer and answer.ok else None
+
+
+def _untouched(reader: NodeReader, binary: str, package: str) -> bool:
+    """Return whether nobody replaced the binary since dpkg unpacked it."""
+    listed = reader.times(f"/var/lib/dpkg/info/{package}.list")
+    times = reader.times(binary)
+    # The change time is looked at: unlike the modification time no archive sets it back.
+    return bool(listed and times and times[1] <= listed[0] + _UNPACK_SECONDS)
+
+
+def find_version(text: str) -> str | None:
+    """Return the version in what ``--version`` printed: ``1.6.20`` of ``... 1.6.20~ds1``."""
+    match = _VERSION.search(text)
+    return match.group(1) if match else None
+
+
+def _active(units: Mapping[str, str | None] | None, unit: str) -> bool | None:
+    return None if units is None else units.get(unit) in ("active", "reloading")
+
+
+def _containerd(
+    reader: NodeReader,
+    units: Mapping[str, str | None] | None,
+    plain_config: str,
+    packages: Sequence[Package],
+    said: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
+) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+    flavour, _sign = find_flavour(lambda path: reader.first((path,)) is not None)
+    if flavour is PLAIN:
+        binary = _binary(reader, "containerd")
+        config_path, unit, name = plain_config, "containerd", "containerd"
+        if binary is None:
+            return None, []
+    else:
+        binary = reader.first(flavour.binaries)
+        config_path, name = flavour.config_path, flavour.name
+        states = units or {}
+        known = {item: bool(_active(states, item)) for item in flavour.units if states.get(item)}
+        unit = unit_in_use(known) or flavour.units[0]
+    text = reader.read_text(config_path)
+    words = said("containerd", name, (binary, config_path)) if said and binary else None
+    if words is None:
+        effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
+        version = _version(reader, binary, select(packages, CONTAINERD_PACKAGES))
+    else:
+        effective = {item: words.get(item) for item in _NOTHING}
+        version = find_version(str(words.get("version")))
+        problems = [] if effective["cri_enabled"] else [_cri_disabled(config_path)]
+    return (
+        {
+            "version": version,
+            "flavour": name,
+            "config_path": config_path,
+            "config_version": None if text is None else config_version(text),
+            "unit": unit,
+            "active": _active(units, unit),
+            "control_plane": unit in flavour.control_plane_units,
+            **effective,
+        },
+        problems,
+    )
+
+
+def _containerd_effective(
+    reader: NodeReader,
+    binary: str | None,
+    config_path: str,
+    text: str | None,
+    flavour: Flavour,
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Return handlers, default and state of CRI, as this containerd itself understands them."""
+    nothing = dict(_NOTHING)
+    there = not reader.absent(config_path)
+    if binary is None or (there and text is None):
+        return nothing, []
+    # A file that is named has to exist, the default one need not.
+    choice = ["--config", config_path] if there else []
+    answer = reader.run([binary, *choice, "config", "dump"])
+    if answer is None:
+        return nothing, []
+    try:
+        if answer.ok:
+            effective = read_effective(filled_in(answer.stdout, flavour.variables))
+            return effective, ([_cri_disabled(config_path)] if not effective["cri_enabled"] else [])
+        words = answer.words()
+    except ValueError as error:
+        words = str(error)
+    if "permission denied" in words:
+        return nothing, []
+    return nothing, [
+        {
+            "code": "containerd_config_invalid",
+            "cause": f"containerd cannot load {config_path}: it will not come back from a restart.",
+            "evidence": words,
+            "next_step": f"Correct it, then check: containerd --config {config_path} config dump",
+        }
+    ]
+
+
+def _cri_disabled(config_path: str) -> dict[str, str]:
+    return {
+        "code": "cri_disabled",
+        "cause": "containerd's CRI plugin is disabled: Kubernetes cannot use it, and its runtime "
+        "handlers have no effect.",
+        "evidence": f'disabled_plugins holds "cri" (containerd --config {config_path} config dump)',
+        "next_step": "Where Kubernetes is to use this containerd: containerd_runtime with "
+        "enable_cri: true. Where only Docker does, leave it.",
+    }
+
+
+def config_version(text: str) -> int | None:
+    """Return the version that a containerd configuration file declares; without one it is 1."""
+    try:
+        version = read_toml(text).get("version", 1)
+    except ValueError:
+        # A template (k3s) or a broken file: the line itself still tells.
+        match = re.search(r"^version[ \t]*=[ \t]*(\d+)", text, re.M)
+        return int(match.group(1)) if match else None
+    return version if isinstance(version, int) else None
+
+
+def _docker(
+    reader: NodeReader,
+    units: Mapping[str, str | None] | None,
+    config_path: str,
+    packages: Sequence[Package],
+) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+    binary = _binary(reader, "dockerd")
+    if binary is None:
+        return None, []
+    problems = []
+    text = reader.read_text(config_path)
+    configured: dict[str, Any] | None = None
+    if text is not None:
+        try:
+            configured = read_daemon_json(text)
+        except ValueError as error:
+            problems.append(
+                {
+                    "code": "docker_config_invalid",
+                    "cause": f"dockerd cannot load {config_path}: it will not come back from a "
+                    "restart.",
+                    "evidence": str(error),
+                    "next_step": f"Correct it, then check: dockerd --validate "
+                    f"--config-file={config_path}",
+                }
+            )
+    elif reader.absent(config_path):
+        configured = read_daemon_json("")
+    active = _active(units, "docker")
+    running = _ask_docker(reader, active)
+    version = running.pop("version", None) or _version(
+        reader, binary, select(packages, DOCKER_PACKAGES)
+    )
+    return (
+        {
+            "version": version,
+            "config_path": config_path,
+            "unit": "docker",
+            "active": active,
+            "runtimes": None,
+            "default_runtime": None,
+            "live_restore": None,
+            "containers_running": None,
+            **(configured or {}),
+            **running,
+        },
+        problems,
+    )
+
+
+def _ask_docker(reader: NodeReader, active: bool | None) -> dict[str, Any]:
+    # A socket of a unit that is not running would start it: looking must not.
+    if active is False or (active is None and not reader.exists("/run/docker.pid")):
+        return {}
+    for path in _DOCKER_SOCKETS:
+        body = reader.ask_http(path, "/info")
+        if body is not None:
+            return read_docker_info(body)
+    return {}
+
+
+def read_docker_info(body: bytes) -> dict[str, Any]:
+    """Return what the daemon that runs says of itself; empty where it is no such answer."""
+    try:
+        info = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(info, dict) or not isinstance(info.get("Runtimes"), dict):
+        return {}
+    return {
+        "version": find_version(str(info.get("ServerVersion"))) or info.get("ServerVersion"),
+        "runtimes": _docker_runtimes(info["Runtimes"]),
+        "default_runtime": info.get("DefaultRuntime"),
+        "live_restore": info.get("LiveRestoreEnabled"),
+        "containers_running": info.get("ContainersRunning"),
+    }
+
+
+def read_daemon_json(text: str) -> dict[str, Any]:
+    """Return the same from ``daemon.json``; empty text and ``null`` are an empty configuration.
+
+    :raises ValueError: where dockerd would refuse it.
+    """
+    text = text.lstrip("\ufeff").strip()
+    try:
+        data = json.loads(text) if text else {}
+    except RecursionError as error:
+        raise ValueError("values are nested too deep") from error
+    data = {} if data is None else data
+    if not isinstance(data, dict):
+        raise ValueError("daemon.json is no object")
+    runtimes = data.get("runtimes") or {}
+    if not isinstance(runtimes, dict) or isinstance(data.get("runtimes"), list):
+        raise ValueError("runtimes is no object")
+    return {
+        "runtimes": _docker_runtimes(runtimes),
+        "default_runtime": data.get("default-runtime") or "runc",
+        "live_restore": bool(data.get("live-restore", False)),
+    }
+
+
+def _docker_runtimes(runtimes: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: {
+            "path": table.get("path"),
+            "args": redact_data(table.get("runtimeArgs") or []),
+            "type": table.get("runtimeType"),
+        }
+        for name, table in runtimes.items()
+        if isinstance(table, dict)
+    }
+
+
+def _crio(
+    reader: NodeReader, units: Mapping[str, str | None] | None, starts: Mapping[str, str]
+) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+    binary = _binary(reader, "crio")
+    if binary is None:
+        return None, []
+    # Few nodes have it: the others do without what reads it.
+    from .._crio.facts import CONFIG, DROP_IN, read_crio  # noqa: PLC0415
+
+    active = _active(units, "crio")
+    configured, problems = read_crio(reader, active, starts.get("crio"))
+    return (
+        {
+            "version": _version(reader, binary),
+            "config_path": CONFIG,
+            "drop_in_path": DROP_IN,
+            "unit": "crio",
+            "active": active,
+            **configured,
+        },
+        problems,
+    )

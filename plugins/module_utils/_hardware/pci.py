@@ -1,0 +1,160 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""GPUs among the PCI functions of a node: pure, from what sysfs says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .pci_ids import (
+    AMD_DISCRETE,
+    AMD_PRODUCTS,
+    BRIDGE_CLASS,
+    DISPLAY_ONLY,
+    FIRST_MAXWELL_ID,
+    FIRST_NVSWITCH_ID,
+    GPU_CLASSES,
+    INTEL_PRODUCTS,
+    NVIDIA,
+    NVIDIA_PRODUCTS,
+    NVIDIA_RANGES,
+    NVIDIA_SUBSYSTEM_PRODUCTS,
+    VENDORS,
+    VGPU_SUBSYSTEMS,
+)
+from .vgpu import Vgpu, read_vgpu
+
+UNKNOWN = "unknown"
+_HEX = re.compile(r"0x(?P<digits>[0-9a-f]+)\Z", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class PciFunction:
+    """One function as sysfs shows it. Ids are four lower-case hex digits."""
+
+    address: str
+    vendor_id: str
+    device_id: str
+    pci_class: str
+    subsystem_vendor_id: str | None = None
+    subsystem_device_id: str | None = None
+    driver: str | None = None
+    virtual_function: bool = False
+    config: bytes | None = None
+
+    @property
+    def vendor(self) -> str | None:
+        return VENDORS.get(self.vendor_id)
+
+    @property
+    def key(self) -> tuple[str, str | None, str | None]:
+        return self.device_id, self.subsystem_vendor_id, self.subsystem_device_id
+
+
+def hex_id(text: str | None) -> str | None:
+    """Return sysfs' ``0x10DE`` as ``10de``; of a class, the first four digits."""
+    if text is None:
+        return None
+    match = _HEX.match(text.strip())
+    if not match:
+        return None
+    digits = match["digits"].lower()
+    # 0x030200: class, subclass, programming interface.
+    return digits[:4] if len(digits) >= 4 else digits.zfill(4)
+
+
+def find_gpus(functions: Sequence[PciFunction]) -> list[dict[str, Any]]:
+    """Return the GPUs, in PCI order, as the fact ``gpus`` holds them.
+
+    Left out are audio, USB and bridge functions, graphics inside a processor, management chips,
+    and a card that only drives a screen beside one to compute on.
+    """
+    gpus = [function for function in functions if _is_gpu(function)]
+    if any(gpu.vendor_id == NVIDIA and gpu.key not in DISPLAY_ONLY for gpu in gpus):
+        gpus = [gpu for gpu in gpus if gpu.key not in DISPLAY_ONLY]
+    return [_describe(gpu) for gpu in sorted(gpus, key=lambda gpu: gpu.address)]
+
+
+def count_nvswitches(functions: Sequence[PciFunction]) -> int:
+    return sum(
+        function.vendor_id == NVIDIA
+        and function.pci_class == BRIDGE_CLASS
+        and int(function.device_id, 16) >= FIRST_NVSWITCH_ID
+        for function in functions
+    )
+
+
+def generation(vendor: str, device_id: str) -> str:
+    """Return the generation: of an exact id, else by range, else 'unknown'."""
+    if vendor == "amd":
+        return AMD_PRODUCTS.get(device_id, (None, UNKNOWN))[1]
+    if vendor == "intel":
+        return INTEL_PRODUCTS.get(device_id, (None, UNKNOWN))[1]
+    number = int(device_id, 16)
+    for first, last, name in NVIDIA_RANGES:
+        if first <= number <= last:
+            return name
+    return UNKNOWN
+
+
+def product(vendor: str, key: tuple[str, str | None, str | None]) -> str | None:
+    """Return the product's name, by id and subsystem, else by id; None where it is not known."""
+    device_id = key[0]
+    if vendor == "amd":
+        return AMD_PRODUCTS.get(device_id, (None,))[0]
+    if vendor == "intel":
+        return INTEL_PRODUCTS.get(device_id, (None,))[0]
+    return (
+        NVIDIA_SUBSYSTEM_PRODUCTS.get(key)
+        or VGPU_SUBSYSTEMS.get(key)
+        or NVIDIA_PRODUCTS.get(device_id)
+    )
+
+
+def is_legacy(vendor: str, device_id: str) -> bool:
+    """Return whether only drivers without maintenance work with this GPU."""
+    return vendor == "nvidia" and int(device_id, 16) < FIRST_MAXWELL_ID
+
+
+def _is_gpu(function: PciFunction) -> bool:
+    vendor = function.vendor
+    if vendor is None or function.pci_class not in GPU_CLASSES[vendor]:
+        return False
+    number = int(function.device_id, 16)
+    if vendor == "amd":
+        return function.device_id in AMD_PRODUCTS or AMD_DISCRETE[0] <= number <= AMD_DISCRETE[1]
+    if vendor == "intel":
+        # Graphics inside the processor is on the root bus; so may be a card handed to a guest.
+        root_bus = function.address.split(":")[-2:-1] == ["00"]
+        return function.device_id in INTEL_PRODUCTS or not root_bus
+    return True
+
+
+def _describe(gpu: PciFunction) -> dict[str, Any]:
+    vendor = gpu.vendor or ""
+    vgpu = read_vgpu(gpu.config) if vendor == "nvidia" else Vgpu()
+    if vgpu.guest is None and gpu.key in VGPU_SUBSYSTEMS:
+        vgpu = Vgpu(True)
+    return {
+        "address": gpu.address,
+        "vendor": vendor,
+        "vendor_id": gpu.vendor_id,
+        "device_id": gpu.device_id,
+        "subsystem_vendor_id": gpu.subsystem_vendor_id,
+        "subsystem_device_id": gpu.subsystem_device_id,
+        "class": gpu.pci_class,
+        "generation": generation(vendor, gpu.device_id),
+        "product": product(vendor, gpu.key),
+        "kernel_driver": gpu.driver,
+        "virtual_function": gpu.virtual_function,
+        "vgpu": {
+            "guest": vgpu.guest,
+            "host_driver_version": vgpu.host_driver_version,
+            "host_driver_branch": vgpu.host_driver_branch,
+        },
+    }

@@ -1,0 +1,375 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read and write files on the node: whole or not at all, and one writer at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import fnmatch
+import glob
+import hashlib
+import os
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ansible.module_utils.common.warnings import warn
+
+from .._core.errors import InputError, KubegpuError, LockedError
+from . import acl as _acl
+
+_SELINUX = "security.selinux"
+_TEMPORARY = ".kubegpu"
+# Bytes of a file that is read whole.
+_MAX_SIZE = 16 << 20
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file as it stands: ``content`` is None where there is none; ``path`` has links resolved.
+
+    ``attributes`` are its POSIX ACL and the extended attributes of its users (``user.*``), sorted;
+    None leaves a new file those that its folder gives it.
+    """
+
+    path: str
+    content: bytes | None = None
+    mode: int | None = None
+    uid: int | None = None
+    gid: int | None = None
+    selinux: str | None = None
+    attributes: tuple[tuple[str, bytes], ...] | None = None
+
+    @property
+    def exists(self) -> bool:
+        return self.content is not None
+
+    @property
+    def sha256(self) -> str | None:
+        return None if self.content is None else sha256(self.content)
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_file(path: str) -> FileState:
+    """Return the file behind ``path`` (symbolic links followed) with mode, owner and label."""
+    real = os.path.realpath(path)
+    try:
+        with open(real, "rb", opener=_open_at_once) as handle:
+            status = os.fstat(handle.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise _no_file(path, "a device, a pipe or a socket")
+            content = handle.read(_MAX_SIZE + 1)
+            attributes = _attributes(handle.fileno())
+    except FileNotFoundError:
+        return FileState(real)
+    except IsADirectoryError as error:
+        raise _no_file(path, "a directory") from error
+    except OSError as error:
+        raise KubegpuError(
+            f"{path} cannot be read.",
+            evidence=str(error),
+            next_step="Run with become, or check the file's mode.",
+        ) from error
+    if len(content) > _MAX_SIZE:
+        raise InputError(
+            f"{path} has more than {_MAX_SIZE >> 20} MiB: it is no configuration file.",
+            next_step="Give the path of the file itself.",
+        )
+    label = None
+    with contextlib.suppress(OSError, AttributeError):
+        label = os.getxattr(real, _SELINUX).rstrip(b"\0").decode()
+    return FileState(
+        real, content, stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid, label, attributes
+    )
+
+
+def _attributes(descriptor: int) -> tuple[tuple[str, bytes], ...]:
+    found = {}
+    with contextlib.suppress(OSError, AttributeError):
+        found[_acl.ATTRIBUTE] = os.getxattr(descriptor, _acl.ATTRIBUTE)
+    with contextlib.suppress(OSError, AttributeError):
+        for name in os.listxattr(descriptor):
+            if name.startswith("user."):
+                found[name] = os.getxattr(descriptor, name)
+    return tuple(sorted(found.items()))
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # A pipe without a writer would be waited for.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _no_file(path: str, what: str) -> InputError:
+    return InputError(
+        f"{path} is {what}, not a file.", next_step="Give the path of the file itself."
+    )
+
+
+def glob_files(pattern: str) -> tuple[str, ...]:
+    """Return the files that match, sorted; unlike a shell's, a pattern takes hidden files too."""
+    folder, name = os.path.split(pattern)
+    if "*" in folder:
+        return tuple(sorted(glob.glob(pattern)))
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return ()
+    return tuple(
+        os.path.join(folder, entry) for entry in sorted(entries) if fnmatch.fnmatchcase(entry, name)
+    )
+
+
+def write_file(wanted: FileState) -> tuple[str, ...]:
+    """Make the file be ``wanted``, by writing beside it and renaming; absent content removes it.
+
+    :returns: the directories that had to be made, outermost first.
+    """
+    if wanted.content is None:
+        try:
+            os.unlink(wanted.path)
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise KubegpuError(
+                f"{wanted.path} cannot be removed; it is as it was.",
+                evidence=str(error),
+                next_step="Run with become, and check that the file system is writable.",
+            ) from error
+        _sync_directory(os.path.dirname(wanted.path))
+        return ()
+    folder = os.path.dirname(wanted.path)
+    made = _make_directories(folder)
+    temporary = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(
+            prefix=f".{os.path.basename(wanted.path)}.", suffix=_TEMPORARY, dir=folder
+        )
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(wanted.content)
+            if wanted.uid is not None and wanted.gid is not None:
+                # Not allowed to an ordinary user for a foreign owner; then the rename would
+                # silently change the owner, so the error is let through.
+                current = os.fstat(handle.fileno())
+                if (current.st_uid, current.st_gid) != (wanted.uid, wanted.gid):
+                    os.fchown(handle.fileno(), wanted.uid, wanted.gid)
+            _set_mode(handle.fileno(), wanted)
+            handle.flush()
+            os.fsync(handle.fileno())
+        if wanted.selinux is not None:
+            with contextlib.suppress(OSError, AttributeError):
+                os.setxattr(temporary, _SELINUX, wanted.selinux.encode() + b"\0")
+        os.rename(temporary, wanted.path)
+        temporary = None
+        _sync_directory(folder)
+    except OSError as error:
+        # First the file, then the directories: they have to be empty to go.
+        _unlink_quietly(temporary)
+        temporary = None
+        remove_empty_directories(made)
+        raise KubegpuError(
+            f"{wanted.path} cannot be written; it is as it was.",
+            evidence=str(error),
+            next_step=(
+                f"Free space on the file system of {folder}."
+                if error.errno in (errno.ENOSPC, errno.EDQUOT)
+                else "Run with become, and check that the file system is writable."
+            ),
+        ) from error
+    finally:
+        _unlink_quietly(temporary)
+    return made
+
+
+def _set_mode(descriptor: int, wanted: FileState) -> None:
+    """Set mode, ACL and attributes of a new file that only its owner can open so far."""
+    mode = 0o644 if wanted.mode is None else wanted.mode
+    if wanted.attributes is None:
+        os.fchmod(descriptor, mode)
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        # The folder's default ACL is for new files; this one takes the place of another.
+        os.removexattr(descriptor, _acl.ATTRIBUTE)
+    attributes = dict(wanted.attributes)
+    acl = attributes.pop(_acl.ATTRIBUTE, None)
+    lost = []
+    # With a mask, the group's bits are the mask, and would give the group more than it had.
+    os.fchmod(descriptor, mode if acl is None else _acl.without_acl(acl, mode))
+    if acl is not None:
+        try:
+            os.setxattr(descriptor, _acl.ATTRIBUTE, _acl.with_mode(acl, mode))
+        except (OSError, AttributeError) as error:
+            lost.append(f"its ACL ({error})")
+    for name, value in attributes.items():
+        try:
+            os.setxattr(descriptor, name, value)
+        except (OSError, AttributeError) as error:
+            lost.append(f"its attribute {name} ({error})")
+    if lost:
+        warn(
+            f"{wanted.path} is written without {' and '.join(lost)}, which this file system did "
+            "not take. The group of the file keeps what it may do."
+        )
+
+
+def remove_leftovers(path: str) -> None:
+    """Remove what a writer of ``path`` that was killed left beside it. Hold the lock for this."""
+    folder, name = os.path.split(os.path.realpath(path))
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            # The random part has no dot: the leftovers of `name.other` are not ours to remove.
+            if _is_leftover(entry) and entry[1:].rsplit(".", 2)[0] == name:
+                _unlink_quietly(os.path.join(folder, entry))
+
+
+def remove_all_leftovers(folder: str) -> None:
+    """Remove what killed writers left in a folder that only this collection writes to."""
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder):
+            if _is_leftover(entry):
+                _unlink_quietly(os.path.join(folder, entry))
+
+
+def remove_empty_directories(paths: tuple[str, ...]) -> None:
+    """Remove directories that we made, innermost first, as long as they are empty."""
+    for path in reversed(paths):
+        try:
+            os.rmdir(path)
+        except OSError:
+            return
+
+
+def changed_since(path: str, moment: float) -> bool:
+    """Return whether the file's content, name or attributes changed after ``moment`` (Unix time).
+
+    The change time is looked at: unlike the modification time nobody can set it back.
+    """
+    try:
+        return os.stat(path).st_ctime > moment
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def locked(path: str, timeout: float = 60.0, *, folder_mode: int = 0o755) -> Iterator[None]:
+    """Hold the lock file ``path`` while the block runs; wait ``timeout`` seconds for it at most.
+
+    The kernel drops the lock when its holder dies, so a killed run never leaves the node locked.
+    The block may unlink the lock file as its last act: whoever waits for it then notices that the
+    file is no longer the one at ``path``, and starts over with the new one.
+
+    :param folder_mode: of the lock file's folder, where that has to be made.
+    """
+    deadline = time.monotonic() + timeout
+    made: tuple[str, ...] = ()
+    while True:
+        folders = _make_directories(os.path.dirname(path), folder_mode)
+        made += tuple(new for new in folders if new not in made)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except FileNotFoundError:
+            # The run before us has just removed its empty directory.
+            continue
+        except OSError as error:
+            raise KubegpuError(
+                f"The lock file {path} cannot be opened.",
+                evidence=str(error),
+                next_step="Run with become, and check that the file system is writable.",
+            ) from error
+        try:
+            _wait_for_lock(descriptor, path, timeout, deadline)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if _is_at(descriptor, path):
+            break
+        os.close(descriptor)
+    try:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+        # Closing drops the lock.
+        os.close(descriptor)
+        remove_empty_directories(made)
+
+
+def _wait_for_lock(descriptor: int, path: str, timeout: float, deadline: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+            raise LockedError(
+                f"Another run works on this node and holds {path} for more than "
+                f"{timeout:.0f} seconds.",
+                evidence=f"process {holder or 'unknown'}",
+                next_step="Wait for that run to end, then run again.",
+            ) from error
+        return
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    ours = os.fstat(descriptor)
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def _is_leftover(name: str) -> bool:
+    return name.startswith(".") and name.endswith(_TEMPORARY) and name.count(".") > 2
+
+
+def _unlink_quietly(path: str | None) -> None:
+    if path is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def _make_directories(folder: str, mode: int = 0o755) -> tuple[str, ...]:
+    """Make what is missing; ``mode`` is that of ``folder`` itself, those above it are for all."""
+    missing = []
+    wanted = folder
+    while folder and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    made: list[str] = []
+    for path in reversed(missing):
+        try:
+            os.mkdir(path, mode if path == wanted else 0o755)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            remove_empty_directories(tuple(made))
+            raise KubegpuError(
+                f"The directory {path} cannot be made.",
+                evidence=str(error),
+                next_step="Run with become, and check that the file system is writable.",
+            ) from error
+        made.append(path)
+    return tuple(made)
+
+
+def _sync_directory(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

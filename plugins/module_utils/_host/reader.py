@@ -1,0 +1,312 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Read a node, or a tree that looks like one, without ever failing: None is 'not there for me'.
+
+The only file of the facts that touches the world. Everything is read below ``root``; links are
+followed inside it. With another root than ``/`` nothing is run, asked or imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import select
+import signal
+import socket
+import stat
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._core.errors import KubegpuError
+from .command import Result, Runner
+from .fingerprint import mark, process_birth
+
+_MAX_LINKS = 40
+_MAX_BYTES = 32 * 1024 * 1024
+
+
+class NodeReader:
+    """Reads files below ``root``, and where that is ``/``, runs commands through ``run``."""
+
+    def __init__(self, root: str = "/", run: Runner | None = None) -> None:
+        self.root = os.path.realpath(root)
+        self.live = self.root == "/"
+        self._run = run if self.live else None
+
+    def files_only(self) -> NodeReader:
+        """Return a reader of the same files that runs nothing and asks nobody."""
+        return _FilesOnly(self.root)
+
+    def read_bytes(self, path: str, limit: int = _MAX_BYTES, offset: int = 0) -> bytes | None:
+        """Return at most ``limit`` bytes of the file from ``offset``, or None."""
+        try:
+            with open(self._place(path), "rb", opener=_open_at_once) as handle:
+                # A pipe has no content yet, and a device no end.
+                if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
+                    return None
+                if offset:
+                    handle.seek(offset)
+                return handle.read(limit)
+        except (OSError, ValueError):
+            return None
+
+    def read_text(self, path: str) -> str | None:
+        """Return the file as text, or None; bytes that are no UTF-8 are replaced."""
+        content = self.read_bytes(path)
+        return None if content is None else content.decode("utf-8", "replace")
+
+    def read_line(self, path: str) -> str | None:
+        """Return the first line without white space around it; None where it is empty."""
+        text = self.read_text(path)
+        lines = text.split("\n", 1) if text else [""]
+        return lines[0].strip() or None
+
+    def list_dir(self, path: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self._place(path)))
+        except OSError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(self._place(path))
+
+    def absent(self, path: str) -> bool:
+        """Return whether nothing is there for sure; in a folder that is closed to us, who knows."""
+        try:
+            os.stat(self._place(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except OSError:
+            pass
+        return False
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(self._place(path))
+
+    def is_link(self, path: str) -> bool:
+        folder, name = os.path.split(path)
+        return os.path.islink(os.path.join(self._place(folder), name))
+
+    def link_name(self, path: str) -> str | None:
+        """Return the last part of where the link points to, or None if it is no link."""
+        folder, name = os.path.split(path)
+        try:
+            return os.path.basename(os.readlink(os.path.join(self._place(folder), name))) or None
+        except OSError:
+            return None
+
+    def link_target(self, path: str) -> str | None:
+        """Return where the link points to, as it is written there, or None if it is no link."""
+        folder, name = os.path.split(path)
+        try:
+            return os.readlink(os.path.join(self._place(folder), name))
+        except OSError:
+            return None
+
+    def real_path(self, path: str) -> str | None:
+        """Return the path with links resolved, as seen from the root; None if nothing is there."""
+        if self.live:
+            return os.path.realpath(path) if os.path.exists(path) else None
+        place = self._place(path)
+        return "/" + os.path.relpath(place, self.root) if os.path.exists(place) else None
+
+    def times(self, path: str) -> tuple[float, float] | None:
+        """Return when the content was written, and when anything of the file last changed."""
+        try:
+            status = os.stat(self._place(path))
+        except OSError:
+            return None
+        return status.st_mtime, status.st_ctime
+
+    def mark(self, path: str) -> str | None:
+        """Return a name for the file as it is now; None where nothing is there."""
+        return mark(self._place(path))
+
+    def birth(self, pid: int) -> str | None:
+        """Return a name for the moment in which a process of this node started, or None."""
+        return process_birth(pid) if self.live else None
+
+    def first(self, paths: Sequence[str]) -> str | None:
+        """Return the first of the paths that exists."""
+        return next((path for path in paths if self.exists(path)), None)
+
+    def run(self, argv: Sequence[str], timeout: int = 30) -> Result | None:
+        """Return the command's result, or None where nothing may be run."""
+        return None if self._run is None else self._run(list(argv), timeout=timeout)
+
+    def kernel_value(self, name: str) -> str | None:
+        """Return ``arch``, ``osrelease`` or ``hostname`` of the kernel."""
+        value = self.read_line(f"/proc/sys/kernel/{name}")
+        if value is None and self.live:
+            names = os.uname()
+            return {"arch": names.machine, "osrelease": names.release}.get(name, names.nodename)
+        return value
+
+    def ask_http(self, socket_path: str, resource: str, timeout: float = 5.0) -> bytes | None:
+        """Return the body of a GET over the Unix socket, or None.
+
+        HTTP 1.0: the answer ends with the connection and comes in one piece, so that nothing
+        heavier than a socket has to be imported.
+        """
+        if not self.live:
+            return None
+        request = f"GET {resource} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode()
+        answer = b""
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.settimeout(timeout)
+                connection.connect(socket_path)
+                connection.sendall(request)
+                while len(answer) < _MAX_BYTES:
+                    part = connection.recv(65536)
+                    if not part:
+                        break
+                    answer += part
+        except OSError:
+            return None
+        head, _separator, body = answer.partition(b"\r\n\r\n")
+        words = head.split(None, 2)
+        return body if words[1:2] == [b"200"] else None
+
+    def python_package(self, module: str, distribution: str) -> str | None:
+        """Return the version of a Python library without importing it; '' if it does not say."""
+        if not self.live:
+            return None
+        try:
+            spec = importlib.util.find_spec(module)
+        except (ImportError, ValueError):
+            return None
+        if spec is None or not spec.origin:
+            return None
+        folder = os.path.dirname(spec.origin)
+        if os.path.basename(spec.origin) == "__init__.py":
+            folder = os.path.dirname(folder)
+        prefix = distribution.replace("-", "_").lower() + "-"
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            return ""
+        for name in names:
+            plain = name.lower().replace("-", "_", prefix.count("_"))
+            if plain.startswith(prefix) and plain.endswith((".dist-info", ".egg-info")):
+                return name[len(prefix) :].rsplit(".", 1)[0].split("-")[0]
+        return ""
+
+    def import_library(self, module: str) -> Any | None:
+        """Return the imported library, or None where it is not there or does not load."""
+        if not self.live:
+            return None
+        try:
+            return importlib.import_module(module)
+        except Exception:
+            # A broken library of the node must not break the facts.
+            return None
+
+    def in_child(self, seconds: float, ask: Callable[[], Any]) -> Any:
+        """Return what ``ask`` returns (JSON values), from a process of its own with a time limit.
+
+        For libraries of the node, whose calls into the kernel nothing else can end. One that cannot
+        be killed either is left behind.
+
+        :param seconds: how long it may take.
+        :raises TimeoutError: it took longer.
+        :raises KubegpuError: what ``ask`` raised, in its words, or how the process ended.
+        """
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _answer(reading, writing, ask)
+        os.close(writing)
+        try:
+            said = _read_until(reading, time.monotonic() + seconds)
+        finally:
+            os.close(reading)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(child, os.WNOHANG)
+        try:
+            answer = json.loads(said)
+        except ValueError as error:
+            cause = "The library of the node ended the process that asked it."
+            raise KubegpuError(cause) from error
+        if "error" in answer:
+            raise KubegpuError(answer["error"])
+        return answer["answer"]
+
+    def _place(self, path: str) -> str:
+        """Return where ``path`` of the node is on this machine."""
+        if self.live:
+            return path
+        # Links are resolved as if the root were /, so that nothing outside is ever read.
+        pending = [part for part in path.split("/") if part not in ("", ".")]
+        place = self.root
+        links = 0
+        while pending:
+            part = pending.pop(0)
+            if part == "..":
+                place = place if place == self.root else os.path.dirname(place)
+                continue
+            candidate = os.path.join(place, part)
+            if links < _MAX_LINKS and os.path.islink(candidate):
+                links += 1
+                target = os.readlink(candidate)
+                if target.startswith("/"):
+                    place = self.root
+                pending = [word for word in target.split("/") if word not in ("", ".")] + pending
+                continue
+            place = candidate
+        return place
+
+
+def _answer(reading: int, writing: int, ask: Callable[[], Any]) -> None:
+    """Write into the pipe, in the child, what is answered; then end it."""
+    try:
+        os.close(reading)
+        # Whoever reads our output must not wait for a child that hangs.
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(nothing, number)
+        try:
+            answer = {"answer": ask()}
+        except BaseException as error:
+            answer = {"error": str(error) or type(error).__name__}
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(json.dumps(answer).encode())
+    finally:
+        os._exit(0)
+
+
+def _read_until(number: int, deadline: float) -> bytes:
+    """Return all that comes out of a pipe.
+
+    :param deadline: by the monotonic clock, in seconds.
+    :raises TimeoutError: it did not end before.
+    """
+    said = b""
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([number], [], [], left)[0]:
+            raise TimeoutError
+        part = os.read(number, 65536)
+        if not part:
+            return said
+        said += part
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # A pipe without a writer would be waited for.
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+class _FilesOnly(NodeReader):
+    """Reads the files of a node whose programs and daemons are left alone."""
+
+    def ask_http(self, socket_path: str, resource: str, timeout: float = 5.0) -> bytes | None:
+        return None

@@ -1,0 +1,126 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""systemd units on the node: what runs, since when, and what its journal says."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+
+from .._core.errors import KubegpuError
+from .command import Runner
+from .fingerprint import process_birth, process_ticks
+
+_JOURNAL_LINES = 15
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A unit's main process. ``started`` is Unix time; both are None where nothing runs."""
+
+    unit: str
+    exists: bool
+    active: bool
+    pid: int | None = None
+    started: float | None = None
+    command_line: tuple[str, ...] = ()
+    birth: str | None = None
+
+    @property
+    def identity(self) -> str | None:
+        """A name for this very process: another start has another one, on any clock."""
+        return None if self.pid is None else f"{self.pid}@{self.birth or self.started}"
+
+
+def read_daemon(run: Runner, unit: str, pid_file: str | None = None) -> Daemon:
+    """Return the unit's state from systemd and ``/proc``. Without systemd it does not exist.
+
+    :param pid_file: names the daemon's process where the unit's main process is another one.
+    """
+    answer = run(["systemctl", "show", unit, "--property=LoadState,ActiveState,MainPID"])
+    properties = dict(line.split("=", 1) for line in answer.stdout.splitlines() if "=" in line)
+    exists = properties.get("LoadState", "not-found") not in ("not-found", "")
+    active = properties.get("ActiveState") in ("active", "reloading")
+    pid = _read_pid(pid_file) or int(properties.get("MainPID", "0") or 0)
+    if pid <= 0:
+        return Daemon(unit, exists, active)
+    return Daemon(
+        unit,
+        exists,
+        active,
+        pid,
+        process_started(pid),
+        process_command_line(pid),
+        process_birth(pid),
+    )
+
+
+def _read_pid(path: str | None) -> int | None:
+    """Return the process that a file names, if it runs."""
+    if path is None:
+        return None
+    try:
+        with open(path, encoding="ascii") as handle:
+            pid = int(handle.read().strip())
+    except (OSError, ValueError):
+        return None
+    return None if process_ticks(pid) is None else pid
+
+
+def process_started(pid: int) -> float | None:
+    """Return when the process started, in Unix time, from ``/proc``; None if it is gone."""
+    return _unix_time(process_ticks(pid))
+
+
+def _unix_time(ticks: int | None) -> float | None:
+    if ticks is None:
+        return None
+    # btime of /proc/stat is cut to seconds: a file written just before a start would look newer.
+    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return boot + ticks / os.sysconf("SC_CLK_TCK")
+
+
+def process_command_line(pid: int) -> tuple[str, ...]:
+    """Return the arguments that the process was started with; empty if it is gone."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as handle:
+            return tuple(
+                part.decode(errors="surrogateescape") for part in handle.read().split(b"\0") if part
+            )
+    except OSError:
+        return ()
+
+
+def restart(run: Runner, unit: str, timeout: int = 120) -> None:
+    """Restart the unit; a failure quotes its journal."""
+    _act(run, "restart", unit, timeout)
+
+
+def reload(run: Runner, unit: str, timeout: int = 60) -> None:
+    """Reload the unit; a failure quotes its journal."""
+    _act(run, "reload", unit, timeout)
+
+
+def journal(run: Runner, unit: str, since: float | None = None) -> str:
+    """Return the last words of the unit, since ``since`` (Unix time) if given."""
+    argv = ["journalctl", "--unit", unit, "--no-pager", "--output=cat", f"--lines={_JOURNAL_LINES}"]
+    if since is not None:
+        argv.append(f"--since=@{int(since)}")
+    return run(argv).stdout.strip()
+
+
+def _act(run: Runner, verb: str, unit: str, timeout: int) -> None:
+    begun = time.time()
+    # A unit that failed a few times in a row is refused by systemd until this is said.
+    if verb == "restart":
+        run(["systemctl", "reset-failed", unit])
+    answer = run(["systemctl", verb, unit], timeout=timeout)
+    if not answer.ok:
+        raise KubegpuError(
+            f"systemctl {verb} {unit} failed.",
+            evidence=journal(run, unit, begun) or answer.words(),
+            next_step=f"Look at: journalctl --unit {unit}",
+        )

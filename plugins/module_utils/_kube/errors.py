@@ -1,0 +1,349 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an API server answers when it refuses, in words of cause, evidence and next step."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import email.utils
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._core.errors import KubegpuError
+
+# 'nodes "n1" is forbidden: User "u" cannot patch resource "nodes" in API group "" at the cluster
+# scope', with ' in the namespace "x"' at the end for objects in namespaces.
+_FORBIDDEN = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)"'
+    r' in API group "(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+_FORBIDDEN_PATH = re.compile(r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) path "(?P<path>[^"]*)"')
+# 'conflict with "kubectl-label" using v1 at 2026-11-21T10:00:00Z', or without the time.
+_CONFLICT = re.compile(r'conflict with "(?P<manager>(?:[^"\\]|\\.)*)"')
+_LONGEST_EVIDENCE = 600
+
+
+@dataclass(frozen=True)
+class FieldConflict:
+    """A field that a server-side apply wanted and that belongs to another field manager."""
+
+    field: str
+    manager: str
+
+
+class KubeError(KubegpuError):
+    """The API server refused, or could not be asked.
+
+    :param status: the HTTP status; None where no answer came.
+    :param reason: Kubernetes' word for it (``Forbidden``), or ours (``Unreachable``,
+        ``Certificate``, ``Timeout``, ``Configuration``, and ``Denied`` for what not a missing
+        right but an admission rule forbids, which may let other objects through).
+    :param retry_after: seconds that the server wants to be left alone.
+    :param field_conflicts: whose fields stood in the way of a server-side apply.
+    """
+
+    def __init__(
+        self,
+        cause: str,
+        *,
+        evidence: str = "",
+        next_step: str = "",
+        status: int | None = None,
+        reason: str = "",
+        retry_after: float | None = None,
+        field_conflicts: tuple[FieldConflict, ...] = (),
+    ) -> None:
+        super().__init__(cause, evidence=evidence, next_step=next_step)
+        self.status = status
+        self.reason = reason
+        self.retry_after = retry_after
+        self.field_conflicts = field_conflicts
+
+
+@dataclass(frozen=True)
+class Server:
+    """Who is asked, and with what: for messages, and free of secrets."""
+
+    host: str
+    #: Where address and credentials came from: 'context prod of /home/ops/.kube/config'.
+    source: str = "the options"
+    ca: str = "the system's certificates"
+    token_expired: str | None = None
+
+
+def from_answer(
+    server: Server, method: str, path: str, status: int, body: bytes, headers: Mapping[str, str]
+) -> KubeError:
+    """Return the error for an answer that is none of 200 to 299."""
+    data = _status_object(body)
+    message = str(data.get("message") or body.decode("utf-8", "replace")).strip()
+    evidence = shorten(message) or f"HTTP status {status}"
+    reason = str(data.get("reason") or "")
+    request = f"{method} {path}"
+    pause = retry_after(headers)
+    if status == 401:
+        return _unauthorized(server, evidence)
+    if status == 403:
+        return _forbidden(server, request, message, evidence)
+    if status == 409:
+        return _conflict(server, request, data, evidence)
+    if 300 <= status <= 399:
+        return _redirect(server, request, status, headers, evidence)
+    causes = {
+        404: (
+            "has nothing there",
+            "Check the names, and that the cluster's version has this kind of object.",
+        ),
+        410: ("no longer has the version that was asked for", "Run it again."),
+        422: ("finds the object not valid", "Correct what it names."),
+        429: (
+            "is overloaded and asked for a pause" + (f" of {pause:.0f} s" if pause else ""),
+            "Run it again when it is less busy.",
+        ),
+    }
+    words, next_step = causes.get(
+        status, ("failed", "Look at the API server's log, and run it again.")
+    )
+    return KubeError(
+        f"The API server {server.host} {words}: {request} was answered with status {status}",
+        evidence=evidence,
+        next_step=next_step,
+        status=status,
+        reason=reason,
+        retry_after=pause,
+    )
+
+
+def _redirect(
+    server: Server, request: str, status: int, headers: Mapping[str, str], evidence: str
+) -> KubeError:
+    location = next((value for name, value in headers.items() if name.lower() == "location"), "")
+    # Behind the question mark a login page is told who comes.
+    where = shorten(location.partition("?")[0]) or "another address"
+    return KubeError(
+        f"{server.host} answered {request} with status {status}, a redirect to {where}",
+        evidence=evidence,
+        next_step="Give the address of the API server itself: a redirect is not followed, as the "
+        "credentials would go along.",
+        status=status,
+        reason="Redirect",
+    )
+
+
+def _unauthorized(server: Server, evidence: str) -> KubeError:
+    if server.token_expired:
+        return KubeError(
+            f"The token of {server.source} expired at {server.token_expired}: the API server "
+            f"{server.host} does not accept it",
+            evidence=evidence,
+            next_step="Get a new token, or a new kubeconfig.",
+            status=401,
+            reason="Expired",
+        )
+    return KubeError(
+        f"The API server {server.host} does not accept the credentials of {server.source}: "
+        "the token or client certificate is expired, revoked or of another cluster",
+        evidence=evidence,
+        next_step="Get a new token or kubeconfig of this cluster; 'kubectl auth whoami' with the "
+        "same kubeconfig tells whether it is good.",
+        status=401,
+        reason="Unauthorized",
+    )
+
+
+def _forbidden(server: Server, request: str, message: str, evidence: str) -> KubeError:
+    found = _FORBIDDEN.search(message)
+    path = _FORBIDDEN_PATH.search(message)
+    known = found or path
+    if known is not None and known["user"] == "system:anonymous":
+        # Nobody should be told to give rights to everybody.
+        return KubeError(
+            f"The API server {server.host} was asked without credentials: {server.source} gave "
+            "neither a token nor a client certificate that it knows",
+            evidence=evidence,
+            next_step="Give a token, a client certificate, or a kubeconfig whose user has one.",
+            status=403,
+            reason="Unauthorized",
+        )
+    if found is None:
+        if path is not None:
+            rule = f'{{nonResourceURLs: ["{path["path"]}"], verbs: ["{path["verb"]}"]}}'
+            return KubeError(
+                f"The user {path['user']} may not {path['verb']} {path['path']} at the API server "
+                f"{server.host}",
+                evidence=evidence,
+                next_step=f"Add this rule to a ClusterRole of that user: {rule}",
+                status=403,
+                reason="Forbidden",
+            )
+        # Quota, Pod Security and other admission speak in their own words.
+        return KubeError(
+            f"The API server {server.host} does not allow {request}",
+            evidence=evidence,
+            next_step="Change what the message names, or the policy that it names.",
+            status=403,
+            reason="Denied",
+        )
+    namespace = found["namespace"]
+    where = f"in the namespace {namespace}" if namespace else "in the whole cluster"
+    role = f"a Role in the namespace {namespace}" if namespace else "a ClusterRole"
+    rule = (
+        f'{{apiGroups: ["{found["group"]}"], resources: ["{found["resource"]}"], '
+        f'verbs: ["{found["verb"]}"]}}'
+    )
+    return KubeError(
+        f"The right '{found['verb']}' on '{found['resource']}' {where} is missing: the user "
+        f"{found['user']} does not have it at the API server {server.host}",
+        evidence=evidence,
+        next_step=f"Add this rule to {role} of that user: {rule}",
+        status=403,
+        reason="Forbidden",
+    )
+
+
+def _conflict(server: Server, request: str, data: Mapping[str, Any], evidence: str) -> KubeError:
+    conflicts = field_conflicts(data)
+    if conflicts:
+        owned = ", ".join(f"{item.field} (owner: {item.manager})" for item in conflicts)
+        return KubeError(
+            f"{request} wants fields that belong to somebody else: {owned}",
+            evidence=evidence,
+            next_step="Leave the field to its owner, or take it over by forcing conflicts.",
+            status=409,
+            reason="Conflict",
+            field_conflicts=conflicts,
+        )
+    return KubeError(
+        f"{request} was refused by the API server {server.host} because of what is there now",
+        evidence=evidence,
+        next_step="Run it again.",
+        status=409,
+        reason=str(data.get("reason") or "Conflict"),
+    )
+
+
+def field_conflicts(data: Mapping[str, Any]) -> tuple[FieldConflict, ...]:
+    """Return the conflicts that a Status object tells of, by field and owner."""
+    details = data.get("details")
+    causes = details.get("causes") if isinstance(details, Mapping) else None
+    conflicts = []
+    for cause in causes or ():
+        if cause.get("reason") == "FieldManagerConflict":
+            owner = _CONFLICT.search(str(cause.get("message") or ""))
+            field = str(cause.get("field") or "").lstrip(".")
+            conflicts.append(FieldConflict(field, owner["manager"] if owner else "unknown"))
+    return tuple(conflicts)
+
+
+def unreachable(server: Server, error: BaseException) -> KubeError:
+    """Return the error for a connection that did not come about."""
+    return KubeError(
+        f"The API server {server.host} of {server.source} cannot be reached",
+        evidence=shorten(_without_object(error)),
+        next_step="Check address and port, the network and firewall between here and there, the "
+        "proxy settings, and that the API server runs. It is asked from the host that the task "
+        "is delegated to.",
+        reason="Unreachable",
+    )
+
+
+def timed_out(server: Server, method: str, path: str, error: BaseException) -> KubeError:
+    """Return the error for a request that was sent and not answered."""
+    return KubeError(
+        f"The API server {server.host} did not answer {method} {path} in time, or broke off",
+        evidence=shorten(_without_object(error)),
+        next_step="Look at the API server's load and log, and run it again.",
+        reason="Timeout",
+    )
+
+
+def bad_certificate(server: Server, text: str) -> KubeError:
+    """Return the error for a TLS handshake that failed, told by OpenSSL's words."""
+    lower = text.lower()
+    host = server.host
+    if "hostname mismatch" in lower or "ip address mismatch" in lower or "doesn't match" in lower:
+        cause = f"The certificate of {host} is valid, but not for this name"
+        step = "Use an address that the certificate names, or add this one to the certificate."
+    elif "has expired" in lower or "not yet valid" in lower:
+        cause = f"The certificate of {host} has expired or is not valid yet"
+        step = "Renew it (kubeadm certs renew), and check the clocks of both machines."
+    elif "wrong_version_number" in lower or "wrong version number" in lower:
+        cause = f"{host} does not speak TLS"
+        step = "Check the port: the API server's is usually 6443."
+    elif "certificate_verify_failed" in lower or "certificate verify failed" in lower:
+        cause = f"The certificate of {host} was not signed by the CA that was given: {server.ca}"
+        step = (
+            "Give this cluster's CA (/etc/kubernetes/pki/ca.crt on a kubeadm control plane) by "
+            "ca_cert, or by certificate-authority in the kubeconfig. Verification is not switched "
+            "off here."
+        )
+    else:
+        cause = f"The TLS connection to {host} failed"
+        step = "Check CA, client certificate and key."
+    return KubeError(cause, evidence=shorten(text), next_step=step, reason="Certificate")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of a Retry-After header; a date or nonsense is None."""
+    for name, value in headers.items():
+        if name.lower() == "retry-after":
+            try:
+                return max(0.0, float(value))
+            except ValueError:
+                return None
+    return None
+
+
+def server_time(headers: Mapping[str, str]) -> float | None:
+    """Return when an answer was made, by the server's clock, in seconds since 1970.
+
+    Every answer of an API server has a Date header; None where somebody in between took it out.
+    """
+    for name, value in headers.items():
+        if name.lower() == "date":
+            try:
+                return email.utils.parsedate_to_datetime(value).timestamp()
+            except (TypeError, ValueError):
+                return None
+    return None
+
+
+def token_expiry(token: str, now: float) -> str | None:
+    """Return since when a JSON Web Token is expired; None where it is not, or is no such token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        payload = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        expires = float(payload["exp"])
+        if expires > now:
+            return None
+        moment = datetime.datetime.fromtimestamp(expires, datetime.timezone.utc)
+    except (ValueError, TypeError, KeyError, OverflowError, OSError):
+        return None
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _status_object(body: bytes) -> dict[str, Any]:
+    try:
+        data = json.loads(body)
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def shorten(text: str) -> str:
+    """Return a text in one line, cut where it is too long for a message."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_EVIDENCE else f"{text[:_LONGEST_EVIDENCE]} ..."
+
+
+def _without_object(error: BaseException) -> str:
+    """Return an error's words without the address of a Python object in front."""
+    return re.sub(r"<\S+ object at 0x[0-9a-f]+>:?\s*", "", str(error)) or type(error).__name__

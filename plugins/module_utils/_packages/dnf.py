@@ -1,0 +1,301 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""dnf 4 and dnf 5 behind the seam of ``_package_manager``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from .._host.command import Result, Runner
+from . import dnf_streams as _dnf_modules
+from . import rpm as _rpm
+from .installed import read_versionlock, read_versionlock_toml
+from .manager import Apart, Database, Simulation, Work
+from .plan import Package
+
+# Who brings the plugin differs between distributions; what it is called does not.
+_PLUGIN = "dnf-command(versionlock)"
+# dnf 4 writes a line for each package, dnf 5 what stands here alone; empty lines are none.
+_LISTING = "%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\n"
+_REASONS = "%{name}\t%{reason}\n"
+# What dnf itself may take away again, once nothing needs it.
+_AUTOMATIC = ("dependency", "weak-dependency", "weak dependency", "clean")
+# One repository that cannot be reached is no reason to stop: what is missing is seen afterwards.
+_TOLERANT = "--setopt=*.skip_if_unavailable=1"
+# Ansible's modules set it, whatever dnf.conf says; what is planned has to be what is done.
+_WEAK = True
+_INSTALLS = ("installing", "upgrading", "downgrading", "reinstalling")
+_REMOVES = ("removing",)
+# NAME.ARCH VERSION with dnf 4, NAME ARCH VERSION with dnf 5.
+_REPLACES = re.compile(
+    r"\s+replacing\s+(?P<name>\S+?)(?:\.|\s+)(?:noarch|x86_64|aarch64|i\d86)\s+\S+"
+)
+_COMPLAINT = re.compile(r"error|fail|ignoring repositories|cannot", re.IGNORECASE)
+_DONE = re.compile(r"Operation aborted(?: by the user)?\.")
+
+
+class Dnf(_rpm.RpmManager):
+    """The package manager of RHEL 8 to 10, those that build on them, and Amazon Linux 2023."""
+
+    module = "ansible.builtin.dnf"
+    log = "/var/log/dnf.rpm.log"
+    # dnf has no command that only takes its lock; who holds it stands in a file.
+    nothing: tuple[str, ...] = (
+        "sh",
+        "-c",
+        'pid=$(cat /var/lib/dnf/rpmdb_lock.pid 2>/dev/null) && kill -0 "$pid" 2>/dev/null '
+        '&& { echo "dnf: its lock is held by process $pid" >&2; exit 1; }; exit 0',
+    )
+    broken_sources = "Parsing file"
+    lock_file = "/etc/dnf/plugins/versionlock.list"
+    # What differs between the two.
+    program = "dnf"
+    all_versions: tuple[str, ...] = ("--showduplicates",)
+    without_plugin: tuple[str, ...] = ("--disableplugin=versionlock",)
+    mark: tuple[str, ...] = ("mark", "remove")
+    has_streams: bool = True
+    full_names = True
+    replaces = True
+
+    def __init__(
+        self, run: Runner, options: Sequence[str] = (), streams: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(run, options)
+        # What reads sees these enabled; what changes does not.
+        self._streams = dict(streams or {})
+
+    def locked(self, answer: Result) -> bool:
+        return not answer.ok and bool(
+            re.search(r"lock is held|waiting for process|transaction lock", answer.stderr, re.I)
+        )
+
+    def everything(self) -> Database:
+        database = _rpm.read_database(self.run, self.held(), full=True)
+        answer = self._dnf("--disablerepo=*", "repoquery", "--installed", "--queryformat", _REASONS)
+        return Database(
+            _rpm.marked(database.packages, parse_automatic(answer.stdout)), database.needs
+        )
+
+    def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        if not names:
+            return {}
+        answer = self._dnf(
+            *self.without_plugin,
+            *("repoquery", "--available", *self.all_versions, "--queryformat", _LISTING, *names),
+        )
+        lines = [line.split("\t") for line in answer.stdout.splitlines()]
+        # What stands side by side can be asked for by its full name.
+        more = [
+            [full, *fields[1:]]
+            for fields in lines
+            if len(fields) == 3 and _rpm.side_by_side(fields[0])
+            for full in [_rpm.full_name(fields[0], _rpm.plain(fields[1]), fields[2])]
+            if full in names
+        ]
+        return _rpm.parse_versions([*lines, *more])
+
+    def update(self) -> tuple[str, ...]:
+        # Keys are those of the repositories' own entries, which have been checked before.
+        return (self.program, "-y", "--refresh", _TOLERANT, *self._options, "makecache")
+
+    def complaints(self, answer: Result) -> str:
+        lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]
+        return "\n".join(lines) or ("" if answer.ok else answer.words())
+
+    def apart(self, folder: str) -> Apart:
+        return Apart(type(self)(self.run, (f"--setopt=cachedir={folder}",), self._streams))
+
+    def streams(self, modules: Sequence[str]) -> dict[str, str]:
+        return {
+            name: _dnf_modules.parse(
+                name, self.run(["cat", f"{_dnf_modules.FOLDER}/{name}.module"]).stdout
+            )
+            for name in modules
+        }
+
+    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        answer = self._dnf("module", "list", *modules)
+        found = _dnf_modules.parse_list(answer.stdout)
+        return {name: found.get(name, ()) for name in modules}
+
+    def stream_commands(
+        self, now: Mapping[str, str], wanted: Mapping[str, str]
+    ) -> tuple[list[str], ...]:
+        program = (self.program, "-C", "-y", "-q", _TOLERANT, *self._options)
+        return _dnf_modules.commands(program, now, wanted)
+
+    def assuming(self, streams: Mapping[str, str]) -> Dnf:
+        return type(self)(self.run, self._options, streams)
+
+    def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
+        # What goes is removed in a call of its own, before; here it may be in the way.
+        command = (
+            (
+                "install",
+                "--allowerasing",
+                *(_spec(name, version) for name, version in install.items()),
+            )
+            if install
+            else ("remove", *remove)
+        )
+        answer = self.run(
+            [
+                *(*_dnf_modules.assuming(self._streams), *self.without_locks()),
+                *(self.program, "-C", _TOLERANT, *self._options),
+                *(*self.without_plugin, "--assumeno", "--setopt=clean_requirements_on_remove=0"),
+                f"--setopt=install_weak_deps={int(_WEAK)}",
+                *command,
+            ],
+            timeout=300,
+        )
+        words = f"{answer.stdout}\n{answer.stderr}"
+        done = answer.ok or ("Transaction Summary" in words and bool(_DONE.search(words)))
+        removed, incoming = parse_transaction(answer.stdout, (*install, *remove))
+        return Simulation(
+            Result(0 if done else answer.rc, answer.stdout, answer.stderr), removed, incoming
+        )
+
+    def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
+        if not hold or self._dnf("--disablerepo=*", "versionlock", "list").ok:
+            return ()
+        return (_PLUGIN,)
+
+    def mark_commands(
+        self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
+    ) -> tuple[list[str], ...]:
+        marks = (
+            (("versionlock", "add"), hold),
+            (("versionlock", "delete"), release),
+            (self.mark, automatic),
+        )
+        return tuple(
+            [self.program, "-C", "-y", "-q", "--disablerepo=*", *verb, *names]
+            for verb, names in marks
+            if names
+        )
+
+    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
+        # What goes goes together: dnf 5 removes nothing that something else still needs.
+        along = list(work.along)
+        last = along if work.install else []
+        first = [] if work.install else along
+        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge, *first)))
+        return [
+            {"module": self.module, "arguments": {"lock_timeout": lock_timeout, **arguments}}
+            for arguments in (
+                {"name": going, "state": "absent", "autoremove": False},
+                {
+                    "name": list(work.helpers),
+                    "state": "present",
+                    "install_weak_deps": _WEAK,
+                },
+                {
+                    "name": [
+                        _spec(name, version) for name, version in sorted(work.install.items())
+                    ],
+                    "state": "present",
+                    "allow_downgrade": True,
+                    "install_weak_deps": _WEAK,
+                    **({"allowerasing": True} if work.replacing else {}),
+                },
+                {"name": last, "state": "absent", "autoremove": False},
+            )
+            if arguments["name"]
+        ]
+
+    def _dnf(self, *arguments: str) -> Result:
+        return self.run(
+            [
+                *(*_dnf_modules.assuming(self._streams), self.program, "-C", "-q", _TOLERANT),
+                *(*self._options, *arguments),
+            ],
+            timeout=300,
+        )
+
+    def patterns(self, text: str) -> tuple[str, ...]:
+        return read_versionlock(text)
+
+    def without_locks(self) -> tuple[str, ...]:
+        """Return what has to stand before a dry run; dnf 4 leaves its plugin aside instead."""
+        return ()
+
+
+class Dnf5(Dnf):
+    """The package manager of Fedora from 41 on. Its locks are no plugin."""
+
+    module = "ansible.builtin.dnf5"
+    log = "/var/log/dnf5.log"
+    # Its lock is a file's, which no tool of a shell can ask for; a run that meets it says so.
+    nothing: tuple[str, ...] = ("true",)
+    lock_file = "/etc/dnf/versionlock.toml"
+    program = "dnf5"
+    all_versions: tuple[str, ...] = ()
+    without_plugin: tuple[str, ...] = ()
+    mark: tuple[str, ...] = ("mark", "dependency")
+    # Fedora has had no modules since release 39.
+    has_streams: bool = False
+
+    def patterns(self, text: str) -> tuple[str, ...]:
+        return read_versionlock_toml(text)
+
+    def without_locks(self) -> tuple[str, ...]:
+        return self.unlocked()
+
+    def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
+        return ()
+
+
+def _spec(name: str, version: str | None) -> str:
+    if version is None or _rpm.short_name(name) != name:
+        return name
+    return f"{name}-{version}"
+
+
+def parse_automatic(text: str) -> frozenset[str]:
+    """Return the packages that came along with others."""
+    fields = (line.split("\t") for line in text.splitlines())
+    return frozenset(
+        words[0] for words in fields if len(words) == 2 and words[1].lower() in _AUTOMATIC
+    )
+
+
+def parse_transaction(
+    text: str, asked: Collection[str] = ()
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return what the table of a transaction removes, and what comes in which version.
+
+    :param asked: the names that dnf was told. What stands side by side has its full name, unless it
+        was asked for by its short one.
+    """
+    removed: list[str] = []
+    incoming: dict[str, str] = {}
+    kind = ""
+    entry: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        replaced = _REPLACES.match(line)
+        # A long name stands alone, and the rest of its line below it, indented.
+        if re.match(r" {8,}\S", line) and entry and not replaced:
+            entry.extend(line.split())
+            continue
+        if len(entry) >= 3:
+            name, version = entry[0], _rpm.plain(entry[2])
+            if _rpm.side_by_side(name) and name not in asked:
+                name = _rpm.full_name(name, version, entry[1])
+            if kind in _INSTALLS:
+                incoming[name] = version
+            elif kind in _REMOVES:
+                removed.append(name)
+        entry = []
+        if replaced:
+            removed.append(replaced["name"])
+        elif line.startswith("Transaction Summary"):
+            break
+        elif re.match(r"\S.*:\Z", line):
+            kind = line.split()[0].rstrip(":").lower()
+        elif re.match(r" \S", line):
+            entry = line.split()
+    return tuple(name for name in dict.fromkeys(removed) if name not in incoming), incoming

@@ -1,0 +1,399 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Make a test pod on each node, see how they end, and take them away again, whatever happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .._cluster.allocation import NodeState, node_states
+from .._cluster.causes import Expected
+from .._cluster.pods import PodView, pod_view
+from .._cluster.read import Clock, Reader, Sleep, match_hosts
+from .._cluster.workloads import MANAGED_BY, OURS
+from .._diagnosis.driver import Finding
+from .._kube.errors import KubeError
+from .plan import (
+    AUTO,
+    OWNER,
+    RUN_LABEL,
+    SELECTOR,
+    Target,
+    TestSpec,
+    Verdict,
+    before,
+    choose_resource,
+    is_done,
+    judge,
+    leftover,
+    manifest,
+    namespace_manifest,
+    plugin_class,
+    pod_name,
+    refused,
+)
+
+_INTERVAL = 1.0
+#: How long something that may mend itself is waited for: an image's second try, the scheduler's.
+_PATIENCE = 20.0
+#: How long kubelet may take to see the deadline that the pod has itself.
+_GRACE = 10.0
+_GONE = 30.0
+#: What is expected need not be said last.
+_LINES = 1000
+#: A namespace that has just been made gets its service account a moment later.
+_ACCOUNT = 20.0
+#: What is no sign that somebody uses a namespace.
+_NOT_USED = {"configmaps": ("kube-root-ca.crt",), "serviceaccounts": ("default",)}
+_KINDS = (
+    ("/api/v1", "pods"),
+    ("/api/v1", "configmaps"),
+    ("/api/v1", "secrets"),
+    ("/api/v1", "serviceaccounts"),
+    ("/apis/apps/v1", "daemonsets"),
+    ("/apis/apps/v1", "deployments"),
+)
+
+#: Tells whether a run is still going on: None where it is one of another machine.
+Alive = Callable[[str], "bool | None"]
+
+
+@dataclass
+class Tester:
+    """One run of test pods."""
+
+    reader: Reader
+    spec: TestSpec
+    run_id: str
+    owner: str
+    alive: Alive
+    #: Called before the pods are removed: from then on nothing may interrupt.
+    shield: Callable[[], None] = lambda: None
+    check_mode: bool = False
+    sleep: Sleep = time.sleep
+    clock: Clock = time.monotonic
+    #: What the run changed in the cluster that stays: the namespace, leftovers that are gone.
+    changes: list[str] = field(default_factory=list)
+
+    __test__ = False  # no class of tests, whatever pytest thinks of its name
+
+    def test(self, hosts: Sequence[Expected], count: int) -> dict[str, Any]:
+        """Return the verdict of every host; nothing of the pods is left."""
+        self._prepare()
+        if self.spec.runtime_class == AUTO:
+            found_class = plugin_class(self.reader.parts())
+            self.spec = replace(self.spec, runtime_class=found_class, auto_class=True)
+        extra = sorted({name for host in hosts for name in host.resources})
+        states, nodes, _pods = self.reader.states(extra)
+        found, notes, doubts = match_hosts(hosts, nodes, states)
+        self.reader.notes += notes
+        verdicts: dict[str, Verdict] = {}
+        targets: list[Target] = []
+        for host in hosts:
+            state = found[host.key]
+            if state is None:
+                verdicts[host.key] = Verdict(False, doubts.get(host.key) or _unknown(host))
+                continue
+            target = self._target(host, state, count)
+            verdict = before(target, state, self.spec)
+            if verdict is not None:
+                verdicts[host.key] = verdict
+            else:
+                targets.append(target)
+        details: dict[str, Any] = {}
+        if self.check_mode:
+            verdicts.update({target.key: Verdict(None, _CHECK_MODE) for target in targets})
+        elif targets:
+            verdicts.update(self._run(targets, extra, details))
+        if self.spec.busy_fails:
+            verdicts = {key: _strict(verdict) for key, verdict in verdicts.items()}
+        return {
+            "results": {
+                host.key: self._result(host, found[host.key], verdicts[host.key], details)
+                for host in hosts
+            },
+            "layers": [
+                {
+                    **_layer(host.key, verdicts[host.key]),
+                    "log": (details.get(host.key) or {}).get("log", []),
+                }
+                for host in hosts
+            ],
+        }
+
+    def absent(self, with_namespace: bool) -> None:
+        """Remove all pods of tests, and the namespace if we made it and nobody else uses it."""
+        base = f"/api/v1/namespaces/{self.spec.namespace}"
+        namespace = self.reader.cluster.get(base)
+        if namespace is None or (namespace.get("metadata") or {}).get("deletionTimestamp"):
+            return
+        pods = list(self.reader.cluster.list(f"{base}/pods", labelSelector=SELECTOR))
+        self._remove(pods, "test pod")
+        if with_namespace:
+            self._remove_namespace(namespace, {pod["metadata"]["name"] for pod in pods})
+
+    def _remove_namespace(self, namespace: Mapping[str, Any], gone: set[str]) -> None:
+        name = self.spec.namespace
+        if (namespace["metadata"].get("labels") or {}).get(MANAGED_BY) != OURS:
+            return
+        others = list(self._others(gone))
+        if others:
+            self.reader.notes.append(
+                f"The namespace {name} stays: it holds {', '.join(others[:5])}"
+                f"{' and more' if len(others) > 5 else ''}. Remove it when nobody needs them: "
+                f"kubectl delete namespace {name}"
+            )
+            return
+        try:
+            self.reader.cluster.delete(f"/api/v1/namespaces/{name}", dry_run=self.check_mode)
+        except KubeError as error:
+            # Another run was quicker, and what is in it is going.
+            if error.status != 409:
+                raise
+        self.changes.append(f"namespace {name} removed")
+
+    def _others(self, gone: set[str]) -> Iterable[str]:
+        for group, kind in _KINDS:
+            path = f"{group}/namespaces/{self.spec.namespace}/{kind}"
+            for item in self.reader.cluster.list(path):
+                name = item["metadata"]["name"]
+                if item["metadata"].get("deletionTimestamp") or name in _NOT_USED.get(kind, ()):
+                    continue
+                if kind == "pods" and name in gone:
+                    continue
+                if item.get("type") == "kubernetes.io/service-account-token":
+                    continue
+                yield f"{kind[:-1]} {name}"
+
+    def _prepare(self) -> None:
+        """Make the namespace where it is not there; remove what a killed run left in it."""
+        name = self.spec.namespace
+        base = f"/api/v1/namespaces/{name}"
+        if self.reader.cluster.get(base) is None and self._make_namespace():
+            return
+        pods = self.reader.cluster.list(f"{base}/pods", labelSelector=SELECTOR)
+        now = self.reader.cluster.server_time
+        left = [
+            pod
+            for pod in pods
+            if leftover(
+                pod,
+                now,
+                self.alive((pod["metadata"].get("annotations") or {}).get(OWNER, "")),
+            )
+        ]
+        self._remove(left, "left-over test pod")
+
+    def _make_namespace(self) -> bool:
+        """Return whether it was made here: another run at the same time may be quicker."""
+        name = self.spec.namespace
+        try:
+            self.reader.cluster.create(
+                "/api/v1/namespaces", namespace_manifest(name), dry_run=self.check_mode
+            )
+        except KubeError as error:
+            if error.reason != "AlreadyExists":
+                raise
+            return False
+        self.changes.append(f"namespace {name} made")
+        return True
+
+    def _remove(self, pods: Sequence[Mapping[str, Any]], what: str) -> None:
+        names = [pod["metadata"]["name"] for pod in pods]
+        self.changes += [f"{what} {self.spec.namespace}/{name} removed" for name in names]
+        if names and not self.check_mode:
+            for name, error in self._delete(names).items():
+                raise error if error.status in (401, 403) else KubeError(
+                    f"The pod {self.spec.namespace}/{name} cannot be deleted: {error.cause}",
+                    evidence=error.evidence, next_step=error.next_step, status=error.status,
+                )  # fmt: skip
+            self._await_gone({pod["metadata"]["uid"] for pod in pods}, SELECTOR)
+
+    def _delete(self, names: Sequence[str]) -> dict[str, KubeError]:
+        base = f"/api/v1/namespaces/{self.spec.namespace}/pods"
+        answers = self.reader.cluster.each(
+            lambda name: self.reader.cluster.delete(f"{base}/{name}"), names
+        )
+        return {
+            name: answer for name, answer in zip(names, answers) if isinstance(answer, KubeError)
+        }
+
+    def _await_gone(self, uids: set[str], selector: str) -> None:
+        end = self.clock() + _GONE
+        base = f"/api/v1/namespaces/{self.spec.namespace}/pods"
+        while self.clock() < end:
+            there = self.reader.cluster.list(base, labelSelector=selector)
+            if not uids & {pod["metadata"]["uid"] for pod in there}:
+                return
+            self.sleep(_INTERVAL)
+
+    def _target(self, host: Expected, state: NodeState, count: int) -> Target:
+        resource = choose_resource(state, host.resources)
+        return Target(
+            host.key,
+            state.name,
+            state.labels.get("kubernetes.io/hostname") or state.name,
+            resource,
+            count,
+            host.driver,
+            host.gpus,
+            dra=state.resource(resource).dra,
+        )
+
+    def _run(
+        self, targets: Sequence[Target], extra: Sequence[str], details: dict[str, Any]
+    ) -> dict[str, Verdict]:
+        names = [pod_name(target.node, self.run_id) for target in targets]
+        uids: set[str] = set()
+        done = False
+        try:
+            verdicts = self._make(targets, uids)
+            rest = [target for target in targets if target.key not in verdicts]
+            verdicts.update(self._watch(rest, extra, details))
+            done = True
+        finally:
+            # An interrupt comes here too. A pod whose making was under way is asked for as well.
+            self.shield()
+            failed = self._delete(names)
+            self.reader.notes += [
+                f"The test pod {self.spec.namespace}/{name} could not be deleted: {error.cause} "
+                "The next run removes it."
+                for name, error in failed.items()
+            ]
+            if done:
+                self._await_gone(uids, f"{RUN_LABEL}={self.run_id}")
+        return verdicts
+
+    def _make(self, targets: Sequence[Target], uids: set[str]) -> dict[str, Verdict]:
+        path = f"/api/v1/namespaces/{self.spec.namespace}/pods"
+
+        def make(target: Target) -> dict[str, Any]:
+            body = manifest(target, self.spec, self.run_id, self.owner)
+            end = self.clock() + _ACCOUNT
+            while True:
+                try:
+                    return self.reader.cluster.create(path, body)
+                except KubeError as error:
+                    # 'error looking up service account kubegpu/default: ... not found'
+                    if "service account" not in error.evidence or self.clock() >= end:
+                        raise
+                self.sleep(_INTERVAL)
+
+        verdicts = {}
+        for target, made in zip(targets, self.reader.cluster.each(make, targets)):
+            if isinstance(made, KubeError):
+                verdicts[target.key] = refused(target, made.cause, made.evidence, made.next_step)
+            else:
+                uids.add(str(made["metadata"]["uid"]))
+        return verdicts
+
+    def _watch(
+        self, targets: Sequence[Target], extra: Sequence[str], details: dict[str, Any]
+    ) -> dict[str, Verdict]:
+        path = f"/api/v1/namespaces/{self.spec.namespace}/pods"
+        start = self.clock()
+        verdicts: dict[str, Verdict] = {}
+        waiting = {pod_name(target.node, self.run_id): target for target in targets}
+        while waiting:
+            waited = self.clock() - start
+            over = waited > self.spec.timeout + _GRACE
+            pods = self.reader.cluster.list(path, labelSelector=f"{RUN_LABEL}={self.run_id}")
+            views = {pod["metadata"]["name"]: pod_view(pod) for pod in pods}
+            ready: list[tuple[Target, PodView | None]] = []
+            for name, target in list(waiting.items()):
+                view = views.get(name)
+                if view is not None and waited >= _PATIENCE and view.phase == "Pending":
+                    view = self.reader.detailed(view)
+                if view is None or over or is_done(view, waited, _PATIENCE):
+                    ready.append((target, view))
+                    del waiting[name]
+            verdicts.update(self._judge(ready, extra, waited, details))
+            if waiting:
+                self.sleep(_INTERVAL)
+        return verdicts
+
+    def _judge(
+        self,
+        ready: Sequence[tuple[Target, PodView | None]],
+        extra: Sequence[str],
+        waited: float,
+        details: dict[str, Any],
+    ) -> dict[str, Verdict]:
+        if not ready:
+            return {}
+        views = self.reader.cluster.each(
+            lambda pair: self.reader.detailed(pair[1], tail=_LINES) if pair[1] else None, ready
+        )
+        states: Mapping[str, NodeState] = {}
+        if any(view is not None and not view.node for _target, view in ready):
+            # Who holds the GPUs now, which may not be who held them before.
+            states = self.reader.states(extra)[0]
+        verdicts = {}
+        for (target, bare), answer in zip(ready, views):
+            view = bare if isinstance(answer, KubeError) else answer
+            state = states.get(target.node) or _EMPTY
+            verdicts[target.key] = judge(target, self.spec, view, state, waited)
+            details[target.key] = {
+                "pod": view.full_name if view else None,
+                "resource": target.resource,
+                "seconds": round(waited, 1),
+                "log": view.last_lines(20) if view else [],
+            }
+        return verdicts
+
+    @staticmethod
+    def _result(
+        host: Expected, state: NodeState | None, verdict: Verdict, details: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        entry = _layer(host.key, verdict)
+        more = details.get(host.key) or {}
+        return {
+            "node": state.name if state else None,
+            **{
+                key: entry[key] for key in ("ok", "code", "cause", "evidence", "next_step", "proof")
+            },
+            "pod": more.get("pod"),
+            "resource": more.get("resource"),
+            "seconds": more.get("seconds"),
+            "log": more.get("log", []),
+        }
+
+
+_CHECK_MODE = Finding("check_mode", "No pod is made in check mode.")
+_EMPTY = node_states([{"metadata": {"name": ""}}], [])[""]
+
+
+def _unknown(host: Expected) -> Finding:
+    by = f"the machine id {host.machine_id} or " if host.machine_id else ""
+    return Finding(
+        "node_unknown",
+        f"The cluster has no node with {by}the name {host.name}.",
+        "",
+        "Join it to the cluster, or give the name that kubectl get nodes shows.",
+    )
+
+
+def _strict(verdict: Verdict) -> Verdict:
+    taken = verdict.finding is not None and verdict.finding.code == "all_taken"
+    return replace(verdict, ok=False) if taken else verdict
+
+
+def _layer(key: str, verdict: Verdict) -> dict[str, Any]:
+    """Return how the layer pod of a host stands, in the shape of the other layers."""
+    found = verdict.finding or Finding("", "")
+    return {
+        "node": key,
+        "layer": "pod",
+        "ok": verdict.ok,
+        "code": found.code,
+        "cause": found.cause,
+        "evidence": found.evidence,
+        "next_step": found.next_step,
+        "proof": verdict.proof,
+        "subject": "",
+    }

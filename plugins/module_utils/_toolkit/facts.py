@@ -1,0 +1,187 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The container toolkit of a node, and the package repositories of the GPU vendors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._core.errors import InputError
+from .._core.redact import addresses
+from .._formats.toml_read import read_toml
+from .._packages import installed as _packages
+from .._packages.installed import Package
+from .._repository.apt_sources import parse as parse_apt
+
+if TYPE_CHECKING:
+    from .._host.reader import NodeReader
+
+_CONFIG = "/etc/nvidia-container-runtime/config.toml"
+# In the order of precedence: the later folder of the specification wins.
+_CDI_FOLDERS = ("/run/cdi", "/var/run/cdi", "/etc/cdi")
+_CDI_NAMES = ("nvidia.yaml", "nvidia.yml", "nvidia.json")
+_CDI_DRIVER = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d{3,}\.\d+(?:\.\d+)?)")
+
+_VENDOR_URI = re.compile(
+    r"nvidia|compute/cuda/repos|repo\.radeon\.com|rocm|amdgpu|repositories\.intel\.com/(?:gpu|graph)",
+    re.IGNORECASE,
+)
+# Files of our own may name a mirror, whose address says nothing.
+_OUR_FILE = re.compile(r"^kubegpu-.*\.(?:list|sources|repo)$")
+_APT_FOLDER = "/etc/apt/sources.list.d"
+_REPO_FOLDERS = ("/etc/yum.repos.d", "/etc/zypp/repos.d")
+_FINGERPRINT = re.compile(r"[0-9A-F]{40}(?:[0-9A-F]{24})?!?")
+_OFF = ("0", "no", "false", "off")
+
+
+def read_toolkit(reader: NodeReader, packages: Sequence[Package]) -> dict[str, Any]:
+    """Return the fact ``container_toolkit``."""
+    ours = _packages.select(packages, _packages.TOOLKIT_PACKAGES)
+    versions = _packages.versions(ours)
+    return {
+        "version": versions.get("nvidia-container-toolkit")
+        or versions.get("nvidia-container-toolkit-base"),
+        "packages": versions,
+        "held": _packages.held(ours),
+        "cdi_spec": _cdi_spec(reader),
+        "config": read_config(reader.read_text(_CONFIG)),
+        "obsolete_packages": _packages.versions(
+            _packages.select(packages, _packages.OBSOLETE_TOOLKIT_PACKAGES)
+        ),
+    }
+
+
+def _cdi_spec(reader: NodeReader) -> dict[str, Any] | None:
+    for folder in _CDI_FOLDERS:
+        for name in _CDI_NAMES:
+            text = reader.read_text(f"{folder}/{name}")
+            if text is not None:
+                match = _CDI_DRIVER.search(text)
+                # The name that other tools know it by.
+                path = f"/var{folder}" if folder == "/run/cdi" else folder
+                return {
+                    "path": f"{path}/{name}",
+                    "driver_version": match.group(1) if match else None,
+                }
+    return None
+
+
+def read_config(text: str | None) -> dict[str, Any] | None:
+    """Return the settings of the toolkit's ``config.toml``, flat; None where there is no file."""
+    if text is None:
+        return None
+    try:
+        return dict(_flat(read_toml(text), ""))
+    except ValueError:
+        return None
+
+
+def _flat(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def read_repositories(reader: NodeReader) -> list[dict[str, Any]]:
+    """Return the entries of NVIDIA's, AMD's and Intel's repositories, one for each address."""
+    found: list[dict[str, Any]] = []
+    for path in ("/etc/apt/sources.list", *_files(reader, _APT_FOLDER, (".list", ".sources"))):
+        text = reader.read_text(path)
+        for entry in parse_apt(path, text or ""):
+            found.extend(
+                _repository(reader, path, uri, entry.signed_by, entry.enabled)
+                for uri in entry.uris
+                if is_wanted(path, uri)
+            )
+    for folder in _REPO_FOLDERS:
+        for path in _files(reader, folder, (".repo",)):
+            for section in parse_repo(reader.read_text(path) or ""):
+                uri = section.get("baseurl") or section.get("mirrorlist") or ""
+                enabled = section.get("enabled", "1").lower() not in _OFF
+                found.extend(
+                    _repository(reader, path, word, section.get("gpgkey"), enabled)
+                    for word in uri.split()
+                    if is_wanted(path, word)
+                )
+    return found
+
+
+def is_wanted(path: str, uri: str) -> bool:
+    """Return whether the entry is a GPU vendor's, or one of our own."""
+    return bool(_VENDOR_URI.search(uri) or _OUR_FILE.match(path.rpartition("/")[2]))
+
+
+def _files(reader: NodeReader, folder: str, suffixes: tuple[str, ...]) -> list[str]:
+    return [f"{folder}/{name}" for name in reader.list_dir(folder) if name.endswith(suffixes)]
+
+
+def parse_repo(text: str) -> list[dict[str, str]]:
+    """Return the sections of a ``.repo`` file; a value may go on in indented lines."""
+    sections: list[dict[str, str]] = []
+    name = None
+    for line in text.splitlines():
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", ";")):
+            continue
+        if stripped.startswith("["):
+            sections.append({})
+            name = None
+        elif line[0] in " \t" and name and sections:
+            sections[-1][name] += f" {stripped}"
+        elif "=" in stripped and sections:
+            name, _equals, value = stripped.partition("=")
+            name = name.strip().lower()
+            sections[-1][name] = value.strip()
+    return sections
+
+
+def _repository(
+    reader: NodeReader, path: str, uri: str, signed_by: str | None, enabled: bool
+) -> dict[str, Any]:
+    keys = key_fingerprints(reader, signed_by)
+    return {
+        "file": path,
+        "uri": addresses(uri, True),
+        # With several keys there is no single answer: the list has them.
+        "key_fingerprint": keys[0] if len(keys) == 1 else None,
+        "key_fingerprints": keys,
+        "signed_by": None if signed_by is None else addresses(signed_by),
+        "enabled": enabled,
+    }
+
+
+def key_fingerprints(reader: NodeReader, signed_by: str | None) -> list[str]:
+    """Return the fingerprints that an entry trusts, as far as they are on this node.
+
+    ``signed_by`` is an embedded key, or paths, ``file:`` URLs and fingerprints.
+    """
+    if not signed_by:
+        return []
+    if "BEGIN PGP" in signed_by:
+        return _of_key(signed_by.encode())
+    found: list[str] = []
+    for word in signed_by.replace(",", " ").split():
+        name = word[len("file://") :] if word.startswith("file://") else word
+        if name.startswith("/"):
+            found.extend(_of_key(reader.read_bytes(name)))
+        elif _FINGERPRINT.fullmatch(word.upper()):
+            found.append(word.upper().rstrip("!"))
+    return list(dict.fromkeys(found))
+
+
+def _of_key(data: bytes | None) -> list[str]:
+    if data is None:
+        return []
+    # Only where a repository is there: what is imported is compiled by the node.
+    from .._formats.openpgp import fingerprints  # noqa: PLC0415
+
+    try:
+        return list(fingerprints(data))
+    except InputError:
+        return []

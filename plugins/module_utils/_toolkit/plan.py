@@ -1,0 +1,371 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The container toolkit of a node: from facts and wishes to a plan with a reason for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .._core.errors import InputError
+from .._core.printable import printable
+from .._core.redact import addresses
+from .._crio.plan import RUNTIMES_SETTING
+from .._distro.data import best_effort
+from .._distro.support import unsupported
+from .._nvidia.toolkit import (
+    CDI_REFRESH_SINCE,
+    CDI_SERVICE_PATH,
+    FAMILIES,
+    KEY_FINGERPRINTS,
+    OBSOLETE_PACKAGES,
+    PACKAGES,
+    PINNED_VERSION,
+    Family,
+)
+from .._repository.plan import same_repository
+from .._runtime.toml_settings import check as check_settings
+from .runtimes import (
+    containerd_refusal,
+    docker_restart,
+    no_runtime,
+    plan_containerd,
+    plan_crio,
+    plan_docker,
+    settled,
+    toolkit_settings,
+    wishes,
+)
+from .settings import faults, release_of, unknown
+from .types import Step, ToolkitWish, version_key
+
+# gpu_node_facts reports our repository files whatever their address is, by this prefix.
+_OUR_PREFIX = "kubegpu-"
+_SETTINGS = "nvidia_container_toolkit_settings"
+
+
+@dataclass(frozen=True)
+class ToolkitPlan:
+    """What would be done on one node. ``action`` is none, install, upgrade, downgrade or refuse."""
+
+    action: str
+    version: str | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
+    hold: bool = True
+    obsolete: tuple[str, ...] = ()
+    change_packages: bool = False
+    repository: Mapping[str, Any] | None = None
+    change_config: bool = False
+    # Whether the packages will make the toolkit's file, which they leave when they go.
+    config_made: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cdi: Mapping[str, Any] | None = None
+    containerd: bool = False
+    docker: bool = False
+    crio: bool = False
+    wishes: Mapping[str, str] = field(default_factory=dict)
+    settled: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        data = asdict(self)
+        for name in ("obsolete", "settled", "reasons", "warnings", "steps"):
+            data[name] = list(data[name])
+        for name in ("reasons", "warnings"):
+            data[name] = [printable(text) for text in data[name]]
+        return data
+
+
+def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
+    """Return what has to be done so that the node's toolkit and runtimes are as wished.
+
+    :param node: the facts ``gpu_node``.
+    :param wish: what is asked for.
+    """
+    gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
+    if not gpus:
+        return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
+    refusal = _refusal(node, wish) or containerd_refusal(node, wish)
+    if refusal:
+        return ToolkitPlan("refuse", reasons=refusal)
+    family = FAMILIES[node["os"]["package_manager"]]
+    version, why_version = _version(node, wish, family)
+    refusal = _settings_refusal(node, wish, version)
+    if refusal:
+        return ToolkitPlan("refuse", reasons=refusal)
+    action, packages, package_steps = _packages(node, wish, version, why_version)
+    obsolete = tuple(
+        name for name in OBSOLETE_PACKAGES if name in (_toolkit(node)["obsolete_packages"] or {})
+    )
+    repository, repository_step = _repository(node, wish, family)
+    crio, crio_step, crio_notes = plan_crio(node, wish)
+    takes_part = bool(node["runtimes"]["crio"]) and wish.crio != "false"
+    settings, why_settings = toolkit_settings(node, wish, takes_part)
+    config_steps = _config_steps(node, settings, why_settings)
+    cdi, cdi_step, cdi_warning = _cdi(node, wish, version)
+    # What a toolkit that changes does to the runtimes is for their modules to see.
+    quiet = () if package_steps or config_steps or obsolete else settled(node, wish)
+    containerd, containerd_step, containerd_notes = plan_containerd(
+        node, wish, look="containerd" not in quiet
+    )
+    docker, docker_step, docker_notes = plan_docker(node, wish, look="docker" not in quiet)
+    if obsolete:
+        package_steps = (
+            Step(
+                "packages",
+                "remove",
+                ", ".join(obsolete),
+                "the toolkit replaces it, and both would write daemon.json",
+            ),
+            *package_steps,
+        )
+    restart_step = docker_restart(wish, action, docker)
+    steps = tuple(
+        step
+        for step in (
+            repository_step,
+            *package_steps,
+            *config_steps,
+            cdi_step,
+            containerd_step,
+            docker_step,
+            restart_step,
+            crio_step,
+        )
+        if step is not None
+    )
+    notes = (
+        best_effort(node["os"]) if package_steps or repository_step else "",
+        *(f"{_SETTINGS}: {words}" for words in unknown(wish.settings, release_of(version))),
+        *(cdi_warning, *containerd_notes, *docker_notes, *crio_notes, *no_runtime(node)),
+    )
+    warnings = tuple(note for note in notes if note)
+    return ToolkitPlan(
+        action=action,
+        version=version,
+        packages=packages,
+        hold=wish.hold,
+        obsolete=obsolete,
+        change_packages=bool(package_steps),
+        repository=repository,
+        change_config=bool(config_steps),
+        config_made=action == "install" and _toolkit(node)["config"] is None,
+        settings=settings,
+        cdi=cdi,
+        containerd=containerd,
+        docker=docker,
+        crio=crio,
+        wishes=wishes(wish),
+        settled=tuple(
+            name
+            for name, called in (("containerd", containerd), ("docker", docker))
+            if name in quiet and not called
+        ),
+        steps=steps,
+        reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
+        or (f"Toolkit {version} and the runtimes are as wished.",),
+        warnings=warnings,
+    )
+
+
+def _toolkit(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    toolkit: Mapping[str, Any] = node["container_toolkit"]
+    return toolkit
+
+
+def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
+    system = node["os"]
+    if wish.manage_repository and not wish.repository_name.startswith(_OUR_PREFIX):
+        return (
+            (
+                f"nvidia_container_toolkit_repository_name is {wish.repository_name!r}. Next step: "
+                f"let it begin with {_OUR_PREFIX!r}, by which the facts know our own file."
+            ),
+        )
+    if system["package_manager"] not in FAMILIES:
+        return (
+            f"{system['id']} {system['version']} installs packages with "
+            f"{system['package_manager'] or 'a tool that is not known'}; this release knows "
+            f"{', '.join(sorted(FAMILIES))}. Next step: install the container toolkit by hand "
+            "and use the modules containerd_runtime, crio_runtime and docker_runtime, which work "
+            "there.",
+        )
+    old = unsupported(system, wish.controller)
+    if old:
+        return (old,)
+    family = FAMILIES[system["package_manager"]]
+    if system["arch"] not in family.architectures:
+        return (
+            f"NVIDIA publishes no container toolkit for {system['arch']}; it does for "
+            f"{', '.join(family.architectures)}.",
+        )
+    return ()
+
+
+def _settings_refusal(node: Mapping[str, Any], wish: ToolkitWish, version: str) -> tuple[str, ...]:
+    """Return what is wrong with the settings that are asked for."""
+    try:
+        check_settings(wish.settings)
+    except InputError as error:
+        return (f"{_SETTINGS}: {error.cause} Next step: {error.next_step}",)
+    present = _toolkit(node)["config"] or {}
+    return tuple(
+        f"{_SETTINGS}: {fault.words}. "
+        + ("No container that NVIDIA's runtime starts would run with it. " if fault.stops else "")
+        + "Next step: correct the value, or leave it out."
+        for fault in faults(wish.settings, release_of(version), present)
+    )
+
+
+def _version(node: Mapping[str, Any], wish: ToolkitWish, family: Family) -> tuple[str, str]:
+    installed = _toolkit(node)["version"]
+    if wish.version:
+        full = wish.version if "-" in wish.version else f"{wish.version}-{family.revision}"
+        return full, "asked for"
+    if installed:
+        return installed, "installed already, and no version was asked for"
+    return f"{PINNED_VERSION}-{family.revision}", "the version that this release pins"
+
+
+def _packages(
+    node: Mapping[str, Any], wish: ToolkitWish, version: str, why: str
+) -> tuple[str, dict[str, str], tuple[Step, ...]]:
+    present: Mapping[str, str] = _toolkit(node)["packages"] or {}
+    # What is kept is kept as it is: toolkits before the split into four have fewer packages.
+    kept = not wish.version and _toolkit(node)["version"] is not None
+    names = [name for name in PACKAGES if name in present or not kept]
+    packages = dict.fromkeys(names, version)
+    differing = [name for name in names if present.get(name) != version]
+    if differing:
+        old = sorted({present[name] for name in differing if name in present})
+        if not old:
+            action, reason = "install", f"not installed; {version} is {why}"
+        else:
+            older = all(version_key(text) < version_key(version) for text in old)
+            action = "upgrade" if older else "downgrade"
+            reason = f"{', '.join(old)} is installed; {version} is {why}"
+        return (
+            action,
+            packages,
+            (Step("packages", action, f"toolkit {version}", reason),),
+        )
+    held = _toolkit(node)["held"]
+    if held is not None and bool(held) != wish.hold:
+        verb = "hold" if wish.hold else "unhold"
+        reason = (
+            "an unattended upgrade could replace a part of the set"
+            if wish.hold
+            else "nvidia_container_toolkit_hold is false"
+        )
+        return "none", packages, (Step("packages", verb, f"toolkit {version}", reason),)
+    return "none", packages, ()
+
+
+def _repository(
+    node: Mapping[str, Any], wish: ToolkitWish, family: Family
+) -> tuple[dict[str, Any] | None, Step | None]:
+    if not wish.manage_repository:
+        return None, None
+    url = (wish.repository_url or family.repository_url).rstrip("/")
+    accepted = tuple(
+        text.replace(" ", "").upper() for text in wish.key_fingerprints or KEY_FINGERPRINTS
+    )
+    entries = [
+        entry
+        for entry in node["repositories"]
+        if entry["enabled"] and same_repository(entry["uri"], (url, *family.earlier_urls))
+    ]
+    shown = addresses(url, True)
+    wanted = {
+        "name": wish.repository_name,
+        "url": shown,
+        "key_fingerprints": list(accepted),
+        "replaces": list(family.earlier_urls),
+        "check_packages": family.signed_packages,
+    }
+    good = [
+        entry
+        for entry in entries
+        if same_repository(entry["uri"], (url,)) and _trusted(entry, accepted)
+    ]
+    if not entries:
+        reason = "no source of the container toolkit is there"
+        return wanted, Step("repository", "add", shown, reason)
+    if len(entries) == 1 and good:
+        return None, None
+    files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
+    if len(entries) > 1:
+        reason = (
+            f"more than one entry gives it ({files}); package managers refuse that or mix them up"
+        )
+    elif same_repository(entries[0]["uri"], (url,)):
+        seen = ", ".join(_keys(entries[0])) or "no key of its own"
+        reason = f"{files} trusts {seen}, not {', '.join(accepted)}"
+    else:
+        reason = f"{files} gives {entries[0]['uri']}"
+    return wanted, Step("repository", "replace", shown, reason)
+
+
+def _keys(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fingerprints of all keys that an entry trusts."""
+    one = entry["key_fingerprint"]
+    return tuple(entry.get("key_fingerprints") or ((one,) if one else ()))
+
+
+def _trusted(entry: Mapping[str, Any], accepted: Sequence[str]) -> bool:
+    keys = _keys(entry)
+    return bool(keys) and set(keys) <= set(accepted)
+
+
+def _config_steps(
+    node: Mapping[str, Any], settings: Mapping[str, Any], why: str | None
+) -> tuple[Step, ...]:
+    present: Mapping[str, Any] = _toolkit(node)["config"] or {}
+    differing = sorted(key for key, value in settings.items() if present.get(key) != value)
+    if not differing:
+        return ()
+    seen = ", ".join(f"{key} is {present.get(key, 'not set')}" for key in differing)
+    if why and RUNTIMES_SETTING in differing:
+        seen += f"; {why}"
+    return (Step("config", "set", ", ".join(differing), seen),)
+
+
+def _cdi(
+    node: Mapping[str, Any], wish: ToolkitWish, version: str
+) -> tuple[dict[str, Any] | None, Step | None, str | None]:
+    driver = wish.driver_version or node["driver"]["loaded"]
+    if not wish.cdi:
+        return None, None, None
+    if not driver:
+        return (
+            None,
+            None,
+            "No NVIDIA driver is loaded: the CDI specification is made once there is one.",
+        )
+    spec = _toolkit(node)["cdi_spec"]
+    if spec and spec["driver_version"] == driver:
+        return None, None, None
+    reason = (
+        f"no CDI specification is there for driver {driver}"
+        if not spec
+        else f"it was made for driver {spec['driver_version']}, loaded is {driver}"
+    )
+    refreshed_by_service = version_key(version)[:2] >= CDI_REFRESH_SINCE
+    return (
+        {
+            "driver_version": driver,
+            "previous_driver_version": (spec["driver_version"] or "") if spec else "",
+            # The service has conditions of its own, which the node's module reads.
+            "method": "auto" if refreshed_by_service else "generate",
+            "service_expected": refreshed_by_service,
+            "path": spec["path"] if spec and spec["path"] != CDI_SERVICE_PATH else None,
+        },
+        Step("cdi", "refresh", f"driver {driver}", reason),
+        None,
+    )

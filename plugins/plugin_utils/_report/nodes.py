@@ -1,0 +1,455 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One node as a row of the plan table: what it is, what is there, what would change and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._hosts import gpu_vendor
+from .._rollout import failure_words
+
+# In the order in which site does them.
+PARTS = ("driver", "cuda", "toolkit")
+
+# Problems of the facts on which the driver's plan has its own say.
+_DECIDED_BY_DRIVER = (
+    "legacy_gpu",
+    "nouveau_loaded",
+    "unknown_gpu",
+    "vgpu_guest_without_grid_driver",
+)
+_ENGINES = ("containerd", "docker", "crio")
+# Steps of the toolkit's plan whose names say enough.
+_SPEAK_FOR_THEMSELVES = ("cdi", *_ENGINES)
+_NEW_CONFIGURATION = "the running daemon does not know the new configuration"
+_NOT_READ = "the node could not be read"
+
+
+def describe_gpus(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the GPUs as people say them: ``4x Tesla V100-SXM2-16GB (volta)``."""
+    counted: dict[str, int] = {}
+    for gpu in gpus:
+        name = gpu["product"] or f"{gpu['vendor']} {gpu['device_id']}"
+        generation = gpu["generation"] or "unknown"
+        guest = ", vGPU guest" if (gpu.get("vgpu") or {}).get("guest") else ""
+        text = f"{name} ({generation}{guest})"
+        counted[text] = counted.get(text, 0) + 1
+    return [f"{count}x {text}" for text, count in counted.items()]
+
+
+def node_plan(
+    name: str,
+    node: Mapping[str, Any] | None,
+    plans: Mapping[str, Mapping[str, Any]] | None = None,
+    results: Mapping[str, Mapping[str, Any]] | None = None,
+    run_tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
+    wrong: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return the row of one node, with lists where a person reads one item a line.
+
+    :param name: the inventory name.
+    :param node: the facts ``gpu_node``, or None where the node could not be read.
+    :param plans: the decisions as JSON values, by part (``PARTS``); a part that takes no part
+        is not there. They are in the row as they are, each under its part's name.
+    :param results: answers of ``containerd_runtime``, ``docker_runtime`` and ``crio_runtime``
+        in check mode, by engine; they know more than the facts and replace the plan's own step
+        for that engine.
+    :param run_tags: the tags that the run is told; steps of other tags are named and left out.
+    :param skip_tags: the tags that it is told to skip.
+    :param wrong: wrong values of variables of the node, each with ``variable``, ``part`` and
+        ``words``; the node is refused then, whatever is planned for it.
+    """
+    if not node:
+        return _row(name, action="unknown", why=[_NOT_READ])
+    present = _present(node)
+    row = _row(name, node=node, gpus=describe_gpus(node["gpus"]), present=present)
+    if wrong:
+        return {**row, **_refused_values(wrong)}
+    if gpu_vendor(node["gpus"]) == "none":
+        return {**row, "why": ["no GPU: nothing to do"]}
+    parts = {part: (plans or {})[part] for part in PARTS if (plans or {}).get(part)}
+    if not parts:
+        return {**row, "why": ["no NVIDIA GPU: this release prepares NVIDIA nodes"]}
+    planned = [
+        step for part, plan in parts.items() for step in _part_steps(part, plan, results or {})
+    ]
+    steps = [step for step in planned if _comes(_tag(step), run_tags, skip_tags)]
+    left_out = list(dict.fromkeys(_tag(step) for step in planned if step not in steps))
+    refused = [part for part in parts if (part, "refused") in _actions(steps)]
+    return {
+        **row,
+        **parts,
+        "action": "refuse" if refused else "change" if steps else "none",
+        "steps": steps,
+        "changes": [_change_words(step) for step in steps],
+        "why": [*(step["reason"] for step in steps), *_kept(parts, planned)]
+        or ["nothing that this run does" if left_out else "all is as wished"],
+        "warnings": [
+            *_after_refusal(refused, steps),
+            *([f"left out by the tags of this run: {', '.join(left_out)}"] if left_out else []),
+            # Where nothing else is left to do, no result will say it.
+            *([] if steps else _driver_open(parts.get("driver"), None)),
+            *(text for plan in parts.values() for text in plan["warnings"]),
+            *_problems(node, parts),
+        ],
+    }
+
+
+def node_result(
+    name: str,
+    plans: Mapping[str, Mapping[str, Any]],
+    results: Mapping[str, Mapping[str, Any]],
+    node: Mapping[str, Any] | None = None,
+    *,
+    predicted: bool = False,
+    toolkit_done: bool = True,
+) -> dict[str, Any]:
+    """Return the row of one node after a run.
+
+    :param name: the inventory name.
+    :param plans: by part, that of the driver from the facts after the run; empty is a part that
+        took no part.
+    :param results: what ``containerd_runtime``, ``docker_runtime``, ``crio_runtime`` and
+        ``nvidia_driver`` (under ``driver``) answered.
+    :param node: the facts ``gpu_node`` after the run.
+    :param predicted: whether the run only looked, so that the facts are those before it.
+    :param toolkit_done: whether the toolkit's part ran; without it the facts tell its version.
+    """
+    driver, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
+    still_open = [
+        f"restart {engine}: {result.get('restart_reason') or 'its daemon is older than its file'}"
+        for engine, result in results.items()
+        if result.get("restart_required")
+    ]
+    return {
+        "node": name,
+        "driver": _driver_words(node, driver, results.get("driver"), predicted),
+        "cuda": _cuda_words(node, cuda, predicted),
+        "toolkit": toolkit["version"]
+        if toolkit_done or not node
+        else node["container_toolkit"]["version"],
+        "containerd": _engine_words(
+            results.get("containerd")
+            or _settled_answer(node, "containerd", toolkit.get("settled", ()))
+        ),
+        "docker": _engine_words(
+            results.get("docker") or _settled_answer(node, "docker", toolkit.get("settled", ()))
+        ),
+        "crio": _engine_words(results.get("crio") or _crio_answer(node)),
+        "open": [
+            *_driver_open(driver, results.get("driver")),
+            *still_open,
+            *(text for plan in (driver, cuda, toolkit) for text in plan.get("warnings", ())),
+        ],
+    }
+
+
+def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what a row says of wrong values: their words stand below the table, once for all."""
+    steps = [
+        {"part": one["part"], **_step("variables", "refused", one["variable"], one["words"])}
+        for one in wrong
+    ]
+    reasons: dict[str, list[str]] = {}
+    for one in wrong:
+        reasons.setdefault(one["part"], []).append(one["words"])
+    return {
+        **{
+            part: {"action": "refuse", "reasons": words}
+            for part, words in reasons.items()
+            if part in PARTS
+        },
+        "action": "refuse",
+        "steps": steps,
+        "changes": [f"{one['part']}: refused" for one in wrong],
+        "why": [f"{one['variable']} has a wrong value, see below" for one in wrong],
+        "warnings": [one["words"] for one in wrong],
+    }
+
+
+def fleet_rows(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Mapping[str, Any]],
+    key: str,
+    missing: str = _NOT_READ,
+) -> list[dict[str, Any]]:
+    """Return each host's row, kept under ``key``; one that failed before it had one says so.
+
+    :param missing: what is said of a host without a row of which no failure was kept either.
+    """
+    rows: list[dict[str, Any]] = []
+    for host in hosts:
+        row = hostvars[host].get(key)
+        if row:
+            rows.append(dict(row))
+        else:
+            kept = hostvars[host].get("kubegpu_failure")
+            words = failure_words(kept) if kept else missing
+            rows.append({**_row(host, None, action="unknown", why=[words]), "open": [words]})
+    return rows
+
+
+def _settled_answer(
+    node: Mapping[str, Any] | None, engine: str, settled: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """Return what the module would have said: where nothing was touched it is not asked."""
+    runtime = (node or {}).get("runtimes", {}).get(engine)
+    if not runtime or engine not in settled:
+        return None
+    return {
+        "handlers": runtime.get("handlers") or runtime.get("runtimes"),
+        "default_runtime": runtime.get("default_handler") or runtime.get("default_runtime"),
+    }
+
+
+def _crio_answer(node: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return what the module would have said: where nothing differs it is not asked."""
+    crio = (node or {}).get("runtimes", {}).get("crio")
+    if not crio or crio.get("runtimes") is None:
+        return None
+    return {"handlers": crio["runtimes"], "default_runtime": crio["default_runtime"]}
+
+
+def _engine_words(result: Mapping[str, Any] | None) -> list[str]:
+    if result is None:
+        return []
+    handlers = result.get("handlers") or result.get("runtimes") or {}
+    default = result.get("default_runtime")
+    return [
+        ", ".join(f"{name} (default)" if name == default else str(name) for name in handlers)
+        or "no handlers",
+        "changed" if result.get("changed") else "unchanged",
+    ]
+
+
+def _row(
+    name: str,
+    node: Mapping[str, Any] | None = None,
+    gpus: Sequence[str] = (),
+    present: Sequence[str] = (),
+    action: str = "none",
+    why: Sequence[str] = (),
+) -> dict[str, Any]:
+    system = "" if node is None else f"{node['os']['id']} {node['os']['version'] or ''}".strip()
+    return {
+        "node": name,
+        "os": system,
+        "gpus": list(gpus),
+        "present": list(present),
+        "action": action,
+        "steps": [],
+        "changes": [],
+        "why": list(why),
+        "warnings": [],
+    }
+
+
+def _present(node: Mapping[str, Any]) -> list[str]:
+    runtimes = node["runtimes"]
+    return [
+        *_present_driver(node),
+        *(f"CUDA {toolkit['version']}" for toolkit in _cuda_toolkits(node)),
+        *(
+            f"{name} {runtimes[name]['version']}"
+            for name in ("containerd", "docker", "crio")
+            if runtimes[name]
+        ),
+        *(
+            [f"toolkit {node['container_toolkit']['version']}"]
+            if node["container_toolkit"]["version"]
+            else []
+        ),
+    ]
+
+
+def _present_driver(node: Mapping[str, Any]) -> list[str]:
+    """Return what is there of the driver; loaded and installed are told apart where they differ."""
+    driver = node["driver"]
+    loaded, installed = driver.get("loaded"), driver.get("installed")
+    flavour = f" {driver['kernel_module']}" if driver.get("kernel_module") else ""
+    if loaded and installed in (None, loaded):
+        return [f"driver {loaded}{flavour}"]
+    words = [f"driver {loaded}{flavour} is loaded"] if loaded else []
+    if installed:
+        words.append(f"driver {installed} is installed" + ("" if loaded else ", not loaded"))
+    return words
+
+
+def _cuda_toolkits(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return list((node.get("cuda") or {}).get("toolkits") or ())
+
+
+def _driver_words(
+    node: Mapping[str, Any] | None,
+    driver: Mapping[str, Any],
+    result: Mapping[str, Any] | None,
+    predicted: bool,
+) -> list[str]:
+    changed = bool(result and result.get("changed"))
+    if predicted and changed and driver.get("action") == "remove":
+        words = ["none"]
+    elif predicted and changed and driver.get("branch"):
+        version = driver["version"] or f"branch {driver['branch']}"
+        words = [f"{version} {driver['kernel_module'] or ''}".rstrip()]
+    else:
+        words = [text.partition(" ")[2] for text in _present_driver(node)] if node else []
+        if node and changed and not words:
+            words = ["none"]
+    if driver:
+        words.append("changed" if changed else "unchanged")
+    return words
+
+
+def _cuda_words(
+    node: Mapping[str, Any] | None, cuda: Mapping[str, Any], predicted: bool
+) -> list[str]:
+    there = {
+        str(toolkit["version"]): bool(toolkit["default"]) for toolkit in _cuda_toolkits(node or {})
+    }
+    if predicted and cuda.get("change"):
+        default = cuda.get("default")
+        wished = [str(one["version"]) for one in cuda.get("versions", ())]
+        there = {version: version == default for version in dict.fromkeys((*there, *wished))}
+    return [f"{version} (default)" if default else version for version, default in there.items()]
+
+
+def _driver_open(driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None) -> list[str]:
+    """Return what the driver still waits for: a reboot, with the reason."""
+    reboot: Mapping[str, Any] = (driver or {}).get("reboot") or {}
+    required, reason = reboot.get("required"), reboot.get("reason")
+    if result and "reboot_required" in result:
+        # The module tried, where the plan can only expect.
+        required, reason = result["reboot_required"], result.get("reboot_reason") or reason
+    return [f"reboot: {reason or 'the driver needs it'}"] if required else []
+
+
+def _part_steps(
+    part: str, plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    if plan["action"] == "refuse":
+        return [{"part": part, **_step(part, "refused", "", "\n".join(plan["reasons"]))}]
+    steps = [dict(step) for step in plan["steps"]]
+    if part == "driver":
+        # The step that carries out the decision says all of it: branch, source, kernel modules.
+        for step in steps:
+            if step["step"] == "packages" and step["action"] == plan["action"]:
+                told = [one["reason"] for one in steps if one["reason"]]
+                more = [text for text in plan["reasons"] if not _said(text, told)]
+                step["reason"] = "\n".join([step["reason"], *more])
+    if part == "toolkit":
+        steps = _with_answers(steps, results)
+    return [{"part": part, **step} for step in steps]
+
+
+def _tag(step: Mapping[str, str]) -> str:
+    """Return the tag of site that does a step."""
+    engine = step["part"] == "toolkit" and step["step"] in _ENGINES
+    return "runtime" if engine else step["part"]
+
+
+def _comes(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
+    """Return whether a run does what has the tag, by Ansible's rules."""
+    asked, skipped = {*run_tags}, {*skip_tags}
+    return bool(asked & {"all", "tagged", tag}) and not skipped & {"all", "tagged", tag}
+
+
+def _actions(steps: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:
+    return {(step["part"], step["action"]) for step in steps}
+
+
+def _said(text: str, told: Sequence[str]) -> bool:
+    """Return whether a step says it already, in more words or in fewer."""
+    return any(text in reason or reason in text for reason in told)
+
+
+def _kept(parts: Mapping[str, Mapping[str, Any]], steps: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return why a driver stays as it is."""
+    driver = parts.get("driver")
+    if driver is None or any(step["part"] == "driver" for step in steps):
+        return []
+    return list(driver["reasons"])
+
+
+def _with_answers(
+    planned: Sequence[Mapping[str, str]], results: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, str]]:
+    steps = [dict(step) for step in planned if step["step"] not in results]
+    for engine, result in results.items():
+        known = _result_steps(engine, result)
+        # What follows from installing the toolkit a module cannot know before it is there.
+        known += [
+            dict(step)
+            for step in planned
+            if step["step"] == engine
+            and step["action"] in ("restart", "wait for a restart")
+            and not any(one["action"] == step["action"] for one in known)
+        ]
+        steps.extend(known)
+    return steps
+
+
+def _problems(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the facts' problems that no plan has said already."""
+    said = " ".join(text for plan in parts.values() for text in plan["warnings"])
+    return [
+        problem["cause"]
+        for problem in node["problems"]
+        if problem["cause"] not in said
+        and not ("driver" in parts and problem["code"] in _DECIDED_BY_DRIVER)
+    ]
+
+
+def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -> list[str]:
+    """Return what a refusal means for the parts that come after it."""
+    if not refused:
+        return []
+    after = [part for part in PARTS[PARTS.index(refused[0]) + 1 :] if part not in refused]
+    later = [part for part in after if any(step["part"] == part for step in steps)]
+    if not later:
+        return []
+    return [
+        f"site stops this node at {refused[0]}, which is refused; its steps for "
+        f"{' and '.join(later)} come once that is settled"
+    ]
+
+
+def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]]:
+    if result.get("failed"):
+        message = str(result.get("msg", "")).splitlines()
+        return [_step(engine, "fail", "", message[0] if message else "")]
+    steps = []
+    if result.get("changed"):
+        # The first reason is for the change; the others are remarks of the module's own report.
+        reason = next(iter(result.get("reasons") or ()), "the configuration differs")
+        steps.append(_step(engine, "configure", "", reason))
+    if result.get("reloaded"):
+        steps.append(_step(engine, "reload", "", _NEW_CONFIGURATION))
+    if result.get("restarted"):
+        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
+        steps.append(_step(engine, "restart", "", reason))
+    elif result.get("restart_required"):
+        reason = str(result.get("restart_reason") or _NEW_CONFIGURATION)
+        steps.append(_step(engine, "wait for a restart", "", reason))
+    return steps
+
+
+def _change_words(step: Mapping[str, str]) -> str:
+    part, name, action = step["part"], step["step"], step["action"]
+    detail = step["detail"]
+    if name == "repository":
+        # An address is long and stands in the JSON.
+        detail = ""
+    elif name == "files":
+        detail = ", ".join(path.rpartition("/")[2] for path in detail.split(", "))
+    alone = name in (part, action) or name in _SPEAK_FOR_THEMSELVES
+    subject = (part if name == action else name) if alone else f"{part} {name}"
+    return f"{subject}: {action} {detail}".rstrip()
+
+
+def _step(step: str, action: str, detail: str, reason: str) -> dict[str, str]:
+    return {"step": step, "action": action, "detail": detail, "reason": reason}

@@ -1,0 +1,101 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What was verified, as rows of a table: one a node, one column a layer. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import LAYERS
+
+# Reasons for not trying that the other columns of the table tell.
+_OBVIOUS = frozenset({"waits", "needs_driver", "no_gpu", "not_asked"})
+_WORDS = {True: "ok", False: "failed", None: "not tried"}
+
+
+def rows(
+    entries: Iterable[Mapping[str, Any]],
+    hosts: Sequence[str] = (),
+    layers: Sequence[str] = LAYERS,
+    missing: str = "the node could not be read",
+) -> list[dict[str, Any]]:
+    """Return one row a node for the table, from the entries of all layers.
+
+    :param entries: ``{node, layer, ok, cause, evidence, next_step}`` of any layer, in any order.
+    :param hosts: nodes that have a row whatever happens; one without entries has failed.
+    :param layers: the table's columns.
+    :param missing: what is said of a host without entries.
+    """
+    by_node: dict[str, list[Mapping[str, Any]]] = {host: [] for host in hosts}
+    for entry in entries:
+        by_node.setdefault(str(entry["node"]), []).append(entry)
+    return [_row(name, found, layers, missing) for name, found in by_node.items()]
+
+
+def _row(
+    name: str, entries: Sequence[Mapping[str, Any]], layers: Sequence[str], missing: str
+) -> dict[str, Any]:
+    order = {layer: number for number, layer in enumerate(LAYERS)}
+    entries = sorted(entries, key=lambda entry: order.get(entry["layer"], len(order)))
+    row: dict[str, Any] = {"node": name}
+    for layer in layers:
+        oks = [entry["ok"] for entry in entries if entry["layer"] == layer]
+        # A runtime that takes no part says nothing about one that does.
+        value = False if False in oks else True if True in oks else None
+        row[layer] = _WORDS[value] if oks else None
+    failures = [entry for entry in entries if entry["ok"] is False]
+    open_ones = [entry for entry in entries if entry["ok"] is None and entry.get("cause")]
+    row["result"] = (
+        "failed" if failures or not entries else "ok" if _proven(entries) else "not tried"
+    )
+    row["failed"] = row["result"] == "failed"
+    row["causes"] = list(
+        dict.fromkeys(
+            [
+                *(_sentence(entry) for entry in failures),
+                *([missing] if not entries else []),
+            ]
+        )
+    )
+    row["not_tried"] = list(
+        dict.fromkeys(f"{_place(entry)}: {entry['cause']}" for entry in open_ones)
+    )
+    # What stands below the table: failures, and what was meant to be tried and was not.
+    row["notes"] = [
+        *row["causes"],
+        *dict.fromkeys(
+            f"{_place(entry)}: not tried. {_said(entry)}"
+            for entry in open_ones
+            if row.get(entry["layer"]) == _WORDS[None] and entry.get("code") not in _OBVIOUS
+        ),
+    ]
+    row["proof"] = [f"{_place(entry)}: {entry['proof']}" for entry in entries if entry.get("proof")]
+    row["layers"] = [dict(entry) for entry in entries]
+    return row
+
+
+def _said(entry: Mapping[str, Any]) -> str:
+    step = f"\nNext step: {entry['next_step']}" if entry.get("next_step") else ""
+    return f"{entry['cause']}{step}".strip()
+
+
+def _proven(entries: Sequence[Mapping[str, Any]]) -> bool:
+    return any(entry["ok"] for entry in entries)
+
+
+def _place(entry: Mapping[str, Any]) -> str:
+    subject = entry.get("subject")
+    return f"{entry['layer']} ({subject})" if subject else str(entry["layer"])
+
+
+def _sentence(entry: Mapping[str, Any]) -> str:
+    parts = [f"{_place(entry)}: {entry.get('cause') or 'failed'}"]
+    if entry.get("evidence"):
+        parts.append(f"Seen: {entry['evidence']}")
+    if entry.get("next_step"):
+        parts.append(f"Next step: {entry['next_step']}")
+    return "\n".join(re.sub(r"\s+", " ", part).strip() for part in parts)

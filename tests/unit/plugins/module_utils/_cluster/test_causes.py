@@ -1,0 +1,203 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why a node offers no GPUs: one test a cause, from what an API server says of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.allocation import node_states
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import (
+    View,
+    read_expected,
+    why,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import (
+    pod_view,
+    with_events,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads import recognise
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from tests.unit.fixtures.cluster_objects import (
+    GPU,
+    NO_NVML,
+    PLUGIN_LABELS,
+    UNHEALTHY,
+    daemonset,
+    node,
+    pod,
+)
+
+MARKER = {"kubegpu.nodes/gpu": "nvidia"}
+OURS = daemonset(nodeSelector=MARKER)
+
+
+def plugin_pod(log="", status=None, events=(), labels=None, **spec):
+    made = pod(
+        "plugin-1", namespace="kubegpu", status=status,
+        labels=PLUGIN_LABELS if labels is None else labels, **spec,
+    )  # fmt: skip
+    return replace(with_events(pod_view(made), events), log=log)
+
+
+def cause(node_object, *pods, daemonsets=(OURS,), operators=(), count=4, events=None, **known):
+    (expected,) = read_expected({"n1": {"resources": {GPU: count} if count else {}, **known}})
+    parts = [*recognise(daemonsets, "DaemonSet"), *recognise(operators, "Deployment")]
+    view = View(parts, {"n1": list(pods)} if pods else {}, events or {})
+    state = node_states([node_object], [])["n1"] if node_object else None
+    return why(expected, state, view)
+
+
+def waiting(reason, message=""):
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"phase": "Pending", "containerStatuses": [{"name": "plugin", "state": state}]}
+
+
+def test_all_is_as_expected():
+    assert cause(node(gpus=4, labels=MARKER), plugin_pod()) is None
+
+
+def test_a_host_that_the_cluster_does_not_have():
+    short = cause(None, machine_id="abc")
+    assert short.finding.code == "node_unknown" and short.final
+    assert "the machine id abc or the name n1" in short.finding.cause
+
+
+def test_a_node_that_is_not_ready():
+    short = cause(node(gpus=4, ready=False, message="container runtime is down"))
+    assert short.finding.code == "node_not_ready"
+    assert short.finding.evidence == "container runtime is down"
+
+
+def test_no_plugin_in_the_cluster():
+    short = cause(node(labels=MARKER), daemonsets=())
+    assert short.finding.code == "no_plugin" and short.final
+    assert "site" in short.finding.next_step
+
+
+def test_an_operator_that_deployed_none():
+    operator = daemonset("gpu-operator", image="nvcr.io/nvidia/gpu-operator:v1", labels={})
+    short = cause(node(), daemonsets=(), operators=(operator,))
+    assert "operator" in short.finding.cause and "ClusterPolicy" in short.finding.next_step
+
+
+def test_the_label_is_missing():
+    short = cause(node())
+    assert short.finding.code == "plugin_selects_not"
+    assert "lacks kubegpu.nodes/gpu=nvidia" in short.finding.cause
+
+
+def test_the_taint_is_not_tolerated():
+    taint = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    short = cause(node(labels=MARKER, taints=[taint]))
+    assert short.finding.code == "plugin_tolerates_not"
+    assert "gpu=yes:NoSchedule" in short.finding.cause
+
+
+def test_the_daemonset_may_make_no_pod():
+    words = 'FailedCreate: pods "x" is forbidden: exceeded quota'
+    short = cause(node(labels=MARKER), events={"kubegpu/kubegpu-nvidia-device-plugin": (words,)})
+    assert (short.finding.code, short.finding.evidence) == ("plugin_not_started", words)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (waiting("ImagePullBackOff", "Back-off pulling image"), "image_pull_failed"),
+        (waiting("CreateContainerConfigError", 'configmap "x" not found'), "container_config"),
+    ],
+)
+def test_the_plugins_container_does_not_start(status, code):
+    short = cause(node(labels=MARKER), plugin_pod(status=status))
+    assert short.finding.code == code
+    assert short.finding.evidence and short.finding.next_step
+
+
+def test_the_handler_is_missing():
+    event = {
+        "type": "Warning", "reason": "FailedCreatePodSandBox",
+        "message": "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to get "
+        'sandbox runtime: no runtime for "nvidia" is configured',
+    }  # fmt: skip
+    short = cause(node(labels=MARKER), plugin_pod(events=[event], status={"phase": "Pending"}))
+    assert short.finding.code == "handler_missing"
+    assert "no runtime for" in short.finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("spec", "known", "code"),
+    [
+        ({}, {"driver": ""}, "plugin_without_driver"),
+        ({}, {"driver": "580.95.05", "default_runtime": "runc"}, "default_runtime"),
+        ({}, {}, "default_runtime"),
+        ({}, {"driver": "580.95.05", "default_runtime": "nvidia"}, "runtime_changed"),
+        ({"runtimeClassName": "nvidia"}, {"driver": "580.95.05"}, "could_not_reach_nvml"),
+    ],
+)
+def test_s13_which_of_the_causes_it_is_that_nvml_is_not_found(spec, known, code):
+    short = cause(node(labels=MARKER), plugin_pod(NO_NVML, **spec), **known)
+    assert short.finding.code == code
+    assert "could not load NVML library" in short.finding.evidence
+    assert short.pod == "kubegpu/plugin-1"
+
+
+def test_a_plugin_where_no_gpu_is():
+    short = cause(node(), plugin_pod(NO_NVML, labels={}), count=0)
+    assert short.finding.code == "plugin_without_gpu"
+    assert "n1, which has no GPU" in short.finding.cause
+    assert "nodeSelector" in short.finding.next_step
+    assert cause(node(), count=0) is None
+
+
+def test_gpus_that_are_unhealthy():
+    short = cause(node(gpus=3, capacity=4, labels=MARKER), plugin_pod(UNHEALTHY))
+    assert short.finding.code in ("gpu_unhealthy", "gpu_lost")
+    assert "Xid=79" in short.finding.evidence
+
+
+def test_how_many_gpus_are_unhealthy_is_told():
+    """internal/plugin/server.go:279 of k8s-device-plugin v0.20.0, whatever the Xid was."""
+    log = "I1121 10:09:00 server.go:279] 'nvidia.com/gpu' device marked unhealthy: GPU-1\n"
+    short = cause(node(gpus=3, capacity=4, labels=MARKER), plugin_pod(log))
+    assert short.finding.code == "gpu_unhealthy"
+    assert short.finding.cause == "1 of 4 nvidia.com/gpu on n1 are unhealthy."
+    # Where the node's status does not show it, the plugin's words do.
+    short = cause(node(labels=MARKER), plugin_pod(log))
+    assert (short.finding.code, "GPU-1" in short.finding.cause) == ("gpu_unhealthy", True)
+
+
+def test_another_number_than_expected():
+    short = cause(node(gpus=2, labels=MARKER), plugin_pod())
+    assert short.finding.code == "wrong_count"
+    assert short.finding.evidence == f"{GPU}: expected 4, capacity 2, allocatable 2"
+
+
+def test_a_plugin_that_has_not_started_yet_is_no_reason_to_delete_its_pod():
+    short = cause(node(labels=MARKER), plugin_pod(status=waiting("ContainerCreating")))
+    assert short.finding.code == "plugin_starting"
+    assert "kubegpu/plugin-1 has not started yet" in short.finding.cause
+    assert "allocatable 0" in short.finding.evidence
+    assert "Delete" not in short.finding.next_step
+
+
+def test_a_plugin_that_runs_and_offers_nothing():
+    short = cause(node(labels=MARKER), plugin_pod("starting\nregistered\n"))
+    assert short.finding.code == "not_registered"
+    assert short.finding.evidence == "starting | registered"
+
+
+def test_what_a_foreign_plugin_shares_is_not_judged():
+    theirs = daemonset("theirs", labels={})
+    assert cause(node(gpus=40), plugin_pod(labels={}), daemonsets=(theirs,)) is None
+    assert cause(node(gpus=40, labels=MARKER), plugin_pod()).finding.code == "wrong_count"
+
+
+@pytest.mark.parametrize("given", [{"n1": {"count": 4}}, {"n1": {"resources": {GPU: "many"}}},
+                                   {"n1": {"resources": [GPU]}}])  # fmt: skip
+def test_what_is_not_as_it_should_be_is_named(given):
+    with pytest.raises(InputError, match=r"expected\.n1"):
+        read_expected(given)

@@ -1,0 +1,121 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of flavours, and the marked place of a template."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
+    BASE,
+    BEGIN,
+    END,
+    FLAVOURS,
+    PLAIN,
+    check_marked,
+    filled_in,
+    find_flavour,
+    has_base_template,
+    made_by_itself,
+    makes_handler,
+    marked,
+    with_mark,
+    without_mark,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+
+LINES = st.lists(st.sampled_from(["{{ if .A }}", "a = 1", "", "# c", "[t]", "{{ end }}"]))
+BLOCKS = st.lists(st.sampled_from(['[a."b.c"]', "x = 1", "# d", ""]), min_size=1)
+
+
+def text(lines):
+    return "".join(f"{line}\n" for line in lines)
+
+
+@given(LINES, BLOCKS, LINES, BLOCKS)
+def test_only_what_is_between_the_lines_changes(above, block, below, other):
+    template = text([*above, BEGIN, *block, END, *below])
+    check_marked("t", template)
+    assert marked(template) == text(block)
+    assert with_mark("t", template, text(block) or None) in (template, None)
+    changed = with_mark("t", template, "k = 2\n" + text(other))
+    assert changed == text([*above, BEGIN, "k = 2", *other, END, *below])
+    assert without_mark(template) == text([*above, *below])
+
+
+def test_template_is_begun_and_goes_again():
+    begun = with_mark("t", None, "x = 1\n")
+    assert begun == f"{BASE}\n{BEGIN}\nx = 1\n{END}\n"
+    assert with_mark("t", begun, None) is None
+    assert with_mark("t", begun, "") is None
+    assert with_mark("t", begun + "# mine\n", None) == BASE + "\n# mine\n"
+
+
+@pytest.mark.parametrize("places", [0, 2])
+def test_one_place_it_has_to_be(places):
+    with pytest.raises(KubegpuError, match="no place" if not places else "2 places"):
+        check_marked("t", BASE + f"{BEGIN}\n{END}\n" * places)
+
+
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ("k3s version v1.31.5+k3s1 (56ec5dd4)\ngo version go1.22.10", True),
+        ("k3s version v1.24.17+k3s1", True),
+        ("k3s version v1.24.16+k3s1", False),
+        ("rke2 version v1.28.1+rke2r1", True),
+        ("rke2 version v1.28.0+rke2r1", False),
+        ("rke2 version v1.22.17+rke2r1", False),
+        ("k3s version v2.0.0+k3s1", True),
+        ("", False),
+    ],
+)
+def test_base_template(words, known):
+    assert has_base_template(words) is known
+
+
+def test_rke2_and_k3s_differ_by_their_folder_only():
+    rke2, k3s = (item for item in FLAVOURS if item.name in ("rke2", "k3s"))
+    assert rke2.config_path.replace("rke2", "k3s") == k3s.config_path
+    assert rke2.socket == k3s.socket
+    assert set(k3s.templates) == set(k3s.drop_ins) == {2, 3}
+
+
+def test_whose_unit_holds_a_member_of_the_control_plane():
+    held = {item.name: item.control_plane_units for item in (PLAIN, *FLAVOURS)}
+    assert {name: units for name, units in held.items() if units} == {
+        "rke2": ("rke2-server",),
+        "k3s": ("k3s",),
+        "k0s": ("k0scontroller",),
+    }
+    assert all(set(item.control_plane_units) < set(item.units) for item in FLAVOURS)
+
+
+def test_a_flavour_before_the_plain_one():
+    assert find_flavour(lambda _path: False) == (PLAIN, "")
+    everything, sign = find_flavour(lambda _path: True)
+    assert (everything.name, sign) == ("rke2", everything.markers[0])
+
+
+def test_what_is_made_without_us():
+    (k3s,) = (item for item in FLAVOURS if item.name == "k3s")
+    package, operator = "/usr/bin/nvidia-container-runtime", "/usr/local/nvidia/toolkit/"
+    assert made_by_itself(k3s, "nvidia", lambda _path: False) == package
+    assert made_by_itself(k3s, "nvidia", lambda path: path.startswith(operator)) != package
+    assert made_by_itself(k3s, "gpu", lambda _path: True) is None
+    assert made_by_itself(PLAIN, "nvidia", lambda _path: True) is None
+    assert makes_handler("rke2", "nvidia", package)
+    assert not makes_handler("k0s", "nvidia", package)
+    assert not makes_handler(None, "nvidia", package)
+
+
+def test_variables():
+    (microk8s,) = (item for item in FLAVOURS if item.name == "microk8s")
+    words = 'a = "${RUNTIME}"\nb = "${RUNTIME_TYPE}"\nc = "${SNAP_DATA}/x ${OTHER}"\n'
+    assert filled_in(words, microk8s.variables) == (
+        'a = "runc"\nb = "io.containerd.runc.v2"\nc = "/var/snap/microk8s/current/x ${OTHER}"\n'
+    )

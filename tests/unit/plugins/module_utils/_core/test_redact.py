@@ -1,0 +1,394 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What may be shown: every form in which a secret was seen to pass, and what has to stay."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import (
+    MARK,
+    addresses,
+    changed_parts,
+    is_secret,
+    redact,
+    redact_data,
+    redact_items,
+    redact_lines,
+    secrets,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.json_edit import parse
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.json_edit import (
+    redact as redact_json,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_edit import (
+    redact as redact_toml,
+)
+
+PW = "hunter2"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("http://svc:hunter2@proxy:3128/a@b", "http://***@proxy:3128/a@b"),
+        # Go (net/url) and Python (urllib) take the last @ of the authority.
+        ("http://u:p@hunter2@h/x", "http://***@h/x"),
+        ("https://0123456789hunter2@h", "https://***@h"),
+        (r"http:\/\/svc:hunter2@proxy", r"http:\/\/***@proxy"),
+        (r"http://svc:hunter2\u0040proxy", r"http://***\u0040proxy"),
+        # No library reads this one, but people write it.
+        ("http://svc:hun/hunter2@proxy:3128", "http://***@proxy:3128"),
+        ("http://svc:1hunter2/x@proxy", "http://***@proxy"),
+        ("http://svc:123456/hunter2@proxy", "http://***@proxy"),
+        ("http://[::1]:1hunter2/x@proxy", "http://***@proxy"),
+        ("http://u:?hunter2@h/x", "http://***@h/x"),
+        # Go's httpproxy takes an address without scheme.
+        ("svc:hunter2@proxy:3128", "***@proxy:3128"),
+        ("HTTP_PROXY=svc:hunter2@proxy:3128", "HTTP_PROXY=***@proxy:3128"),
+        ("https://h/x.run?sig=hunter2", "https://h/x.run?***"),
+        ("https://h/repo?hunter2", "https://h/repo?***"),
+        ("https://h/x?url=http://y/z&token=hunter2", "https://h/x?***"),
+        ("a http://a:hunter2@b,http://c:hunter2@d e", "a http://***@b,http://***@d e"),
+        ("socks5h://u:hunter2@[::1]:1080", "socks5h://***@[::1]:1080"),
+    ],
+)
+def test_users_passwords_and_queries_of_addresses_are_covered(text, shown):
+    assert addresses(text) == shown
+    assert addresses(text, True) == shown
+    assert redact(text) == shown
+
+
+def test_a_quote_in_a_password_is_a_part_of_it_where_the_text_is_one_value():
+    assert addresses('http://u:hun"hunter2@h', True) == "http://***@h"
+    assert PW not in redact_json(parse('{"p": "http://u:hun\\"hunter2@h"}', "x"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://registry.example:5000/@scope/pkg",
+        "nvcr.io/nvidia/k8s-device-plugin:v0.17.0@sha256:" + "0" * 64,
+        "git@github.com:org/x",
+        "http://[::1]:8080/x@y",
+        "http://$proxy:$port/x@y",
+        "getty@tty1.service: started",
+        "me@mirror.example",
+        "Is it there?",
+        "file:///etc/apt/keys@2",
+        "key=value",
+        "unexpected token: x",
+        'password = "" token=[] auth={}',
+        "password = {{ .Password }}",
+        r"{\"token\": \"\"}",
+    ],
+)
+def test_other_text_stays(text):
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password", "db_passwd", "identitytoken", "splunk-token", "client_secret", "auth", "auths",
+        "api_key", "apiKey", "access_key", "AWS_SECRET_ACCESS_KEY", "X_KEY", "credential",
+        "credentials", "passphrase", "fluentd-shared-key", "pwd", "Authorization", "DB_PWD",
+        "--token", "Set-Cookie", "X-Amz-Signature", "proxy_password", "registryAuth",
+    ],
+)  # fmt: skip
+def test_names_of_secrets(name):
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "path", "runtimes", "gpgkey", "key", "key_file", "public_key", "author", "log-driver",
+        "key_model", "bypass", "monkey", "compass", "username", "sslclientkey", "",
+    ],
+)  # fmt: skip
+def test_names_of_no_secrets(name):
+    assert not is_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("X_KEY=hunter2 b=c", "X_KEY=*** b=c"),
+        ("--token=hunter2 --debug", "--token=*** --debug"),
+        ("run --token hunter2 -v", "run --token *** -v"),
+        ("proxy_password='hunter2 x'", "proxy_password=***"),
+        ('seen "auth": "hunter2", "path": "x"', 'seen "auth": "***", "path": "x"'),
+        ("Authorization: Basic hunter2", "Authorization: ***"),
+        ("curl -H 'Bearer 0123456789hunter2hunter2'", "curl -H 'Bearer ***'"),
+        ('toml: line 3: password = "hunter2 x", y', "toml: line 3: password = ***, y"),
+        ("pwd =\thunter2 x", "pwd =\t*** x"),
+        ("seen {'auth': 'hunter2', 'path': 'x'}", "seen {'auth': '***', 'path': 'x'}"),
+        ('{"token":12,"path":"x"}', '{"token":"***","path":"x"}'),
+        # As logrus quotes a message, and JSON in JSON.
+        (
+            r'level=fatal msg="bad: {\"registry-token\":\"hunter2\", \"path\": \"x\"}" a=b',
+            r'level=fatal msg="bad: {\"registry-token\":\"***\", \"path\": \"x\"}" a=b',
+        ),
+        (r'msg="a\nauth = \"hunter2 x\"\nb = 1" c', r'msg="a\nauth = ***\nb = 1" c'),
+        (r'auth="{\"password\":\"hunter2\"}" x', "auth=*** x"),
+        (r'"auth": "a\"hunter2", "path": "x"', '"auth": "***", "path": "x"'),
+        (r'"auth": "a\\", "path": "x"', '"auth": "***", "path": "x"'),
+        (r'm="{\"pwd\":\"a\\\"hunter2\",\"b\":1}"', r'm="{\"pwd\":\"***\",\"b\":1}"'),
+        (r'm="\"{\\\"pwd\\\":\\\"hunter2\\\"}\""', r'm="\"{\\\"pwd\\\":\\\"***\\\"}\""'),
+        # Cut off.
+        ('password = "hunter2 hunter2\nx', "password = ***\nx"),
+        (r"password = \"hunter2 hunter2", "password = ***"),
+    ],
+)
+def test_words_of_a_program(text, shown):
+    assert redact(text) == shown
+
+
+def test_a_command_line_as_a_list():
+    assert redact_items(["--token", PW, "--token", "--debug", "x", f"--pwd={PW}"]) == [
+        "--token", MARK, "--token", "--debug", "x", f"--pwd={MARK}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        r'"http:\/\/svc:hunter2@proxy"',
+        r'"http://svc:hunter2\u0040proxy"',
+        r'"\u0068ttp://svc:\u0068unter2@proxy"',
+        '"svc:hunter2@proxy:3128"',
+        '"https://h/x?token=hunter2"',
+        '{"fluentd-shared-key": "hunter2"}',
+        '{"pwd": "hunter2"}',
+        '{"http://u:hunter2@h": {}}',
+        '{"runtimeArgs": ["--token", "hunter2"]}',
+        '{"runtimeArgs": ["--api-key=hunter2"]}',
+        '{"exec-opts": ["plugin.password=hunter2"]}',
+        '{"auths": {"r": ["hunter2", {"x": "hunter2"}]}}',
+    ],
+)
+def test_json(value):
+    text = '{\n  "keep": [1, "x"],\n  "v": ' + value + "\n}\n"
+    shown = redact_json(parse(text, "daemon.json"))
+    assert PW not in shown.encode().decode("unicode_escape") and MARK in shown
+    assert shown.startswith('{\n  "keep": [1, "x"],\n  "v": ')
+    assert shown.count("\n") == text.count("\n")
+    parse(shown, "shown")
+
+
+def test_of_what_follows_the_json_value_nothing_is_shown():
+    """Until Docker 23 dockerd did not look at it, so that anything can stand there."""
+    document = parse('{"a": 1}\n\n{"pwd": "hunter2",\r\n  "b": "x"}\n', "x", trailing=True)
+    assert redact_json(document) == '{"a": 1}\n\n***\r\n  ***\n'
+
+
+# Forms of the finding M4 (credentials that were shown), and more of the same kind.
+TOML = [
+    'api_key = "hunter2"',
+    'access_key = "hunter2"',
+    'credential = "hunter2"',
+    'passphrase = "hunter2"',
+    'env = ["X_KEY=hunter2"]',
+    'args = ["--token", "hunter2"]',
+    'args = ["--token=hunter2"]',
+    'proxy = "svc:hunter2@proxy:3128"',
+    'server = "https://h/x?token=hunter2"',
+    'server = "http://svc:hunter2\\u0040proxy"',
+    'path = "x" # password = "hunter2"',
+    'path = "x" # the old one: http://u:hunter2@h',
+    '[host."https://r.example".header]\nX-Foo = ["a",\n  "hunter2"]',
+    '[host."https://r.example".header]\n  X-Foo = "hunter2"',
+    '# [host."https://r.example".header]\n#   X-Foo = "hunter2"',
+    '# [a.headers]\n# X-Foo = ["a",\n#   "hunter2"]',
+    'header = { X-Foo = "hunter2" }',
+    '[a."http://u:hunter2@h"]\nx = 1',
+    'password = """\nhunter2\n"""',
+    "password = '''\nhunter2'''",
+    'token = [\n  "hunter2",\n]',
+]
+
+
+@pytest.mark.parametrize("lines", TOML)
+@pytest.mark.parametrize("cover", [redact_toml, redact_lines])
+def test_toml_and_templates_of_it(lines, cover):
+    text = f'version = 2\n[a.b]\n  path = "/usr/bin/x"\n{lines}\n[c]\n  d = "e"\n'
+    shown = cover(text)
+    assert PW not in shown and MARK in shown
+    assert shown.startswith('version = 2\n[a.b]\n  path = "/usr/bin/x"\n')
+    assert shown.endswith('[c]\n  d = "e"\n')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'args = ["--debug", "x"]\nenv = ["A=b"]\n',
+        '[a.headers]\n[b]\n  x = "y"\n',
+        "# [a.headers]\nx = 1\n",
+        's = """\n[a.headers]\nb"""\n',
+        "{{ range .X }}\n  password = {{ .Password }}\n{{ end }}\n",
+    ],
+)
+def test_lines_without_secrets_stay(text):
+    assert redact_lines(text) == text
+
+
+def test_ini_of_package_managers():
+    text = (
+        "[main]\nname = x\nproxy_password=hunter2\nbaseurl = https://h/x?hunter2\npassword: hunter2"
+    )
+    assert PW not in redact_lines(text)
+    assert redact_lines(text).startswith("[main]\nname = x\n")
+
+
+def test_data():
+    data = {"a": {"path": "/x", "args": ["--token", PW], "api_key": PW, "n": 1}, "b": [{"pwd": PW}]}
+    assert redact_data(data) == {
+        "a": {"path": "/x", "args": ["--token", MARK], "api_key": MARK, "n": 1},
+        "b": [{"pwd": MARK}],
+    }
+
+
+def test_data_below_the_name_of_a_secret_or_of_headers():
+    data = {
+        "token": {"value": PW, "more": [{"x": PW}], "empty": "", "on": True},
+        "a": [{"headers": {"X": PW}}, {"Header": {"X": {"y": [PW]}}}],
+        "auths": {"r": 12},
+    }
+    assert redact_data(data) == {
+        "token": {"value": MARK, "more": MARK, "empty": "", "on": True},
+        "a": [{"headers": {"X": MARK}}, {"Header": {"X": {"y": MARK}}}],
+        "auths": {"r": MARK},
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("https://h/x?token=ab", ("ab",)),
+        ("https://h/x?sig=ab&v=1234567890", ("ab",)),
+        # What the update servers of SUSE have instead of a password.
+        ("https://updates.example/r?0123456789abcdef", ("0123456789abcdef",)),
+        ("https://h/metalink?repo=epel-10&arch=x86_64", ()),
+        ("https://u:p1@h/,https://u:p2@h/", ("p1", "p2")),
+        ("https://***@h/x?***", ()),
+    ],
+)
+def test_secrets_of_addresses(url, found):
+    assert secrets(url) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a." * 50_000,
+        "//" * 50_000,
+        "//a:b" * 30_000 + "@",
+        "a:b@sha256:0" * 10_000,
+        "?" * 100_000,
+        "password=" * 10_000,
+        "password='" * 10_000,
+        '"password":' * 10_000,
+        "a-" * 50_000 + "authorization",
+        "bearer " * 20_000,
+        "- " * 50_000,
+        "# " + "x" * 50_000,
+        "# " + "token = [" * 6_000,
+        "[" * 50_000,
+        "\\u0040" * 20_000,
+        "x = " + '"\\' * 30_000,
+    ],
+)
+def test_time_is_linear(text):
+    """A word of 30 kB took more than half a minute of the processor."""
+    begin = time.process_time()
+    for cover in (addresses, redact, redact_lines):
+        cover(text)
+    secrets(text)
+    assert time.process_time() - begin < 5
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a=", "a = ", '\\"', "\\", "=", " = ", 'token="', 'token=\\"', 'token=\\\\\\" ',
+        "token = [", '"token":', '\\"token\\":', "'token':'", 'token="\\',
+        'token = "\\"', "token='\\\"", "token=={{", "'token':{{", "token= {{",
+    ],
+)  # fmt: skip
+def test_time_of_settings_is_linear(part):
+    begin = time.process_time()
+    redact(part * (1_000_000 // len(part)))
+    assert time.process_time() - begin < 5
+
+
+def test_a_long_comment_in_toml_takes_no_time():
+    begin = time.process_time()
+    redact_toml("# " + "x" * 50_000 + "\n# " + "a token, " * 6_000 + "\nx = 1\n")
+    assert time.process_time() - begin < 5
+
+
+# -- the changed lines -------------------------------------------------------------------------
+
+
+def lines(count, name="line"):
+    return "".join(f"{name} {number}\n" for number in range(count))
+
+
+def test_only_what_changes_is_shown_with_three_lines_around_it():
+    before = lines(40)
+    after = before.replace("line 20\n", "line 20\nnew\n").replace("line 35\n", "")
+    assert changed_parts(before, after) == (
+        "[... 18 lines ...]\nline 18\nline 19\nline 20\nline 21\nline 22\nline 23\n"
+        "[... 8 lines ...]\nline 32\nline 33\nline 34\nline 35\nline 36\nline 37\nline 38\n"
+        "line 39\n",
+        "[... 18 lines ...]\nline 18\nline 19\nline 20\nnew\nline 21\nline 22\nline 23\n"
+        "[... 8 lines ...]\nline 32\nline 33\nline 34\nline 36\nline 37\nline 38\nline 39\n",
+    )
+
+
+@pytest.mark.parametrize("text", ["", "x\n", lines(5)])
+def test_a_new_file_is_shown_whole(text):
+    assert changed_parts("", text) == ("", text)
+    assert changed_parts(text, "") == (text, "")
+
+
+TEXTS = st.lists(st.sampled_from("abc"), max_size=40)
+
+
+@given(TEXTS, TEXTS, TEXTS, TEXTS)
+def test_what_is_left_out_is_the_same_on_both_sides(head, old, new, tail):
+    before = "".join(f"{x}\n" for x in (*head, *old, *tail))
+    after = "".join(f"{x}\n" for x in (*head, *new, *tail))
+    left_out = [
+        list(omitted(whole, part))
+        for whole, part in zip((before, after), changed_parts(before, after))
+    ]
+    assert left_out[0] == left_out[1]
+
+
+def omitted(whole, part):
+    """Yield the lines that a part of a text leaves out; the others stand in it in their order."""
+    rest = whole.splitlines()
+    for line in part.splitlines():
+        number = re.fullmatch(r"\[\.\.\. (\d+) lines \.\.\.\]", line)
+        if number:
+            count = int(number[1])
+            yield rest[:count]
+            del rest[:count]
+        else:
+            assert rest.pop(0) == line
+    assert rest == []
+
+
+def test_two_large_files_that_differ_everywhere_take_no_time():
+    begin = time.process_time()
+    changed_parts("}\n" * 100_000 + "a\n", "{\n}\n" * 100_000)
+    assert time.process_time() - begin < 5

@@ -1,0 +1,70 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import read_options
+
+QUOTES = ", with the quotes: without them YAML reads 12.10 as the number 12.1."
+UNKNOWN = "CUDA 12.99 is no known release; the nearest known ones are 12.9 and 13.0. "
+
+
+def refused(**options):
+    with pytest.raises(InputError) as caught:
+        read_options(options)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("value", "step"),
+    [
+        (12.9, f"Write ['12.9']{QUOTES}"),
+        (12.1, f"Write ['12.1']{QUOTES}"),
+        (12.99, f"{UNKNOWN}Write ['12.9']{QUOTES}"),
+        ("12.9", "Write ['12.9']."),
+        ("12.4.1", "Write ['12.4.1']."),
+        ("12.99", f"{UNKNOWN}Write ['12.9']."),
+        (12, "Write versions in quotes, such as ['12.9']."),
+        ("12.9, 13.0", "Write versions in quotes, such as ['12.9']."),
+        ({"12.9": None}, "Write versions in quotes, such as ['12.9']."),
+    ],
+)
+def test_versions_that_are_no_list_are_told_how_to_write_them(value, step):
+    error = refused(versions=value)
+    assert error.cause == f"versions is {value!r}, which is no list."
+    assert error.next_step == step
+
+
+@pytest.mark.parametrize(
+    ("value", "step"),
+    [
+        (13.0, f"Write '13.0'{QUOTES}"),
+        (12.99, f"{UNKNOWN}Write '12.9'{QUOTES}"),
+        (None, "Write versions in quotes, such as '12.9'."),
+    ],
+)
+def test_a_version_that_is_no_text_is_told_how_to_write_it(value, step):
+    error = refused(versions=["12.4", value])
+    assert error.cause == f"versions has {value!r}, which is no text."
+    assert error.next_step == step
+
+
+def test_the_default_is_a_text_too():
+    error = refused(versions=["12.9"], default=12.9)
+    assert error.cause == "default is 12.9, which is no text."
+    assert error.next_step == f"Write '12.9'{QUOTES}"
+
+
+def test_a_release_that_the_user_adds_is_known():
+    error = refused(versions=12.99, data={"releases": {"12.99.0": "579.10"}})
+    assert error.next_step == f"Write ['12.99']{QUOTES}"
+
+
+@pytest.mark.parametrize("name", ["key_fingerprints", "planned_repositories"])
+def test_other_lists_are_not_told_a_version(name):
+    assert refused(**{name: "x"}).next_step == "Write a list of texts."
+    assert refused(**{name: [1]}).next_step == "Put each item in quotes."

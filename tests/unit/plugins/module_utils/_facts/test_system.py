@@ -1,0 +1,351 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import (
+    find_codename,
+    find_fqdn,
+    is_blocked,
+    os_family,
+    read_archive,
+    read_bridges,
+    read_functions,
+    read_kernels,
+    read_nouveau,
+    read_os,
+    read_secure_boot,
+    read_unit_starts,
+    read_unit_states,
+    read_units,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from tests.unit.fixtures.make_tree import write
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> NodeReader:
+    return NodeReader(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("identity", "like", "expected"),
+    [
+        ("debian", "", "debian"),
+        ("ubuntu", "debian", "debian"),
+        ("pop", "ubuntu debian", "debian"),
+        ("rocky", "rhel centos fedora", "rhel"),
+        ("amzn", "fedora", "rhel"),
+        ("kylin", "", "rhel"),
+        ("sles", "suse", "suse"),
+        ("opensuse-leap", "suse opensuse", "suse"),
+        ("arch", "", None),
+        (None, "", None),
+    ],
+)
+def test_os_family(identity: str | None, like: str, expected: str | None) -> None:
+    assert os_family(identity, like) == expected
+
+
+def test_os(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/etc/os-release", 'NAME=\'Rocky Linux\'\n# x\nID="rocky"\nVERSION_ID="9.6"\n')
+    write(tmp_path, "/etc/hostname", "gpu1\n")
+    write(tmp_path, "/etc/hosts", "127.0.0.1 localhost\n10.0.0.1 gpu1.example.com gpu1\n")
+    write(tmp_path, "/etc/machine-id", "2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d\n")
+    write(tmp_path, "/proc/sys/kernel/osrelease", "5.14.0-503.el9.x86_64\n")
+    write(tmp_path, "/proc/sys/kernel/arch", "x86_64\n")
+    # Debian's tool beside it is not the one to use.
+    write(tmp_path, "/usr/bin/apt-get")
+    write(tmp_path, "/usr/bin/dnf")
+    assert read_os(reader) == {
+        "family": "rhel",
+        "id": "rocky",
+        "version": "9.6",
+        "codename": None,
+        "arch": "x86_64",
+        "kernel": "5.14.0-503.el9.x86_64",
+        "package_manager": "dnf",
+        "hostname": "gpu1",
+        "fqdn": "gpu1.example.com",
+        "machine_id": "2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d",
+    }
+
+
+def test_os_of_an_empty_tree(reader: NodeReader) -> None:
+    assert set(read_os(reader).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    ("hostname", "hosts", "expected"),
+    [
+        ("gpu1.example.com", "", "gpu1.example.com"),
+        ("gpu1", "10.0.0.1 gpu1.example.com gpu1 # here", "gpu1.example.com"),
+        ("gpu1", "127.0.1.1 gpu1", None),
+        ("gpu1", "10.0.0.1 gpu10.example.com gpu10", None),
+        (None, "10.0.0.1 a.b a", None),
+    ],
+)
+def test_fqdn(hostname: str | None, hosts: str, expected: str | None) -> None:
+    assert find_fqdn(hostname, hosts) == expected
+
+
+VARIABLE = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param({VARIABLE: b"\6\0\0\0\1"}, True, id="on"),
+        pytest.param({VARIABLE: b"\6\0\0\0\0"}, False, id="off"),
+        pytest.param({VARIABLE: b""}, None, id="not readable"),
+        pytest.param({"/sys/firmware/efi/systab": b""}, None, id="EFI without the variable"),
+        pytest.param({"/sys/firmware/acpi/x": b""}, False, id="no EFI"),
+        pytest.param({}, None, id="hidden, as in a container"),
+    ],
+)
+def test_secure_boot(
+    tmp_path: Path, reader: NodeReader, files: dict[str, bytes], expected: bool | None
+) -> None:
+    for path, content in files.items():
+        write(tmp_path, path, content)
+    assert read_secure_boot(reader) is expected
+
+
+@pytest.mark.parametrize(
+    ("modprobe", "command_line", "expected"),
+    [
+        ("blacklist nouveau\n", "", True),
+        ("  blacklist   nouveau # x\n", "", True),
+        ("install nouveau /bin/false\n", "", True),
+        ("alias nouveau off\n", "", True),
+        ("#blacklist nouveau\noptions nouveau modeset=0\n", "", False),
+        ("blacklist nouveau_x\nblacklist vga16fb\n", "", False),
+        ("", "quiet modprobe.blacklist=nouveau splash", True),
+        ("", "rd.driver.blacklist=x,nouveau", True),
+        ("", "module_blacklist=nouveaux", False),
+        ("", "nouveau.modeset=0", False),
+    ],
+)
+def test_is_blocked(modprobe: str, command_line: str, expected: bool) -> None:
+    assert is_blocked("nouveau", modprobe, command_line) is expected
+
+
+def test_nouveau_settings_of_the_administrator_hide_the_vendors(
+    tmp_path: Path, reader: NodeReader
+) -> None:
+    write(tmp_path, "/usr/lib/modprobe.d/nvidia.conf", "blacklist nouveau\n")
+    assert read_nouveau(reader) == {"loaded": False, "blocked": True, "modules": []}
+    write(tmp_path, "/etc/modprobe.d/nvidia.conf", "")
+    write(tmp_path, "/sys/module/nouveau/initstate", "live\n")
+    assert read_nouveau(reader) == {"loaded": True, "blocked": False, "modules": ["nouveau"]}
+
+
+def test_nova_counts_as_nouveau_does(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/etc/modprobe.d/a.conf", "blacklist nouveau\nblacklist nova-core\n")
+    write(tmp_path, "/sys/module/nova_core/initstate", "live\n")
+    assert read_nouveau(reader) == {"loaded": True, "blocked": True, "modules": ["nova_core"]}
+    write(tmp_path, "/sys/module/nova_drm/initstate", "live\n")
+    modules = ["nova_drm", "nova_core"]
+    assert read_nouveau(reader) == {"loaded": True, "blocked": False, "modules": modules}
+
+
+def test_kernels(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/usr/src/linux-headers-6.1.0-37-amd64/Makefile")
+    modules = tmp_path / "lib/modules"
+    for name in ("6.1.0-37-amd64", "6.1.0-38-amd64", "extra"):
+        (modules / name).mkdir(parents=True)
+        (modules / name / "build").symlink_to(f"/usr/src/linux-headers-{name}")
+    assert read_kernels(reader, "6.1.0-38-amd64") == [
+        {"version": "6.1.0-37-amd64", "running": False, "on_disk": True, "headers": True},
+        {"version": "6.1.0-38-amd64", "running": True, "on_disk": True, "headers": False},
+    ]
+    # In a node container the running kernel has no modules there.
+    assert read_kernels(reader, "6.12.0")[-1] == {
+        "version": "6.12.0",
+        "running": True,
+        "on_disk": False,
+        "headers": False,
+    }
+
+
+def test_unit_states() -> None:
+    # Recorded: systemd 252.
+    text = (
+        "Id=containerd.service\nLoadState=loaded\nActiveState=active\n\n"
+        "Id=xx.service\nLoadState=not-found\nActiveState=inactive\n\n"
+        "Id=docker.service\nLoadState=masked\nActiveState=inactive\n"
+    )
+    assert read_unit_states(text, ("containerd", "xx", "docker", "more")) == {
+        "containerd": "active",
+        "xx": None,
+        "docker": "inactive",
+        "more": None,
+    }
+
+
+class Systemd(NodeReader):
+    """A stand-in: answers as systemctl does, for the units that it is asked for."""
+
+    asked: tuple[str, ...] = ()
+    # Microseconds after the machine's start.
+    start = 0
+
+    def run(self, argv: Any, timeout: int = 30) -> Result | None:
+        self.asked = tuple(argv[3:])
+        units = {"docker.service": "loaded", "crio.service": "masked"}
+        return Result(
+            0,
+            "\n\n".join(
+                f"Id={name}\nLoadState={units.get(name, 'not-found')}\nActiveState=active\n"
+                f"ExecMainStartTimestampMonotonic={self.start}"
+                for name in self.asked
+            ),
+            "",
+        )
+
+
+def test_units_without_a_file_are_not_asked_for(tmp_path: Path) -> None:
+    names = ("containerd", "docker", "crio")
+    node = Systemd(str(tmp_path))
+    assert read_units(node, names) == (None, {}) and not node.asked
+    write(tmp_path, "/run/systemd/system/x")
+    assert read_units(node, names) == (dict.fromkeys(names), {})
+    assert node.asked == ("containerd.service",)
+    # One of an init script, and one that is masked.
+    write(tmp_path, "/run/systemd/generator.late/docker.service")
+    (tmp_path / "etc/systemd/system").mkdir(parents=True)
+    (tmp_path / "etc/systemd/system/crio.service").symlink_to("/dev/null")
+    states = {"containerd": None, "docker": "active", "crio": "active"}
+    assert read_units(node, names) == (states, {})
+    assert node.asked == ("docker.service", "crio.service")
+
+
+def test_when_units_were_started() -> None:
+    # Recorded: systemd 252, of a node container.
+    text = (
+        "Id=containerd.service\nLoadState=loaded\nActiveState=active\n"
+        "ExecMainStartTimestampMonotonic=27605000001\n\n"
+        "Id=xx.service\nLoadState=not-found\nActiveState=inactive\n"
+        "ExecMainStartTimestampMonotonic=0\n\n"
+        "Id=docker.service\nLoadState=loaded\nActiveState=failed\n"
+        "ExecMainStartTimestampMonotonic=27605000000\n"
+    )
+    assert read_unit_starts(text, ("containerd", "xx", "docker"), 1795233600) == {
+        "containerd": "2026-11-21T11:40:06Z"
+    }
+
+
+def test_a_start_is_never_told_as_earlier_than_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a file that was written just before a restart looks as if it were not in force."""
+    monkeypatch.setattr(time, "time", lambda: 1000.7)
+    # The machine was started at 500.7; btime is 500. The unit was started at 511.3.
+    write(tmp_path, "/proc/uptime", "500.00 900.00\n")
+    write(tmp_path, "/proc/stat", "cpu 1\nbtime 500\n")
+    write(tmp_path, "/run/systemd/generator.late/docker.service")
+    write(tmp_path, "/run/systemd/system/x")
+    node = Systemd(str(tmp_path))
+    node.start = 10_600_000
+    assert read_units(node, ("docker",))[1] == {"docker": "1970-01-01T00:08:32Z"}
+
+
+def test_function_without_readable_ids_is_left_out(tmp_path: Path, reader: NodeReader) -> None:
+    write(tmp_path, "/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")
+    assert read_functions(reader) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ({"VERSION_CODENAME": "noble", "UBUNTU_CODENAME": "noble"}, "noble"),
+        ({"VERSION": "12 (bookworm)"}, "bookworm"),
+        ({"VERSION": "9.6 (Blue Onyx)"}, None),
+        ({}, None),
+    ],
+)
+def test_codename(release: dict[str, str], expected: str | None) -> None:
+    assert find_codename(release) == expected
+
+
+DEBIAN_SOURCES = """Types: deb
+URIs: http://deb.debian.org/debian
+Suites: bookworm bookworm-updates
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://deb.debian.org/debian-security
+Suites: bookworm-security
+Components: main
+"""
+
+
+def test_archive_of_debian_beside_other_peoples(tmp_path: Path, reader: NodeReader) -> None:
+    folder = "/etc/apt/sources.list.d"
+    write(tmp_path, "/etc/apt/sources.list", "# moved to debian.sources\n")
+    write(tmp_path, f"{folder}/a.list", "deb https://apt.releases.example.com bookworm main\n")
+    write(tmp_path, f"{folder}/b.list", "deb https://download.example.com/debian bookworm stable\n")
+    write(tmp_path, f"{folder}/debian.sources", DEBIAN_SOURCES)
+    ours = DEBIAN_SOURCES.replace("main", "non-free")
+    write(tmp_path, f"{folder}/kubegpu-nvidia-driver.sources", ours)
+    assert read_archive(reader, "bookworm") == {
+        "file": f"{folder}/debian.sources",
+        "uri": "http://deb.debian.org/debian",
+        "suites": ["bookworm", "bookworm-updates"],
+        "components": ["main"],
+        "signed_by": "/usr/share/keyrings/debian-archive-keyring.gpg",
+    }
+
+
+def test_archive_in_one_line_entries_and_without_one(tmp_path: Path, reader: NodeReader) -> None:
+    write(
+        tmp_path,
+        "/etc/apt/sources.list",
+        "# deb http://old.example.com/ubuntu jammy main\n"
+        "deb-src http://mirror.example.com/ubuntu jammy main\n"
+        "deb http://me:word@mirror.example.com/ubuntu jammy main restricted\n"
+        "deb http://me:word@mirror.example.com/ubuntu jammy-updates main restricted multiverse\n"
+        "deb http://me:word@mirror.example.com/ubuntu jammy universe\n",
+    )
+    assert read_archive(reader, "jammy") == {
+        "file": "/etc/apt/sources.list",
+        "uri": "http://***@mirror.example.com/ubuntu",
+        "suites": ["jammy", "jammy-updates"],
+        "components": ["main", "restricted", "universe"],
+        "signed_by": None,
+    }
+    assert read_archive(reader, "noble") is read_archive(reader, None) is None
+
+
+B200 = [{"vendor": "nvidia", "device_id": "2901"}]
+
+
+def bridge(folder: Path, address: str, pci_class: str = "0x020700", words: str = "") -> None:
+    for name, text in {"vendor": "0x15b3", "class": pci_class, "vpd": words}.items():
+        write(folder, f"/sys/bus/pci/devices/{address}/{name}", f"{text}\n" if text else "")
+
+
+def test_bridges_to_nvswitches(tmp_path: Path, reader: NodeReader) -> None:
+    """Told from other InfiniBand functions by their vital product data."""
+    bridge(tmp_path, "0000:05:00.0", words="MLNX..V2.SMDL=SW_MNG.")
+    bridge(tmp_path, "0000:05:00.1", words="MLNX..V2.SMDL=SW_MNG.")
+    bridge(tmp_path, "0000:18:00.0", words="MLNX..ConnectX-7")
+    bridge(tmp_path, "0000:19:00.0", "0x020000", "SW_MNG, but no InfiniBand")
+    assert read_bridges(reader, B200) == 2
+    assert read_bridges(reader, [{"vendor": "nvidia", "device_id": "2330"}]) == 0
+    assert read_bridges(reader, []) == 0
+
+
+def test_bridges_that_may_not_be_looked_at(tmp_path: Path, reader: NodeReader) -> None:
+    bridge(tmp_path, "0000:05:00.0", words="SW_MNG")
+    (tmp_path / "sys/bus/pci/devices/0000:05:00.0/vpd").unlink()
+    assert read_bridges(reader, B200) is None

@@ -1,0 +1,205 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Refusals of an API server in words. The texts are those of Kubernetes 1.20 to 1.34."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import (
+    Server,
+    bad_certificate,
+    from_answer,
+    retry_after,
+    token_expiry,
+    unreachable,
+)
+
+SERVER = Server("https://kube:6443", "context a of /kubeconfig", "/ca.crt")
+
+
+def refused(status, message="", server=SERVER, **more):
+    body = json.dumps({"kind": "Status", "message": message, **more}).encode()
+    return from_answer(server, "PATCH", "/api/v1/nodes/n1", status, body, {})
+
+
+def test_a_missing_right_of_the_whole_cluster():
+    error = refused(
+        403,
+        'nodes "n1" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "nodes" '
+        'in API group "" at the cluster scope',
+        reason="Forbidden",
+    )
+    assert error.cause == (
+        "The right 'patch' on 'nodes' in the whole cluster is missing: the user "
+        "system:serviceaccount:a:b does not have it at the API server https://kube:6443"
+    )
+    assert error.next_step == (
+        "Add this rule to a ClusterRole of that user: "
+        '{apiGroups: [""], resources: ["nodes"], verbs: ["patch"]}'
+    )
+
+
+def test_a_missing_right_in_a_namespace():
+    error = refused(
+        403,
+        'daemonsets.apps is forbidden: User "u" cannot list resource "daemonsets" in API group '
+        '"apps" in the namespace "kubegpu"',
+    )
+    assert "'list' on 'daemonsets' in the namespace kubegpu" in error.cause
+    assert "a Role in the namespace kubegpu" in error.next_step
+    assert '{apiGroups: ["apps"], resources: ["daemonsets"], verbs: ["list"]}' in error.next_step
+
+
+def test_a_path_that_may_not_be_read():
+    error = refused(403, 'forbidden: User "u" cannot get path "/version"')
+    assert '{nonResourceURLs: ["/version"], verbs: ["get"]}' in error.next_step
+
+
+def test_admission_speaks_for_itself():
+    error = refused(403, 'pods "x" is forbidden: violates PodSecurity "restricted:latest"')
+    assert "PodSecurity" in error.evidence and "right" not in error.cause
+    # Another object may be let through, which a missing right would not.
+    assert error.reason == "Denied"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        'nodes is forbidden: User "system:anonymous" cannot list resource "nodes" in API group "" '
+        "at the cluster scope",
+        'forbidden: User "system:anonymous" cannot get path "/version"',
+    ],
+)
+def test_nobody_is_told_to_give_rights_to_everybody(message):
+    error = refused(403, message)
+    assert error.cause == (
+        "The API server https://kube:6443 was asked without credentials: context a of /kubeconfig "
+        "gave neither a token nor a client certificate that it knows"
+    )
+    assert "rule" not in error.next_step and error.reason == "Unauthorized"
+
+
+def test_tokens():
+    assert "expired, revoked or of another cluster" in refused(401, "Unauthorized").cause
+    server = Server("https://kube:6443", "the options", token_expired="2026-11-01 00:00:00 UTC")
+    assert "expired at 2026-11-01 00:00:00 UTC" in refused(401, "Unauthorized", server).cause
+
+
+def jwt(claims):
+    parts = [{"alg": "ES256"}, claims]
+    texts = [base64.urlsafe_b64encode(json.dumps(item).encode()).rstrip(b"=") for item in parts]
+    return b".".join([*texts, b"c2lnbmF0dXJl"]).decode()
+
+
+@pytest.mark.parametrize(
+    ("token", "expired"),
+    [
+        (jwt({"exp": 1000}), "1970-01-01 00:16:40 UTC"),
+        (jwt({"exp": 3000}), None),
+        (jwt({}), None),
+        (jwt({"exp": "soon"}), None),
+        (jwt({"exp": 1e30}), None),
+        (jwt([]), None),
+        ("a.b.c", None),
+        ("abcdef", None),
+        ("", None),
+    ],
+)
+def test_when_a_token_expired(token, expired):
+    assert token_expiry(token, now=2000.0) == expired
+
+
+def test_conflicts_of_field_managers():
+    error = refused(
+        409,
+        "Apply failed with 2 conflicts",
+        reason="Conflict",
+        details={
+            "causes": [
+                {
+                    "reason": "FieldManagerConflict",
+                    "message": 'conflict with "kubectl-label" using v1 at 2026-11-21T10:00:00Z',
+                    "field": ".metadata.labels.accelerator",
+                },
+                {
+                    "reason": "FieldManagerConflict",
+                    "message": 'conflict with "argocd" with subresource "status" using v1',
+                    "field": ".metadata.labels.example.com/x",
+                },
+            ]
+        },
+    )
+    assert [(item.field, item.manager) for item in error.field_conflicts] == [
+        ("metadata.labels.accelerator", "kubectl-label"),
+        ("metadata.labels.example.com/x", "argocd"),
+    ]
+
+
+def test_a_node_that_changed_is_no_conflict_of_managers():
+    error = refused(409, "the object has been modified", reason="Conflict")
+    assert error.field_conflicts == () and error.status == 409
+
+
+@pytest.mark.parametrize("status", [404, 410, 422, 429, 500, 503, 302, 418])
+def test_every_other_status_has_cause_and_next_step(status):
+    error = refused(status, "because")
+    assert str(status) in error.cause and error.evidence == "because" and error.next_step
+
+
+def test_an_answer_that_is_no_status():
+    error = from_answer(SERVER, "GET", "/x", 502, b"<html>Bad Gateway</html>", {})
+    assert "Bad Gateway" in error.evidence
+    assert from_answer(SERVER, "GET", "/x", 500, b"", {}).evidence == "HTTP status 500"
+    assert len(from_answer(SERVER, "GET", "/x", 500, b"x" * 9999, {}).evidence) < 700
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: unable to get local "
+            "issuer certificate (_ssl.c:1032)",
+            "not signed by the CA that was given: /ca.crt",
+        ),
+        (
+            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: IP address mismatch, "
+            "certificate is not valid for '127.0.0.2'. (_ssl.c:1032)",
+            "valid, but not for this name",
+        ),
+        (
+            "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: certificate has expired",
+            "has expired or is not valid yet",
+        ),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1032)", "does not speak TLS"),
+        ("[SSL] PEM lib (_ssl.c:4149)", "The TLS connection to https://kube:6443 failed"),
+    ],
+)
+def test_certificates(text, cause):
+    error = bad_certificate(SERVER, text)
+    assert cause in error.cause and error.evidence == text
+    assert error.reason == "Certificate"
+
+
+def test_an_address_of_an_object_is_not_shown():
+    error = unreachable(SERVER, OSError("<urllib3.Connection object at 0x7f00>: refused"))
+    assert error.evidence == "refused"
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "3"}, 3.0),
+        ({"retry-after": "0"}, 0.0),
+        ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"Retry-After": "-4"}, 0.0),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers, seconds):
+    assert retry_after(headers) == seconds

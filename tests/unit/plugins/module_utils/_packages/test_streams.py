@@ -1,0 +1,76 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Streams of modules in a package set: what changes, what is given back, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import streams as modules
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.streams import (
+    DISABLED,
+    NONE,
+    Kept,
+    Streams,
+)
+
+DRIVER = "nvidia-driver"
+
+
+def test_only_what_differs_is_switched_and_said():
+    streams = Streams({DRIVER: "580-open", "nodejs": "20"}, {DRIVER: "580-dkms", "nodejs": "20"})
+    assert streams.changes == {DRIVER: "580-dkms"}
+    assert streams.reasons(present=True) == (
+        "The stream of the module nvidia-driver is 580-open, asked for is 580-dkms.",
+    )
+    assert Streams({}, {DRIVER: NONE}).changes == {}
+
+
+@pytest.mark.parametrize(
+    ("earlier", "now", "after"),
+    [
+        # As we made it, or left half way: what was there before comes back.
+        (NONE, "580-open", NONE),
+        ("595-open", "580-open", "595-open"),
+        ("595-open", NONE, "595-open"),
+        (DISABLED, "580-open", DISABLED),
+        # Somebody has switched since: it is his.
+        (NONE, "610-open", "610-open"),
+        ("595-open", DISABLED, DISABLED),
+    ],
+)
+def test_given_back(earlier, now, after):
+    kept = Kept({DRIVER: earlier}, {DRIVER: "580-open"})
+    assert modules.given_back(kept, {DRIVER: now}).after == {DRIVER: after}
+
+
+def test_the_record_keeps_what_was_first_seen():
+    first = modules.begun(Kept(), Streams({DRIVER: NONE}, {DRIVER: "580-open"}))
+    second = modules.begun(first, Streams({DRIVER: "580-open"}, {DRIVER: "595-open"}))
+    assert second == Kept({DRIVER: NONE}, {DRIVER: "595-open"})
+    assert not Kept() and second
+
+
+def test_what_no_repository_has():
+    streams = Streams({DRIVER: NONE}, {DRIVER: "999-open"})
+    offered = {DRIVER: ("580-open", "580-dkms")}
+    assert modules.unknown(streams, offered) == ("nvidia-driver:999-open",)
+    assert modules.unknown(Streams({DRIVER: "x"}, {DRIVER: NONE}), {}) == ()
+    assert modules.without_unknown(streams, offered).after == {DRIVER: NONE}
+    error = modules.not_offered(("nvidia-driver:999-open",), offered, "")
+    assert "nvidia-driver: 580-open, 580-dkms" in error.evidence
+    said = "repomd.xml GPG signature verification error: Bad GPG signature"
+    told = modules.not_offered(("nvidia-driver:999-open",), {}, said)
+    assert "signature is not accepted" in told.cause and "no such module" in told.evidence
+
+
+@pytest.mark.parametrize("streams", [{"a b": "x"}, {"a": "-x"}, {"a": ""}, {"a": "../x"}])
+def test_names_that_could_mean_anything_else(streams):
+    with pytest.raises(InputError, match="module_streams"):
+        modules.check(streams)
+
+
+def test_shown():
+    assert modules.shown({"b": DISABLED, "a": "1", "c": NONE}) == "module a:1\nmodule b:disabled\n"

@@ -1,0 +1,133 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The folder of a container of our own, made and removed for real below a temporary folder."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import tarfile
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.rootfs import (
+    Scratch,
+    image_names,
+    interpreter,
+)
+
+
+@pytest.fixture
+def scratch(tmp_path):
+    return Scratch(str(tmp_path / "verify"))
+
+
+def archive(path, files, mode="w"):
+    with tarfile.open(path, mode) as tar:
+        for name, content in files.items():
+            data = content if isinstance(content, bytes) else json.dumps(content).encode()
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return str(path)
+
+
+def test_folders_are_laid_out_as_the_nodes(scratch, tmp_path):
+    scratch.make()
+    scratch.copy(["/bin/true", "/nowhere/at/all", "/etc/passwd"])
+    root = tmp_path / "verify" / "rootfs"
+    assert (root / "bin" / "true").read_bytes()
+    # Where /bin is a link into usr, it is one here too: the loader finds what it looks for.
+    assert (root / "bin").is_symlink() == (tmp_path / "/bin").is_symlink()
+    assert (root / "etc" / "passwd").exists() and not (root / "nowhere").exists()
+    assert (tmp_path / "verify").stat().st_mode & 0o777 == 0o700
+
+
+def test_what_a_container_left_is_not_in_the_next_one(scratch, tmp_path):
+    scratch.make()
+    (tmp_path / "verify" / "rootfs" / "usr" / "bin" / "nvidia-smi").write_text("x")
+    scratch.make()
+    assert not (tmp_path / "verify" / "rootfs" / "usr" / "bin" / "nvidia-smi").exists()
+
+
+def test_all_of_it_goes(scratch, tmp_path):
+    assert not scratch.there()
+    scratch.remove()
+    scratch.note("one")
+    scratch.note("two")
+    scratch.make()
+    assert scratch.there() and scratch.notes() == ["one", "two"]
+    scratch.remove()
+    assert not scratch.there() and scratch.notes() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_root_file_system_as_a_tar(scratch):
+    scratch.make()
+    scratch.copy(["/etc/passwd"])
+    names = subprocess.run(
+        ["tar", "-tf", scratch.pack("rootfs.tar")], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "./etc/passwd" in names
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KubegpuError, match="cannot be written on the node"):
+        Scratch(str(tmp_path / "file" / "verify")).make()
+    with pytest.raises(KubegpuError, match="cannot be written on the node"):
+        Scratch(str(tmp_path / "file" / "verify")).note("x")
+
+
+@pytest.mark.parametrize(
+    ("head", "program"),
+    [
+        (b"#!/bin/sh\necho\n", "/bin/sh"),
+        (b"#! /usr/bin/env python3\n", "/usr/bin/env"),
+        (b"\x7fELF\x02", None),
+        (b"#!", None),
+        (b"", None),
+    ],
+)
+def test_what_runs_a_script(tmp_path, head, program):
+    (tmp_path / "script").write_bytes(head)
+    assert interpreter(str(tmp_path / "script")) == program
+    assert interpreter(str(tmp_path / "nothing")) is None
+
+
+DOCKER = [{"Config": "x.json", "RepoTags": ["cuda:12", "cuda:latest"]}, {"RepoTags": None}]
+OCI = {
+    "manifests": [
+        {"annotations": {"io.containerd.image.name": "docker.io/library/cuda:12"}},
+        {"annotations": {"org.opencontainers.image.ref.name": "12"}},
+        {},
+    ]
+}
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_names_in_an_archive(tmp_path, mode):
+    path = tmp_path / "image.tar"
+    assert image_names(archive(path, {"manifest.json": DOCKER}, mode)) == ["cuda:12", "cuda:latest"]
+    assert image_names(archive(path, {"index.json": OCI}, mode)) == ["docker.io/library/cuda:12"]
+    # What docker save writes today has both.
+    both = {"index.json": OCI, "./manifest.json": DOCKER}
+    assert image_names(archive(path, both, mode)) == ["cuda:12", "cuda:latest"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"no tar", {"rootfs/bin/sh": b""}, {"manifest.json": b"[1]"}, {"index.json": b"{"}]
+)
+def test_what_is_no_archive_of_an_image(tmp_path, content):
+    path = tmp_path / "image.tar"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        archive(path, content)
+    with pytest.raises(KubegpuError) as caught:
+        image_names(str(path))
+    assert str(path) in str(caught.value) and "docker save" in caught.value.next_step

@@ -1,0 +1,65 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.cluster import cluster_plan
+
+NODE = {"node": "n1", "changed": False, "labels": {"kubegpu.nodes/gpu": "nvidia"}, "taints": []}
+LEFT = {"node": None, "changed": False, "labels": {}}
+
+
+def first(**labels):
+    return cluster_plan({"nodes": {"h1": NODE}, **labels}, {}, False)[0]
+
+
+def test_nothing_to_do():
+    assert first() == {
+        "node": "h1", "kubernetes": "n1", "changes": ["none"], "why": ["all is as wished"],
+    }  # fmt: skip
+
+
+def test_labels_and_taints_that_come_and_go():
+    taint = {"key": "gpu", "value": "", "effect": "NoSchedule"}
+    row = first(nodes={"h1": {**NODE, "changed": True, "taints": [taint]}})
+    assert row["changes"] == ["labels: set", "taints: set"]
+    assert row["why"] == ["by what is in the machine: kubegpu.nodes/gpu=nvidia", "gpu:NoSchedule"]
+    row = first(nodes={"h1": {**NODE, "changed": True, "labels": {}}})
+    assert row["changes"] == ["labels: take ours away"]
+
+
+def test_hosts_that_are_not_in_the_cluster():
+    rows = cluster_plan({"nodes": {"cpu": LEFT, "gpu": LEFT}, "unknown": ["gpu"]}, {}, False)
+    assert [(row["node"], row["changes"]) for row in rows] == [
+        ("gpu", ["none: not in the cluster"])
+    ]
+
+
+def test_a_host_that_may_be_another_node_is_shown_as_refused():
+    rows = cluster_plan(
+        {"nodes": {"gpu7": LEFT}, "refused": {"gpu7": "it has cp1's id"}}, {}, False
+    )
+    assert [(row["node"], row["changes"], row["why"]) for row in rows] == [
+        ("gpu7", ["refused"], ["it has cp1's id"])
+    ]
+
+
+def test_a_conflict_names_the_owner():
+    conflict = {"node": "n1", "kind": "label", "name": "accelerator", "owner": "kubectl-label",
+                "value": "k80"}  # fmt: skip
+    row = first(conflicts=[conflict])
+    assert row["changes"] == ["label accelerator: left alone"]
+    assert row["why"] == ["it is 'k80' and belongs to kubectl-label"]
+
+
+def test_the_device_plugin():
+    def row(plan, changed=True):
+        (last,) = cluster_plan({}, plan, changed)
+        return last["changes"], last["why"]
+
+    applied = {"action": "apply", "objects": [{"kind": "DaemonSet"}], "reasons": ["because"]}
+    assert row(applied) == (["apply DaemonSet"], ["because"])
+    assert row(applied, changed=False) == (["none"], ["all is as wished"])
+    assert row({"action": "refuse", "text": "no"}) == (["refused"], ["no"])
+    assert row({"action": "leave", "others": ["an operator"]})[1] == ["the cluster has an operator"]

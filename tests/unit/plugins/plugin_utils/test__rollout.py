@@ -1,0 +1,125 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Sizes of batches, failures that are kept, and the share of them that stops a run."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import (
+    failure,
+    failure_words,
+    percentage_wrong,
+    serial,
+    serial_wrong,
+    stop_words,
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "count", "chosen"),
+    [
+        ([], 12, "100%"),
+        ([4], 12, 4),
+        (["2"], 12, "2"),
+        ([4, "25%", 2, 4], 12, 2),
+        # A canary first, and then half of them: the other way is the more careful one.
+        ([[1, "50%"], 4], 12, 4),
+        ([[1, "50%"], 4], 6, [1, "50%"]),
+    ],
+)
+def test_the_smallest_batches_hold_where_hosts_say_different_ones(values, count, chosen):
+    assert serial(values, count) == chosen
+
+
+@pytest.mark.parametrize("value", [1, "12", "25%", [1, "50%"], 100])
+def test_what_serial_can_be(value):
+    assert serial_wrong(value) == ""
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, "0", "0%", "101%", "12.5%", "abc", "", [], True, [1, "x"], "1.5", "²"]
+)
+def test_what_serial_cannot_be(value):
+    assert "a number of nodes from 1 on" in serial_wrong(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "good"),
+    [
+        (0, True),
+        ("12.5", True),
+        (100, True),
+        (-1, False),
+        (101, False),
+        ("x", False),
+        (True, False),
+    ],
+)
+def test_a_percentage_of_failures(value, good):
+    assert (percentage_wrong(value) == "") is good
+
+
+RESULT = {"failed": True, "msg": "No package list has it.\nSeen: x\nNext step: y"}
+
+
+def test_a_failure_is_kept_with_its_task_and_words():
+    kept = failure({"name": "Install", "action": "kubegpu.nodes.nvidia_driver"}, RESULT)
+    assert kept == {"task": "Install", "words": RESULT["msg"], "refused": False}
+    assert failure_words(kept) == (
+        "the run stopped at this node, in the task 'Install': No package list has it."
+    )
+
+
+@pytest.mark.parametrize("action", ["ansible.builtin.fail", "fail", "validate_argument_spec"])
+def test_a_refusal_is_told_from_a_failure(action):
+    kept = failure({"name": "Stop", "action": action}, RESULT)
+    assert kept["refused"]
+    assert failure_words(kept) == (
+        "the run stopped at this node, which is refused: No package list has it."
+    )
+
+
+def test_a_refusal_after_a_change_is_a_failure():
+    task = {"name": "Stop", "action": "ansible.builtin.fail"}
+    assert not failure(task, RESULT, changed=True)["refused"]
+
+
+@pytest.mark.parametrize("msg", ["", None, " \n"])
+def test_a_failure_without_words_is_one(msg):
+    kept = failure({"action": "ansible.builtin.reboot"}, {"failed": True, "msg": msg})
+    assert kept == {"task": "reboot", "words": "it said nothing", "refused": False}
+
+
+def batch(failed=0, refused=0, good=0):
+    one = {"task": "t", "words": "w", "refused": False}
+    kept = [one] * failed + [{**one, "refused": True}] * refused + [None] * good
+    return {f"gpu{number}": value for number, value in enumerate(kept, 1)}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "limit", "stops"),
+    [
+        (batch(good=4), 0, False),
+        (batch(failed=1, good=3), 0, True),
+        (batch(failed=1, good=3), 25, False),
+        (batch(failed=1, good=3), 24.9, True),
+        (batch(failed=2, good=2), 25, True),
+        (batch(refused=4), 0, False),
+        (batch(failed=1, refused=3), 0, True),
+        (batch(failed=4), 100, False),
+    ],
+)
+def test_when_no_other_batch_is_begun(hosts, limit, stops):
+    assert bool(stop_words(hosts, limit)) is stops
+
+
+def test_what_is_said_of_the_batches_that_wait():
+    assert stop_words(batch(failed=1, good=3), 0) == (
+        "not begun: 1 of 4 nodes of a batch failed (gpu1), and kubegpu_max_fail_percentage allows "
+        "none. Next step: mend what failed and run again; what is done already is left as it is"
+    )
+    words = stop_words(batch(failed=7, good=1), 12.5)
+    assert "(gpu1, gpu2, gpu3, gpu4, gpu5 and 2 more)" in words and "allows 12.5 %" in words

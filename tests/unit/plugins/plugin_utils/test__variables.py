@@ -1,0 +1,245 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Names that nothing reads, and values that are refused."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
+    Unknown,
+    known_names,
+    prefixed,
+    type_words,
+    unknown,
+    wrong,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
+    KEPT_FACTS,
+    PLAYBOOK_VARIABLES,
+    ROLES,
+)
+
+ROOT = Path(__file__).parents[4]
+SPECIFICATIONS = {
+    role: yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text())[
+        "argument_specs"
+    ]["main"]["options"]
+    for role in ROLES
+}
+KNOWN = known_names(SPECIFICATIONS)
+# What a file of the collection sets: registered answers, facts, variables of plays and tasks.
+SETS = re.compile(r"^\s*(?:- )?register: (\w+)|^\s+([a-z_]+): ?", re.M)
+
+
+def test_every_role_is_looked_at():
+    assert set(ROLES) == {path.name for path in (ROOT / "roles").iterdir()}
+
+
+def test_what_roles_and_playbooks_set_themselves_is_known():
+    """Internal names begin with two underscores, or are kept facts."""
+    files = [*ROOT.glob("roles/*/tasks/*.yml"), *ROOT.glob("roles/*/vars/*.yml")]
+    files += ROOT.glob("playbooks/*.yml")
+    found = {
+        name
+        for path in files
+        for groups in SETS.findall(path.read_text(encoding="utf-8"))
+        for name in groups
+        if prefixed([name])
+    }
+    assert set(KEPT_FACTS) - {"kubegpu_work"} <= found | {"kubegpu_work"}
+    assert found <= KNOWN
+
+
+def test_every_variable_of_the_playbooks_is_documented_and_read():
+    pages = "".join(
+        (ROOT / "docs" / page).read_text(encoding="utf-8")
+        for page in ("playbooks.md", "kubernetes.md")
+    )
+    assert [name for name in PLAYBOOK_VARIABLES if f"`{name}`" not in pages] == []
+    files = [*ROOT.glob("roles/*/*/*.yml"), *ROOT.glob("playbooks/*.yml")]
+    files += ROOT.glob("plugins/**/*.py")
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    read = {name for name in re.findall(r"(?<![\w'])kubegpu_[a-z_]+", text) if name[-1] != "_"}
+    groups = {
+        f"kubegpu_{name}" for name in ("nvidia", "amd", "intel", "none", "cluster", "refused")
+    }
+    assert read - groups - KNOWN == set()
+
+
+def test_variables_of_the_documentation_are_known():
+    """Those with a role's prefix that a page sets or names."""
+    roles = "|".join(sorted(path.name for path in (ROOT / "roles").iterdir()))
+    named = set()
+    for page in (ROOT / "docs").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        named |= set(re.findall(rf"`((?:{roles})_[a-z0-9_]+)(?:: [^`]*)?`", text))
+    plugins = {path.stem for path in ROOT.glob("plugins/*/*.py")}
+    assert "gpu_verify_all" in named
+    assert named - plugins - KNOWN == set()
+
+
+def test_variables_of_the_examples_are_known():
+    found = set()
+    for path in (ROOT / "playbooks" / "examples").glob("inventories/**/*.yml"):
+        found |= set(yaml.safe_load(path.read_text(encoding="utf-8")))
+    assert prefixed(found) and set(prefixed(found)) <= KNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        # The one that was seen to be ignored without a word.
+        ("nvidia_driver_kernel_modules", "nvidia_driver_kernel_module"),
+        ("nvidia_driver_brnach", "nvidia_driver_branch"),
+        ("nvidia_container_toolkit_containerd_default", None),
+        ("cuda_toolkit_version", "cuda_toolkit_versions"),
+        ("gpu_node_labels_taint", "gpu_node_labels_taints"),
+        ("nvidia_device_plugin_config_map", "nvidia_device_plugin_config"),
+        ("gpu_verify_pod", "gpu_verify_pods"),
+        ("kubegpu_serials", "kubegpu_serial"),
+        ("kubegpu_xyzzy", None),
+    ],
+)
+def test_the_nearest_name_of_the_same_role(name, nearest):
+    (one,) = unknown({"gpu1": [name]}, KNOWN)
+    assert one.name == name
+    if nearest:
+        assert one.nearest == nearest
+    else:
+        assert one.nearest is None or one.nearest.startswith(name.split("_")[0])
+
+
+def test_a_name_is_told_once_for_all_hosts():
+    names = {"": [], **{f"gpu{number}": ["nvidia_driver_brunch"] for number in range(40)}}
+    (one,) = unknown(names, KNOWN)
+    assert str(one) == (
+        "Nothing reads the variable nvidia_driver_brunch, which is set for gpu0 and 39 more hosts. "
+        "Did you mean nvidia_driver_branch?"
+    )
+    assert "set for gpu7." in str(Unknown("x", ("gpu7",)))
+    assert "gpu7 and 1 more host." in str(Unknown("x", ("gpu7", "gpu8")))
+    assert "set for the play." in str(Unknown("x", ()))
+
+
+def test_names_of_others_are_nobodys_business():
+    others = ["nvidia_driver", "containerd_version", "driver_branch", "ansible_host", "kubegpu", 7]
+    assert prefixed([*others, "__nvidia_driver_plan", "nvidia_driver_x"]) == ["nvidia_driver_x"]
+
+
+def fits(name, option, value):
+    checked = {key: option[key] for key in ("type", "elements", "choices") if key in option}
+    return not ArgumentSpecValidator({name: checked}).validate({name: value}).error_messages
+
+
+def refused(**values):
+    return {one.variable: one for one in wrong(values, SPECIFICATIONS, fits)}
+
+
+def test_defaults_and_what_yaml_and_ini_make_of_values_are_right():
+    for role in ROLES:
+        defaults = {
+            name: option["default"]
+            for name, option in SPECIFICATIONS[role].items()
+            if "{{" not in str(option["default"])
+        }
+        assert refused(**defaults) == {}, role
+    assert not refused(
+        nvidia_driver_branch=580,
+        nvidia_driver_hold="false",
+        nvidia_driver_dkms=True,
+        nvidia_driver_lock_timeout="60",
+        nvidia_container_toolkit_docker=False,
+        kubegpu_serial="25%",
+        kubegpu_become="no",
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "part", "words"),
+    [
+        ("nvidia_driver_source", "foo", "driver", "one of auto, distro, nvidia, runfile"),
+        ("nvidia_driver_branch", "abc", "driver", "auto or a number such as 580"),
+        ("nvidia_driver_hold", "perhaps", "driver", "true or false"),
+        ("nvidia_driver_lock_timeout", "soon", "driver", "a whole number"),
+        ("nvidia_driver_runfile", {"uri": "x"}, "driver", "made of url, path"),
+        ("nvidia_driver_licence", ["x"], "driver", "a mapping"),
+        ("cuda_toolkit_source", "foo", "cuda", "one of auto, package, runfile, distro"),
+        ("cuda_toolkit_versions", ["abc"], "cuda", "abc"),
+        ("nvidia_container_toolkit_docker_restart", "maybe", "toolkit", "never, if_idle, always"),
+        ("gpu_node_labels_match", "serial", "labels", "one of machine_id, name"),
+        ("nvidia_device_plugin_method", "kustomize", "device plugin", "one of manifest, helm"),
+        ("gpu_verify_timeout", "long", "verify", "a whole number"),
+        ("kubegpu_serial", "abc", "playbook", "a number of nodes from 1 on"),
+        ("kubegpu_max_fail_percentage", 200, "playbook", "a number from 0 to 100"),
+        ("kubegpu_unknown_variables", "shout", "playbook", "one of warn, fail, ignore"),
+        ("kubegpu_become", "perhaps", "playbook", "true or false"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_it_has_to_be(variable, value, part, words):
+    found = refused(**{variable: value})
+    assert list(found) == [variable]
+    one = found[variable]
+    assert one.part == part and variable in one.words and words in one.words
+    assert one.cluster is (part in ("labels", "device plugin"))
+
+
+def test_every_wrong_value_is_told_and_the_right_ones_are_not():
+    found = refused(
+        nvidia_driver_source="foo",
+        nvidia_driver_branch="abc",
+        nvidia_driver_version="x",
+        nvidia_driver_hold=True,
+        cuda_toolkit_source="foo",
+    )
+    assert sorted(found) == [
+        "cuda_toolkit_source",
+        "nvidia_driver_branch",
+        "nvidia_driver_source",
+        "nvidia_driver_version",
+    ]
+
+
+def test_what_is_right_beside_another_value_is_right():
+    name = {"nvidia_driver_repository_name": "site"}
+    assert list(refused(**name)) == ["nvidia_driver_repository_name"]
+    assert refused(**name, nvidia_driver_manage_repository=False) == {}
+
+
+def test_a_long_value_is_not_shown_whole():
+    words = refused(nvidia_driver_source="x" * 5000)["nvidia_driver_source"].words
+    assert len(words) < 400 and "xxx..." in words
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("gpu_verify_env", [{"name": "API_TOKEN", "value": "hunter2"}]),
+        ("nvidia_driver_licence", [{"password": "hunter2"}]),
+        ("nvidia_container_toolkit_settings", [{"password": "hunter2"}]),
+    ],
+)
+def test_what_lies_in_a_wrong_value_is_not_shown(name, value):
+    (found,) = refused(**{name: value}).values()
+    assert "hunter2" not in found.words
+
+
+@pytest.mark.parametrize(
+    ("specification", "words"),
+    [
+        ({"type": "list", "elements": "str"}, "a list of texts"),
+        ({"type": "list", "elements": "str", "choices": ["a", "b"]}, "made of a, b"),
+        ({"type": "str", "choices": [True, "x"]}, "one of True, x"),
+        ({"type": "raw"}, "raw"),
+        ({}, "a text"),
+    ],
+)
+def test_words_for_a_specification(specification, words):
+    assert type_words(specification) == words
