@@ -37,7 +37,7 @@ _value:
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import gpu_vendor
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
 
 class FilterModule:

@@ -10,17 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import truth
-
-_VENDORS = ("nvidia", "amd", "intel")
-
-
-def gpu_vendor(gpus: Sequence[Mapping[str, Any]]) -> str:
-    """Return the vendor whose GPUs decide what is done with the node, or ``none``.
-
-    NVIDIA comes first: a server with an NVIDIA card and an on-board Intel chip is an NVIDIA node.
-    """
-    found = {gpu["vendor"] for gpu in gpus}
-    return next((vendor for vendor in _VENDORS if vendor in found), "none")
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
 
 def hosts_with(

@@ -13,9 +13,9 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.printable import printable
-from .._device_plugin.sharing import gpus
 from .._diagnosis.driver import Finding
 from .._diagnosis.known_errors import explain
+from .._hardware.vendors import container_gpus
 from .allocation import DraOffer, NodeState, is_gpu_resource
 from .dra import Dra
 from .pods import PodView, shorten, why_not_running
@@ -219,7 +219,7 @@ def _unpublished(expected: Expected, state: NodeState) -> int:
     published = state.dra.capacity if state.dra else {}
     if "mig" in published:
         return 0
-    return max(0, len(gpus({"gpus": expected.gpus})) - sum(published.values()))
+    return max(0, len(container_gpus({"gpus": expected.gpus})) - sum(published.values()))
 
 
 def why(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:

@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
-from .._formats.toml_edit import BOM, Document
-from .._runtime.config_file import ConfigFile, table
+from .._formats.toml_edit import Document
+from .._runtime.config_file import ConfigFile, Parser, decode, parse_text, table
 
 Path = tuple[str, ...]
 Version = tuple[int, int]
-Parser = Callable[[str], dict[str, Any]]
 
 CRI_GRPC = "io.containerd.grpc.v1.cri"
 CRI_RUNTIME = "io.containerd.cri.v1.runtime"
@@ -80,25 +79,6 @@ def parse_version(text: str) -> Version:
             next_step="Give it by the option containerd_version.",
         )
     return int(match.group(1)), int(match.group(2))
-
-
-def decode(path: str, content: bytes | None, parse: Parser) -> ConfigFile:
-    """Return a file as text and data; a file that is not TOML is refused."""
-    if content is None:
-        return ConfigFile(path, None, {})
-    try:
-        text = content.decode("utf-8")
-        return ConfigFile(path, text, parse_text(text, parse))
-    except ValueError as error:
-        raise InputError(
-            f"{path} is not valid TOML, so containerd cannot load it either.",
-            evidence=str(error),
-            next_step="Correct the file (containerd config dump names the place), then run again.",
-        ) from error
-
-
-def parse_text(text: str, parse: Parser) -> dict[str, Any]:
-    return parse(text[1:] if text.startswith(BOM) else text)
 
 
 def load(

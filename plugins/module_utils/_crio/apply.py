@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
-from .._containerd.config import Parser, decode
 from .._core.errors import InputError, KubegpuError, RolledBackError
 from .._core.redact import changed_parts
 from .._formats.toml_edit import redact
@@ -21,7 +20,7 @@ from .._host.systemd import Daemon, journal, read_daemon, restart
 from .._record.file_record import Undo
 from .._record.store import StateStore
 from .._record.transaction import FileChange, applied
-from .._runtime.config_file import ConfigFile
+from .._runtime.config_file import ConfigFile, Parser, decode
 from .._runtime.cri import CRIO_SOCKET, Answer, read_info, wait_until_ready
 from .._runtime.toml_settings import Plan, Seen, plan_absent, plan_present
 from .plan import Effective, Request, Wanted, effective, handlers, wanted

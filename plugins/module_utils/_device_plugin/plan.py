@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .._core.printable import printable
+from .._hardware.vendors import container_gpus
 from .manifests import (
     HANDLER,
     MANAGED_BY,
@@ -26,7 +27,7 @@ from .manifests import (
     manifests,
     read_wish,
 )
-from .sharing import Refusal, check_cdi, gpus, undivided
+from .sharing import Refusal, check_cdi, undivided
 
 METHODS = ("manifest", "helm")
 _SHARED_KINDS = ("Namespace", "RuntimeClass")
@@ -196,13 +197,13 @@ def _runtime_class(
     if wished != "auto":
         return wished, f"nvidia_device_plugin_runtime_class is {wished or 'empty'}"
     # Of other nodes the facts do not say what containerd does, and the plugin is not for them.
-    nodes = [host["gpu_node"] for host in hosts.values() if gpus(host["gpu_node"])]
+    nodes = [host["gpu_node"] for host in hosts.values() if container_gpus(host["gpu_node"])]
     if not any(_served_by_docker(node) for node in nodes):
         return HANDLER, f"RuntimeClass {HANDLER}: right whatever a node's default runtime is"
     other = [
         name
         for name in sorted(hosts)
-        if gpus(hosts[name]["gpu_node"])
+        if container_gpus(hosts[name]["gpu_node"])
         and default_handler(hosts[name]["gpu_node"], hosts[name].get("default_runtime")) != HANDLER
     ]
     if other:
@@ -334,7 +335,7 @@ def _host(
             )
         )
         return
-    if not gpus(node):
+    if not container_gpus(node):
         return
     found = [*check_sharing(node, config), *check_cdi(node, config, bool(host.get("cdi")))]
     for refusal in found:
@@ -352,7 +353,7 @@ def _host(
             "the container toolkit is set up (role nvidia_container_toolkit)"
         )
     if wish.feature_discovery and not wish.feature_discovery_privileged:
-        guests = [gpu for gpu in gpus(node) if (gpu.get("vgpu") or {}).get("guest")]
+        guests = [gpu for gpu in container_gpus(node) if (gpu.get("vgpu") or {}).get("guest")]
         if guests:
             warnings.append(
                 f"{name}: GPU feature discovery tells the host's driver of a vGPU only where it is "

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from .._hardware.vendors import container_gpus
 from .config import GPU, PREFIX, Config
 from .settings import WHOLE_NAMES, at_least
 
@@ -44,16 +45,6 @@ class Refusal:
         }
 
 
-def gpus(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the GPUs that the plugin can see: NVIDIA's, not given away to a virtual machine."""
-    return [
-        gpu
-        for gpu in node.get("gpus") or ()
-        if gpu.get("vendor") == "nvidia"
-        and not str(gpu.get("kernel_driver") or "").startswith("vfio")
-    ]
-
-
 def check_sharing(node: Mapping[str, Any], config: Config) -> list[Refusal]:
     """Return why this config cannot be on this node; what cannot be told is not refused."""
     devices = _devices(node)
@@ -71,7 +62,7 @@ def check_sharing(node: Mapping[str, Any], config: Config) -> list[Refusal]:
                     seen,
                 )
             )
-        old = sorted({str(gpu.get("generation")) for gpu in gpus(node)} & _OLD_FOR_MPS)
+        old = sorted({str(gpu.get("generation")) for gpu in container_gpus(node)} & _OLD_FOR_MPS)
         for one in config.shared:
             if old and one.replicas > MPS_CLIENTS_OLD:
                 found.append(
@@ -79,7 +70,7 @@ def check_sharing(node: Mapping[str, Any], config: Config) -> list[Refusal]:
                         f"{config.name} wants {one.replicas} replicas by MPS, and a GPU of the "
                         f"generation {', '.join(old)} takes {MPS_CLIENTS_OLD} clients at most",
                         f"Use at most {MPS_CLIENTS_OLD} replicas in the config of this host.",
-                        ", ".join(str(gpu.get("product")) for gpu in gpus(node)),
+                        ", ".join(str(gpu.get("product")) for gpu in container_gpus(node)),
                     )
                 )
     if config.mig_strategy == "single" and with_mig:
@@ -193,7 +184,7 @@ def expected(node: Mapping[str, Any], config: Config) -> dict[str, int] | None:
     counts: dict[str, int] = {}
     devices = _devices(node)
     if config.mig_strategy == "none":
-        whole: list[Mapping[str, Any]] = gpus(node)
+        whole: list[Mapping[str, Any]] = container_gpus(node)
     elif devices is None:
         return None
     else:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._core.redact import redact
-from .._driver.plan.config_files import kernel_drivers
+from .._hardware.kernel_drivers import kernel_drivers
 from .._nvidia.runfile import LOG
 from .device_users import find_holders, find_users
 from .driver import DkmsBuild, Evidence, Gpu, log_kernel

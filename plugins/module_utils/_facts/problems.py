@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._driver.plan.config_files import kernel_drivers
+from .._hardware.kernel_drivers import kernel_drivers
 from .._hardware.pci import UNKNOWN, is_legacy
 
 # Their newest Python is older than what any supported ansible-core can manage.

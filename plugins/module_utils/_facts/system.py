@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.redact import addresses
 from .._distro.data import FAMILIES, OTHER_MANAGERS, family_of
-from .._driver.plan.config_files import KERNEL_DRIVERS
+from .._hardware.kernel_drivers import KERNEL_DRIVERS
 from .._hardware.pci import PciFunction, hex_id
 from .._hardware.pci_ids import VENDORS
 from .._nvidia.fabric import BRIDGED_BOARDS

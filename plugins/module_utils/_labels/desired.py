@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import gpu_vendor
+from .._hardware.vendors import gpu_vendor
 
 PREFIX = "kubegpu.nodes"
 #: The label by which the device plugin finds its nodes; the value is the vendor.

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Callable
+
+from .._core.errors import InputError
+from .._formats.toml_edit import BOM
+
+Parser = Callable[[str], dict[str, Any]]
 
 
 def config_version(data: Mapping[str, Any]) -> int:
@@ -42,3 +47,22 @@ class ConfigFile:
     @property
     def version(self) -> int:
         return config_version(self.data)
+
+
+def decode(path: str, content: bytes | None, parse: Parser) -> ConfigFile:
+    """Return a file as text and data; a file that is not TOML is refused."""
+    if content is None:
+        return ConfigFile(path, None, {})
+    try:
+        text = content.decode("utf-8")
+        return ConfigFile(path, text, parse_text(text, parse))
+    except ValueError as error:
+        raise InputError(
+            f"{path} is not valid TOML, so containerd cannot load it either.",
+            evidence=str(error),
+            next_step="Correct the file (containerd config dump names the place), then run again.",
+        ) from error
+
+
+def parse_text(text: str, parse: Parser) -> dict[str, Any]:
+    return parse(text[1:] if text.startswith(BOM) else text)

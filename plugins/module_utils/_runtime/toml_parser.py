@@ -11,10 +11,10 @@ import importlib
 import sys
 from typing import Any
 
-from .._containerd.config import Parser
 from .._core.errors import KubegpuError
 from .._formats.toml_read import limited
 from .._host.files import FileState, write_file
+from .config_file import Parser
 
 
 def toml_parser(archive: str | None, folder: str) -> Parser:

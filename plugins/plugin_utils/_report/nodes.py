@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._hosts import gpu_vendor
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
+
 from .._rollout import failure_words
 
 # In the order in which site does them.

@@ -19,9 +19,9 @@ from ..._diagnosis.driver import DeviceUser
 from ..._diagnosis.evidence import read_environment
 from ..._diagnosis.known_errors import explain
 from ..._distro.data import initramfs_tools
+from ..._hardware.kernel_drivers import KERNEL_DRIVERS
 from ..._host.command import Result, Runner
 from ..._nvidia.runfile import LOG, UNINSTALL_LOG, uninstall_arguments
-from ..plan.config_files import KERNEL_DRIVERS
 from ..plan.fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT
 from ..record import INSTALLER, PERSISTENCED_UNIT, Look
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..._core.errors import InputError
+from ..._hardware.kernel_drivers import KERNEL_DRIVERS
 
 NOUVEAU = "/etc/modprobe.d/kubegpu-nouveau.conf"
 OPTIONS = "/etc/modprobe.d/kubegpu-nvidia.conf"
@@ -31,10 +32,6 @@ PATHS = (NOUVEAU, OPTIONS, MODULES, UDEV, UNATTENDED, PERSISTENCED, GRIDD, TOKEN
 # Those that the initial RAM disk has a copy of.
 IN_INITRAMFS = (NOUVEAU, OPTIONS)
 
-# The kernel's own drivers for NVIDIA GPUs, each before what it is built on. nova came with 6.15;
-# its DRM driver was called nova at first. Ubuntu's packages of driver 615 keep nova away as well.
-KERNEL_DRIVERS = ("nouveau", "nova_drm", "nova", "nova_core")
-
 _HEADER = "# Written by kubegpu.nodes.nvidia_driver.\n"
 _OPTION = re.compile(r"(?:(?P<module>[a-z][a-z0-9_-]*)\.)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)\Z")
 _VALUE = re.compile(r'[^\s"#]+\Z')
@@ -52,14 +49,6 @@ def nouveau() -> str:
     """Return the settings that keep the kernel's own drivers from being loaded."""
     lines = "".join(f"blacklist {name}\n" for name in KERNEL_DRIVERS[1:])
     return f"{_HEADER}blacklist nouveau\noptions nouveau modeset=0\n{lines}"
-
-
-def kernel_drivers(node: Mapping[str, Any]) -> str:
-    """Return the names of the kernel's own drivers that are loaded, in words; else nouveau.
-
-    :param node: the facts ``gpu_node``; those of an earlier release name none.
-    """
-    return " and ".join(node["nouveau"].get("modules") or ("nouveau",))
 
 
 def options(wanted: Mapping[str, Any], *, debian: bool) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..._hardware.kernel_drivers import kernel_drivers
 from ..types import Step, branch_of
 from . import config_files as texts
 from .decision import Case, Target
@@ -170,7 +171,7 @@ def reboot(case: Case, target: Target) -> dict[str, Any]:
         return {"required": True, "reason": reason}
     if not loaded and node["nouveau"]["loaded"]:
         reason = (
-            f"{texts.kernel_drivers(node)} is loaded; where it cannot be unloaded, the next boot "
+            f"{kernel_drivers(node)} is loaded; where it cannot be unloaded, the next boot "
             "comes without it"
         )
         return {"required": True, "reason": reason}

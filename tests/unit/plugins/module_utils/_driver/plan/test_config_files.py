@@ -17,6 +17,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import 
     config_files as texts,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import is_blocked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.kernel_drivers import (
+    KERNEL_DRIVERS,
+    kernel_drivers,
+)
 from tests.unit.plugins.module_utils._driver.plan.test_packages import DRIVER, MORE, OTHERS
 
 
@@ -27,16 +31,16 @@ def test_paths():
 
 def test_nouveau_is_blocked_as_the_facts_read_it():
     # Ubuntu's packages of driver 615 and public guides for Fedora 44 keep nova away as well.
-    assert {"nouveau", "nova_core", "nova_drm"} <= set(texts.KERNEL_DRIVERS)
-    for name in texts.KERNEL_DRIVERS:
+    assert {"nouveau", "nova_core", "nova_drm"} <= set(KERNEL_DRIVERS)
+    for name in KERNEL_DRIVERS:
         assert is_blocked(name, texts.nouveau(), ""), name
 
 
 def test_the_kernels_own_drivers_in_words():
     loaded = {"loaded": True, "blocked": False, "modules": ["nova_drm", "nova_core"]}
-    assert texts.kernel_drivers({"nouveau": loaded}) == "nova_drm and nova_core"
+    assert kernel_drivers({"nouveau": loaded}) == "nova_drm and nova_core"
     # Facts of an earlier release.
-    assert texts.kernel_drivers({"nouveau": {"loaded": True, "blocked": False}}) == "nouveau"
+    assert kernel_drivers({"nouveau": {"loaded": True, "blocked": False}}) == "nouveau"
 
 
 def blacklist():
