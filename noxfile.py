@@ -205,6 +205,7 @@ def lint(session: nox.Session) -> None:
         ("ruff check", ".", ["ruff", "check", "--output-format", "concise", "."]),
         ("mypy of plugins", place, [*mypy("plugins"), "--strict", f"{nodes}/plugins"]),
         ("mypy of tests", root, [*mypy("tests"), *silent, "tests", "noxfile.py"]),
+        ("import-linter", root, ["lint-imports", "--config", "pyproject.toml", "--no-cache"]),
         ("yamllint", ".", ["yamllint", "--strict", "."]),
         ("ansible-lint", root, ["ansible-lint", "--offline", "-q"]),
         ("antsibull-docs", root, ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."]),
@@ -215,6 +216,7 @@ def lint(session: nox.Session) -> None:
     variables = {
         "ANSIBLE_COLLECTIONS_PATH": str(place),
         "MYPYPATH": str(place),
+        "PYTHONPATH": str(place),
         **_own_ansible_home("lint"),
     }
     failed = []

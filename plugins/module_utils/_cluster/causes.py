@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.finding import Finding
 from .._core.printable import printable
-from .._diagnosis.driver import Finding
 from .._diagnosis.known_errors import explain
 from .._hardware.vendors import container_gpus
 from .allocation import DraOffer, NodeState, is_gpu_resource

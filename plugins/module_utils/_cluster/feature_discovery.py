@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from .._diagnosis.driver import Finding
+from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
 from .allocation import NodeState
 from .causes import Expected, Shortfall, View, by_dra

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .._core.finding import Finding
 from .._core.printable import printable
-from .._diagnosis.driver import Finding
 from .._diagnosis.known_errors import explain
 
 Object = Mapping[str, Any]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._core.errors import KubegpuError
-from .._diagnosis.driver import Finding
+from .._core.finding import Finding
 from .._kube.api import Cluster
 from .._kube.errors import KubeError
 from .._labels.match import match

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._driver.types import Step
+from .._core.steps import Step
 from .._nvidia.compatibility import minor, parse_cuda
 from .._nvidia.cuda_releases import DISTRO_PACKAGE, NCCL_PACKAGES
 from .._packages.match import fits

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.steps import Step
 from .._distro.data import DEB, FAMILIES, best_effort
 from .._distro.support import MANAGERS, unsupported
 from .._driver.plan.sources import system_of
-from .._driver.types import Step
 from .._nvidia.compatibility import check, minor, parse_cuda, release_of, runs
 from .._nvidia.cuda_releases import (
     BUILT_IN,

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.redact import addresses
+from .._core.steps import Step
 from .._driver.plan.sources import DEBIAN_REPOSITORY, system_of
-from .._driver.types import Step
 from .._nvidia.compatibility import required_by
 from .._nvidia.cuda_releases import DISTRO_COMPONENTS, DISTRO_PACKAGE
 from .._repository.plan import below, same_repository

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .._core.printable import printable
-from .._driver.types import Step
+from .._core.steps import Step
 from .._nvidia.compatibility import minor
 from .._nvidia.cuda_releases import CudaData
 from .._nvidia.driver_branches import DriverData

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from .._core.errors import KubegpuError
+from .._core.finding import Finding
 from .._nvidia.runfile import LOG
 from .build_fixes import KNOWN_FIXES, KnownFix
 
@@ -181,34 +181,6 @@ class Evidence:
     @property
     def everything(self) -> str:
         return "\n".join((self.modprobe, self.words, self.nvml, self.kernel_log))
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One cause, what shows it, and what to do."""
-
-    code: str
-    cause: str
-    evidence: str = ""
-    next_step: str = ""
-    details: dict[str, str] = field(default_factory=dict, compare=False)
-
-    @property
-    def message(self) -> str:
-        return str(self.error())
-
-    def error(self) -> KubegpuError:
-        """Return it as the exception that a module fails with."""
-        return KubegpuError(self.cause, evidence=self.evidence, next_step=self.next_step)
-
-    def as_problem(self) -> dict[str, str]:
-        """Return it in the shape of ``gpu_node.problems``."""
-        return {
-            "code": self.code,
-            "cause": self.cause,
-            "evidence": self.evidence,
-            "next_step": self.next_step,
-        }
 
 
 def diagnose(evidence: Evidence) -> Finding:

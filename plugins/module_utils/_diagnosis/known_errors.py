@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.finding import Finding
 from .._hardware.pci import generation, product
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
 from .._nvidia.driver_branches import GENERATIONS
-from .driver import UNKNOWN, Evidence, Finding, Gpu, diagnose
+from .driver import UNKNOWN, Evidence, Gpu, diagnose
 from .known_error_types import KnownText
 from .known_errors_data import (
     CUDA_CONDITION,

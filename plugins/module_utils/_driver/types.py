@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .._core.printable import printable
+from .._core.steps import Step
 from .._nvidia.runfile import shown_runfile
 
 # The actions of a plan that bring a driver.
@@ -52,16 +53,6 @@ class DriverWish:
     today: str = ""
     # The ansible-core that would install the packages.
     controller: str = ""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing that would be done, and why."""
-
-    step: str
-    action: str
-    detail: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -108,11 +99,6 @@ class DriverPlan:
         for name in ("reasons", "warnings"):
             data[name] = [printable(text) for text in data[name]]
         return data
-
-
-def sentence(step: Step) -> str:
-    """Return why a step is made, as one line."""
-    return f"{step.step}: {step.reason}."
 
 
 def version_numbers(version: str | None) -> tuple[int, ...]:

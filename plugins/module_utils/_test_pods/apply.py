@@ -16,7 +16,7 @@ from .._cluster.causes import Expected
 from .._cluster.pods import PodView, pod_view
 from .._cluster.read import Clock, Reader, Sleep, match_hosts
 from .._cluster.workloads import MANAGED_BY, OURS
-from .._diagnosis.driver import Finding
+from .._core.finding import Finding
 from .._kube.errors import KubeError
 from .plan import (
     AUTO,

@@ -16,7 +16,7 @@ from typing import Any
 from .._cluster.allocation import NodeState, Resource
 from .._cluster.pods import PodView, shorten, why_not_running
 from .._cluster.workloads import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
-from .._diagnosis.driver import Finding
+from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
 
 NAME_LABEL = "app.kubernetes.io/name"

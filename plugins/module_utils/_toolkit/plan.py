@@ -13,6 +13,7 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.printable import printable
 from .._core.redact import addresses
+from .._core.steps import Step
 from .._crio.plan import RUNTIMES_SETTING
 from .._distro.data import best_effort
 from .._distro.support import unsupported
@@ -40,7 +41,7 @@ from .runtimes import (
     wishes,
 )
 from .settings import faults, release_of, unknown
-from .types import Step, ToolkitWish, version_key
+from .types import ToolkitWish, version_key
 
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.
 _OUR_PREFIX = "kubegpu-"

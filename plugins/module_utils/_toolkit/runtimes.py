@@ -12,10 +12,11 @@ from typing import Any
 
 from .._containerd.distributions import makes_handler
 from .._containerd.plan import NVIDIA_RUNTIME, RUNC_SHIM
+from .._core.steps import Step
 from .._crio.plan import RUNTIMES_SETTING, outside_path
 from .._nvidia.toolkit import RUNTIME_PATH
 from .._record.converged import wish_name
-from .types import Step, ToolkitWish, version_key
+from .types import ToolkitWish, version_key
 
 # Docker learned --gpus in this version; older ones select the GPU by --runtime.
 GPUS_OPTION_SINCE = (19, 3)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is asked of the container toolkit and the runtimes, and one step of the plan."""
+"""What is asked of the container toolkit and the runtimes."""
 
 from __future__ import annotations
 
@@ -41,16 +41,6 @@ class ToolkitWish:
     driver_version: str = ""
     # The ansible-core that would install the packages.
     controller: str = ""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One thing that would be done, and why."""
-
-    step: str
-    action: str
-    detail: str
-    reason: str
 
 
 def version_key(version: str) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from .._diagnosis.driver import Finding
+from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
 from .._driver.plan.fabric import IMEX_UNIT, MANAGER_UNIT, Needs, drift_words, drifted, needs
 from .._driver.types import DriverWish

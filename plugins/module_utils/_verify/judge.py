@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._diagnosis.driver import Finding
+from .._core.finding import Finding
 from .._diagnosis.known_errors import explain, explain_one
 from .._host.command import TIMED_OUT, Result
 from .._toolkit.settings import faults, release_of

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core.errors import InputError, KubegpuError
-from ..._diagnosis.driver import NOUVEAU, Finding
+from ..._core.finding import Finding
+from ..._diagnosis.driver import NOUVEAU
 from ..._host.files import FileState, remove_empty_directories, write_file
 from ..._nvidia.runfile import beside_nouveau, uninstall_arguments
 from ..._packages.installed import is_driver

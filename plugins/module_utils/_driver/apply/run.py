@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import KubegpuError
-from ..._diagnosis.driver import Finding, diagnose
+from ..._core.finding import Finding
+from ..._diagnosis.driver import diagnose
 from ..._diagnosis.evidence import collect
 from ..._host.command import Runner
 from .. import record as flow

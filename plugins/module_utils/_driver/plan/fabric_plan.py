@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from ..._core.steps import Step
 from ..._nvidia.fabric import branch_in_name
-from ..types import Step
 from . import config_files as texts
 from .decision import Case, Target
 from .fabric import (

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..._core.steps import Step, sentence
 from ..._distro.data import FAMILIES, best_effort
 from ..._distro.support import MANAGERS, unsupported
 from ..._nvidia.driver_branches import DriverData, driver_data
 from ..._nvidia.runfile import install_arguments
 from ..._packages.installed import is_driver
 from ..options import read_wish
-from ..types import DriverPlan, DriverWish, Step, sentence, version_numbers
+from ..types import DriverPlan, DriverWish, version_numbers
 from . import config_files as texts
 from . import gpu_support as rules
 from . import memory_mode as memory

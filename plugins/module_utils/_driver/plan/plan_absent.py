@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..types import DriverPlan, DriverWish, Step, sentence
+from ..._core.steps import Step, sentence
+from ..types import DriverPlan, DriverWish
 from . import config_files as texts
 from .installed import read_present, stale_files
 from .sources import RUNFILE

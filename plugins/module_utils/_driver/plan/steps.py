@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..._core.steps import Step
 from ..._hardware.kernel_drivers import kernel_drivers
-from ..types import Step, branch_of
+from ..types import branch_of
 from . import config_files as texts
 from .decision import Case, Target
 from .fabric import needs, unmanaged_warning

@@ -1,0 +1,24 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A step of a plan. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that would be done, and why."""
+
+    step: str
+    action: str
+    detail: str
+    reason: str
+
+
+def sentence(step: Step) -> str:
+    """Return why a step is made, as one line."""
+    return f"{step.step}: {step.reason}."
