@@ -92,8 +92,8 @@ def in_its_place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("path", "line", "broken"),
     [
-        ("_core/errors.py", "from .._host import files", "_core -> "),
-        ("_docker/api.py", "from .._containerd import config", "_docker -> "),
+        ("_core/errors.py", "from .._host import files", "module_utils._core.errors -> "),
+        ("_docker/api.py", "from .._containerd import config", "module_utils._docker.api -> "),
         (
             "_kube/quite_new.py",
             "from ...plugin_utils import _hosts",

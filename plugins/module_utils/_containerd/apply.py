@@ -29,15 +29,13 @@ from .._host.systemd import Daemon, journal, read_daemon, restart
 from .._record import converged as _settled
 from .._record.file_record import FileRecord, Undo
 from .._record.store import StateStore
-from .._runtime.config_file import ConfigFile, table
+from .._runtime.config_file import ConfigFile, Parser, decode, table
 from .._runtime.cri import Answer, ask, wait_until_ready
 from .config import (
     BUILTIN_IMPORTS,
     CRI_TABLE,
     Effective,
-    Parser,
     Version,
-    decode,
     disabled_cri,
     import_pattern,
     imports_path,

@@ -12,17 +12,8 @@ from typing import Callable
 
 from .._core.errors import KubegpuError
 from .._formats.toml_edit import Document
-from .._runtime.config_file import ConfigFile, table
-from .config import (
-    CRI_TABLE,
-    DEEP_MERGE,
-    Parser,
-    Version,
-    absorbed,
-    fold,
-    imports_path,
-    parse_text,
-)
+from .._runtime.config_file import ConfigFile, Parser, parse_text, table
+from .config import CRI_TABLE, DEEP_MERGE, Version, absorbed, fold, imports_path
 from .distributions import BEGIN, PLAIN, Flavour, filled_in, without_mark
 from .plan import RUNC_SHIM, Request
 

@@ -14,14 +14,13 @@ from typing import Any
 
 from .._core.errors import InputError, KubegpuError
 from .._formats.toml_edit import Document
-from .._runtime.config_file import ConfigFile, table
+from .._runtime.config_file import ConfigFile, Parser, parse_text, table
 from .config import (
     BUILTIN_IMPORTS,
     CRI_RUNTIME,
     CRI_TABLE,
     DEEP_MERGE,
     Effective,
-    Parser,
     Path,
     Version,
     check_config_version,
@@ -34,7 +33,6 @@ from .config import (
     meaning,
     merge,
     others,
-    parse_text,
     remove,
 )
 

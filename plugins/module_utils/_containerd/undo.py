@@ -18,17 +18,8 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
 
-from .._runtime.config_file import ConfigFile, table
-from .config import (
-    CRI_NAMES,
-    Parser,
-    Path,
-    copy,
-    fold,
-    meaning,
-    parse_text,
-    remove,
-)
+from .._runtime.config_file import ConfigFile, Parser, parse_text, table
+from .config import CRI_NAMES, Path, copy, fold, meaning, remove
 from .plan import (
     DEFAULT,
     FILE_HEAD,
