@@ -310,7 +310,7 @@ def test_a_plugin_of_somebody_else_is_said_and_not_fought(cluster, play):
     try:
         done = play(*CLUSTER_ONLY, nvidia_device_plugin_version="v9.9.9")
         assert done.status == 0, done.output
-        assert "kube-system nvidia-device-plugin-daemonset. It is left alone" in done.output
+        assert "kube-system/nvidia-device-plugin-daemonset). It is left alone" in done.output
         assert done.changed == 0
     finally:
         cluster.kubectl("-n", "kube-system", "delete", "daemonset", FOREIGN["metadata"]["name"])
