@@ -75,12 +75,15 @@ def stop_unused(name: str) -> None:
 
 def remove() -> None:
     """Stop the testbed's own daemons and remove what they stored, if no other fleet uses them."""
-    if is_own() and docker("ps", "--all", "--quiet").stdout.strip():
-        say("the testbed's Docker engine stays: another fleet uses it")
-        return
-    if is_own():
-        docker("network", "prune", "--force", check=False)
-    down()
+    with _locked():
+        # A run that has just ended may have stopped them: the last containers are gone by now.
+        _access.cache_clear()
+        if is_own():
+            if docker("ps", "--all", "--quiet").stdout.strip():
+                say("the testbed's Docker engine stays: another fleet uses it")
+                return
+            docker("network", "prune", "--force", check=False)
+        down()
     store = cache() / "engine"
     if store.exists():
         # A daemon that was killed leaves its store mounted on itself.
