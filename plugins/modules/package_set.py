@@ -305,13 +305,38 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils._packages import streams as modules
 from ..module_utils._host.command import Result, module_runner
 from ..module_utils._core.errors import InputError, KubegpuError
-from ..module_utils._packages.streams import Streams
+from ..module_utils._packages.types import Streams
 from ..module_utils._facts.system import read_os
 from ..module_utils._host.reader import NodeReader
 from ..module_utils._packages.manager import Database, PackageManager, Simulation, Work
 from ..module_utils._packages.registry import MANAGERS, choose
-from ..module_utils._packages.match import fits
+from ..module_utils._packages.types import fits
 from ..module_utils._packages.plan import (
+    best,
+    check,
+    exact,
+    in_the_way,
+    members,
+    missing,
+    not_available,
+    plan_absent,
+    plan_present,
+    shown,
+    uncovered,
+    verify,
+    with_streams,
+    without,
+)
+from ..module_utils._packages.record import (
+    begun,
+    finished,
+    left,
+    ours,
+    removable,
+    resumed,
+    to_hold_again,
+)
+from ..module_utils._packages.types import (
     BROKEN,
     CONFIGURATION,
     INSTALLED,
@@ -320,27 +345,6 @@ from ..module_utils._packages.plan import (
     Plan,
     Record,
     Wish,
-    begun,
-    best,
-    check,
-    exact,
-    finished,
-    in_the_way,
-    left,
-    members,
-    missing,
-    not_available,
-    ours,
-    plan_absent,
-    plan_present,
-    removable,
-    resumed,
-    shown,
-    to_hold_again,
-    uncovered,
-    verify,
-    with_streams,
-    without,
 )
 from ..module_utils._packages.failures import explain
 from ..module_utils._core.redact import redact

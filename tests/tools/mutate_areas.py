@@ -41,22 +41,22 @@ AREAS: dict[str, dict[str, str]] = {
         "plugin_utils/_report/table",
     },
     "packages": {
-        "_packages/plan": "_packages/plan _packages/dpkg _packages/rpm _packages/trust_guards "
+        "_packages/plan": "_packages/plan _packages/apt _packages/rpm _packages/trust_guards "
+        "plugins/modules/test_package_set.py",
+        "_packages/record": "_packages/record _packages/plan _packages/trust_guards "
         "plugins/modules/test_package_set.py",
         "_packages/installed": "_packages/installed _driver/plan/packages _driver/plan/plan",
-        "_packages/match": "_packages/installed _packages/plan _driver/plan/packages "
-        "_driver/plan/plan",
-        "_packages/failures": "_packages/plan _packages/dnf _packages/zypper _packages/dpkg "
+        "_packages/types": "_packages/types _packages/plan _packages/record _packages/streams "
+        "_driver/plan/packages _driver/plan/plan",
+        "_packages/failures": "_packages/failures _packages/dnf _packages/zypper _packages/apt "
         "plugins/modules/test_package_set.py",
-        "_packages/apt": "_packages/plan _packages/dpkg plugins/modules/test_package_set.py",
-        "_packages/dnf": "_packages/dnf _packages/dnf_streams plugins/modules/test_package_set.py",
-        "_packages/dpkg": "_packages/dpkg _packages/plan _packages/installed "
+        "_packages/apt": "_packages/apt _packages/plan _packages/installed "
         "plugins/modules/test_package_set.py",
+        "_packages/dnf": "_packages/dnf _packages/streams plugins/modules/test_package_set.py",
         "_packages/rpm": "_packages/rpm _packages/plan _packages/dnf _packages/zypper "
         "plugins/modules/test_package_set.py",
         "_packages/zypper": "_packages/zypper plugins/modules/test_package_set.py",
-        "_packages/streams": "_packages/streams _packages/dnf_streams _packages/dnf "
-        "_driver/plan/plan",
+        "_packages/streams": "_packages/streams _packages/dnf _driver/plan/plan",
         "_cuda/packages": "_nvidia/compatibility _cuda/plan _cuda/record",
     },
     "records": {

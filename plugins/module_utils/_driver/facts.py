@@ -137,18 +137,18 @@ def _pending(change: Mapping[str, Any] | None) -> str:
 def read_streams(reader: NodeReader) -> dict[str, str] | None:
     """Return the streams of modules that dnf has enabled; None where they may not be read."""
     # dnf 4 alone has them, and what is imported is compiled by the node.
-    from .._packages import dnf_streams as _dnf_modules  # noqa: PLC0415
-    from .._packages.streams import DISABLED, NONE  # noqa: PLC0415
+    from .._packages import streams as _streams  # noqa: PLC0415
+    from .._packages.types import DISABLED, NONE  # noqa: PLC0415
 
     found = {}
-    for name in reader.list_dir(_dnf_modules.FOLDER):
+    for name in reader.list_dir(_streams.FOLDER):
         module, _dot, kind = name.rpartition(".")
         if kind != "module":
             continue
-        text = reader.read_text(f"{_dnf_modules.FOLDER}/{name}")
+        text = reader.read_text(f"{_streams.FOLDER}/{name}")
         if text is None:
             return None
-        stream = _dnf_modules.parse(module, text)
+        stream = _streams.parse(module, text)
         if stream not in (NONE, DISABLED):
             found[module] = stream
     return found

@@ -2,25 +2,64 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""apt and dpkg behind the seam of ``_package_manager``."""
+"""apt and dpkg behind the seam of ``manager.py``.
+
+Packages are installed and removed by Ansible's own module.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from .._core.errors import InputError
 from .._host.command import Result, Runner
-from . import dpkg as _dpkg
 from .manager import Apart, Database, Simulation, WithoutStreams, Work
-from .plan import Package
+from .types import ABSENT, BROKEN, CONFIGURATION, INSTALLED, Package
 
 _LISTS_APART = """\
 Dir::State::Lists "{folder}/lists";
 Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 """
+
+
 # Ansible's module for packages brings this one where it is missing, from the same lists.
 _HELPER = "python3-apt"
+
+
+_FORMAT = r"\t".join(
+    (
+        "${Package}",
+        "${Architecture}",
+        "${Version}",
+        "${db:Status-Want}",
+        "${db:Status-Status}",
+        "${db:Status-Eflag}",
+        "${Depends}",
+        "${Pre-Depends}",
+        r"${Provides}\n",
+    )
+)
+
+
+_FIELDS = 9
+
+
+# Of the node's own architecture: another one's name has a colon.
+_INCOMING = re.compile(r"^Inst ([^\s:]+) (?:\[[^\]]*\] )?\(([^\s)]+)", re.MULTILINE)
+
+
+# Waiting for another package's trigger is a working package; its turn comes by itself.
+_STATUS = {
+    "installed": INSTALLED,
+    "triggers-pending": INSTALLED,
+    "triggers-awaited": INSTALLED,
+    "config-files": CONFIGURATION,
+    "not-installed": ABSENT,
+}
 
 
 class Apt(WithoutStreams):
@@ -48,14 +87,14 @@ class Apt(WithoutStreams):
         return not answer.ok and "lock" in answer.stderr
 
     def read(self, names: Sequence[str] = ()) -> Database:
-        return _dpkg.read(self.run, names)
+        return read(self.run, names)
 
     def everything(self) -> Database:
-        database = _dpkg.read(self.run)
-        return Database(_dpkg.with_marks(self.run, database.packages), database.needs)
+        database = read(self.run)
+        return Database(with_marks(self.run, database.packages), database.needs)
 
     def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        return _dpkg.available(self.run, names)
+        return available(self.run, names)
 
     def update(self) -> tuple[str, ...]:
         return ("apt-get", "update")
@@ -82,16 +121,16 @@ class Apt(WithoutStreams):
         )
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
-        return _dpkg.simulate(self.run, install, remove)
+        return simulate(self.run, install, remove)
 
     def mentioned(self, answer: Result) -> tuple[str, ...]:
-        return _dpkg.mentioned(answer)
+        return mentioned(answer)
 
     def edited(self, names: Sequence[str]) -> tuple[str, ...]:
-        return _dpkg.edited(self.run, names)
+        return edited(self.run, names)
 
     def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
-        return _dpkg.pinning(self.run, names)
+        return pinning(self.run, names)
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return () if packages.get(_HELPER, Package()).installed else (_HELPER,)
@@ -105,7 +144,7 @@ class Apt(WithoutStreams):
     def mark_commands(
         self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
     ) -> tuple[list[str], ...]:
-        return _dpkg.mark_commands(hold, release, automatic)
+        return mark_commands(hold, release, automatic)
 
     def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
         return [
@@ -136,3 +175,143 @@ class Apt(WithoutStreams):
             )
             if arguments["name"]
         ]
+
+
+def read(run: Runner, names: Sequence[str] = ()) -> Database:
+    """Return the packages named, or all; a name that dpkg does not know is left out."""
+    answer = run(["dpkg-query", "--show", f"--showformat={_FORMAT}", *names])
+    if answer.rc == 127:
+        raise InputError(
+            "This node does not use dpkg, and no other package manager is known to this release.",
+            evidence=answer.words(),
+            next_step="Install the packages with the module of its package manager.",
+        )
+    return parse_database(answer.stdout, run(["dpkg", "--print-architecture"]).stdout.strip())
+
+
+def parse_database(text: str, architecture: str) -> Database:
+    packages: dict[str, Package] = {}
+    relations: dict[str, str] = {}
+    providers: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != _FIELDS:
+            continue
+        name, of, version, want, status, flag, depends, pre, provides = fields
+        if of not in (architecture, "all", ""):
+            continue
+        state = BROKEN if flag == "reinstreq" else _STATUS.get(status, BROKEN)
+        packages[name] = Package(
+            state,
+            version or None,
+            held=want == "hold",
+            detail=f"{status}, to be reinstalled" if flag == "reinstreq" else status,
+        )
+        if state in (INSTALLED, BROKEN):
+            # Not what it recommends: it was there, and did, before the package came along.
+            relations[name] = ",".join((depends, pre))
+            for provided in _names(provides):
+                providers.setdefault(provided, []).append(name)
+    needs = {
+        name: tuple(
+            dict.fromkeys(
+                real for needed in _names(text) for real in (needed, *providers.get(needed, ()))
+            )
+        )
+        for name, text in relations.items()
+    }
+    return Database(packages, needs)
+
+
+def with_marks(run: Runner, packages: Mapping[str, Package]) -> dict[str, Package]:
+    """Return the packages with apt's automatic marks."""
+    automatic = set(run(["apt-mark", "showauto"]).stdout.split())
+    return {
+        name: replace(package, automatic=name in automatic) for name, package in packages.items()
+    }
+
+
+def available(run: Runner, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the versions that apt could install, newest first, by name."""
+    if not names:
+        return {}
+    return parse_madison(run(["apt-cache", "madison", *names]).stdout)
+
+
+def parse_madison(text: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for line in text.splitlines():
+        fields = [field.strip() for field in line.split("|")]
+        # Sources are listed too; they install nothing.
+        if len(fields) == 3 and not fields[2].endswith("Sources"):
+            found.setdefault(fields[0], {})[fields[1]] = None
+    return {name: tuple(versions) for name, versions in found.items()}
+
+
+def simulate(run: Runner, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
+    """Return what apt would do."""
+    answer = run(
+        [
+            "apt-get",
+            "--simulate",
+            "--allow-downgrades",
+            "--allow-change-held-packages",
+            "install",
+            *(f"{name}={version}" if version else name for name, version in install.items()),
+            *(f"{name}-" for name in remove),
+        ],
+        timeout=120,
+    )
+    return Simulation(
+        answer,
+        tuple(re.findall(r"^(?:Remv|Purg) ([^\s:]+)", answer.stdout, re.MULTILINE)),
+        dict(_INCOMING.findall(answer.stdout)),
+    )
+
+
+def mentioned(answer: Result) -> tuple[str, ...]:
+    """Return all words of an answer that can be names of packages."""
+    words = re.findall(r"(?<![a-z0-9+.:-])[a-z0-9][a-z0-9+.-]+", answer.stdout + answer.stderr)
+    return tuple(dict.fromkeys(word.rstrip(".") for word in words))
+
+
+def edited(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages of which a configuration file is not the one that they brought."""
+    found = []
+    for name in names:
+        lines = run(["dpkg", "--verify", name], timeout=120).stdout.splitlines()
+        # "??5?????? c /etc/file": the third column tells of the checksum, c of configuration.
+        if any(re.match(r"..5\S* +c /", line) for line in lines):
+            found.append(name)
+    return tuple(found)
+
+
+def pinning(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages of which a configuration file tells apt what to prefer.
+
+    It goes on doing so when the package is removed and not purged.
+    """
+    found = []
+    for name in names:
+        text = run(["dpkg-query", "--show", "--showformat=${Conffiles}", name]).stdout
+        if re.search(r"^ ?/etc/apt/preferences(?:\.d/|\s)", text, re.MULTILINE):
+            found.append(name)
+    return tuple(found)
+
+
+def mark_commands(
+    hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
+) -> tuple[list[str], ...]:
+    """Return the commands that hold and release packages and give automatic marks back."""
+    marks = (("hold", hold), ("unhold", release), ("auto", automatic))
+    return tuple(["apt-mark", verb, *names] for verb, names in marks if names)
+
+
+def _names(relations: str) -> list[str]:
+    """Return the names in a relation field, alternatives and all."""
+    return [
+        match[1]
+        for part in re.split(r"[,|]", relations)
+        for match in [re.match(r"\s*([a-z0-9][a-z0-9+.-]*)", part)]
+        if match
+    ]

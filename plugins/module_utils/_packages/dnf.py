@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._host.command import Result, Runner
-from . import dnf_streams as _dnf_modules
 from . import rpm as _rpm
+from . import streams as _streams
 from .installed import read_versionlock, read_versionlock_toml
 from .manager import Apart, Database, Simulation, Work
-from .plan import Package
+from .types import Package
 
 # Who brings the plugin differs between distributions; what it is called does not.
 _PLUGIN = "dnf-command(versionlock)"
@@ -111,22 +111,20 @@ class Dnf(_rpm.RpmManager):
 
     def streams(self, modules: Sequence[str]) -> dict[str, str]:
         return {
-            name: _dnf_modules.parse(
-                name, self.run(["cat", f"{_dnf_modules.FOLDER}/{name}.module"]).stdout
-            )
+            name: _streams.parse(name, self.run(["cat", f"{_streams.FOLDER}/{name}.module"]).stdout)
             for name in modules
         }
 
     def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
         answer = self._dnf("module", "list", *modules)
-        found = _dnf_modules.parse_list(answer.stdout)
+        found = _streams.parse_list(answer.stdout)
         return {name: found.get(name, ()) for name in modules}
 
     def stream_commands(
         self, now: Mapping[str, str], wanted: Mapping[str, str]
     ) -> tuple[list[str], ...]:
         program = (self.program, "-C", "-y", "-q", _TOLERANT, *self._options)
-        return _dnf_modules.commands(program, now, wanted)
+        return _streams.commands(program, now, wanted)
 
     def assuming(self, streams: Mapping[str, str]) -> Dnf:
         return type(self)(self.run, self._options, streams)
@@ -144,7 +142,7 @@ class Dnf(_rpm.RpmManager):
         )
         answer = self.run(
             [
-                *(*_dnf_modules.assuming(self._streams), *self.without_locks()),
+                *(*_streams.assuming(self._streams), *self.without_locks()),
                 *(self.program, "-C", _TOLERANT, *self._options),
                 *(*self.without_plugin, "--assumeno", "--setopt=clean_requirements_on_remove=0"),
                 f"--setopt=install_weak_deps={int(_WEAK)}",
@@ -210,7 +208,7 @@ class Dnf(_rpm.RpmManager):
     def _dnf(self, *arguments: str) -> Result:
         return self.run(
             [
-                *(*_dnf_modules.assuming(self._streams), self.program, "-C", "-q", _TOLERANT),
+                *(*_streams.assuming(self._streams), self.program, "-C", "-q", _TOLERANT),
                 *(*self._options, *arguments),
             ],
             timeout=300,

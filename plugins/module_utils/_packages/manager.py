@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .._host.command import Result, Runner
-from .plan import Package
+from .types import Package
 
 
 @dataclass(frozen=True)

@@ -11,225 +11,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from .._core.errors import InputError, KubegpuError
-from . import streams as modules
 from .failures import cause_of
-from .match import covers, fits
-from .streams import Kept, Streams
-
-ABSENT = "absent"
-INSTALLED = "installed"
-# Removed, but its configuration files are still there.
-CONFIGURATION = "configuration"
-# Unpacked or configured half way: neither there nor gone.
-BROKEN = "broken"
-# The detail of a package that stands for several versions beside each other. Each has a name of its
-# own, too, and it is by that one that what came along is given back.
-SEVERAL = "in one version or several"
-# Shown as the version of a package that is installed in whatever version there is.
-ANY = "any"
+from .types import (
+    ANY,
+    BROKEN,
+    CONFIGURATION,
+    INSTALLED,
+    Lock,
+    Package,
+    Plan,
+    Record,
+    Streams,
+    Wish,
+    fits,
+)
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9+._-]*\Z")
+
+
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~:_-]*\*?\Z")
+
+
 _VERSION_PATTERN = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.+~:_-]*)?\*[A-Za-z0-9.+~:_-]+\Z")
+
+
 # At least three characters of a name: no pattern may mean every package.
 _PATTERN = re.compile(r"!?[a-z0-9*?][a-z0-9+.*?-]*\Z")
+
+
 _LITERAL = re.compile(r"[a-z0-9+.-]{3}")
-
-
-@dataclass(frozen=True)
-class Package:
-    """A package as it stands. ``detail`` is the package manager's own word for ``status``."""
-
-    status: str = ABSENT
-    version: str | None = None
-    held: bool = False
-    automatic: bool = False
-    detail: str = ""
-
-    @property
-    def installed(self) -> bool:
-        return self.status == INSTALLED
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "status": self.status,
-            "version": self.version,
-            "held": self.held,
-            "automatic": self.automatic,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Package:
-        return cls(data["status"], data["version"], data["held"], data["automatic"])
-
-
-@dataclass(frozen=True)
-class Lock:
-    """All installed packages whose names match ``patterns``: one version, held together.
-
-    A pattern that begins with an exclamation mark takes names out again. ``version`` is the
-    beginning of the version that they shall have where there is one (None: whatever they have).
-    """
-
-    patterns: tuple[str, ...]
-    version: str | None = None
-
-    def covers(self, name: str) -> bool:
-        return covers(self.patterns, name)
-
-    @property
-    def wanted(self) -> str | None:
-        return None if self.version is None else f"{self.version.rstrip('*')}*"
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What is asked for: version by name (None: any), and the names that have to go first.
-
-    A version with a ``*`` is met by any that begins and ends so. ``optional`` is installed where a
-    package list has it. With a ``lock``, only what it covers is held.
-    """
-
-    packages: Mapping[str, str | None]
-    hold: bool = True
-    obsolete: tuple[str, ...] = ()
-    optional: Mapping[str, str | None] = field(default_factory=dict)
-    lock: Lock | None = None
-    streams: Mapping[str, str] = field(default_factory=dict)
-
-    def held(self, name: str, before: Package) -> bool:
-        """Return whether a package of the set shall be held."""
-        if self.lock is None or self.lock.covers(name):
-            return self.hold
-        return before.held
 
 
 def best(wanted: str | None, versions: Sequence[str]) -> str | None:
     """Return the newest version that fits; ``versions`` with the newest first."""
     return next((version for version in versions if fits(wanted, version)), None)
-
-
-@dataclass(frozen=True)
-class Record:
-    """What the node remembers of a set.
-
-    ``before``: each package as it was before our first change; ``brought``: what came along with
-    them, and whether the package manager marked it as automatic; ``pending``: a change that was
-    begun and not finished, with the names of all packages that were installed at that time;
-    ``patterns``: of the lock, by which packages that came along are held by us.
-
-    Of a change that is pending: ``coming`` are the packages that the package manager said it would
-    install (None: nobody wrote it down), ``named`` those of them that it was told for their version
-    alone and that are marked as automatic in the end, ``released`` what was held and is not while
-    the change is made, ``run`` the run that works on it.
-
-    ``remains``: of what came along, the packages of which an earlier removal had left the
-    configuration files. Those stay when the package goes.
-
-    ``streams``: of modules, as they were before us and as we made them.
-    """
-
-    before: Mapping[str, Package] = field(default_factory=dict)
-    brought: Mapping[str, bool] = field(default_factory=dict)
-    pending: tuple[str, ...] | None = None
-    patterns: tuple[str, ...] = ()
-    coming: tuple[str, ...] | None = None
-    named: tuple[str, ...] = ()
-    run: str = ""
-    remains: tuple[str, ...] = ()
-    streams: Kept = field(default_factory=Kept)
-    released: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "before": {name: package.to_json() for name, package in self.before.items()},
-            "brought": dict(self.brought),
-            "pending": None if self.pending is None else list(self.pending),
-            **({"patterns": list(self.patterns)} if self.patterns else {}),
-            **({} if self.coming is None else {"coming": list(self.coming)}),
-            **({"named": list(self.named)} if self.named else {}),
-            **({"run": self.run} if self.run else {}),
-            **({"remains": list(self.remains)} if self.remains else {}),
-            **({"streams": asdict(self.streams)} if self.streams else {}),
-            **({"released": list(self.released)} if self.released else {}),
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Record | None:
-        if data is None:
-            return None
-        pending, coming = data["pending"], data.get("coming")
-        return cls(
-            {name: Package.from_json(value) for name, value in data["before"].items()},
-            dict(data["brought"]),
-            None if pending is None else tuple(pending),
-            tuple(data.get("patterns", ())),
-            None if coming is None else tuple(coming),
-            tuple(data.get("named", ())),
-            str(data.get("run", "")),
-            tuple(data.get("remains", ())),
-            Kept(**data.get("streams", {})),
-            tuple(data.get("released", ())),
-        )
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What has to be done: ``remove`` keeps configuration files, ``purge`` takes them too.
-
-    ``along``: what came along with the set, to be purged last, since the package manager's own
-    helper can be among it. ``after`` is what has to stand there then (None: not installed),
-    ``automatic`` are packages whose mark goes back to automatic.
-    """
-
-    before: Mapping[str, Package]
-    after: Mapping[str, Package]
-    install: Mapping[str, str | None] = field(default_factory=dict)
-    remove: tuple[str, ...] = ()
-    purge: tuple[str, ...] = ()
-    along: tuple[str, ...] = ()
-    automatic: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    # What stood there before and no repository of the node has now.
-    lost: tuple[str, ...] = ()
-    # Of ``install``: what nobody asks for by name, and may go instead where it is in the way.
-    soft: tuple[str, ...] = ()
-    streams: Streams = field(default_factory=Streams)
-
-    @property
-    def going(self) -> tuple[str, ...]:
-        return (*self.remove, *self.purge, *self.along)
-
-    @property
-    def changed(self) -> bool:
-        return bool(
-            self.install
-            or self.going
-            or self.to_hold()
-            or self.to_release()
-            or self.streams.changes
-        )
-
-    def to_hold(self) -> tuple[str, ...]:
-        return tuple(
-            name
-            for name, package in sorted(self.after.items())
-            if package.installed
-            and package.held
-            and (name in self.install or not self.before[name].held)
-        )
-
-    def to_release(self) -> tuple[str, ...]:
-        return tuple(
-            name
-            for name, package in sorted(self.after.items())
-            if package.installed and not package.held and self.before[name].held
-        )
 
 
 def check(wish: Wish) -> None:
@@ -463,176 +281,10 @@ def plan_absent(
     )
 
 
-def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
-    """Return what is still to be given back, for a later run; None where all is as it was."""
-    before = {
-        name: old
-        for name, old in record.before.items()
-        if old.installed and packages.get(name, Package()).version != old.version
-    }
-    return Record(before) if before else None
-
-
 def with_streams(plan: Plan, streams: Streams, *, present: bool) -> Plan:
     """Return the plan with what is to be done about streams of modules."""
     reasons = (*streams.reasons(present=present), *plan.reasons)
     return replace(plan, streams=streams, reasons=reasons)
-
-
-def ours(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
-    """Return which of the packages were not there before us."""
-    if record is None:
-        return ()
-    return tuple(
-        name
-        for name in names
-        if name in record.brought
-        or (name in record.before and record.before[name].status == ABSENT)
-    )
-
-
-def resumed(record: Record | None, packages: Mapping[str, Package]) -> Record | None:
-    """Return the record of a change that was begun, with what somebody else installed since.
-
-    What came and was not announced is not ours: it counts as there before.
-    """
-    if record is None or record.pending is None or record.coming is None:
-        return record
-    known = {*record.pending, *record.coming, *record.before}
-    others = [
-        name
-        for name, package in packages.items()
-        if package.status in (INSTALLED, BROKEN) and name not in known
-    ]
-    return replace(record, pending=tuple(sorted({*record.pending, *others})))
-
-
-def begun(
-    record: Record | None,
-    plan: Plan,
-    packages: Mapping[str, Package],
-    wish: Wish,
-    coming: Collection[str] = (),
-    named: Collection[str] = (),
-    run: str = "",
-    released: Collection[str] = (),
-) -> Record:
-    """Return the record to be kept before the change: a run that dies is known by it.
-
-    :param packages: all packages of the node, as they stand.
-    :param coming: what the package manager says it would install.
-    :param named: what of it is told to it for its version alone.
-    :param released: what is held, and cannot be for the change.
-    """
-    asked = {*wish.packages, *wish.optional}
-    patterns = wish.lock.patterns if wish.lock else ()
-    record = record or Record()
-    # Packages that are in the record keep what was first seen; what came along was not there.
-    mine = set(record.brought)
-    # Of a package that was removed once, files are left: it is not there, and can come along.
-    everything = [name for name, one in packages.items() if one.status in (INSTALLED, BROKEN)]
-    rests = {name for name, one in packages.items() if one.status == CONFIGURATION}
-    if record.pending is not None:
-        others = {*record.pending, *(rests - set(record.coming or ()))}
-        mine.update(name for name in plan.before if name not in others)
-    touched = {
-        name: Package() if name in mine else package
-        for name, package in plan.before.items()
-        if (package.status in (INSTALLED, BROKEN) or name in plan.install)
-        and (name in asked or name not in mine)
-    }
-    before = {**touched, **record.before}
-    earlier = {*mine, *before, *(record.coming or ())}
-    remains = {*record.remains, *(name for name in coming if name in rests and name not in earlier)}
-    pending = record.pending if record.pending is not None else tuple(sorted(everything))
-    known = dict.fromkeys((*record.patterns, *patterns))
-    announced = {*(record.coming or ()), *coming}
-    if record.pending is not None and record.coming is None:
-        # Begun by a release that did not write it down: all that is new is taken for ours.
-        announced.update(name for name in everything if name not in pending)
-    return Record(
-        before,
-        record.brought,
-        pending,
-        tuple(known),
-        tuple(sorted(announced)),
-        tuple(dict.fromkeys((*record.named, *named))),
-        run,
-        tuple(sorted(remains)),
-        modules.begun(record.streams, plan.streams),
-        tuple(dict.fromkeys((*record.released, *released))),
-    )
-
-
-def to_hold_again(record: Record, plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
-    """Return what was released for a change, by whichever run, and is not of the set."""
-    return tuple(
-        name
-        for name in record.released
-        if name not in plan.after
-        and packages.get(name, Package()).status in (INSTALLED, BROKEN)
-        and not packages[name].held
-    )
-
-
-def finished(record: Record, packages: Mapping[str, Package]) -> Record:
-    """Return the record after the change, with what came along."""
-    if record.pending is None:
-        return record
-    known = {*record.pending, *record.before}
-    brought = {
-        name: package.automatic
-        for name, package in packages.items()
-        if package.status in (INSTALLED, BROKEN) and name not in known and package.detail != SEVERAL
-    }
-    return Record(
-        record.before,
-        {**brought, **record.brought},
-        None,
-        record.patterns,
-        remains=record.remains,
-        streams=record.streams,
-    )
-
-
-def removable(
-    record: Record | None,
-    packages: Mapping[str, Package],
-    needs: Mapping[str, Collection[str]],
-    *,
-    marks_of_held: bool = True,
-) -> tuple[str, ...]:
-    """Return what came along with the set and is needed by nothing that stays.
-
-    :param needs: the names that each installed package depends on, alternatives and what is
-        provided resolved to package names.
-    :param marks_of_held: whether a package that is held keeps its mark as automatic.
-    """
-    if record is None:
-        return ()
-    mine = {name for name, old in record.before.items() if not old.installed}
-    going = {
-        name
-        for name, automatic in record.brought.items()
-        if name in packages
-        and name not in record.before
-        and packages[name].status in (INSTALLED, BROKEN)
-        and (not packages[name].held or covers(record.patterns, name))
-        # Somebody asked for it by name since: it is his now.
-        and (
-            packages[name].automatic or not automatic or (packages[name].held and not marks_of_held)
-        )
-    }
-    while True:
-        staying = {
-            name
-            for name, package in packages.items()
-            if package.status in (INSTALLED, BROKEN) and name not in going and name not in mine
-        }
-        needed = {name for other in staying for name in needs.get(other, ())}
-        if not going & needed:
-            return tuple(sorted(going))
-        going -= needed
 
 
 def missing(plan: Plan, available: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from .._core.errors import KubegpuError
 from .._host.command import Result, Runner
 from .installed import is_locked
 from .manager import Database
-from .plan import BROKEN, INSTALLED, SEVERAL, Package
+from .types import BROKEN, INSTALLED, SEVERAL, Package
 
 _FORMAT = r"%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{INSTALLTIME}\n"
 _RELATIONS = r"[P\t%{=NAME}\t%{PROVIDENAME}\n][R\t%{=NAME}\t%{REQUIRENAME}\n]"

@@ -2,60 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Streams of dnf's modules as a part of a package set: from wish, node and record to a plan. Pure.
+"""Streams of dnf's modules in a package set, and the files and commands of dnf 4 for them.
 
 A module has one stream at most, and only the packages of that stream are offered.
 """
 
 from __future__ import annotations
 
+import configparser
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from .._core.errors import InputError, KubegpuError
 from .failures import cause_of
-
-# No stream is enabled, and dnf may take the default one.
-NONE = ""
-# No stream may be enabled. The name of no stream begins so.
-DISABLED = "!disabled"
+from .types import DISABLED, NONE, Kept, Streams
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*\Z")
-
-
-@dataclass(frozen=True)
-class Streams:
-    """The streams of modules as they are and as they shall be, by module."""
-
-    before: Mapping[str, str] = field(default_factory=dict)
-    after: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def changes(self) -> dict[str, str]:
-        return {
-            module: stream
-            for module, stream in sorted(self.after.items())
-            if self.before.get(module, NONE) != stream
-        }
-
-    def reasons(self, *, present: bool) -> tuple[str, ...]:
-        return tuple(
-            f"The stream of the module {module} is {_words(self.before.get(module, NONE))}, "
-            f"{'asked for is' if present else 'before it was'} {_words(stream)}."
-            for module, stream in self.changes.items()
-        )
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What the record remembers: each stream before our first change, and what we made of it."""
-
-    before: Mapping[str, str] = field(default_factory=dict)
-    ours: Mapping[str, str] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.before)
 
 
 def check(streams: Mapping[str, str]) -> None:
@@ -135,5 +97,72 @@ def not_offered(
     )
 
 
-def _words(stream: str) -> str:
-    return {NONE: "not enabled", DISABLED: "disabled"}.get(stream, stream)
+FOLDER = "/etc/dnf/modules.d"
+
+
+# For a command that shall see other streams than those that are enabled: in a name space of its
+# own dnf's configuration is a copy in memory, and there they are. Arguments are files' names and
+# texts by turns, then "--" and the command.
+_ASSUMING = (
+    *("unshare", "--mount", "sh", "-c"),
+    'cd "$0" && mount -t tmpfs -o mode=0755 tmpfs "$0" && cp -a . "$0"/ && mkdir -p "$0/modules.d" '
+    '&& while [ "$1" != -- ]; do printf %s "$2" >"$0/modules.d/$1.module" && shift 2; done '
+    '&& shift && cd / && exec "$@"',
+    "/etc/dnf",
+)
+
+
+def assuming(streams: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what has to stand before a command that shall see these streams enabled."""
+    files = (word for name, stream in streams.items() for word in (name, entry(name, stream)))
+    return (*_ASSUMING, *files, "--") if streams else ()
+
+
+def entry(module: str, stream: str) -> str:
+    """Return the text of the file in which dnf keeps the state of a module."""
+    state = {NONE: "", DISABLED: "disabled"}.get(stream, "enabled")
+    name = stream if state == "enabled" else ""
+    return f"[{module}]\nname={module}\nstream={name}\nprofiles=\nstate={state}\n"
+
+
+def parse(module: str, text: str) -> str:
+    """Return the stream that is enabled by the text of a module's file."""
+    file = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        file.read_string(text)
+    except configparser.Error:
+        return NONE
+    state = file.get(module, "state", fallback="").strip().lower()
+    if state == "disabled":
+        return DISABLED
+    # "1" is what dnf itself takes for enabled, too.
+    return file.get(module, "stream", fallback="").strip() if state in ("enabled", "1") else NONE
+
+
+def parse_list(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the streams of each module in what ``dnf module list`` printed."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 1 and not line.startswith((" ", "Hint:", "Name ")):
+            found.setdefault(words[0], []).append(words[1])
+    return {module: tuple(dict.fromkeys(streams)) for module, streams in found.items()}
+
+
+def commands(
+    program: Sequence[str], now: Mapping[str, str], wanted: Mapping[str, str]
+) -> tuple[list[str], ...]:
+    """Return what switches to the streams.
+
+    Not by Ansible's module: for a stream it knows but installing one of its profiles, which is
+    more than the set asks for, and dnf enables no stream beside another one.
+    """
+    found: list[list[str]] = []
+    for module, stream in wanted.items():
+        if now.get(module, NONE) != NONE:
+            found.append([*program, "module", "reset", module])
+        if stream == DISABLED:
+            found.append([*program, "module", "disable", module])
+        elif stream != NONE:
+            found.append([*program, "module", "enable", f"{module}:{stream}"])
+    return tuple(found)

@@ -15,7 +15,7 @@ from .._host.command import Result
 from . import rpm as _rpm
 from .installed import read_zypp_locks
 from .manager import Apart, Database, Simulation, WithoutStreams, Work
-from .plan import Package
+from .types import Package
 
 _AUTOMATIC = "/var/lib/zypp/AutoInstalled"
 _MARK = (

@@ -15,8 +15,8 @@ from ..._diagnosis.driver import NOUVEAU
 from ..._host.files import FileState, remove_empty_directories, write_file
 from ..._nvidia.runfile import beside_nouveau, uninstall_arguments
 from ..._packages.installed import is_driver
-from ..._packages.plan import ABSENT, CONFIGURATION
 from ..._packages.registry import choose
+from ..._packages.types import ABSENT, CONFIGURATION
 from .. import record as flow
 from . import host as machine
 from .run import Diagnosed, Work

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._packages.installed import flavour as flavour_of_packages
-from ..._packages.match import covers
+from ..._packages.types import covers
 from ..types import INSTALLS, branch_of
 from .config_files import PATHS, sha256
 from .packages import relevant_kernels

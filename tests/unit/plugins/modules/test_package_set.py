@@ -13,17 +13,17 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import (
-    dnf_streams as _dnf_modules,
+    streams as _streams,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.apt import Apt
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.dnf import Dnf
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
     INSTALLED,
     Package,
     Plan,
+    Streams,
     Wish,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.streams import Streams
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.zypper import Zypper
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set
 from tests.unit.module_process import run_module
@@ -46,7 +46,7 @@ class StandinDnf:
         if argv[0] == "cat":
             text = "\n".join(self.locks)
             if argv[1].endswith(".module"):
-                text = _dnf_modules.entry(MODULE, self.stream)
+                text = _streams.entry(MODULE, self.stream)
             return Result(0, text, "")
         if argv[0] == "rpm":
             lines = [f"{name}\tx86_64\t0:{self.version}-1\t1\n" for name in NAMES]

@@ -10,11 +10,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import (
-    BROKEN,
-    INSTALLED,
-    fits,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import fits
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.rpm import (
     compare,
     edited,
@@ -26,6 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.rpm import
     read_database,
     read_installed,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import BROKEN, INSTALLED
 
 # Each is newer than the one before it; the words of rpm 4.18.0 (rpm.vercmp) on them are the same.
 ORDER = ("1.0~rc1", "1.0", "1.0^git1", "1.0a", "1.0.1", "1.0.10", "1.9", "1.10", "2", "1:1.0")
