@@ -267,12 +267,13 @@ from ..module_utils._host.command import Runner, module_runner
 from ..module_utils._core.errors import InputError, KubegpuError, RolledBackError
 from ..module_utils._host.files import FileState, read_file
 from ..module_utils._repository.key_download import download_key
-from ..module_utils._facts.system import read_os
+from ..module_utils._distro.os_release import read_os
 from ..module_utils._host.reader import NodeReader
 from ..module_utils._core.printable import printable
 from ..module_utils._record.file_record import Undo
 from ..module_utils._core.redact import changed_parts, redact, redact_lines, secrets
-from ..module_utils._repository.plan import (
+from ..module_utils._repository.plan import check, plan
+from ..module_utils._repository.types import (
     CONFIGURATION,
     KEY,
     SOURCES,
@@ -281,8 +282,6 @@ from ..module_utils._repository.plan import (
     Request,
     SeenFile,
     State,
-    check,
-    plan,
 )
 from ..module_utils._repository.apt import AptFormat
 from ..module_utils._repository.rpm import RPM_FORMATS, rpm_format

@@ -306,7 +306,7 @@ from ..module_utils._packages import streams as modules
 from ..module_utils._host.command import Result, module_runner
 from ..module_utils._core.errors import InputError, KubegpuError
 from ..module_utils._packages.types import Streams
-from ..module_utils._facts.system import read_os
+from ..module_utils._distro.os_release import read_os
 from ..module_utils._host.reader import NodeReader
 from ..module_utils._packages.manager import Database, PackageManager, Simulation, Work
 from ..module_utils._packages.registry import MANAGERS, choose

@@ -23,7 +23,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_docker/plan": "_docker/plan _runtime/editor_guards "
         "plugins/modules/test_docker_runtime.py",
         "_crio/plan": "_crio/facts plugins/modules/test_crio_runtime.py",
-        "_core/redact": "_core/redact _repository/plan _formats/toml_edit _formats/json_edit",
+        "_core/redact": "_core/redact _formats/toml_edit _formats/json_edit",
     },
     "decisions": {
         "_driver/plan/plan": "_driver/plan/plan _driver/decision_table _driver/record "
@@ -93,11 +93,13 @@ AREAS: dict[str, dict[str, str]] = {
         "plugins/filter/test_verify_filters.py",
     },
     "keys": {
-        "_formats/openpgp": "_formats/openpgp _repository/rpm_keyring _repository/plan",
+        "_formats/openpgp": "_formats/openpgp _repository/rpm_keyring _packages/trust_guards",
         "_repository/rpm_keyring": "_repository/rpm_keyring _repository/rpm",
-        "_repository/plan": "_repository/plan _repository/rpm _packages/trust_guards "
+        "_repository/plan": "_repository/apt _repository/rpm _packages/trust_guards "
         "plugins/modules/test_nvidia_repository.py",
-        "_repository/apt": "_repository/plan plugins/modules/test_nvidia_repository.py",
+        "_repository/addresses": "_repository/addresses _repository/apt _repository/rpm",
+        "_repository/comments": "_repository/apt _repository/rpm",
+        "_repository/apt": "_repository/apt plugins/modules/test_nvidia_repository.py",
         "_repository/rpm": "_repository/rpm plugins/modules/test_nvidia_repository.py",
     },
 }

@@ -12,18 +12,10 @@ from dataclasses import dataclass
 
 from .._core.errors import InputError
 from .._core.redact import redact
+from .addresses import host, is_direct, same_repository
 from .apt_sources import ONE_LINE, AptEntry, parse
-from .plan import (
-    HEADER,
-    Request,
-    State,
-    enabled_again,
-    gone,
-    host,
-    is_direct,
-    marks,
-    same_repository,
-)
+from .comments import enabled_again, gone, marks
+from .types import HEADER, Request, State
 
 # What disabling writes in the place of what it comments out.
 _ADDED = re.compile(r"(?:Enabled:\s*no|URIs:)", re.IGNORECASE)

@@ -11,17 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .._core.errors import InputError
-from .plan import (
-    HEADER,
-    Request,
-    State,
-    enabled_again,
-    gone,
-    host,
-    is_direct,
-    marks,
-    same_repository,
-)
+from .addresses import host, is_direct, same_repository
+from .comments import enabled_again, gone, marks
+from .types import HEADER, Request, State
 
 # What disabling writes in the place of what it comments out.
 _ADDED = re.compile(r"enabled\s*=\s*0\s*\Z")
