@@ -344,7 +344,7 @@ from ..module_utils._packages.types import (
     Package,
     Plan,
     Record,
-    Wish,
+    Request,
 )
 from ..module_utils._packages.failures import explain
 from ..module_utils._core.redact import redact
@@ -489,13 +489,13 @@ def _manager(module: AnsibleModule) -> PackageManager:
 
 def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any]:
     """Return what differs; where something does, record the intent and what has to be done."""
-    wish = _wish(module.params)
+    request = _wish(module.params)
     present = module.params["state"] == "present"
     key = _key(module.params)
     record = Record.from_json(store.get(key))
-    node = node.assuming(_streams(node, wish, present, record))
+    node = node.assuming(_streams(node, request, present, record))
     if present:
-        plan = _plan_of_set(node, wish, record)
+        plan = _plan_of_set(node, request, record)
         if not plan.changed and (record is None or record.pending is None):
             return _result(module, plan, {})
     elif record is None:
@@ -506,7 +506,7 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
     record = resumed(record, database.packages)
     if record is not None and not present and not module.check_mode:
         _refresh_for_earlier(module, node, record, database)
-    plan = promised = _plan_now(node, wish, present, record, database)
+    plan = promised = _plan_now(node, request, present, record, database)
     broken = _broken(database.packages)
     said: str | None = ""
     if not module.check_mode:
@@ -514,17 +514,17 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
             _mend(node, plan, broken, (record.coming or ()) if record else ())
             database = node.manager.everything()
             # What was promised stays; what is left to do can have become less.
-            plan = _plan_now(node, wish, present, record, database)
+            plan = _plan_now(node, request, present, record, database)
         said = _refresh(module, node, plan, database)
         if said is not None and present:
             # More of what may be there can be known now.
-            plan = _plan_now(node, wish, present, record, database)
+            plan = _plan_now(node, request, present, record, database)
     change = Change()
     if not module.check_mode:
-        change = _try(node, wish, plan, module.params["name"], said or "", may_be_missing=False)
+        change = _try(node, request, plan, module.params["name"], said or "", may_be_missing=False)
         plan = without(plan, change.removed, database.packages)
     elif not broken:
-        change = _ahead(module, node, wish, plan, record, database)
+        change = _ahead(module, node, request, plan, record, database)
     result = _result(module, without(promised, change.removed, database.packages), broken)
     if not module.check_mode and not plan.changed:
         _settle(module, node, store, plan, record, database)
@@ -534,14 +534,14 @@ def _plan(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any
         freed = _to_free(node, plan, change, database)
         if present:
             coming = (
-                _coming(node, change, database, wish.hold) if plan.install or plan.going else ()
+                _coming(node, change, database, request.hold) if plan.install or plan.going else ()
             )
-            begin = begun(record, plan, database.packages, wish, coming, named, run, freed)
+            begin = begun(record, plan, database.packages, request, coming, named, run, freed)
             store.put(key, begin.to_json())
         elif record is not None:
             released = tuple(dict.fromkeys((*record.released, *freed)))
             store.put(key, replace(record, run=run, released=released).to_json())
-        result["_tasks"] = _tasks(module, node, wish, plan, change, database, freed)
+        result["_tasks"] = _tasks(module, node, request, plan, change, database, freed)
     return result
 
 
@@ -571,7 +571,7 @@ def _settle(
 def _tasks(
     module: AnsibleModule,
     node: Node,
-    wish: Wish,
+    request: Request,
     plan: Plan,
     change: Change,
     database: Database,
@@ -588,7 +588,7 @@ def _tasks(
     held = [name for name in plan.along if database.packages[name].held]
     purge = [name for name in (*plan.purge, *held) if name not in change.replaced]
     remove = [name for name in plan.remove if name not in change.replaced]
-    hold = module.params["state"] == "present" and wish.hold
+    hold = module.params["state"] == "present" and request.hold
     work = Work(
         broken=[name for name in _broken(database.packages) if name in going],
         # That is so too for what is below one of those that are removed alone.
@@ -609,11 +609,11 @@ def _tasks(
     }
 
 
-def _streams(node: Node, wish: Wish, present: bool, record: Record | None) -> Streams:
+def _streams(node: Node, request: Request, present: bool, record: Record | None) -> Streams:
     """Return the streams of modules as they are and as they shall be."""
-    modules.check(wish.streams)
-    kept = record.streams if record else modules.Kept()
-    names = list(wish.streams if present else kept.before)
+    modules.check(request.streams)
+    kept = record.streams if record else modules.StreamRecord()
+    names = list(request.streams if present else kept.before)
     if not names:
         return Streams()
     if not node.manager.has_streams:
@@ -625,7 +625,7 @@ def _streams(node: Node, wish: Wish, present: bool, record: Record | None) -> St
         )
     found = node.manager.streams(names)
     if present:
-        return Streams(found, wish.streams)
+        return Streams(found, request.streams)
     back = modules.given_back(kept, found)
     # One whose repository has gone cannot be enabled any more.
     return modules.without_unknown(back, node.streams_offered(back))
@@ -644,7 +644,7 @@ def _switch(node: Node) -> None:
 def _ahead(
     module: AnsibleModule,
     node: Node,
-    wish: Wish,
+    request: Request,
     plan: Plan,
     record: Record | None,
     database: Database,
@@ -658,9 +658,9 @@ def _ahead(
         if unknown and params["update_cache"] and not params["repository_expected"]:
             node = stack.enter_context(node.apart())
             said = _update(node)
-            plan = _plan_now(node, wish, params["state"] == "present", record, database)
+            plan = _plan_now(node, request, params["state"] == "present", record, database)
         return _try(
-            node, wish, plan, params["name"], said, may_be_missing=params["repository_expected"]
+            node, request, plan, params["name"], said, may_be_missing=params["repository_expected"]
         )
 
 
@@ -753,7 +753,7 @@ def _is_automatic(database: Database, name: str) -> bool:
 def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, Any]:
     """Hold what has to be held, see that all is as promised, and finish the record."""
     params = module.params
-    wish = _wish(params)
+    request = _wish(params)
     present = params["state"] == "present"
     key = _key(params)
     record = Record.from_json(store.get(key)) or Record()
@@ -765,7 +765,7 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
             next_step="Wait for that run to end, and start no two runs for one node at a time.",
         )
     database = node.manager.everything()
-    plan = _settled(wish, present, record, database.packages)
+    plan = _settled(request, present, record, database.packages)
     named = _there([*dict.fromkeys((*params["_named"], *record.named))], database.packages)
     if params["_failure"]:
         released = [
@@ -776,7 +776,7 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
         for argv in node.manager.mark_commands(released, (), named):
             node.patiently(argv)
         error = explain(params["_failure"], f"The package set {params['name']}")
-        names = sorted(wish.packages)
+        names = sorted(request.packages)
         offered = node.manager.available(names)
         _streams_back(node, params["_streams"])
         if present and missing(plan, offered):
@@ -786,8 +786,8 @@ def _record(module: AnsibleModule, node: Node, store: StateStore) -> dict[str, A
     _mark(node, plan, params["name"], named, others)
     packages = node.manager.everything().packages
     wrong = (
-        *verify(_settled(wish, present, record, packages), packages),
-        *_streams(node, wish, present, record).reasons(present=present),
+        *verify(_settled(request, present, record, packages), packages),
+        *_streams(node, request, present, record).reasons(present=present),
     )
     if wrong:
         raise KubegpuError(
@@ -816,8 +816,8 @@ def _forget(store: StateStore, key: str, record: Record, packages: Mapping[str, 
         store.put(key, rest.to_json())
 
 
-def _wish(params: Mapping[str, Any]) -> Wish:
-    return Wish(
+def _wish(params: Mapping[str, Any]) -> Request:
+    return Request(
         {
             name: None if version is None else str(version)
             for name, version in (params["packages"] or {}).items()
@@ -839,46 +839,48 @@ def _key(params: Mapping[str, Any]) -> str:
     return f"package_set:{params['name']}"
 
 
-def _plan_of_set(node: Node, wish: Wish, record: Record | None) -> Plan:
+def _plan_of_set(node: Node, request: Request, record: Record | None) -> Plan:
     """Return what differs, having looked at the packages of the set alone."""
-    check(wish)
-    names = {*wish.packages, *wish.optional, *wish.obsolete}
-    if wish.lock:
+    check(request)
+    names = {*request.packages, *request.optional, *request.obsolete}
+    if request.lock:
         # dpkg knows the same patterns.
-        names.update(pattern for pattern in wish.lock.patterns if pattern[0] != "!")
+        names.update(pattern for pattern in request.lock.patterns if pattern[0] != "!")
     packages = node.manager.read(sorted(names)).packages if names else {}
-    purged = _purged(node, wish, record, packages)
-    plan = plan_present(wish, packages, _offered(node, wish, packages), purged)
+    purged = _purged(node, request, record, packages)
+    plan = plan_present(request, packages, _offered(node, request, packages), purged)
     return with_streams(plan, node.streams, present=True)
 
 
 def _purged(
-    node: Node, wish: Wish, record: Record | None, packages: Mapping[str, Package]
+    node: Node, request: Request, record: Record | None, packages: Mapping[str, Package]
 ) -> tuple[str, ...]:
     """Return the obsolete packages of ours whose configuration would go on pinning."""
-    mine = _there(ours(record, wish.obsolete), packages)
+    mine = _there(ours(record, request.obsolete), packages)
     pins = node.manager.pinning(mine)
     edited = node.manager.edited(pins)
     return tuple(name for name in pins if name not in edited)
 
 
-def _offered(node: Node, wish: Wish, packages: Mapping[str, Package]) -> dict[str, tuple[str, ...]]:
+def _offered(
+    node: Node, request: Request, packages: Mapping[str, Package]
+) -> dict[str, tuple[str, ...]]:
     """Return what package lists have of the members that are not as they shall be."""
     names = [
         name
-        for name, wanted in sorted(members(wish, packages).items())
+        for name, wanted in sorted(members(request, packages).items())
         if not packages.get(name, Package()).installed or not fits(wanted, packages[name].version)
     ]
     return {**dict.fromkeys(names, ()), **node.manager.available(names)}
 
 
 def _plan_now(
-    node: Node, wish: Wish, present: bool, record: Record | None, database: Database
+    node: Node, request: Request, present: bool, record: Record | None, database: Database
 ) -> Plan:
     if present:
-        purged = _purged(node, wish, record, database.packages)
-        offered = _offered(node, wish, database.packages)
-        plan = plan_present(wish, database.packages, offered, purged)
+        purged = _purged(node, request, record, database.packages)
+        offered = _offered(node, request, database.packages)
+        plan = plan_present(request, database.packages, offered, purged)
         return with_streams(plan, node.streams, present=True)
     assumed = finished(record, database.packages) if record else None
     along = removable(
@@ -901,9 +903,11 @@ def _plan_now(
     return with_streams(plan, node.streams, present=False)
 
 
-def _settled(wish: Wish, present: bool, record: Record, packages: Mapping[str, Package]) -> Plan:
+def _settled(
+    request: Request, present: bool, record: Record, packages: Mapping[str, Package]
+) -> Plan:
     """Return what is still to be done when the packages have been installed: marks alone."""
-    return plan_present(wish, packages) if present else plan_absent(record, packages, {})
+    return plan_present(request, packages) if present else plan_absent(record, packages, {})
 
 
 def _refresh_for_earlier(
@@ -966,7 +970,7 @@ class Change:
 
 
 def _try(
-    node: Node, wish: Wish, plan: Plan, name: str, said: str, *, may_be_missing: bool
+    node: Node, request: Request, plan: Plan, name: str, said: str, *, may_be_missing: bool
 ) -> Change:
     """Refuse a change that cannot work, or that would take other packages away."""
     lacking = node.lacking()
@@ -985,9 +989,9 @@ def _try(
     versions = exact(plan.install, offered)
     install = {other: version for other, version in versions.items() if other not in plan.soft}
     soft = {other: version for other, version in versions.items() if other in plan.soft}
-    simulation, named = _simulate(node, wish, install, soft, going)
+    simulation, named = _simulate(node, request, install, soft, going)
     extra = sorted(set(simulation.removed) - set(going))
-    removed = in_the_way(wish, extra) if plan.install else ()
+    removed = in_the_way(request, extra) if plan.install else ()
     extra = [other for other in extra if other not in removed]
     incoming = dict(simulation.incoming)
     replaced: tuple[str, ...] = ()
@@ -1024,7 +1028,7 @@ def _try(
 
 def _simulate(
     node: Node,
-    wish: Wish,
+    request: Request,
     install: Mapping[str, str | None],
     soft: Mapping[str, str | None],
     going: Sequence[str],
@@ -1036,7 +1040,7 @@ def _simulate(
     named: dict[str, str | None] = {}
     # What is asked for without a version was tried with the newest one.
     steps = dict.fromkeys(install, 0)
-    lock = wish.lock
+    lock = request.lock
     while True:
         simulation = node.manager.simulate({**install, **named}, going)
         if simulation.answer.ok:
@@ -1056,7 +1060,7 @@ def _simulate(
         names = [
             name
             for name in seen
-            if lock.covers(name) and name not in {*install, *named, *going, *wish.obsolete}
+            if lock.covers(name) and name not in {*install, *named, *going, *request.obsolete}
         ]
         offered = node.manager.available(names)
         found = {

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A set of packages in one exact version: from wish, packages and record to a plan.
+"""A set of packages in one exact version: from request, packages and record to a plan.
 
 Nothing here knows of a package manager.
 """
@@ -24,8 +24,8 @@ from .types import (
     Package,
     Plan,
     Record,
+    Request,
     Streams,
-    Wish,
     fits,
 )
 
@@ -50,23 +50,23 @@ def best(wanted: str | None, versions: Sequence[str]) -> str | None:
     return next((version for version in versions if fits(wanted, version)), None)
 
 
-def check(wish: Wish) -> None:
+def check(request: Request) -> None:
     """Refuse names and versions that could mean anything else to a package manager."""
-    for name in (*wish.packages, *wish.optional, *wish.obsolete):
+    for name in (*request.packages, *request.optional, *request.obsolete):
         if not _NAME.match(name):
             raise InputError(
                 f"{name!r} is not the name of a package.", next_step="Correct packages or obsolete."
             )
-    for name, version in (*wish.packages.items(), *wish.optional.items()):
+    for name, version in (*request.packages.items(), *request.optional.items()):
         if version is not None and not (_VERSION.match(version) or _VERSION_PATTERN.match(version)):
             raise InputError(
                 f"{version!r} is not an exact version of {name}.",
                 next_step="Give the full version with its packaging revision, such as 1.20.0-1, "
                 "or the beginning of one with an asterisk, such as 595.58.03*.",
             )
-    if wish.lock is not None:
-        _check_lock(wish.lock)
-    both = sorted({*wish.packages, *wish.optional} & set(wish.obsolete))
+    if request.lock is not None:
+        _check_lock(request.lock)
+    both = sorted({*request.packages, *request.optional} & set(request.obsolete))
     if both:
         raise InputError(f"Asked for and obsolete at the same time: {', '.join(both)}.")
 
@@ -83,32 +83,32 @@ def _check_lock(lock: Lock) -> None:
         raise InputError(f"{lock.version!r} is not the beginning of a version.")
 
 
-def members(wish: Wish, packages: Mapping[str, Package]) -> dict[str, str | None]:
+def members(request: Request, packages: Mapping[str, Package]) -> dict[str, str | None]:
     """Return the version that each package shall have which belongs to the set unnamed.
 
     Those are what the lock covers, as far as it is there, and the optional packages.
     """
     locked: dict[str, str | None] = {}
-    if wish.lock is not None:
+    if request.lock is not None:
         locked = {
-            name: wish.lock.wanted
+            name: request.lock.wanted
             for name, package in packages.items()
-            if package.status in (INSTALLED, BROKEN) and wish.lock.covers(name)
+            if package.status in (INSTALLED, BROKEN) and request.lock.covers(name)
         }
     return {
         name: wanted
-        for name, wanted in {**locked, **wish.optional}.items()
-        if name not in wish.packages and name not in wish.obsolete
+        for name, wanted in {**locked, **request.optional}.items()
+        if name not in request.packages and name not in request.obsolete
     }
 
 
 def _further(
-    wish: Wish, packages: Mapping[str, Package], available: Mapping[str, Sequence[str]]
+    request: Request, packages: Mapping[str, Package], available: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, str | None], tuple[str, ...]]:
     """Return which members are asked for in which version, and which broken ones have to go."""
     asked: dict[str, str | None] = {}
     going = []
-    for name, wanted in members(wish, packages).items():
+    for name, wanted in members(request, packages).items():
         package = packages.get(name, Package())
         if best(wanted, available.get(name, ())):
             asked[name] = wanted
@@ -122,7 +122,7 @@ def _further(
 
 
 def plan_present(
-    wish: Wish,
+    request: Request,
     packages: Mapping[str, Package],
     available: Mapping[str, Sequence[str]] | None = None,
     purged: Collection[str] = (),
@@ -133,9 +133,9 @@ def plan_present(
         as they shall be.
     :param purged: obsolete packages of which no configuration file may stay.
     """
-    check(wish)
-    more, useless = _further(wish, packages, available or {})
-    asked = {**wish.packages, **more}
+    check(request)
+    more, useless = _further(request, packages, available or {})
+    asked = {**request.packages, **more}
     before: dict[str, Package] = {}
     after: dict[str, Package] = {}
     install: dict[str, str | None] = {}
@@ -144,7 +144,7 @@ def plan_present(
     for name in sorted(asked):
         version = asked[name]
         package = before[name] = packages.get(name, Package())
-        held = wish.held(name, package)
+        held = request.held(name, package)
         if package.installed and fits(version, package.version):
             after[name] = replace(package, held=held)
             if package.held != held:
@@ -152,7 +152,7 @@ def plan_present(
             continue
         install[name] = version
         after[name] = Package(INSTALLED, version or ANY, held)
-        if name in more and name not in wish.optional:
+        if name in more and name not in request.optional:
             soft.append(name)
             if package.status == BROKEN and not fits(version, package.version):
                 # Whether it comes back in that version, the dependencies of the others say.
@@ -166,7 +166,7 @@ def plan_present(
             reasons.append(f"{name} is not installed, asked for is {wanted}.")
     remove: list[str] = []
     purge: list[str] = []
-    for name in wish.obsolete:
+    for name in request.obsolete:
         package = before[name] = packages.get(name, Package())
         after[name] = package
         if package.status in (INSTALLED, BROKEN):
@@ -306,14 +306,16 @@ def exact(
     }
 
 
-def in_the_way(wish: Wish, names: Collection[str]) -> tuple[str, ...]:
+def in_the_way(request: Request, names: Collection[str]) -> tuple[str, ...]:
     """Return which packages that would have to go may do so: members that nobody asks for."""
-    if wish.lock is None:
+    if request.lock is None:
         return ()
     return tuple(
         name
         for name in sorted(names)
-        if wish.lock.covers(name) and name not in wish.packages and name not in wish.optional
+        if request.lock.covers(name)
+        and name not in request.packages
+        and name not in request.optional
     )
 
 

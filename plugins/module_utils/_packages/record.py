@@ -19,7 +19,7 @@ from .types import (
     Package,
     Plan,
     Record,
-    Wish,
+    Request,
     covers,
 )
 
@@ -56,7 +56,7 @@ def begun(
     record: Record | None,
     plan: Plan,
     packages: Mapping[str, Package],
-    wish: Wish,
+    request: Request,
     coming: Collection[str] = (),
     named: Collection[str] = (),
     run: str = "",
@@ -69,8 +69,8 @@ def begun(
     :param named: what of it is told to it for its version alone.
     :param released: what is held, and cannot be for the change.
     """
-    asked = {*wish.packages, *wish.optional}
-    patterns = wish.lock.patterns if wish.lock else ()
+    asked = {*request.packages, *request.optional}
+    patterns = request.lock.patterns if request.lock else ()
     record = record or Record()
     # Packages that are in the record keep what was first seen; what came along was not there.
     mine = set(record.brought)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from .._core.errors import InputError, KubegpuError
 from .failures import cause_of
-from .types import DISABLED, NONE, Kept, Streams
+from .types import DISABLED, NONE, StreamRecord, Streams
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*\Z")
 
@@ -31,7 +31,7 @@ def check(streams: Mapping[str, str]) -> None:
                 )
 
 
-def given_back(kept: Kept, now: Mapping[str, str]) -> Streams:
+def given_back(kept: StreamRecord, now: Mapping[str, str]) -> Streams:
     """Return the way back to the streams from before us.
 
     What somebody has switched since stays. A module without a stream is what a switch that was
@@ -44,9 +44,9 @@ def given_back(kept: Kept, now: Mapping[str, str]) -> Streams:
     return Streams(now, after)
 
 
-def begun(kept: Kept, streams: Streams) -> Kept:
+def begun(kept: StreamRecord, streams: Streams) -> StreamRecord:
     """Return the record to be kept before the switch; what was first seen stays."""
-    return Kept({**streams.before, **kept.before}, {**kept.ours, **streams.after})
+    return StreamRecord({**streams.before, **kept.before}, {**kept.ours, **streams.after})
 
 
 def shown(streams: Mapping[str, str]) -> str:

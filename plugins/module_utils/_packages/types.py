@@ -92,7 +92,7 @@ class Streams:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StreamRecord:
     """What the record remembers: each stream before our first change, and what we made of it."""
 
     before: Mapping[str, str] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Lock:
 
 
 @dataclass(frozen=True)
-class Wish:
+class Request:
     """What is asked for: version by name (None: any), and the names that have to go first.
 
     A version with a ``*`` is met by any that begins and ends so. ``optional`` is installed where a
@@ -198,7 +198,7 @@ class Record:
     named: tuple[str, ...] = ()
     run: str = ""
     remains: tuple[str, ...] = ()
-    streams: Kept = field(default_factory=Kept)
+    streams: StreamRecord = field(default_factory=StreamRecord)
     released: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class Record:
             tuple(data.get("named", ())),
             str(data.get("run", "")),
             tuple(data.get("remains", ())),
-            Kept(**data.get("streams", {})),
+            StreamRecord(**data.get("streams", {})),
             tuple(data.get("released", ())),
         )
 

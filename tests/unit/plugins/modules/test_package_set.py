@@ -21,8 +21,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types impo
     INSTALLED,
     Package,
     Plan,
+    Request,
     Streams,
-    Wish,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.zypper import Zypper
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set
@@ -73,7 +73,7 @@ def tasks(dnf):
     return package_set._tasks(
         types.SimpleNamespace(params={"state": "present", "lock_timeout": 0}),
         node,
-        Wish(wanted),
+        Request(wanted),
         Plan(packages, packages, install=wanted),
         package_set.Change(install=wanted),
         package_set.Database(packages, {}),

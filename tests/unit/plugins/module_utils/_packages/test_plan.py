@@ -38,7 +38,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types impo
     Package,
     Plan,
     Record,
-    Wish,
+    Request,
 )
 
 NAMES = st.sampled_from(["a", "b", "c", "old"])
@@ -56,8 +56,8 @@ PACKAGES = st.dictionaries(
 )
 
 
-WISHES = st.builds(
-    Wish,
+REQUESTS = st.builds(
+    Request,
     packages=st.dictionaries(
         st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2"]), min_size=1
     ),
@@ -86,13 +86,13 @@ def there(packages):
     return {name: package for name, package in packages.items() if package.installed}
 
 
-@given(PACKAGES, WISHES, WISHES)
-def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, wish, other):
-    first = plan_present(wish, packages)
-    record = begun(None, first, packages, wish) if first.changed else None
+@given(PACKAGES, REQUESTS, REQUESTS)
+def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, request, other):
+    first = plan_present(request, packages)
+    record = begun(None, first, packages, request) if first.changed else None
     now = carried_out(first, packages)
     assert verify(first, now) == ()
-    assert not plan_present(wish, now).changed
+    assert not plan_present(request, now).changed
     if record:
         record = finished(record, now)
     second = plan_present(other, now)
@@ -112,7 +112,7 @@ def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, wish
 
 def test_what_differs_from_the_promise_is_named():
     plan = plan_present(
-        Wish({"a": "2", "b": "2", "c": "2"}, True, ("old",)),
+        Request({"a": "2", "b": "2", "c": "2"}, True, ("old",)),
         {
             "old": Package(INSTALLED, "1"),
         },
@@ -142,7 +142,7 @@ def test_the_newest_that_fits_is_taken():
 LOCK = Lock(("nvidia-*", "libnvidia-*", "!libnvidia-container*"), "595.58.03")
 
 
-DRIVER = Wish({"nvidia-open": "595.58.03*", "linux-headers": None}, True, (), {}, LOCK)
+DRIVER = Request({"nvidia-open": "595.58.03*", "linux-headers": None}, True, (), {}, LOCK)
 
 
 def test_a_lock_holds_its_members_and_nothing_else():
@@ -183,19 +183,19 @@ def test_what_a_failed_change_left_goes_or_comes_back_as_asked_for():
 
 
 def test_optional_packages_are_installed_where_there_are_any():
-    wish = Wish({}, False, (), {"headers-1": None, "headers-2": "2*"})
-    assert not plan_present(wish, {}, {}).changed
+    request = Request({}, False, (), {"headers-1": None, "headers-2": "2*"})
+    assert not plan_present(request, {}, {}).changed
     available = {"headers-1": ("1",), "headers-2": ("3-1",)}
-    assert plan_present(wish, {}, available).install == {"headers-1": None}
+    assert plan_present(request, {}, available).install == {"headers-1": None}
     # One that is there in another version is let be where there is no better.
     packages = {"headers-2": Package(INSTALLED, "1-1")}
-    assert not plan_present(wish, packages, {}).changed
+    assert not plan_present(request, packages, {}).changed
 
 
 def test_members_that_would_have_to_go_may_and_others_may_not():
     names = {"nvidia-dkms", "nvidia-open", "linux-headers", "someone-else"}
     assert in_the_way(DRIVER, names) == ("nvidia-dkms",)
-    assert in_the_way(Wish({}), names) == ()
+    assert in_the_way(Request({}), names) == ()
     plan = without(Plan({}, {}), ("nvidia-dkms",), {"nvidia-dkms": Package(INSTALLED, "1")})
     assert plan.remove == ("nvidia-dkms",)
     assert plan.before["nvidia-dkms"].installed
@@ -207,7 +207,7 @@ def test_members_that_would_have_to_go_may_and_others_may_not():
 )
 def test_locks_that_could_mean_anything_are_refused(lock):
     with pytest.raises(InputError):
-        check(Wish({}, True, (), {}, lock))
+        check(Request({}, True, (), {}, lock))
 
 
 @pytest.mark.parametrize(
@@ -226,10 +226,10 @@ def test_locks_that_could_mean_anything_are_refused(lock):
 )
 def test_versions_that_could_mean_anything_are_refused(version, good):
     if good:
-        check(Wish({"libnccl2": version}))
+        check(Request({"libnccl2": version}))
         return
     with pytest.raises(InputError, match="libnccl2"):
-        check(Wish({"libnccl2": version}))
+        check(Request({"libnccl2": version}))
 
 
 def test_absent_takes_the_configuration_of_what_became_obsolete():
@@ -257,6 +257,6 @@ def test_absent_takes_the_configuration_of_what_came_along_and_became_obsolete()
 def test_a_hold_is_set_anew_with_the_version_that_it_holds():
     """It was released for the change, and a lock of dnf names a version."""
     packages = {name: Package(INSTALLED, "1", held=True) for name in ("a", "b")}
-    plan = plan_present(Wish({"a": "2", "b": "1"}), packages)
+    plan = plan_present(Request({"a": "2", "b": "1"}), packages)
     assert dict(plan.install) == {"a": "2"}
     assert plan.to_hold() == ("a",)

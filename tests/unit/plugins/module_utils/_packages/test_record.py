@@ -23,7 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types impo
     INSTALLED,
     Package,
     Record,
-    Wish,
+    Request,
 )
 from tests.unit.plugins.module_utils._packages.test_plan import LOCK, carried_out
 
@@ -60,23 +60,23 @@ def test_members_that_came_along_go_though_we_hold_them():
     free = {"libnvidia-a": Package(INSTALLED, "1")}
     assert removable(record, free, {}, marks_of_held=False) == ()
     # A drift of its hold makes it no package that was there before us.
-    wish = Wish({"nvidia-open": None}, True, (), {}, LOCK)
-    again = begun(record, plan_present(wish, held), held, wish)
+    request = Request({"nvidia-open": None}, True, (), {}, LOCK)
+    again = begun(record, plan_present(request, held), held, request)
     assert set(again.before) == {"nvidia-open"}
     # Asked for by name since, it is one of the set.
-    wish = Wish({"libnvidia-a": "1"}, True, (), {}, LOCK)
-    again = begun(record, plan_present(wish, {}), held, wish)
+    request = Request({"libnvidia-a": "1"}, True, (), {}, LOCK)
+    again = begun(record, plan_present(request, {}), held, request)
     assert again.before["libnvidia-a"] == Package()
 
 
 def test_what_comes_along_where_files_of_an_earlier_one_are_left_is_ours_without_them():
-    wish = Wish({"nvidia-headless": "1"})
+    request = Request({"nvidia-headless": "1"})
     packages = {"nvidia-kernel-common": Package(CONFIGURATION), "other": Package(INSTALLED, "1")}
     coming = ("nvidia-headless", "nvidia-kernel-common", "nvidia-firmware")
-    record = begun(None, plan_present(wish, packages), packages, wish, coming)
+    record = begun(None, plan_present(request, packages), packages, request, coming)
     # The run dies, and the next one goes on: what has come meanwhile is taken for no remains.
     now = {**packages, "nvidia-kernel-common": Package(INSTALLED, "1", automatic=True)}
-    record = begun(record, plan_present(wish, now), now, wish, coming)
+    record = begun(record, plan_present(request, now), now, request, coming)
     along = Package(INSTALLED, "1", automatic=True)
     now.update({"nvidia-headless": Package(INSTALLED, "1", True), "nvidia-firmware": along})
     record = finished(record, now)
@@ -92,7 +92,7 @@ def test_what_comes_along_where_files_of_an_earlier_one_are_left_is_ours_without
 
 
 def test_files_that_were_left_before_a_change_that_died_are_no_packages_of_ours():
-    first, second = Wish({"a": "1"}), Wish({"a": "1", "b": "1"})
+    first, second = Request({"a": "1"}), Request({"a": "1", "b": "1"})
     packages = {"b": Package(CONFIGURATION)}
     record = begun(None, plan_present(first, packages), packages, first, ("a",))
     record = begun(record, plan_present(second, packages), packages, second, ("a", "b"))

@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import str
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
     DISABLED,
     NONE,
-    Kept,
+    StreamRecord,
     Streams,
 )
 
@@ -45,15 +45,15 @@ def test_only_what_differs_is_switched_and_said():
     ],
 )
 def test_given_back(earlier, now, after):
-    kept = Kept({DRIVER: earlier}, {DRIVER: "580-open"})
+    kept = StreamRecord({DRIVER: earlier}, {DRIVER: "580-open"})
     assert modules.given_back(kept, {DRIVER: now}).after == {DRIVER: after}
 
 
 def test_the_record_keeps_what_was_first_seen():
-    first = modules.begun(Kept(), Streams({DRIVER: NONE}, {DRIVER: "580-open"}))
+    first = modules.begun(StreamRecord(), Streams({DRIVER: NONE}, {DRIVER: "580-open"}))
     second = modules.begun(first, Streams({DRIVER: "580-open"}, {DRIVER: "595-open"}))
-    assert second == Kept({DRIVER: NONE}, {DRIVER: "595-open"})
-    assert not Kept() and second
+    assert second == StreamRecord({DRIVER: NONE}, {DRIVER: "595-open"})
+    assert not StreamRecord() and second
 
 
 def test_what_no_repository_has():
