@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._host.command import Result, Runner
-from .manager import Apart, Database, Simulation, WithoutStreams, Work
+from .manager import Changes, Database, Isolated, Simulation, WithoutStreams
 from .types import ABSENT, BROKEN, CONFIGURATION, INSTALLED, Package
 
 _LISTS_APART = """\
@@ -69,9 +69,9 @@ class Apt(WithoutStreams):
     log = "/var/log/apt/term.log"
     journal = "/var/lib/dpkg/updates"
     # With nothing to set, dpkg takes its lock and does no more.
-    nothing: tuple[str, ...] = ("sh", "-c", "dpkg --set-selections </dev/null")
+    lock_command: tuple[str, ...] = ("sh", "-c", "dpkg --set-selections </dev/null")
     releases_first = False
-    waits = True
+    waits_for_lock = True
     replaces = False
     marks_of_held = True
     broken_sources = "The list of sources could not be read"
@@ -89,23 +89,23 @@ class Apt(WithoutStreams):
     def read(self, names: Sequence[str] = ()) -> Database:
         return read(self.run, names)
 
-    def everything(self) -> Database:
+    def read_all(self) -> Database:
         database = read(self.run)
         return Database(with_marks(self.run, database.packages), database.needs)
 
     def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         return available(self.run, names)
 
-    def update(self) -> tuple[str, ...]:
+    def refresh_command(self) -> tuple[str, ...]:
         return ("apt-get", "update")
 
-    def complaints(self, answer: Result) -> str:
+    def refresh_errors(self, answer: Result) -> str:
         complaints = [
             line for line in answer.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))
         ]
         return "\n".join(complaints) or ("" if answer.ok else answer.words())
 
-    def apart(self, folder: str) -> Apart:
+    def isolated(self, folder: str) -> Isolated:
         settings = f"{folder}/apt.conf"
         inner = self.run
 
@@ -116,14 +116,14 @@ class Apt(WithoutStreams):
                 argv, timeout=timeout, environment={"APT_CONFIG": settings, **(environment or {})}
             )
 
-        return Apart(
+        return Isolated(
             Apt(run), (f"{folder}/lists/partial",), {settings: _LISTS_APART.format(folder=folder)}
         )
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
         return simulate(self.run, install, remove)
 
-    def mentioned(self, answer: Result) -> tuple[str, ...]:
+    def mentioned_packages(self, answer: Result) -> tuple[str, ...]:
         return mentioned(answer)
 
     def edited(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -135,10 +135,10 @@ class Apt(WithoutStreams):
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return () if packages.get(_HELPER, Package()).installed else (_HELPER,)
 
-    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
+    def repair_commands(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
         return (("dpkg", "--configure", "-a"),)
 
-    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
+    def to_repair(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
         return uncovered
 
     def mark_commands(
@@ -146,7 +146,7 @@ class Apt(WithoutStreams):
     ) -> tuple[list[str], ...]:
         return mark_commands(hold, release, automatic)
 
-    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
+    def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
         return [
             {
                 "module": self.module,
@@ -157,13 +157,13 @@ class Apt(WithoutStreams):
                 },
             }
             for arguments in (
-                {"name": list(work.broken), "state": "absent", "purge": True},
-                {"name": list(work.remove), "state": "absent"},
-                {"name": list(work.purge), "state": "absent", "purge": True},
+                {"name": list(changes.broken), "state": "absent", "purge": True},
+                {"name": list(changes.remove), "state": "absent"},
+                {"name": list(changes.purge), "state": "absent", "purge": True},
                 {
                     "name": [
                         f"{name}={version}" if version else name
-                        for name, version in sorted(work.install.items())
+                        for name, version in sorted(changes.install.items())
                     ],
                     "state": "present",
                     "allow_downgrade": True,
@@ -171,7 +171,7 @@ class Apt(WithoutStreams):
                     "update_cache": False,
                 },
                 # Last, since apt's own helper for Python can be among it.
-                {"name": list(work.along), "state": "absent", "purge": True},
+                {"name": list(changes.remove_last), "state": "absent", "purge": True},
             )
             if arguments["name"]
         ]

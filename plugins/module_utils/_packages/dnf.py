@@ -14,7 +14,7 @@ from .._host.command import Result, Runner
 from . import rpm as _rpm
 from . import streams as _streams
 from .installed import read_versionlock, read_versionlock_toml
-from .manager import Apart, Database, Simulation, Work
+from .manager import Changes, Database, Isolated, Simulation
 from .types import Package
 
 # Who brings the plugin differs between distributions; what it is called does not.
@@ -44,7 +44,7 @@ class Dnf(_rpm.RpmManager):
     module = "ansible.builtin.dnf"
     log = "/var/log/dnf.rpm.log"
     # dnf has no command that only takes its lock; who holds it stands in a file.
-    nothing: tuple[str, ...] = (
+    lock_command: tuple[str, ...] = (
         "sh",
         "-c",
         'pid=$(cat /var/lib/dnf/rpmdb_lock.pid 2>/dev/null) && kill -0 "$pid" 2>/dev/null '
@@ -73,7 +73,7 @@ class Dnf(_rpm.RpmManager):
             re.search(r"lock is held|waiting for process|transaction lock", answer.stderr, re.I)
         )
 
-    def everything(self) -> Database:
+    def read_all(self) -> Database:
         database = _rpm.read_database(self.run, self.held(), full=True)
         answer = self._dnf("--disablerepo=*", "repoquery", "--installed", "--queryformat", _REASONS)
         return Database(
@@ -98,16 +98,16 @@ class Dnf(_rpm.RpmManager):
         ]
         return _rpm.parse_versions([*lines, *more])
 
-    def update(self) -> tuple[str, ...]:
+    def refresh_command(self) -> tuple[str, ...]:
         # Keys are those of the repositories' own entries, which have been checked before.
         return (self.program, "-y", "--refresh", _TOLERANT, *self._options, "makecache")
 
-    def complaints(self, answer: Result) -> str:
+    def refresh_errors(self, answer: Result) -> str:
         lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]
         return "\n".join(lines) or ("" if answer.ok else answer.words())
 
-    def apart(self, folder: str) -> Apart:
-        return Apart(type(self)(self.run, (f"--setopt=cachedir={folder}",), self._streams))
+    def isolated(self, folder: str) -> Isolated:
+        return Isolated(type(self)(self.run, (f"--setopt=cachedir={folder}",), self._streams))
 
     def streams(self, modules: Sequence[str]) -> dict[str, str]:
         return {
@@ -115,7 +115,7 @@ class Dnf(_rpm.RpmManager):
             for name in modules
         }
 
-    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def available_streams(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
         answer = self._dnf("module", "list", *modules)
         found = _streams.parse_list(answer.stdout)
         return {name: found.get(name, ()) for name in modules}
@@ -126,7 +126,7 @@ class Dnf(_rpm.RpmManager):
         program = (self.program, "-C", "-y", "-q", _TOLERANT, *self._options)
         return _streams.commands(program, now, wanted)
 
-    def assuming(self, streams: Mapping[str, str]) -> Dnf:
+    def with_streams(self, streams: Mapping[str, str]) -> Dnf:
         return type(self)(self.run, self._options, streams)
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
@@ -176,29 +176,29 @@ class Dnf(_rpm.RpmManager):
             if names
         )
 
-    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
+    def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
         # What goes goes together: dnf 5 removes nothing that something else still needs.
-        along = list(work.along)
-        last = along if work.install else []
-        first = [] if work.install else along
-        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge, *first)))
+        along = list(changes.remove_last)
+        last = along if changes.install else []
+        first = [] if changes.install else along
+        going = list(dict.fromkeys((*changes.broken, *changes.remove, *changes.purge, *first)))
         return [
             {"module": self.module, "arguments": {"lock_timeout": lock_timeout, **arguments}}
             for arguments in (
                 {"name": going, "state": "absent", "autoremove": False},
                 {
-                    "name": list(work.helpers),
+                    "name": list(changes.helpers),
                     "state": "present",
                     "install_weak_deps": _WEAK,
                 },
                 {
                     "name": [
-                        _spec(name, version) for name, version in sorted(work.install.items())
+                        _spec(name, version) for name, version in sorted(changes.install.items())
                     ],
                     "state": "present",
                     "allow_downgrade": True,
                     "install_weak_deps": _WEAK,
-                    **({"allowerasing": True} if work.replacing else {}),
+                    **({"allowerasing": True} if changes.replacing else {}),
                 },
                 {"name": last, "state": "absent", "autoremove": False},
             )
@@ -228,7 +228,7 @@ class Dnf5(Dnf):
     module = "ansible.builtin.dnf5"
     log = "/var/log/dnf5.log"
     # Its lock is a file's, which no tool of a shell can ask for; a run that meets it says so.
-    nothing: tuple[str, ...] = ("true",)
+    lock_command: tuple[str, ...] = ("true",)
     lock_file = "/etc/dnf/versionlock.toml"
     program = "dnf5"
     all_versions: tuple[str, ...] = ()

@@ -36,7 +36,7 @@ class Database:
 
 
 @dataclass(frozen=True)
-class Work:
+class Changes:
     """What is to be changed by Ansible's own module, in this order.
 
     ``broken`` and ``purge`` go with their configuration, ``remove`` without; ``install`` has the
@@ -49,13 +49,13 @@ class Work:
     purge: Sequence[str] = ()
     install: Mapping[str, str | None] = field(default_factory=dict)
     helpers: Sequence[str] = ()
-    along: Sequence[str] = ()
+    remove_last: Sequence[str] = ()
     # Whether installing takes away what it replaces (see ``PackageManager.replaces``).
     replacing: bool = False
 
 
 @dataclass(frozen=True)
-class Apart:
+class Isolated:
     """A manager whose package lists lie in a folder of their own, which has to be made first."""
 
     manager: PackageManager
@@ -71,7 +71,7 @@ class WithoutStreams:
     def streams(self, modules: Sequence[str]) -> dict[str, str]:
         return {}
 
-    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def available_streams(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
         return {}
 
     def stream_commands(
@@ -79,7 +79,7 @@ class WithoutStreams:
     ) -> tuple[list[str], ...]:
         return ()
 
-    def assuming(self, streams: Mapping[str, str]) -> PackageManager:
+    def with_streams(self, streams: Mapping[str, str]) -> PackageManager:
         # Asked only of one that has streams, which is looked at before.
         raise NotImplementedError
 
@@ -94,11 +94,11 @@ class PackageManager(Protocol):
     # What a killed run has not written into the database yet; empty where there is no such thing.
     journal: str
     # Takes the manager's lock, and does no more.
-    nothing: tuple[str, ...]
+    lock_command: tuple[str, ...]
     # Whether what is held has to be released before it can be changed.
     releases_first: bool
     # Whether Ansible's module waits for the manager's lock.
-    waits: bool
+    waits_for_lock: bool
     # What the words of a dry run say where the sources themselves cannot be read.
     broken_sources: str
     # Whether one call installs packages and removes what they replace. Elsewhere that goes first,
@@ -118,25 +118,25 @@ class PackageManager(Protocol):
     def read(self, names: Sequence[str] = ()) -> Database:
         """Return the packages named (patterns, too), or all; what is unknown is left out."""
 
-    def everything(self) -> Database:
+    def read_all(self) -> Database:
         """Return all packages, with the marks of those that nobody asked for."""
 
     def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the versions that package lists have, newest first, by name."""
 
-    def update(self) -> tuple[str, ...]:
+    def refresh_command(self) -> tuple[str, ...]:
         """Return the command that reads the package lists again."""
 
-    def complaints(self, answer: Result) -> str:
+    def refresh_errors(self, answer: Result) -> str:
         """Return what was complained about when the lists were read."""
 
-    def apart(self, folder: str) -> Apart:
+    def isolated(self, folder: str) -> Isolated:
         """Return the same manager with package lists in the folder."""
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
         """Return what the manager would do, holds left aside."""
 
-    def mentioned(self, answer: Result) -> tuple[str, ...]:
+    def mentioned_packages(self, answer: Result) -> tuple[str, ...]:
         """Return all words of an answer that can be names of packages."""
 
     def edited(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -148,10 +148,10 @@ class PackageManager(Protocol):
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         """Return what is missing that changing or holding packages needs, and brings."""
 
-    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
+    def repair_commands(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
         """Return the commands that finish what was left half done; ``broken`` is of the plan."""
 
-    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
+    def to_repair(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
         """Return which of the broken packages have to be mended before a change.
 
         ``uncovered`` are those that the change itself neither replaces nor takes away.
@@ -162,13 +162,13 @@ class PackageManager(Protocol):
     ) -> tuple[list[str], ...]:
         """Return the commands that hold and release packages and give automatic marks back."""
 
-    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
+    def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
         """Return the calls of Ansible's module: ``module`` and ``arguments`` of each."""
 
     def streams(self, modules: Sequence[str]) -> dict[str, str]:
         """Return the stream of each module that is enabled, as ``_module_streams`` says it."""
 
-    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def available_streams(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the streams that repositories have, by module."""
 
     def stream_commands(
@@ -176,5 +176,5 @@ class PackageManager(Protocol):
     ) -> tuple[list[str], ...]:
         """Return the commands that switch to the streams."""
 
-    def assuming(self, streams: Mapping[str, str]) -> PackageManager:
+    def with_streams(self, streams: Mapping[str, str]) -> PackageManager:
         """Return the same manager, which reads as if these streams were enabled."""

@@ -2,16 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A set of packages in one exact version: from request, packages and record to a plan.
+"""The plan of a package set, from the request or the record and from the installed packages.
 
-Nothing here knows of a package manager.
+It does not depend on the package manager.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from .._core.errors import InputError, KubegpuError
 from .failures import cause_of
@@ -46,12 +46,15 @@ _LITERAL = re.compile(r"[a-z0-9+.-]{3}")
 
 
 def best(wanted: str | None, versions: Sequence[str]) -> str | None:
-    """Return the newest version that fits; ``versions`` with the newest first."""
+    """Return the newest version that matches; ``versions`` are sorted, the newest first."""
     return next((version for version in versions if fits(wanted, version)), None)
 
 
 def check(request: Request) -> None:
-    """Refuse names and versions that could mean anything else to a package manager."""
+    """Check the request: no name or version may mean something else to a package manager.
+
+    :raises InputError: the request is not valid.
+    """
     for name in (*request.packages, *request.optional, *request.obsolete):
         if not _NAME.match(name):
             raise InputError(
@@ -84,9 +87,9 @@ def _check_lock(lock: Lock) -> None:
 
 
 def members(request: Request, packages: Mapping[str, Package]) -> dict[str, str | None]:
-    """Return the version that each package shall have which belongs to the set unnamed.
+    """Return the required version of each package that belongs to the set without being listed.
 
-    Those are what the lock covers, as far as it is there, and the optional packages.
+    These are the installed packages that the lock covers, and the optional packages.
     """
     locked: dict[str, str | None] = {}
     if request.lock is not None:
@@ -105,20 +108,52 @@ def members(request: Request, packages: Mapping[str, Package]) -> dict[str, str 
 def _further(
     request: Request, packages: Mapping[str, Package], available: Mapping[str, Sequence[str]]
 ) -> tuple[dict[str, str | None], tuple[str, ...]]:
-    """Return which members are asked for in which version, and which broken ones have to go."""
+    """Return the members to install with their versions, and the broken ones to remove."""
     asked: dict[str, str | None] = {}
-    going = []
+    unusable = []
     for name, wanted in members(request, packages).items():
         package = packages.get(name, Package())
         if best(wanted, available.get(name, ())):
             asked[name] = wanted
         elif package.installed:
-            # What no package list has in that version is held as it is.
+            # A package that is not available in that version is held in its own version.
             asked[name] = wanted if fits(wanted, package.version) else None
         elif package.status == BROKEN and name in available:
-            # Left by a change that failed, and of no use in the version that is asked for now.
-            going.append(name)
-    return asked, tuple(going)
+            # A failed change left it, and it is not available in the requested version.
+            unusable.append(name)
+    return asked, tuple(unusable)
+
+
+@dataclass
+class _Draft:
+    """A plan that is being made; the fields are those of :class:`Plan`."""
+
+    before: dict[str, Package] = field(default_factory=dict)
+    after: dict[str, Package] = field(default_factory=dict)
+    install: dict[str, str | None] = field(default_factory=dict)
+    remove: list[str] = field(default_factory=list)
+    purge: list[str] = field(default_factory=list)
+    purge_last: list[str] = field(default_factory=list)
+    automatic: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    unavailable: list[str] = field(default_factory=list)
+    unrequested: list[str] = field(default_factory=list)
+
+    def plan(self) -> Plan:
+        return Plan(
+            self.before,
+            self.after,
+            self.install,
+            tuple(self.remove),
+            tuple(self.purge),
+            tuple(self.purge_last),
+            tuple(self.automatic),
+            tuple(self.reasons),
+            tuple(self.warnings),
+            tuple(self.unavailable),
+            tuple(self.unrequested),
+        )
 
 
 def plan_present(
@@ -127,66 +162,63 @@ def plan_present(
     available: Mapping[str, Sequence[str]] | None = None,
     purged: Collection[str] = (),
 ) -> Plan:
-    """Return what makes the set be there in its versions; ``packages`` by name, as they stand.
+    """Return the plan that installs the set in the requested versions.
 
-    :param available: the versions that package lists have of those :func:`members` that are not
-        as they shall be.
-    :param purged: obsolete packages of which no configuration file may stay.
+    :param packages: the installed packages, by name.
+    :param available: the available versions of the :func:`members` that are not in the requested
+        version.
+    :param purged: obsolete packages whose configuration files have to be removed, too.
+    :raises InputError: the request is not valid.
     """
     check(request)
-    more, useless = _further(request, packages, available or {})
-    asked = {**request.packages, **more}
-    before: dict[str, Package] = {}
-    after: dict[str, Package] = {}
-    install: dict[str, str | None] = {}
-    reasons: list[str] = []
-    soft: list[str] = []
-    for name in sorted(asked):
-        version = asked[name]
-        package = before[name] = packages.get(name, Package())
-        held = request.held(name, package)
-        if package.installed and fits(version, package.version):
-            after[name] = replace(package, held=held)
-            if package.held != held:
-                reasons.append(f"{name} {'is not' if held else 'is'} held.")
-            continue
-        install[name] = version
-        after[name] = Package(INSTALLED, version or ANY, held)
-        if name in more and name not in request.optional:
-            soft.append(name)
-            if package.status == BROKEN and not fits(version, package.version):
-                # Whether it comes back in that version, the dependencies of the others say.
-                after[name] = Package()
-        wanted = version or "any version"
-        if package.installed:
-            reasons.append(f"{name} is {package.version}, asked for is {wanted}.")
-        elif package.status == BROKEN:
-            reasons.append(f"{name} is {package.detail}, asked for is {wanted}.")
-        else:
-            reasons.append(f"{name} is not installed, asked for is {wanted}.")
-    remove: list[str] = []
-    purge: list[str] = []
+    more, unusable = _further(request, packages, available or {})
+    draft = _Draft()
+    for name, version in sorted({**request.packages, **more}.items()):
+        named = name in request.packages or name in request.optional
+        package = packages.get(name, Package())
+        _plan_package(draft, name, version, package, request.held(name, package), named)
     for name in request.obsolete:
-        package = before[name] = packages.get(name, Package())
-        after[name] = package
+        package = draft.before[name] = packages.get(name, Package())
+        draft.after[name] = package
         if package.status in (INSTALLED, BROKEN):
-            (purge if name in purged else remove).append(name)
-            after[name] = Package()
-            reasons.append(f"{name} {package.version} is obsolete.")
-    for name in useless:
-        package = before[name] = packages[name]
-        after[name] = Package()
-        remove.append(name)
-        reasons.append(f"{name} {package.version} is {package.detail}, and not asked for.")
-    return Plan(
-        before,
-        after,
-        install,
-        tuple(remove),
-        tuple(purge),
-        reasons=tuple(reasons),
-        soft=tuple(soft),
-    )
+            (draft.purge if name in purged else draft.remove).append(name)
+            draft.after[name] = Package()
+            draft.reasons.append(f"{name} {package.version} is obsolete.")
+    for name in unusable:
+        package = draft.before[name] = packages[name]
+        draft.after[name] = Package()
+        draft.remove.append(name)
+        draft.reasons.append(f"{name} {package.version} is {package.detail}, and not asked for.")
+    return draft.plan()
+
+
+def _plan_package(
+    draft: _Draft, name: str, version: str | None, package: Package, held: bool, named: bool
+) -> None:
+    """Plan one package of the set.
+
+    :param named: whether the request names it; otherwise it is a member of the lock.
+    """
+    draft.before[name] = package
+    if package.installed and fits(version, package.version):
+        draft.after[name] = replace(package, held=held)
+        if package.held != held:
+            draft.reasons.append(f"{name} {'is not' if held else 'is'} held.")
+        return
+    draft.install[name] = version
+    draft.after[name] = Package(INSTALLED, version or ANY, held)
+    if not named:
+        draft.unrequested.append(name)
+        if package.status == BROKEN and not fits(version, package.version):
+            # The dependencies of the other packages decide whether it is installed again.
+            draft.after[name] = Package()
+    wanted = version or "any version"
+    if package.installed:
+        draft.reasons.append(f"{name} is {package.version}, asked for is {wanted}.")
+    elif package.status == BROKEN:
+        draft.reasons.append(f"{name} is {package.detail}, asked for is {wanted}.")
+    else:
+        draft.reasons.append(f"{name} is not installed, asked for is {wanted}.")
 
 
 def plan_absent(
@@ -196,99 +228,91 @@ def plan_absent(
     edited: Collection[str] = (),
     removable: Collection[str] = (),
 ) -> Plan:
-    """Return what gives back the packages that stood there before.
+    """Return the plan that restores the packages that were installed before the set.
 
-    :param packages: all packages of the node, as they stand.
-    :param available: the versions that the package manager could install, by name.
-    :param edited: packages of which somebody edited a configuration file: it stays.
-    :param removable: what came along with the set and serves nothing else.
+    :param packages: all packages of the node, by name.
+    :param available: the available versions, by name.
+    :param edited: packages with an edited configuration file. Their files are kept.
+    :param removable: dependencies of the set that no other package needs.
     """
     if record is None:
         return Plan({}, {}, reasons=("Nothing is recorded under this name: nothing to undo.",))
-    before: dict[str, Package] = {}
-    after: dict[str, Package] = {}
-    install: dict[str, str | None] = {}
-    remove: list[str] = []
-    purge: list[str] = []
-    automatic: list[str] = []
-    reasons: list[str] = []
-    warnings: list[str] = []
-    lost: list[str] = []
-    for name in sorted(record.before):
-        old = record.before[name]
-        package = before[name] = packages.get(name, Package())
-        if not old.installed:
-            after[name] = package
-            # Of one that was obsolete meanwhile, the configuration is left.
-            rest = package.status == CONFIGURATION != old.status and name not in edited
-            if package.status in (INSTALLED, BROKEN) or rest:
-                after[name] = Package()
-                keeps = name in edited or old.status == CONFIGURATION
-                (remove if keeps else purge).append(name)
-                reasons.append(f"{name} was not installed before.")
-                if name in edited:
-                    reasons.append(f"{name}: its configuration was edited since, and stays.")
-            continue
-        if package.installed and package.version == old.version:
-            after[name] = replace(package, held=old.held)
-        elif old.version in available.get(name, ()):
-            install[name] = old.version
-            after[name] = Package(INSTALLED, old.version, old.held)
-            reasons.append(f"{name} was {old.version} before.")
+    draft = _Draft()
+    for name, old in sorted(record.before.items()):
+        package = draft.before[name] = packages.get(name, Package())
+        if old.installed:
+            _restore(draft, name, old, package, available.get(name, ()))
         else:
-            after[name] = replace(package, held=old.held) if package.installed else package
-            lost.append(name)
-            warnings.append(
-                f"{name} {old.version} was installed before and cannot be put back: no "
-                "repository of this node has it now. Next step: add its repository and install "
-                "it by hand."
-            )
-        if old.automatic and after[name].installed:
-            automatic.append(name)
-        if after[name].installed and package.installed and after[name].held != package.held:
-            reasons.append(f"{name} was {'held' if old.held else 'not held'} before.")
-    along: list[str] = []
+            _remove(draft, name, old, package, name in edited)
     for name in sorted(removable):
         if name in edited:
             continue
-        before[name] = packages[name]
-        after[name] = Package()
-        (remove if name in record.remains else along).append(name)
-        reasons.append(f"{name} came along with the set and serves nothing else.")
+        draft.before[name] = packages[name]
+        draft.after[name] = Package()
+        (draft.remove if name in record.remains else draft.purge_last).append(name)
+        draft.reasons.append(f"{name} came along with the set and serves nothing else.")
     for name in sorted(record.brought):
         package = packages.get(name, Package())
-        # Of what came along and became obsolete meanwhile, too.
+        # Dependencies that another package replaced since left their configuration, too.
         if (
             package.status == CONFIGURATION
             and name not in record.before
             and name not in record.remains
             and name not in edited
         ):
-            before[name], after[name] = package, Package()
-            purge.append(name)
-            reasons.append(f"{name} came along with the set; its configuration was left.")
-    return Plan(
-        before,
-        after,
-        install,
-        tuple(remove),
-        tuple(purge),
-        tuple(along),
-        tuple(automatic),
-        tuple(reasons),
-        tuple(warnings),
-        tuple(lost),
-    )
+            draft.before[name], draft.after[name] = package, Package()
+            draft.purge.append(name)
+            draft.reasons.append(f"{name} came along with the set; its configuration was left.")
+    return draft.plan()
+
+
+def _remove(draft: _Draft, name: str, old: Package, package: Package, edited: bool) -> None:
+    """Plan to remove a package that was not installed before the set."""
+    draft.after[name] = package
+    # A package that became obsolete since left its configuration.
+    leftover = package.status == CONFIGURATION != old.status and not edited
+    if package.status in (INSTALLED, BROKEN) or leftover:
+        draft.after[name] = Package()
+        keeps = edited or old.status == CONFIGURATION
+        (draft.remove if keeps else draft.purge).append(name)
+        draft.reasons.append(f"{name} was not installed before.")
+        if edited:
+            draft.reasons.append(f"{name}: its configuration was edited since, and stays.")
+
+
+def _restore(
+    draft: _Draft, name: str, old: Package, package: Package, available: Sequence[str]
+) -> None:
+    """Plan to restore version, hold and automatic mark of a package."""
+    if package.installed and package.version == old.version:
+        draft.after[name] = replace(package, held=old.held)
+    elif old.version in available:
+        draft.install[name] = old.version
+        draft.after[name] = Package(INSTALLED, old.version, old.held)
+        draft.reasons.append(f"{name} was {old.version} before.")
+    else:
+        draft.after[name] = replace(package, held=old.held) if package.installed else package
+        draft.unavailable.append(name)
+        draft.warnings.append(
+            f"{name} {old.version} was installed before and cannot be put back: no "
+            "repository of this node has it now. Next step: add its repository and install "
+            "it by hand."
+        )
+    after = draft.after[name]
+    if old.automatic and after.installed:
+        draft.automatic.append(name)
+    if after.installed and package.installed and after.held != package.held:
+        draft.reasons.append(f"{name} was {'held' if old.held else 'not held'} before.")
 
 
 def with_streams(plan: Plan, streams: Streams, *, present: bool) -> Plan:
-    """Return the plan with what is to be done about streams of modules."""
+    """Return the plan with the changes of module streams."""
     reasons = (*streams.reasons(present=present), *plan.reasons)
     return replace(plan, streams=streams, reasons=reasons)
 
 
 def missing(plan: Plan, available: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the packages of the plan whose version no package list has."""
+    """Return the packages to install whose version is not available."""
     return tuple(
         name
         for name, version in sorted(plan.install.items())
@@ -299,7 +323,7 @@ def missing(plan: Plan, available: Mapping[str, Sequence[str]]) -> tuple[str, ..
 def exact(
     install: Mapping[str, str | None], available: Mapping[str, Sequence[str]]
 ) -> dict[str, str | None]:
-    """Return the versions to name to the package manager: the newest that begins as asked for."""
+    """Return the exact versions to pass to the package manager: the newest that match."""
     return {
         name: best(version, available.get(name, ())) if version and "*" in version else version
         for name, version in install.items()
@@ -307,7 +331,7 @@ def exact(
 
 
 def in_the_way(request: Request, names: Collection[str]) -> tuple[str, ...]:
-    """Return which packages that would have to go may do so: members that nobody asks for."""
+    """Return the packages that may be removed: members of the lock that are not requested."""
     if request.lock is None:
         return ()
     return tuple(
@@ -320,27 +344,27 @@ def in_the_way(request: Request, names: Collection[str]) -> tuple[str, ...]:
 
 
 def without(plan: Plan, names: Collection[str], packages: Mapping[str, Package]) -> Plan:
-    """Return the plan with more packages that go: what is known only once lists are read."""
-    going = [name for name in names if name not in plan.going]
+    """Return the plan with more packages to remove, as the dry run found."""
+    removed = [name for name in names if name not in plan.to_remove]
     return replace(
         plan,
-        before={**plan.before, **{name: packages.get(name, Package()) for name in going}},
-        after={**plan.after, **dict.fromkeys(going, Package())},
-        remove=(*plan.remove, *going),
+        before={**plan.before, **{name: packages.get(name, Package()) for name in removed}},
+        after={**plan.after, **dict.fromkeys(removed, Package())},
+        remove=(*plan.remove, *removed),
         reasons=(
             *plan.reasons,
-            *(f"{name} stands in the way, and is not asked for." for name in going),
+            *(f"{name} stands in the way, and is not asked for." for name in removed),
         ),
     )
 
 
 def uncovered(plan: Plan, broken: Collection[str]) -> tuple[str, ...]:
-    """Return the broken packages that the plan itself neither replaces nor takes away."""
-    return tuple(sorted(set(broken) - set(plan.install) - set(plan.going)))
+    """Return the broken packages that the plan neither installs nor removes."""
+    return tuple(sorted(set(broken) - set(plan.install) - set(plan.to_remove)))
 
 
 def verify(plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
-    """Return in what the packages differ from what the plan promised."""
+    """Return the differences between the packages and the plan, after the change."""
     wrong = []
     for name, promised in sorted(plan.after.items()):
         package = packages.get(name, Package())
@@ -351,13 +375,13 @@ def verify(plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
                 wrong.append(f"{name} is {package.version}, not {promised.version}")
             elif package.held != promised.held:
                 wrong.append(f"{name} is {'held' if package.held else 'not held'}")
-        elif name in plan.going and package.status in (INSTALLED, BROKEN):
+        elif name in plan.to_remove and package.status in (INSTALLED, BROKEN):
             wrong.append(f"{name} {package.version} is still there")
     return tuple(wrong)
 
 
 def shown(packages: Mapping[str, Package]) -> str:
-    """Return the packages as the lines of a diff."""
+    """Return the packages as lines for a diff."""
     return "".join(
         " ".join(
             [name, package.version or "?"]
@@ -373,7 +397,10 @@ def shown(packages: Mapping[str, Package]) -> str:
 def not_available(
     names: Sequence[str], plan: Plan, available: Mapping[str, Sequence[str]], refresh: str
 ) -> KubegpuError:
-    """Return the failure for versions that no package list has."""
+    """Return the error for versions that are not available.
+
+    :param refresh: errors of the last refresh of the package lists.
+    """
     wanted = ", ".join(f"{name} {plan.install[name] or ''}".rstrip() for name in names)
     cause, next_step = cause_of(refresh) or (
         "",

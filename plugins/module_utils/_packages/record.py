@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The record of a package set on the node, before, during and after a change."""
+"""The record of a package set: before, during and after a change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .types import (
 
 
 def ours(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
-    """Return which of the packages were not there before us."""
+    """Return the packages that were not installed before the set."""
     if record is None:
         return ()
     return tuple(
@@ -37,9 +37,9 @@ def ours(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
 
 
 def resumed(record: Record | None, packages: Mapping[str, Package]) -> Record | None:
-    """Return the record of a change that was begun, with what somebody else installed since.
+    """Return the record of an unfinished change, updated with packages that others installed since.
 
-    What came and was not announced is not ours: it counts as there before.
+    A package that was not announced does not belong to the set: it counts as installed before.
     """
     if record is None or record.pending is None or record.coming is None:
         return record
@@ -62,39 +62,43 @@ def begun(
     run: str = "",
     released: Collection[str] = (),
 ) -> Record:
-    """Return the record to be kept before the change: a run that dies is known by it.
+    """Return the record to store before the change, so that the next run can continue a killed one.
 
-    :param packages: all packages of the node, as they stand.
-    :param coming: what the package manager says it would install.
-    :param named: what of it is told to it for its version alone.
-    :param released: what is held, and cannot be for the change.
+    :param packages: all packages of the node, by name.
+    :param coming: packages that the package manager announces to install.
+    :param named: those of them that are passed to it for their version alone.
+    :param run: identifier of the run.
+    :param released: held packages that have to be released for the change.
     """
     asked = {*request.packages, *request.optional}
     patterns = request.lock.patterns if request.lock else ()
     record = record or Record()
-    # Packages that are in the record keep what was first seen; what came along was not there.
-    mine = set(record.brought)
-    # Of a package that was removed once, files are left: it is not there, and can come along.
-    everything = [name for name, one in packages.items() if one.status in (INSTALLED, BROKEN)]
-    rests = {name for name, one in packages.items() if one.status == CONFIGURATION}
+    # Recorded packages keep their first state; dependencies of the set were not installed.
+    own = set(record.brought)
+    # A package of which only configuration files are left can be installed as a dependency.
+    installed = [name for name, one in packages.items() if one.status in (INSTALLED, BROKEN)]
+    leftovers = {name for name, one in packages.items() if one.status == CONFIGURATION}
     if record.pending is not None:
-        others = {*record.pending, *(rests - set(record.coming or ()))}
-        mine.update(name for name in plan.before if name not in others)
-    touched = {
-        name: Package() if name in mine else package
+        others = {*record.pending, *(leftovers - set(record.coming or ()))}
+        own.update(name for name in plan.before if name not in others)
+    changed = {
+        name: Package() if name in own else package
         for name, package in plan.before.items()
         if (package.status in (INSTALLED, BROKEN) or name in plan.install)
-        and (name in asked or name not in mine)
+        and (name in asked or name not in own)
     }
-    before = {**touched, **record.before}
-    earlier = {*mine, *before, *(record.coming or ())}
-    remains = {*record.remains, *(name for name in coming if name in rests and name not in earlier)}
-    pending = record.pending if record.pending is not None else tuple(sorted(everything))
+    before = {**changed, **record.before}
+    earlier = {*own, *before, *(record.coming or ())}
+    remains = {
+        *record.remains,
+        *(name for name in coming if name in leftovers and name not in earlier),
+    }
+    pending = record.pending if record.pending is not None else tuple(sorted(installed))
     known = dict.fromkeys((*record.patterns, *patterns))
     announced = {*(record.coming or ()), *coming}
     if record.pending is not None and record.coming is None:
-        # Begun by a release that did not write it down: all that is new is taken for ours.
-        announced.update(name for name in everything if name not in pending)
+        # A release without this field began it: all new packages count as dependencies of the set.
+        announced.update(name for name in installed if name not in pending)
     return Record(
         before,
         record.brought,
@@ -110,7 +114,7 @@ def begun(
 
 
 def to_hold_again(record: Record, plan: Plan, packages: Mapping[str, Package]) -> tuple[str, ...]:
-    """Return what was released for a change, by whichever run, and is not of the set."""
+    """Return packages not of the set that this run or an earlier one released for the change."""
     return tuple(
         name
         for name in record.released
@@ -121,7 +125,7 @@ def to_hold_again(record: Record, plan: Plan, packages: Mapping[str, Package]) -
 
 
 def finished(record: Record, packages: Mapping[str, Package]) -> Record:
-    """Return the record after the change, with what came along."""
+    """Return the record after the change, with the dependencies that were installed."""
     if record.pending is None:
         return record
     known = {*record.pending, *record.before}
@@ -141,7 +145,7 @@ def finished(record: Record, packages: Mapping[str, Package]) -> Record:
 
 
 def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
-    """Return what is still to be given back, for a later run; None where all is as it was."""
+    """Return the record of what could not be restored yet; None if everything was."""
     before = {
         name: old
         for name, old in record.before.items()
@@ -157,34 +161,34 @@ def removable(
     *,
     marks_of_held: bool = True,
 ) -> tuple[str, ...]:
-    """Return what came along with the set and is needed by nothing that stays.
+    """Return the dependencies of the set that no remaining package needs.
 
-    :param needs: the names that each installed package depends on, alternatives and what is
-        provided resolved to package names.
-    :param marks_of_held: whether a package that is held keeps its mark as automatic.
+    :param needs: the packages that each installed package depends on; alternatives and virtual
+        packages are resolved to names of packages.
+    :param marks_of_held: whether the package manager keeps automatic marks of held packages.
     """
     if record is None:
         return ()
-    mine = {name for name, old in record.before.items() if not old.installed}
-    going = {
+    own = {name for name, old in record.before.items() if not old.installed}
+    candidates = {
         name
         for name, automatic in record.brought.items()
         if name in packages
         and name not in record.before
         and packages[name].status in (INSTALLED, BROKEN)
         and (not packages[name].held or covers(record.patterns, name))
-        # Somebody asked for it by name since: it is his now.
+        # Marked as manual since: somebody requested it by name.
         and (
             packages[name].automatic or not automatic or (packages[name].held and not marks_of_held)
         )
     }
     while True:
-        staying = {
+        remaining = {
             name
             for name, package in packages.items()
-            if package.status in (INSTALLED, BROKEN) and name not in going and name not in mine
+            if package.status in (INSTALLED, BROKEN) and name not in candidates and name not in own
         }
-        needed = {name for other in staying for name in needs.get(other, ())}
-        if not going & needed:
-            return tuple(sorted(going))
-        going -= needed
+        needed = {name for other in remaining for name in needs.get(other, ())}
+        if not candidates & needed:
+            return tuple(sorted(candidates))
+        candidates -= needed

@@ -314,7 +314,7 @@ class RpmManager:
     # rpm's transactions are in no journal: one that was killed is seen by what is there twice.
     journal = ""
     releases_first = True
-    waits = True
+    waits_for_lock = True
     replaces = False
     marks_of_held = True
     # Whether versions that stand side by side can be told apart by their names.
@@ -350,7 +350,7 @@ class RpmManager:
     def read(self, names: Sequence[str] = ()) -> Database:
         return Database(read_installed(self.run, names, self.held(), full=self.full_names), {})
 
-    def mentioned(self, answer: Result) -> tuple[str, ...]:
+    def mentioned_packages(self, answer: Result) -> tuple[str, ...]:
         return mentioned(answer)
 
     def edited(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -359,7 +359,7 @@ class RpmManager:
     def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
         return ()
 
-    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
+    def repair_commands(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
         old = superseded(self.run, broken)
         if not old:
             return ()
@@ -373,6 +373,6 @@ class RpmManager:
         # Each of dnf and zypper has its own.
         raise NotImplementedError
 
-    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
+    def to_repair(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
         # Of a package that is there twice the managers say that there is nothing to do.
         return broken

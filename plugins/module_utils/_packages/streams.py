@@ -21,7 +21,10 @@ _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*\Z")
 
 
 def check(streams: Mapping[str, str]) -> None:
-    """Refuse names that could mean anything else to dnf."""
+    """Check names of modules and streams.
+
+    :raises InputError: a name could mean something else to dnf.
+    """
     for module, stream in streams.items():
         for word in (module, stream):
             if not _WORD.match(word):
@@ -32,7 +35,7 @@ def check(streams: Mapping[str, str]) -> None:
 
 
 def given_back(kept: StreamRecord, now: Mapping[str, str]) -> Streams:
-    """Return the way back to the streams from before us.
+    """Return the streams to restore for state absent.
 
     What somebody has switched since stays. A module without a stream is what a switch that was
     killed has left.
@@ -45,7 +48,7 @@ def given_back(kept: StreamRecord, now: Mapping[str, str]) -> Streams:
 
 
 def begun(kept: StreamRecord, streams: Streams) -> StreamRecord:
-    """Return the record to be kept before the switch; what was first seen stays."""
+    """Return the record to store before the switch; it keeps the first streams."""
     return StreamRecord({**streams.before, **kept.before}, {**kept.ours, **streams.after})
 
 
@@ -59,7 +62,7 @@ def shown(streams: Mapping[str, str]) -> str:
 
 
 def unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the streams to be enabled that no repository has."""
+    """Return the streams to enable that no repository has."""
     return tuple(
         f"{module}:{stream}"
         for module, stream in streams.changes.items()
@@ -68,7 +71,7 @@ def unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> tuple[str
 
 
 def without_unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> Streams:
-    """Return the streams with none in place of those that no repository has."""
+    """Return the streams, with no stream in place of those that no repository has."""
     lacking = unknown(streams, offered)
     after = {
         module: NONE if f"{module}:{stream}" in lacking else stream
@@ -80,7 +83,10 @@ def without_unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> S
 def not_offered(
     names: Sequence[str], offered: Mapping[str, Sequence[str]], refresh: str
 ) -> KubegpuError:
-    """Return the failure for streams that no repository has."""
+    """Return the error for streams that no repository has.
+
+    :param refresh: errors of the last refresh of the package lists.
+    """
     seen = "; ".join(
         f"{module}: {', '.join(offered.get(module, ())) or 'no such module'}"
         for module in dict.fromkeys(name.partition(":")[0] for name in names)
@@ -100,9 +106,9 @@ def not_offered(
 FOLDER = "/etc/dnf/modules.d"
 
 
-# For a command that shall see other streams than those that are enabled: in a name space of its
-# own dnf's configuration is a copy in memory, and there they are. Arguments are files' names and
-# texts by turns, then "--" and the command.
+# For a command that has to see other streams than the enabled ones: it runs in a mount namespace of
+# its own, where dnf's configuration is a copy in memory. The arguments are pairs of module and text
+# of its file, then "--" and the command.
 _ASSUMING = (
     *("unshare", "--mount", "sh", "-c"),
     'cd "$0" && mount -t tmpfs -o mode=0755 tmpfs "$0" && cp -a . "$0"/ && mkdir -p "$0/modules.d" '
@@ -113,20 +119,20 @@ _ASSUMING = (
 
 
 def assuming(streams: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what has to stand before a command that shall see these streams enabled."""
+    """Return the arguments that make a command see these streams enabled."""
     files = (word for name, stream in streams.items() for word in (name, entry(name, stream)))
     return (*_ASSUMING, *files, "--") if streams else ()
 
 
 def entry(module: str, stream: str) -> str:
-    """Return the text of the file in which dnf keeps the state of a module."""
+    """Return the text of dnf's file for the state of a module."""
     state = {NONE: "", DISABLED: "disabled"}.get(stream, "enabled")
     name = stream if state == "enabled" else ""
     return f"[{module}]\nname={module}\nstream={name}\nprofiles=\nstate={state}\n"
 
 
 def parse(module: str, text: str) -> str:
-    """Return the stream that is enabled by the text of a module's file."""
+    """Return the enabled stream from the text of a module's file."""
     file = configparser.ConfigParser(interpolation=None, strict=False)
     try:
         file.read_string(text)
@@ -135,12 +141,12 @@ def parse(module: str, text: str) -> str:
     state = file.get(module, "state", fallback="").strip().lower()
     if state == "disabled":
         return DISABLED
-    # "1" is what dnf itself takes for enabled, too.
+    # dnf accepts "1" for enabled, too.
     return file.get(module, "stream", fallback="").strip() if state in ("enabled", "1") else NONE
 
 
 def parse_list(text: str) -> dict[str, tuple[str, ...]]:
-    """Return the streams of each module in what ``dnf module list`` printed."""
+    """Return the streams of each module from the output of ``dnf module list``."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         words = line.split()
@@ -152,10 +158,10 @@ def parse_list(text: str) -> dict[str, tuple[str, ...]]:
 def commands(
     program: Sequence[str], now: Mapping[str, str], wanted: Mapping[str, str]
 ) -> tuple[list[str], ...]:
-    """Return what switches to the streams.
+    """Return the commands that switch to the streams.
 
-    Not by Ansible's module: for a stream it knows but installing one of its profiles, which is
-    more than the set asks for, and dnf enables no stream beside another one.
+    Ansible's module is not used: it enables a stream only by installing one of its profiles, which
+    is more than the set requests, and dnf does not enable a stream while another one is enabled.
     """
     found: list[list[str]] = []
     for module, stream in wanted.items():

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A package set: what is asked for, what is installed, what is recorded and what is planned.
+"""A package set: the request, the installed packages, the record and the plan.
 
-Nothing here knows of a package manager.
+Nothing here depends on the package manager.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ ABSENT = "absent"
 INSTALLED = "installed"
 
 
-# Removed, but its configuration files are still there.
+# Removed; its configuration files are left.
 CONFIGURATION = "configuration"
 
 
-# Unpacked or configured half way: neither there nor gone.
+# Unpacked or configured only in part.
 BROKEN = "broken"
 
 
-# The detail of a package that stands for several versions beside each other. Each has a name of its
-# own, too, and it is by that one that what came along is given back.
+# The detail of a package of which several versions are installed side by side. Each version is also
+# listed under its full name, by which dependencies are removed again.
 SEVERAL = "in one version or several"
 
 
-# Shown as the version of a package that is installed in whatever version there is.
+# Shown as the version of a package whose version only the package manager will decide.
 ANY = "any"
 
 
@@ -41,12 +41,12 @@ ANY = "any"
 NONE = ""
 
 
-# No stream may be enabled. The name of no stream begins so.
+# No stream may be enabled. No name of a stream begins with an exclamation mark.
 DISABLED = "!disabled"
 
 
 def covers(patterns: Sequence[str], name: str) -> bool:
-    """Return whether a name is one of those that the patterns mean."""
+    """Return whether a name matches the patterns; one that begins with ``!`` excludes names."""
     return any(
         fnmatch.fnmatchcase(name, pattern) for pattern in patterns if pattern[0] != "!"
     ) and not any(
@@ -55,7 +55,7 @@ def covers(patterns: Sequence[str], name: str) -> bool:
 
 
 def fits(wanted: str | None, version: str | None) -> bool:
-    """Return whether a version is the one that is asked for."""
+    """Return whether a version matches the wanted one, which can contain a ``*`` (None: any)."""
     if wanted is None or version is None:
         return version is not None
     prefix, star, ending = wanted.partition("*")
@@ -63,14 +63,14 @@ def fits(wanted: str | None, version: str | None) -> bool:
         return wanted == version
     plain = version if ":" in prefix else version.rpartition(":")[2]
     rest = plain[len(prefix) :]
-    # 595.5* is not 595.58: a number is meant whole.
+    # 595.5* does not match 595.58: numbers are matched as a whole.
     whole = not (prefix[-1:].isdigit() and rest[:1].isdigit())
     return plain.startswith(prefix) and rest.endswith(ending) and whole
 
 
 @dataclass(frozen=True)
 class Streams:
-    """The streams of modules as they are and as they shall be, by module."""
+    """The current and the requested streams of dnf modules, by module."""
 
     before: Mapping[str, str] = field(default_factory=dict)
     after: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Streams:
 
 @dataclass(frozen=True)
 class StreamRecord:
-    """What the record remembers: each stream before our first change, and what we made of it."""
+    """The recorded streams: before the first change of the set, and as the set enabled them."""
 
     before: Mapping[str, str] = field(default_factory=dict)
     ours: Mapping[str, str] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class StreamRecord:
 
 @dataclass(frozen=True)
 class Package:
-    """A package as it stands. ``detail`` is the package manager's own word for ``status``."""
+    """The state of a package. ``detail`` is the package manager's own word for ``status``."""
 
     status: str = ABSENT
     version: str | None = None
@@ -131,10 +131,10 @@ class Package:
 
 @dataclass(frozen=True)
 class Lock:
-    """All installed packages whose names match ``patterns``: one version, held together.
+    """All installed packages whose names match ``patterns``; they have one version and are held.
 
-    A pattern that begins with an exclamation mark takes names out again. ``version`` is the
-    beginning of the version that they shall have where there is one (None: whatever they have).
+    A pattern that begins with an exclamation mark excludes names. ``version`` is the beginning of
+    the required version (None: any).
     """
 
     patterns: tuple[str, ...]
@@ -150,10 +150,10 @@ class Lock:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for: version by name (None: any), and the names that have to go first.
+    """The requested versions by name (None: any), and obsolete packages to remove first.
 
-    A version with a ``*`` is met by any that begins and ends so. ``optional`` is installed where a
-    package list has it. With a ``lock``, only what it covers is held.
+    A ``*`` in a version matches any text. Packages in ``optional`` are installed if they are
+    available. With a ``lock``, only the packages that it covers are held.
     """
 
     packages: Mapping[str, str | None]
@@ -164,7 +164,7 @@ class Request:
     streams: Mapping[str, str] = field(default_factory=dict)
 
     def held(self, name: str, before: Package) -> bool:
-        """Return whether a package of the set shall be held."""
+        """Return whether a package of the set has to be held."""
         if self.lock is None or self.lock.covers(name):
             return self.hold
         return before.held
@@ -172,22 +172,19 @@ class Request:
 
 @dataclass(frozen=True)
 class Record:
-    """What the node remembers of a set.
+    """What the node remembers of a package set.
 
-    ``before``: each package as it was before our first change; ``brought``: what came along with
-    them, and whether the package manager marked it as automatic; ``pending``: a change that was
-    begun and not finished, with the names of all packages that were installed at that time;
-    ``patterns``: of the lock, by which packages that came along are held by us.
+    ``before``: each package of the set before the first change. ``brought``: packages that were
+    installed as dependencies of the set, and whether they are marked as automatic. ``remains``:
+    those of them of which an earlier removal had left configuration files; these files are kept.
+    ``patterns``: patterns of the lock, which tell holds of the set from others. ``streams``: of dnf
+    modules.
 
-    Of a change that is pending: ``coming`` are the packages that the package manager said it would
-    install (None: nobody wrote it down), ``named`` those of them that it was told for their version
-    alone and that are marked as automatic in the end, ``released`` what was held and is not while
-    the change is made, ``run`` the run that works on it.
-
-    ``remains``: of what came along, the packages of which an earlier removal had left the
-    configuration files. Those stay when the package goes.
-
-    ``streams``: of modules, as they were before us and as we made them.
+    The other fields are set while a change is not finished. ``pending``: all packages that were
+    installed when it began. ``coming``: packages that the package manager announced to install
+    (None: not recorded). ``named``: those that were passed to it for their version alone, and that
+    get marked as automatic. ``released``: packages that were held before the change. ``run``:
+    identifier of the run that makes the change.
     """
 
     before: Mapping[str, Package] = field(default_factory=dict)
@@ -236,11 +233,13 @@ class Record:
 
 @dataclass(frozen=True)
 class Plan:
-    """What has to be done: ``remove`` keeps configuration files, ``purge`` takes them too.
+    """The changes to make. ``remove`` keeps configuration files, ``purge`` removes them, too.
 
-    ``along``: what came along with the set, to be purged last, since the package manager's own
-    helper can be among it. ``after`` is what has to stand there then (None: not installed),
-    ``automatic`` are packages whose mark goes back to automatic.
+    ``purge_last``: dependencies of the set. They are removed last, because a helper of the package
+    manager can be among them. ``before`` and ``after``: the packages before and after the change.
+    ``automatic``: packages to mark as automatically installed. ``unavailable``: packages that were
+    installed before the set and that no repository has now. ``unrequested``: packages to install
+    that the request does not name; they may be removed instead if they conflict with the set.
     """
 
     before: Mapping[str, Package]
@@ -248,25 +247,23 @@ class Plan:
     install: Mapping[str, str | None] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
     purge: tuple[str, ...] = ()
-    along: tuple[str, ...] = ()
+    purge_last: tuple[str, ...] = ()
     automatic: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    # What stood there before and no repository of the node has now.
-    lost: tuple[str, ...] = ()
-    # Of ``install``: what nobody asks for by name, and may go instead where it is in the way.
-    soft: tuple[str, ...] = ()
+    unavailable: tuple[str, ...] = ()
+    unrequested: tuple[str, ...] = ()
     streams: Streams = field(default_factory=Streams)
 
     @property
-    def going(self) -> tuple[str, ...]:
-        return (*self.remove, *self.purge, *self.along)
+    def to_remove(self) -> tuple[str, ...]:
+        return (*self.remove, *self.purge, *self.purge_last)
 
     @property
     def changed(self) -> bool:
         return bool(
             self.install
-            or self.going
+            or self.to_remove
             or self.to_hold()
             or self.to_release()
             or self.streams.changes

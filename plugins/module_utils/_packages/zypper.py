@@ -14,7 +14,7 @@ from typing import Any
 from .._host.command import Result
 from . import rpm as _rpm
 from .installed import read_zypp_locks
-from .manager import Apart, Database, Simulation, WithoutStreams, Work
+from .manager import Changes, Database, Isolated, Simulation, WithoutStreams
 from .types import Package
 
 _AUTOMATIC = "/var/lib/zypp/AutoInstalled"
@@ -39,14 +39,14 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
 
     module = "community.general.zypper"
     log = "/var/log/zypp/history"
-    nothing: tuple[str, ...] = (
+    lock_command: tuple[str, ...] = (
         "sh",
         "-c",
         'pid=$(cat /run/zypp.pid 2>/dev/null) && [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null '
         f'&& {{ echo "zypper: its lock is held by process $pid" >&2; exit {_LOCKED}; }}; exit 0',
     )
     broken_sources = "is not valid"
-    waits = False
+    waits_for_lock = False
     # Each commit takes the mark from all packages that are locked.
     marks_of_held = False
     lock_file = "/etc/zypp/locks"
@@ -54,7 +54,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
     def locked(self, answer: Result) -> bool:
         return answer.rc == _LOCKED or (not answer.ok and "transaction lock" in answer.stderr)
 
-    def everything(self) -> Database:
+    def read_all(self) -> Database:
         database = _rpm.read_database(self.run, self.held())
         lines = self.run(["cat", _AUTOMATIC]).stdout.splitlines()
         return Database(
@@ -70,10 +70,10 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
         )
         return parse_search(answer.stdout)
 
-    def update(self) -> tuple[str, ...]:
+    def refresh_command(self) -> tuple[str, ...]:
         return ("zypper", "--non-interactive", *self._options, "refresh")
 
-    def complaints(self, answer: Result) -> str:
+    def refresh_errors(self, answer: Result) -> str:
         lines = [
             line.strip()
             for line in f"{answer.stdout}\n{answer.stderr}".splitlines()
@@ -81,8 +81,8 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
         ]
         return "\n".join(dict.fromkeys(lines)) or ("" if answer.ok else answer.words())
 
-    def apart(self, folder: str) -> Apart:
-        return Apart(Zypper(self.run, ("--cache-dir", folder)))
+    def isolated(self, folder: str) -> Isolated:
+        return Isolated(Zypper(self.run, ("--cache-dir", folder)))
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
         command = (
@@ -113,15 +113,15 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
             commands.append([*_MARK, _AUTOMATIC, *automatic])
         return tuple(commands)
 
-    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
-        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge)))
+    def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
+        going = list(dict.fromkeys((*changes.broken, *changes.remove, *changes.purge)))
         return [
             {"module": self.module, "arguments": arguments}
             for arguments in (
                 {"name": going, "state": "absent"},
                 {
                     "name": [
-                        _spec(name, version) for name, version in sorted(work.install.items())
+                        _spec(name, version) for name, version in sorted(changes.install.items())
                     ],
                     "state": "present",
                     "oldpackage": True,
@@ -129,7 +129,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
                     "force_resolution": True,
                     "disable_recommends": True,
                 },
-                {"name": list(work.along), "state": "absent"},
+                {"name": list(changes.remove_last), "state": "absent"},
             )
             if arguments["name"]
         ]

@@ -65,10 +65,10 @@ def see_packages(work: Work) -> None:
         return
     manager = choose(work.facts["os"]["package_manager"], work.run)
     if manager.has_streams and work.plan.streams:
-        manager = manager.assuming(work.plan.streams)
+        manager = manager.with_streams(work.plan.streams)
     offered = manager.available(names)
     if any(not offered.get(name) for name in names):
-        work.run(manager.update(), timeout=900)
+        work.run(manager.refresh_command(), timeout=900)
         offered = manager.available(names)
     unknown = [name for name in names if not offered.get(name)]
     if unknown:

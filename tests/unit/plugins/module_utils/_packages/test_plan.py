@@ -75,7 +75,7 @@ def carried_out(plan, packages):
         result[name] = plan.after[name]
     for name in plan.remove:
         result[name] = Package(CONFIGURATION)
-    for name in (*plan.purge, *plan.along):
+    for name in (*plan.purge, *plan.purge_last):
         result[name] = Package()
     for name in plan.automatic:
         result[name] = Package(INSTALLED, result[name].version, result[name].held, True)
@@ -161,7 +161,7 @@ def test_a_lock_holds_its_members_and_nothing_else():
     # Where a list has it in the version of the lock, it is brought there.
     plan = plan_present(DRIVER, packages, {"nvidia-settings": ("595.71-1", "595.58.03-1")})
     assert plan.install == {"nvidia-settings": "595.58.03*"}
-    assert plan.soft == ("nvidia-settings",)
+    assert plan.unrequested == ("nvidia-settings",)
     assert "nvidia-settings 595.58.03* held\n" in shown(plan.after)
 
 
@@ -248,7 +248,7 @@ def test_absent_takes_the_configuration_of_what_came_along_and_became_obsolete()
         "common-580": Package(INSTALLED, "1", automatic=True),
     }
     plan = plan_absent(record, now, {}, removable=("common-580",))
-    assert (plan.purge, plan.along) == (("nvidia-open", "common-595"), ("common-580",))
+    assert (plan.purge, plan.purge_last) == (("nvidia-open", "common-595"), ("common-580",))
     assert not plan_absent(record, carried_out(plan, now), {}).changed
     plan = plan_absent(record, now, {}, edited={"common-595"}, removable=("common-580",))
     assert plan.purge == ("nvidia-open",)

@@ -43,7 +43,7 @@ def test_what_could_not_be_put_back_stays_recorded():
     was = Package(INSTALLED, "2.6.0-1", False)
     record = Record({"nvidia-docker2": was, "new": Package()}, {"libx": True})
     plan = plan_absent(record, {}, {})
-    assert plan.lost == ("nvidia-docker2",) and not plan.changed
+    assert plan.unavailable == ("nvidia-docker2",) and not plan.changed
     assert left(record, {}) == Record({"nvidia-docker2": was})
     assert left(record, {"nvidia-docker2": was}) is None
 
@@ -85,7 +85,7 @@ def test_what_comes_along_where_files_of_an_earlier_one_are_left_is_ours_without
     going = removable(record, now, {"nvidia-headless": ("nvidia-kernel-common",)})
     plan = plan_absent(record, now, {}, removable=going)
     assert plan.remove == ("nvidia-kernel-common",)
-    assert (plan.purge, plan.along) == (("nvidia-headless",), ("nvidia-firmware",))
+    assert (plan.purge, plan.purge_last) == (("nvidia-headless",), ("nvidia-firmware",))
     end = carried_out(plan, now)
     assert end["nvidia-kernel-common"].status == CONFIGURATION
     assert not plan_absent(record, end, {}).changed
