@@ -6,42 +6,42 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nvidia_repository
-short_description: Set up a vendor's package repository with a key that is checked by fingerprint
+short_description: Set up a package repository with a key that is checked by its fingerprint
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Writes one entry for a package repository, the key that signs it and, where asked for, how its
-    host is reached. All of these files are written, or none is.
+  - Writes one entry for a package repository, the key that signs it and, if requested, the proxy
+    and the certificate authority of its host. All of these files are written, or none is.
   - The key is compared with full fingerprints before anything is written. A key file with any
     other key in it is refused.
-  - Earlier entries for the same repository, in whatever file and of whatever format, are switched
-    off, because apt refuses all of them with C(Conflicting values set for option Signed-By) or
-    mixes them up. The rest of such a file stays as it is.
-  - What stood there before is recorded on the node, and O(state=absent) puts it back.
+  - Earlier entries for the same repository, in any file and format, are disabled, because apt
+    refuses all of them with C(Conflicting values set for option Signed-By) or mixes them up. The
+    rest of such a file is not changed.
+  - The previous files are recorded on the node, and O(state=absent) restores them.
 options:
   name:
     description:
-      - Stem of the files' names, and the name under which the change is recorded.
+      - Stem of the file names, and the name under which the change is recorded.
     type: str
     required: true
   state:
     description:
-      - Whether the repository is there. V(absent) gives back what stood there before; of a file
-        that somebody edited since, only our own lines go.
+      - Whether the repository is set up. V(absent) restores the previous files; from a file that
+        was edited since, it removes only the lines of this module.
     type: str
     choices: [present, absent]
     default: present
   format:
     description:
-      - Which package manager's files are written. V(auto) takes that of the node.
+      - The package manager whose files are written. V(auto) is that of the node.
     type: str
     choices: [auto, apt, dnf, dnf5, zypper]
     default: auto
   url:
     description:
       - Address of the repository, or of a mirror of it. Required with O(state=present).
-      - User and password in it are kept out of diffs and logs; apt's own place for them is
+      - Diffs and logs do not show its user and password. apt's own place for them is
         C(/etc/apt/auth.conf.d).
     type: str
   suite:
@@ -50,7 +50,7 @@ options:
         all repositories of NVIDIA. C($(ARCH)) is replaced by apt.
       - With dnf and zypper it is the path of the repository below O(url); C($basearch) is replaced
         by them, and V(/) is the address itself.
-      - Where it is not given, it is V($(ARCH\)/) for apt and V($basearch) for the others.
+      - The default is V($(ARCH\)/) for apt and V($basearch) for the others.
     type: str
   components:
     description:
@@ -62,59 +62,59 @@ options:
     description:
       - The key or keys that sign the repository, as ASCII-armored text. One of O(key), O(key_url)
         and O(keyring) is required with O(state=present).
-      - What is written is made from the keys in it, and nothing else. Text outside of the armored
-        blocks, but for white space, is an error.
+      - Only the keys in it are written. Text outside of the armored blocks, except for white
+        space, is an error.
     type: str
   key_url:
     description:
-      - Address of the key, instead of O(key). The node reads it with O(http_proxy),
-        O(https_proxy), O(no_proxy) and O(ca_file), in check mode too, within a minute and up to
+      - URL of the key, instead of O(key). The node downloads it with O(http_proxy),
+        O(https_proxy), O(no_proxy) and O(ca_file), also in check mode, within 60 seconds and up to
         1 MB. The file is ASCII-armored or binary.
     type: str
   key_fingerprints:
     description:
-      - Full fingerprints of the keys that may be in O(key) or at O(key_url), with or without
-        spaces. Required with these. With O(keyring), where they are given, it may hold no other key
-        either; leave them out for the distribution's own file, which gets new keys.
+      - Full fingerprints of the accepted keys, with or without spaces. O(key) and O(key_url)
+        require them, and may contain no other key. They are optional for O(keyring); leave them out
+        for the distribution's own file, which gets new keys.
     type: list
     elements: str
     aliases: [key_fingerprint]
   keyring:
     description:
-      - A key file that is on the node already, such as the distribution's own
+      - An existing key file of the node, such as the distribution's own
         V(/usr/share/keyrings/debian-archive-keyring.gpg), instead of O(key) or O(key_url). It is
         neither written nor removed.
-      - The entry is then one beside others for the same address and suite, such as more components
-        of the distribution's archive. They stay, and the entry names its keys as they do, since apt
-        refuses entries that differ in this. Only what O(replaces) names is switched off.
+      - Other entries for the same address and suite are then not disabled, so that an entry can add
+        components of the distribution's archive. The entry has the same Signed-By as they, because
+        apt refuses entries that differ in it. Only entries named in O(replaces) are disabled.
     type: path
   replaces:
     description:
-      - More addresses of the same repository. Entries for them, or for anything below them, are
-        switched off as well. Name the vendor's own address here where O(url) is a mirror.
+      - More addresses of the same repository. Entries for them, or for addresses below them, are
+        disabled, too. Name the vendor's own address here if O(url) is a mirror.
     type: list
     elements: str
     default: []
   check_packages:
     description:
-      - Whether dnf and zypper refuse packages that are not signed. NVIDIA's repository of the
-        container toolkit signs its metadata and not its packages.
+      - Let dnf and zypper refuse packages that are not signed. NVIDIA's repository of the container
+        toolkit signs its metadata and not its packages.
     type: bool
     default: true
   check_metadata:
     description:
-      - Whether dnf and zypper refuse metadata that is not signed. NVIDIA's CUDA repositories sign
-        their packages. One of the two has to be true; apt always wants signed metadata.
+      - Let dnf and zypper refuse metadata that is not signed. NVIDIA's CUDA repositories sign their
+        packages. One of the two must be V(true); apt always requires signed metadata.
     type: bool
     default: true
   http_proxy:
     description:
-      - Proxy through which the repository's host is reached with HTTP. No other host is affected.
+      - Proxy for HTTP to the repository's host. No other host is affected.
     type: str
   no_proxy:
     description: >-
-      Hosts that are reached without proxy, separated by commas: names, domains (V(.example.com)) or
-      V(*). The repository's host is then written as such for apt.
+      Hosts that are reached without a proxy, separated by commas: names, domains (V(.example.com))
+      or V(*). The repository's host is then written as such for apt and dnf.
     type: str
   https_proxy:
     description:
@@ -122,14 +122,13 @@ options:
     type: str
   ca_file:
     description:
-      - File on the node with the certificates of the authority that signs the host's certificate.
-        No other host is affected.
+      - File on the node with the CA certificates for the repository's host. No other host is
+        affected.
     type: path
   validate:
     description:
-      - Whether the package manager has to accept the result (C(apt-get indextargets),
-        C(dnf repolist), C(zypper repos)). Where it does not, all files are put back. It uses no
-        network.
+      - Validate the result with the package manager (C(apt-get indextargets), C(dnf repolist),
+        C(zypper repos)). If it fails, all files are restored. The network is not used.
     type: bool
     default: true
   sources_directory:
@@ -143,25 +142,25 @@ options:
     type: path
   keyring_directory:
     description:
-      - Directory in which the key is written; by default V(/etc/apt/keyrings) or
+      - Directory of the key file; by default V(/etc/apt/keyrings) or
         V(/etc/pki/rpm-gpg).
     type: path
   configuration_directory:
     description:
-      - Directory of apt's configuration, for the proxy and the authority, by default
-        V(/etc/apt/apt.conf.d). dnf has both in the entry itself.
+      - Directory of apt's configuration with proxy and certificate authority, by default
+        V(/etc/apt/apt.conf.d). dnf has them in the entry itself.
     type: path
 notes:
-  - M(ansible.builtin.deb822_repository) needs python3-debian on the node and fails in check mode
-    where it is missing, does not look at entries in other files, and records nothing that a
-    teardown could go by. That is why this module is here.
-  - rpm has one keyring for the whole node. Where packages have to be signed, and with zypper
-    always, the keys are imported there. With O(state=absent) they are erased again if it was this
-    module that imported them and no other repository of its record needs them.
-  - zypper takes its proxy and its certificate authorities from the whole system
-    (C(/etc/sysconfig/proxy), C(update-ca-certificates)). Where they are given here, the entry is
-    written without them, and a warning says so.
-  - Package lists are not refreshed. M(kubegpu.nodes.package_set) does so when it has to.
+  - This module exists because M(ansible.builtin.deb822_repository) needs python3-debian on the node
+    and fails in check mode without it, ignores entries in other files, and keeps no record for a
+    teardown.
+  - rpm has one keyring for the whole node. The keys are imported there if packages have to be
+    signed, and always with zypper. O(state=absent) erases keys that this module imported and that
+    no other recorded repository needs.
+  - zypper uses the system's proxy and certificate authorities (C(/etc/sysconfig/proxy),
+    C(update-ca-certificates)). If they are given here, the entry is written without them, with a
+    warning.
+  - Package lists are not refreshed. M(kubegpu.nodes.package_set) refreshes them if needed.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
@@ -187,7 +186,7 @@ EXAMPLES = r"""
     key_fingerprints:
       - C95B 321B 61E8 8C18 09C4 F759 DDCA E044 F796 ECB0
 
-- name: Use a mirror with a private certificate authority in its place
+- name: Use a mirror with a private certificate authority
   kubegpu.nodes.nvidia_repository:
     name: kubegpu-nvidia-container-toolkit
     url: https://mirror.example.org/nvidia/stable/deb
@@ -206,7 +205,7 @@ EXAMPLES = r"""
     components: [contrib, non-free, non-free-firmware]
     keyring: /usr/share/keyrings/debian-archive-keyring.gpg
 
-- name: Give back what stood there before
+- name: Restore the previous files
   kubegpu.nodes.nvidia_repository:
     name: kubegpu-nvidia-container-toolkit
     state: absent
@@ -214,15 +213,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 files:
-  description: The files of this repository, by what they are. The configuration is there only
-    where a proxy or an authority is given.
+  description: The files of this repository by purpose. The configuration is listed only with a
+    proxy or a certificate authority.
   returned: success
   type: dict
   sample:
     key: /etc/apt/keyrings/kubegpu-nvidia-container-toolkit.asc
     sources: /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources
 disabled:
-  description: Earlier entries that were switched off by this run.
+  description: Earlier entries that this run disabled.
   returned: success
   type: list
   elements: dict
@@ -236,7 +235,7 @@ key_fingerprints:
   elements: str
   sample: [C95B321B61E88C1809C4F759DDCAE044F796ECB0]
 reasons:
-  description: Why something was, or would be, changed.
+  description: The reasons for changes.
   returned: success
   type: list
   elements: str
@@ -244,7 +243,7 @@ reasons:
     - /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources is not there.
 diff:
   description: >-
-    What changes in each file, with the lines around it. Passwords and tokens are covered.
+    The changed lines of each file with their context. Passwords and tokens are redacted.
   returned: with diff mode
   type: list
   elements: dict

@@ -6,27 +6,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: package_set
-short_description: Install packages that belong together in exactly their versions, and hold them
+short_description: Install a set of packages in exact versions, and hold them
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Brings a whole set of packages to exactly the versions asked for, up or down, in one
-    transaction, and holds them, so that no upgrade replaces a part of the set.
-  - Obsolete packages go first. They are removed and not purged, because purging
-    C(nvidia-docker2) takes C(/etc/docker/daemon.json) away. Only one that this set brought, and
-    that has a file in C(/etc/apt/preferences.d) which nobody edited, is purged, because that file
-    would go on pinning.
-  - No other package is ever removed. Where the set cannot be installed or given back without
-    that, nothing is changed and the packages are named.
-  - Packages that are half configured are mended first.
-  - Versions, holds and marks that stood there before, and what the package manager is going to
-    install, are recorded on the node before the first change. O(state=absent) puts them back, and
-    removes what came along with the set where nothing else needs it. That holds for a run that
-    died at any point, too.
-  - The packages are installed by Ansible's own module for the node's package manager
+  - Installs, upgrades or downgrades a set of packages to exact versions in one transaction, and
+    holds them, so that no upgrade replaces a part of the set.
+  - Obsolete packages are removed first. They are not purged, because purging C(nvidia-docker2)
+    removes C(/etc/docker/daemon.json). The only exception is a package that this set installed and
+    that has an unedited file in C(/etc/apt/preferences.d). It is purged, because the file would
+    keep pinning versions.
+  - No other package is ever removed. If the set cannot be installed or restored without that,
+    nothing is changed, and the error names the packages.
+  - Half configured packages are repaired first.
+  - The previous versions, holds and automatic marks, and the packages that the package manager
+    will install, are recorded on the node before the first change. O(state=absent) restores them,
+    and removes dependencies of the set that no other package needs. This also works after a run
+    that was killed at any point.
+  - Ansible's own module for the node's package manager installs the packages
     (M(ansible.builtin.apt), M(ansible.builtin.dnf), M(ansible.builtin.dnf5),
-    M(community.general.zypper)). Where nothing differs, it is not called.
+    M(community.general.zypper)). It is not called if nothing differs.
 options:
   name:
     description:
@@ -35,8 +35,8 @@ options:
     required: true
   state:
     description:
-      - Whether the set is there. V(absent) gives back what stood there before; without a record
-        under this name it does nothing.
+      - Whether the set is installed. V(absent) restores the packages that were installed before;
+        without a record under this name it does nothing.
     type: str
     choices: [present, absent]
     default: present
@@ -44,36 +44,34 @@ options:
     description:
       - Names of the packages, with the exact version of each as the package manager writes it,
         packaging revision included, such as V(1.20.0-1). V(null) is any version.
-      - A version with a C(*), such as V(595.58.03*) or V(2.28.3*+cuda12.9), is met by every version
-        that begins and ends so; the newest one is installed where none is there.
+      - A C(*) in a version, such as V(595.58.03*) or V(2.28.3*+cuda12.9), matches any text. If no
+        matching version is installed, the newest one is.
       - Required with O(state=present).
     type: dict
   hold:
     description:
-      - Whether the packages are held; with O(lock), only those that it covers.
+      - Hold the packages; with O(lock), only those that it covers.
     type: bool
     default: true
   optional:
     description:
-      - More packages, named like O(packages), that are installed where a package list of the node
-        has them.
+      - More packages in the form of O(packages). They are installed if they are available.
     type: dict
     default: {}
   lock:
     description:
-      - The packages that make up one locked set with O(packages), whether they are named there
-        or come along with them.
-      - On a change, those that would come in another version are named to the package manager
-        with the version of the lock, where a package list has it. All that are installed are held.
-      - Those that nobody asks for by name, and that the package manager would remove for
-        O(packages), are removed, such as what a failed change has left. It removes none that is
-        held; that one has to be named in O(obsolete).
+      - Packages that have one version together with O(packages), whether they are named there or
+        installed as dependencies.
+      - A change installs them in the version of the lock, if that is available. All of them that
+        are installed are held.
+      - Those that are not requested by name and conflict with O(packages) are removed, such as the
+        leftovers of a failed change. Held packages are not removed; name them in O(obsolete).
     type: dict
     suboptions:
       patterns:
         description:
-          - Patterns for names, such as V(libnvidia-*). One that begins with C(!) takes names out
-            again.
+          - Patterns of names, such as V(libnvidia-*). A pattern that begins with C(!) excludes
+            names.
         type: list
         elements: str
         required: true
@@ -83,7 +81,7 @@ options:
         type: str
   obsolete:
     description:
-      - Packages that have to go before the set is installed.
+      - Packages to remove before the set is installed.
     type: list
     elements: str
     default: []
@@ -91,86 +89,85 @@ options:
     description:
       - Streams of dnf's modules by name of the module, such as C(nvidia-driver) with V(580-open).
         A module has one stream at most, and only the packages of that stream are offered.
-      - They are switched, by reset and enable, before the packages are changed. What the node had
-        before is recorded, and O(state=absent) puts it back, unless somebody has switched since. A
-        change that fails puts back what this run found.
-      - For dnf 4 alone (RHEL 8 and 9 and those that build on them, Amazon Linux 2023). Elsewhere
-        there are no modules, and the option is refused.
+      - They are switched, by reset and enable, before the packages are changed. The previous
+        streams are recorded, and O(state=absent) restores them, unless they were switched again
+        since. If a change fails, the streams before this run are restored.
+      - Only for dnf 4 (RHEL 8 and 9, their derivatives, Amazon Linux 2023). The option is refused
+        elsewhere.
     type: dict
     default: {}
     version_added: 0.1.0
   update_cache:
     description:
-      - Whether the package lists may be refreshed. This is done only where they do not have a
-        version that is asked for.
+      - Allow a refresh of the package lists. They are refreshed only if a requested version is not
+        available.
     type: bool
     default: true
   repository_expected:
     description:
-      - Whether a repository may be missing that the same play adds before this module is run for
-        real. Check mode then takes it that packages which no list has will be there.
-      - With V(false), check mode fails where the run would. It reads the repositories into a folder
-        of its own for that, where the node's lists lack something and O(update_cache=true).
+      - Whether the same play can add a repository before this module runs without check mode.
+        Check mode then assumes that missing packages will be available.
+      - With V(false), check mode fails if the run would. If packages are not available and
+        O(update_cache=true), it downloads package lists into a temporary directory.
     type: bool
     default: true
   package_manager:
     description:
-      - Which package manager is used. V(auto) takes that of the node's distribution.
+      - The package manager. V(auto) is that of the node's distribution.
     type: str
     choices: [auto, apt, dnf, dnf5, zypper]
     default: auto
   background:
     description:
-      - Whether the package manager runs detached from the connection and is waited for, so that a
-        connection that is lost does not kill it amid its work. For what takes minutes, such as
-        packages that build kernel modules.
-      - Without it there is no limit to its time but the task's own (C(timeout)).
+      - Run the package manager detached from the connection, and wait for it. A lost connection
+        then does not kill it. Use it for changes that take minutes, such as packages that build
+        kernel modules.
+      - Without it, only the task's own C(timeout) limits the time.
     type: bool
     default: false
   timeout:
     description:
-      - Seconds after which the package manager is stopped, with O(background).
+      - Time limit for the package manager in seconds, with O(background).
     type: int
     default: 3600
   _phase:
     description:
-      - Internal. What the module's action plugin asks for.
+      - Internal. The phase, set by the action plugin.
     type: str
     choices: [plan, record]
     default: plan
   _failure:
     description:
-      - Internal. What the package manager said where it failed.
+      - Internal. The output of the package manager that failed.
     type: str
     default: ""
   _named:
     description:
-      - Internal. What was named to the package manager only for its version.
+      - Internal. Packages that were passed to the package manager only for their version.
     type: list
     elements: str
     default: []
   _streams:
     description:
-      - Internal. The streams of modules that this run found before its change.
+      - Internal. The streams of modules before the change.
     type: dict
     default: {}
   _run:
     description:
-      - Internal. The run that works on the set. One that another run has gone on from stops.
+      - Internal. Identifier of the run. A run stops if another one has taken over.
     type: str
     default: ""
 notes:
-  - In check mode the answer comes from the versions that are installed and those that are asked
-    for, so that it is right even where the repository is not there yet (O(repository_expected)).
-  - dnf holds with its plugin C(versionlock), which is installed where it is missing, and zypper
-    with its locks. A hold is released for a change and set again after it.
-  - Modules are switched with C(dnf module). M(ansible.builtin.dnf) knows a stream only together
-    with the packages of one of its profiles. Which profiles of a module were installed is not given
-    back.
-  - What an earlier removal has left of configuration files is known for apt alone. rpm keeps an
-    edited file as C(.rpmsave) when its package goes.
-  - M(ansible.builtin.apt) needs python3-apt on the node and installs it where it is missing. It
-    then belongs to what came along with the set.
+  - Check mode compares the installed with the requested versions, so that its result is right even
+    if the repository does not exist yet (O(repository_expected)).
+  - dnf holds packages with its plugin C(versionlock), which is installed if it is missing, and
+    zypper with its locks. Holds are released for a change and set again after it.
+  - Modules are switched with C(dnf module). M(ansible.builtin.dnf) enables a stream only together
+    with the packages of one of its profiles. Installed profiles of a module are not restored.
+  - Configuration files of removed packages are tracked for apt only. rpm keeps an edited file as
+    C(.rpmsave) when its package is removed.
+  - M(ansible.builtin.apt) needs python3-apt on the node and installs it if it is missing. It then
+    counts as a dependency of the set.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.package_manager
@@ -203,7 +200,7 @@ EXAMPLES = r"""
     obsolete:
       - nvidia-docker2
 
-- name: Install a driver and all that comes along with it, in one version
+- name: Install a driver and its dependencies in one version
   kubegpu.nodes.package_set:
     name: nvidia-driver
     packages:
@@ -225,7 +222,7 @@ EXAMPLES = r"""
       nvidia-open: 580.178.04*
     background: true
 
-- name: Give back what stood there before
+- name: Restore the previous packages
   kubegpu.nodes.package_set:
     name: nvidia-container-toolkit
     state: absent
@@ -233,8 +230,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 packages:
-  description: The packages of the set, as they are, or would be, afterwards. The version V(any)
-    is that of a package which check mode cannot know.
+  description: The packages of the set after the change. The version is V(any) if check mode cannot
+    know it.
   returned: success
   type: dict
   sample:
@@ -242,8 +239,7 @@ packages:
       version: 1.20.0-1
       held: true
 previous:
-  description: The same packages as they were before this run. Those that were not there are left
-    out.
+  description: The same packages before this run, without those that were not installed.
   returned: success
   type: dict
   sample:
@@ -251,36 +247,35 @@ previous:
       version: 1.19.0-1
       held: true
 module_streams:
-  description: The streams of the modules of O(module_streams), or of those that are given back, as
-    they are, or would be, afterwards. An empty string is none, V(!disabled) that none may be
-    enabled.
+  description: The streams of the requested or restored modules after the change. An empty string
+    means none, V(!disabled) that none may be enabled.
   returned: success
   type: dict
   sample:
     nvidia-driver: 580-open
 not_available:
-  description: Packages that were there before and that no repository of the node has now. The
-    record keeps them, so that O(state=absent) can put them back once one has.
+  description: Packages that were installed before and that no repository of the node has now. They
+    stay recorded, so that O(state=absent) can restore them once a repository has them.
   returned: success
   type: list
   elements: str
   sample: [nvidia-docker2]
 broken:
-  description: Packages of the node that are half installed or half configured, with the package
-    manager's word for it. Looked for where something differs, and mended before a change.
+  description: Half installed or half configured packages of the node, with the package manager's
+    word for their status. They are detected if something differs, and repaired before a change.
   returned: success
   type: dict
   sample:
     nvidia-kernel-dkms: half-configured
 reasons:
-  description: Why something was, or would be, changed.
+  description: The reasons for changes.
   returned: success
   type: list
   elements: str
   sample:
     - nvidia-container-toolkit is 1.19.0-1, asked for is 1.20.0-1.
 diff:
-  description: The packages before and after, one a line.
+  description: The packages before and after, one per line.
   returned: with diff mode
   type: list
   elements: dict

@@ -45,7 +45,8 @@ AREAS: dict[str, dict[str, str]] = {
         "plugins/modules/test_package_set.py",
         "_packages/record": "_packages/record _packages/plan _packages/trust_guards "
         "plugins/modules/test_package_set.py",
-        "_packages/installed": "_packages/installed _driver/plan/packages _driver/plan/plan",
+        "_packages/installed": "_packages/installed",
+        "_nvidia/package_names": "_nvidia/package_names _driver/plan/packages _driver/plan/plan",
         "_packages/types": "_packages/types _packages/plan _packages/record _packages/streams "
         "_driver/plan/packages _driver/plan/plan",
         "_packages/failures": "_packages/failures _packages/dnf _packages/zypper _packages/apt "

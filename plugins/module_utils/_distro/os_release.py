@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The operating system of a node: distribution, release, package manager, names of the host."""
+"""Distribution, release and package manager of a node, and the names of the host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ANY_MANAGER = (
 
 
 class Reader(Protocol):
-    """What is needed of :class:`NodeReader`, which is in a package of the same layer."""
+    """The part of ``NodeReader`` that is used here; its package is in the same layer."""
 
     def read_text(self, path: str) -> str | None: ...
 

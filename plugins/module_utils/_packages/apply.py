@@ -32,7 +32,7 @@ from .read import (
     refresh_for_rollback,
     refresh_if_needed,
 )
-from .record import begun, finished, left, resumed, to_hold_again
+from .record import begin_change, finish_change, not_restored, resume_change, to_hold_again
 from .repair import mark, release, repair, restore_streams, switch_streams, wait_for_lock
 from .simulate import Resolution, packages_to_install, packages_to_release, predict, resolve
 from .types import BROKEN, INSTALLED, Package, Plan, Record
@@ -62,7 +62,7 @@ def prepare(options: Options, host: Host, store: StateStore) -> Result:
         return _check(options, host, record)
     wait_for_lock(host, options.name, record is not None and record.pending is not None)
     database = host.manager.read_all()
-    record = resumed(record, database.packages)
+    record = resume_change(record, database.packages)
     if record is not None and not present:
         refresh_for_rollback(host, options, record, database)
     plan = promised = plan_from_database(host, request, present, record, database)
@@ -89,7 +89,7 @@ def prepare(options: Options, host: Host, store: StateStore) -> Result:
 def _check(options: Options, host: Host, record: Record | None) -> Result:
     """Return the result in check mode. Nothing is waited for, repaired or refreshed."""
     database = host.manager.read_all()
-    record = resumed(record, database.packages)
+    record = resume_change(record, database.packages)
     plan = plan_from_database(host, options.request, options.present, record, database)
     broken = broken_packages(database.packages)
     # The dry run of a package manager fails while packages are half configured.
@@ -117,7 +117,7 @@ def _begin(
             else ()
         )
         packages = database.packages
-        begin = begun(
+        begin = begin_change(
             *(record, plan, packages, request, announced, version_only, options.run, released)
         )
         store.put(options.key, begin.to_json())
@@ -180,7 +180,7 @@ def _complete(
     elif record is not None:
         mark(host, plan, options.name, installed_names(record.named, database.packages), held)
         packages = host.manager.read_all().packages
-        store.put(options.key, finished(record, packages).to_json())
+        store.put(options.key, finish_change(record, packages).to_json())
 
 
 def finish(options: Options, host: Host, store: StateStore) -> Result:
@@ -219,8 +219,8 @@ def finish(options: Options, host: Host, store: StateStore) -> Result:
         )
     if present:
         # Others can have installed packages while this run waited for the lock.
-        current = resumed(record, packages) or record
-        store.put(options.key, finished(current, packages).to_json())
+        current = resume_change(record, packages) or record
+        store.put(options.key, finish_change(current, packages).to_json())
     else:
         _drop_record(options, store, record, packages)
     changed = {name: packages.get(name, Package()) for name in plan.after}
@@ -256,7 +256,7 @@ def _drop_record(
     options: Options, store: StateStore, record: Record, packages: Mapping[str, Package]
 ) -> None:
     """Remove the record, except for packages that could not be restored yet."""
-    rest = left(record, packages)
+    rest = not_restored(record, packages)
     if rest is None:
         store.drop(options.key)
     else:

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""apt and dpkg behind the seam of ``manager.py``.
+"""The package manager apt, with dpkg.
 
-Packages are installed and removed by Ansible's own module.
+Ansible's own module installs and removes packages.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Dir::Cache::srcpkgcache "";
 """
 
 
-# Ansible's module for packages brings this one where it is missing, from the same lists.
+# Ansible's module for packages installs this one if it is missing.
 _HELPER = "python3-apt"
 
 
@@ -48,11 +48,11 @@ _FORMAT = r"\t".join(
 _FIELDS = 9
 
 
-# Of the node's own architecture: another one's name has a colon.
+# Packages of the node's own architecture; names of other architectures contain a colon.
 _INCOMING = re.compile(r"^Inst ([^\s:]+) (?:\[[^\]]*\] )?\(([^\s)]+)", re.MULTILINE)
 
 
-# Waiting for another package's trigger is a working package; its turn comes by itself.
+# A package that waits for a trigger works; dpkg processes the trigger later.
 _STATUS = {
     "installed": INSTALLED,
     "triggers-pending": INSTALLED,
@@ -63,12 +63,12 @@ _STATUS = {
 
 
 class Apt(WithoutStreams):
-    """The package manager of Debian, Ubuntu and those that build on them."""
+    """The package manager of Debian, Ubuntu and their derivatives."""
 
     module = "ansible.builtin.apt"
     log = "/var/log/apt/term.log"
     journal = "/var/lib/dpkg/updates"
-    # With nothing to set, dpkg takes its lock and does no more.
+    # Without input, dpkg only takes its lock.
     lock_command: tuple[str, ...] = ("sh", "-c", "dpkg --set-selections </dev/null")
     releases_first = False
     waits_for_lock = True
@@ -170,7 +170,7 @@ class Apt(WithoutStreams):
                     "fail_on_autoremove": True,
                     "update_cache": False,
                 },
-                # Last, since apt's own helper for Python can be among it.
+                # Last, because python3-apt can be among them.
                 {"name": list(changes.remove_last), "state": "absent", "purge": True},
             )
             if arguments["name"]
@@ -178,7 +178,10 @@ class Apt(WithoutStreams):
 
 
 def read(run: Runner, names: Sequence[str] = ()) -> Database:
-    """Return the packages named, or all; a name that dpkg does not know is left out."""
+    """Return the named packages, or all; names that dpkg does not know are ignored.
+
+    :raises InputError: the node has no dpkg.
+    """
     answer = run(["dpkg-query", "--show", f"--showformat={_FORMAT}", *names])
     if answer.rc == 127:
         raise InputError(
@@ -208,7 +211,7 @@ def parse_database(text: str, architecture: str) -> Database:
             detail=f"{status}, to be reinstalled" if flag == "reinstreq" else status,
         )
         if state in (INSTALLED, BROKEN):
-            # Not what it recommends: it was there, and did, before the package came along.
+            # Recommended packages do not count: the package worked before they were installed.
             relations[name] = ",".join((depends, pre))
             for provided in _names(provides):
                 providers.setdefault(provided, []).append(name)
@@ -232,7 +235,7 @@ def with_marks(run: Runner, packages: Mapping[str, Package]) -> dict[str, Packag
 
 
 def available(run: Runner, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the versions that apt could install, newest first, by name."""
+    """Return the versions that apt can install by name, the newest first."""
     if not names:
         return {}
     return parse_madison(run(["apt-cache", "madison", *names]).stdout)
@@ -242,14 +245,14 @@ def parse_madison(text: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for line in text.splitlines():
         fields = [field.strip() for field in line.split("|")]
-        # Sources are listed too; they install nothing.
+        # Source packages are listed, too.
         if len(fields) == 3 and not fields[2].endswith("Sources"):
             found.setdefault(fields[0], {})[fields[1]] = None
     return {name: tuple(versions) for name, versions in found.items()}
 
 
 def simulate(run: Runner, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
-    """Return what apt would do."""
+    """Return the result of a dry run of apt."""
     answer = run(
         [
             "apt-get",
@@ -270,26 +273,26 @@ def simulate(run: Runner, install: Mapping[str, str | None], remove: Sequence[st
 
 
 def mentioned(answer: Result) -> tuple[str, ...]:
-    """Return all words of an answer that can be names of packages."""
+    """Return all words of the output that can be names of packages."""
     words = re.findall(r"(?<![a-z0-9+.:-])[a-z0-9][a-z0-9+.-]+", answer.stdout + answer.stderr)
     return tuple(dict.fromkeys(word.rstrip(".") for word in words))
 
 
 def edited(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the packages of which a configuration file is not the one that they brought."""
+    """Return the packages with an edited configuration file."""
     found = []
     for name in names:
         lines = run(["dpkg", "--verify", name], timeout=120).stdout.splitlines()
-        # "??5?????? c /etc/file": the third column tells of the checksum, c of configuration.
+        # "??5?????? c /etc/file": 5 is a wrong checksum, c a configuration file.
         if any(re.match(r"..5\S* +c /", line) for line in lines):
             found.append(name)
     return tuple(found)
 
 
 def pinning(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the packages of which a configuration file tells apt what to prefer.
+    """Return the packages with a configuration file that pins versions.
 
-    It goes on doing so when the package is removed and not purged.
+    The file stays in effect after the package is removed and not purged.
     """
     found = []
     for name in names:
@@ -302,13 +305,13 @@ def pinning(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
 def mark_commands(
     hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
 ) -> tuple[list[str], ...]:
-    """Return the commands that hold and release packages and give automatic marks back."""
+    """Return the commands that hold and release packages and set automatic marks."""
     marks = (("hold", hold), ("unhold", release), ("auto", automatic))
     return tuple(["apt-mark", verb, *names] for verb, names in marks if names)
 
 
 def _names(relations: str) -> list[str]:
-    """Return the names in a relation field, alternatives and all."""
+    """Return the names in a relation field, alternatives included."""
     return [
         match[1]
         for part in re.split(r"[,|]", relations)

@@ -83,7 +83,7 @@ class Host:
 
     def missing_streams(self) -> tuple[str, ...]:
         """Return the streams to enable that no repository has."""
-        return modules.unknown(self.streams, self.available_streams(self.streams))
+        return modules.unavailable_streams(self.streams, self.available_streams(self.streams))
 
     def available_streams(self, streams: Streams) -> dict[str, tuple[str, ...]]:
         """Return the streams in repositories, by module, of the modules to switch."""

@@ -17,7 +17,7 @@ from .host import Host
 from .manager import Database
 from .options import Options
 from .plan import check, members, missing, plan_absent, plan_present, with_streams
-from .record import finished, ours, removable
+from .record import finish_change, not_installed_before, unneeded_dependencies
 from .types import (
     BROKEN,
     CONFIGURATION,
@@ -55,9 +55,9 @@ def read_streams(host: Host, request: Request, present: bool, record: Record | N
     found = host.manager.streams(names)
     if present:
         return Streams(found, request.streams)
-    back = modules.given_back(kept, found)
+    back = modules.restored_streams(kept, found)
     # A stream whose repository was removed cannot be enabled any more.
-    return modules.without_unknown(back, host.available_streams(back))
+    return modules.without_unavailable(back, host.available_streams(back))
 
 
 def plan_for_set(host: Host, request: Request, record: Record | None) -> Plan:
@@ -77,8 +77,8 @@ def plan_from_database(
     """Return the plan from all packages of the node."""
     if present:
         return _plan_present(host, request, record, database.packages)
-    assumed = finished(record, database.packages) if record else None
-    dependencies = removable(
+    assumed = finish_change(record, database.packages) if record else None
+    dependencies = unneeded_dependencies(
         *(assumed, database.packages, database.needs), marks_of_held=host.manager.marks_of_held
     )
     before = record.before if record else {}
@@ -119,7 +119,9 @@ def _to_purge(
     host: Host, request: Request, record: Record | None, packages: Mapping[str, Package]
 ) -> tuple[str, ...]:
     """Return the obsolete packages of the set whose configuration would keep pinning versions."""
-    pins = host.manager.pinning(installed_names(ours(record, request.obsolete), packages))
+    pins = host.manager.pinning(
+        installed_names(not_installed_before(record, request.obsolete), packages)
+    )
     edited = host.manager.edited(pins)
     return tuple(name for name in pins if name not in edited)
 

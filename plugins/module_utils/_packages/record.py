@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from . import streams as modules
+from .streams import record_streams
 from .types import (
     ABSENT,
     BROKEN,
@@ -24,7 +24,7 @@ from .types import (
 )
 
 
-def ours(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
+def not_installed_before(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
     """Return the packages that were not installed before the set."""
     if record is None:
         return ()
@@ -36,7 +36,7 @@ def ours(record: Record | None, names: Collection[str]) -> tuple[str, ...]:
     )
 
 
-def resumed(record: Record | None, packages: Mapping[str, Package]) -> Record | None:
+def resume_change(record: Record | None, packages: Mapping[str, Package]) -> Record | None:
     """Return the record of an unfinished change, updated with packages that others installed since.
 
     A package that was not announced does not belong to the set: it counts as installed before.
@@ -52,7 +52,7 @@ def resumed(record: Record | None, packages: Mapping[str, Package]) -> Record | 
     return replace(record, pending=tuple(sorted({*record.pending, *others})))
 
 
-def begun(
+def begin_change(
     record: Record | None,
     plan: Plan,
     packages: Mapping[str, Package],
@@ -108,7 +108,7 @@ def begun(
         tuple(dict.fromkeys((*record.named, *named))),
         run,
         tuple(sorted(remains)),
-        modules.begun(record.streams, plan.streams),
+        record_streams(record.streams, plan.streams),
         tuple(dict.fromkeys((*record.released, *released))),
     )
 
@@ -124,7 +124,7 @@ def to_hold_again(record: Record, plan: Plan, packages: Mapping[str, Package]) -
     )
 
 
-def finished(record: Record, packages: Mapping[str, Package]) -> Record:
+def finish_change(record: Record, packages: Mapping[str, Package]) -> Record:
     """Return the record after the change, with the dependencies that were installed."""
     if record.pending is None:
         return record
@@ -144,7 +144,7 @@ def finished(record: Record, packages: Mapping[str, Package]) -> Record:
     )
 
 
-def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
+def not_restored(record: Record, packages: Mapping[str, Package]) -> Record | None:
     """Return the record of what could not be restored yet; None if everything was."""
     before = {
         name: old
@@ -154,7 +154,7 @@ def left(record: Record, packages: Mapping[str, Package]) -> Record | None:
     return Record(before) if before else None
 
 
-def removable(
+def unneeded_dependencies(
     record: Record | None,
     packages: Mapping[str, Package],
     needs: Mapping[str, Collection[str]],

@@ -34,22 +34,22 @@ def check(streams: Mapping[str, str]) -> None:
                 )
 
 
-def given_back(kept: StreamRecord, now: Mapping[str, str]) -> Streams:
+def restored_streams(record: StreamRecord, now: Mapping[str, str]) -> Streams:
     """Return the streams to restore for state absent.
 
     What somebody has switched since stays. A module without a stream is what a switch that was
     killed has left.
     """
     after = {
-        module: earlier if now.get(module, NONE) in (kept.ours.get(module), NONE) else now[module]
-        for module, earlier in kept.before.items()
+        module: earlier if now.get(module, NONE) in (record.ours.get(module), NONE) else now[module]
+        for module, earlier in record.before.items()
     }
     return Streams(now, after)
 
 
-def begun(kept: StreamRecord, streams: Streams) -> StreamRecord:
+def record_streams(record: StreamRecord, streams: Streams) -> StreamRecord:
     """Return the record to store before the switch; it keeps the first streams."""
-    return StreamRecord({**streams.before, **kept.before}, {**kept.ours, **streams.after})
+    return StreamRecord({**streams.before, **record.before}, {**record.ours, **streams.after})
 
 
 def shown(streams: Mapping[str, str]) -> str:
@@ -61,7 +61,7 @@ def shown(streams: Mapping[str, str]) -> str:
     )
 
 
-def unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def unavailable_streams(streams: Streams, offered: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Return the streams to enable that no repository has."""
     return tuple(
         f"{module}:{stream}"
@@ -70,9 +70,9 @@ def unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> tuple[str
     )
 
 
-def without_unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> Streams:
+def without_unavailable(streams: Streams, offered: Mapping[str, Sequence[str]]) -> Streams:
     """Return the streams, with no stream in place of those that no repository has."""
-    lacking = unknown(streams, offered)
+    lacking = unavailable_streams(streams, offered)
     after = {
         module: NONE if f"{module}:{stream}" in lacking else stream
         for module, stream in streams.after.items()
@@ -118,20 +118,20 @@ _ASSUMING = (
 )
 
 
-def assuming(streams: Mapping[str, str]) -> tuple[str, ...]:
+def with_streams_prefix(streams: Mapping[str, str]) -> tuple[str, ...]:
     """Return the arguments that make a command see these streams enabled."""
-    files = (word for name, stream in streams.items() for word in (name, entry(name, stream)))
+    files = (word for name, stream in streams.items() for word in (name, module_file(name, stream)))
     return (*_ASSUMING, *files, "--") if streams else ()
 
 
-def entry(module: str, stream: str) -> str:
+def module_file(module: str, stream: str) -> str:
     """Return the text of dnf's file for the state of a module."""
     state = {NONE: "", DISABLED: "disabled"}.get(stream, "enabled")
     name = stream if state == "enabled" else ""
     return f"[{module}]\nname={module}\nstream={name}\nprofiles=\nstate={state}\n"
 
 
-def parse(module: str, text: str) -> str:
+def parse_module_file(module: str, text: str) -> str:
     """Return the enabled stream from the text of a module's file."""
     file = configparser.ConfigParser(interpolation=None, strict=False)
     try:
@@ -145,7 +145,7 @@ def parse(module: str, text: str) -> str:
     return file.get(module, "stream", fallback="").strip() if state in ("enabled", "1") else NONE
 
 
-def parse_list(text: str) -> dict[str, tuple[str, ...]]:
+def parse_module_list(text: str) -> dict[str, tuple[str, ...]]:
     """Return the streams of each module from the output of ``dnf module list``."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
@@ -155,7 +155,7 @@ def parse_list(text: str) -> dict[str, tuple[str, ...]]:
     return {module: tuple(dict.fromkeys(streams)) for module, streams in found.items()}
 
 
-def commands(
+def switch_commands(
     program: Sequence[str], now: Mapping[str, str], wanted: Mapping[str, str]
 ) -> tuple[list[str], ...]:
     """Return the commands that switch to the streams.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""zypper behind the seam of ``_package_manager``."""
+"""The package manager zypper."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SAID = re.compile(
     r"(?P<text>.*?)</(?:message|description)>",
     re.DOTALL,
 )
-# What is installed, and in no repository.
+# Installed packages that are in no repository.
 _SYSTEM = ("(System Packages)", "@System")
 _LOCKED = 7
 
@@ -47,7 +47,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
     )
     broken_sources = "is not valid"
     waits_for_lock = False
-    # Each commit takes the mark from all packages that are locked.
+    # Each commit removes the automatic mark of all locked packages.
     marks_of_held = False
     lock_file = "/etc/zypp/locks"
 
@@ -95,7 +95,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
             if install
             else ["remove", "--dry-run", "--details", "--", *remove]
         )
-        # What is held may be changed, and is held again afterwards.
+        # Held packages may be changed; they are held again afterwards.
         answer = self.run([*self.unlocked(), *self._command(), *command], timeout=300)
         removed, incoming = parse_summary(answer.stdout)
         return Simulation(Result(answer.rc, said(answer.stdout), answer.stderr), removed, incoming)
@@ -108,7 +108,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
     ) -> tuple[list[str], ...]:
         marks = (("addlock", hold), ("removelock", release))
         commands = [["zypper", "--non-interactive", verb, *names] for verb, names in marks if names]
-        # zypper takes the mark from what it is told by name, and has no command that gives it back.
+        # zypper removes the mark of packages that are named, and has no command to set it.
         if automatic:
             commands.append([*_MARK, _AUTOMATIC, *automatic])
         return tuple(commands)
@@ -125,7 +125,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
                     ],
                     "state": "present",
                     "oldpackage": True,
-                    # As in the dry run, which was judged: what is not named goes back as well.
+                    # As in the dry run: packages that are not named may be downgraded, too.
                     "force_resolution": True,
                     "disable_recommends": True,
                 },
@@ -167,7 +167,7 @@ def parse_search(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_summary(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return what the XML of a dry run removes, and what comes in which version."""
+    """Return the packages to remove, and the versions to install, from the XML of a dry run."""
     removed: list[str] = []
     incoming: dict[str, str] = {}
     kind = ""
@@ -188,6 +188,6 @@ def parse_summary(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def said(text: str) -> str:
-    """Return what zypper says in its XML, as lines."""
+    """Return zypper's messages from its XML, as lines."""
     parts = [html.unescape(match["text"]).strip() for match in _SAID.finditer(text)]
     return "\n".join(part for part in parts if part)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Addresses of package repositories: which of them mean the same, and how a host is reached."""
+"""Addresses of package repositories: comparison, hosts, and exceptions from proxies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def same_repository(address: str, addresses: Sequence[str], architecture: str = 
 
 
 def is_direct(name_of_host: str, no_proxy: str) -> bool:
-    """Return whether a host is reached without proxy, by the usual rules of ``no_proxy``."""
+    """Return whether a host is reached without a proxy, by the usual rules of ``no_proxy``."""
     for word in no_proxy.replace(",", " ").split():
         name = word.lstrip("*").lstrip(".").lower()
         if (
@@ -36,7 +36,7 @@ def is_direct(name_of_host: str, no_proxy: str) -> bool:
 
 
 def below(url: str, name: str) -> str:
-    """Return the address of a file below the URL, whose query goes along."""
+    """Return the address of a file below the URL; the query is kept."""
     place, mark, query = url.partition("?")
     return f"{place.rstrip('/')}/{name}{mark}{query}"
 
@@ -48,7 +48,7 @@ def host(url: str) -> str:
 
 
 def _plain(address: str, architecture: str) -> str:
-    """Return an address without scheme, credentials, query and all that means the same to apt."""
+    """Return an address in a normal form, without scheme, credentials and query."""
     text = address.partition("?")[0]
     text = text.partition(":")[2].lstrip("/") if ":/" in text else text
     name, slash, path = text.partition("/")

@@ -119,14 +119,14 @@ def _read_record(path: str, file: FileState, store: StateStore, prefix: str) -> 
     record = store.record(prefix + path)
     if record is None:
         return SeenFile(path, _text(file), file.mode)
-    way, target = store.undo_target(prefix + path, file)
-    restored = target if way is Undo.RESTORE else None
+    undo, target = store.undo_target(prefix + path, file)
+    restored = target if undo is Undo.RESTORE else None
     return SeenFile(
         path,
         _text(file),
         file.mode,
         recorded=True,
-        way=way,
+        undo=undo,
         restored=None if restored is None else _text(restored),
         restored_mode=None if restored is None else restored.mode,
         details=record.details,
@@ -135,8 +135,8 @@ def _read_record(path: str, file: FileState, store: StateStore, prefix: str) -> 
 
 def _after(store: StateStore, key: str, before: FileState, change: Change) -> FileState:
     if change.undo:
-        way, target = store.undo_target(key, before)
-        if way is Undo.RESTORE:
+        undo, target = store.undo_target(key, before)
+        if undo is Undo.RESTORE:
             return target
     if change.text is None:
         return FileState(before.path)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lines of a source file that are commented out, and how they are taken back.
+"""Commented lines in source files of others, by which a change can be undone line by line.
 
-A line that is removed becomes a comment that begins with ``#kubegpu:NAME:- ``; an added line stands
+A removed line becomes a comment that begins with ``#kubegpu:NAME:- ``; an added line stands
 below a comment ``#kubegpu:NAME:+``.
 """
 
@@ -13,25 +13,26 @@ from __future__ import annotations
 import re
 
 
-def marks(name: str) -> tuple[str, str]:
+def markers(name: str) -> tuple[str, str]:
+    """Return the beginning of a removed line, and the line above an added one."""
     return f"#kubegpu:{name}:- ", f"#kubegpu:{name}:+"
 
 
-def enabled_again(text: str, name: str, added: re.Pattern[str]) -> str:
-    """Take back what was commented out in the text for ``name``.
+def restore_lines(text: str, name: str, added: re.Pattern[str]) -> str:
+    """Restore the lines that were commented out for ``name``.
 
-    :param added: the line that was written in its place, below the mark that says so.
+    :param added: pattern of the line that was added below its marker.
     """
-    minus, plus = marks(name)
+    minus, plus = markers(name)
     result: list[str] = []
-    ours_follows = False
+    added_follows = False
     for line in text.splitlines(keepends=True):
-        if ours_follows:
-            ours_follows = False
+        if added_follows:
+            added_follows = False
             if added.match(line):
                 continue
         if line.rstrip("\r\n") == plus:
-            ours_follows = True
+            added_follows = True
         elif line.startswith(minus):
             result.append(line[len(minus) :])
         else:
@@ -39,5 +40,5 @@ def enabled_again(text: str, name: str, added: re.Pattern[str]) -> str:
     return "".join(result)
 
 
-def gone(name: str, line: str) -> str:
-    return marks(name)[0] + line
+def comment_out(name: str, line: str) -> str:
+    return markers(name)[0] + line

@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A package repository as files: from wish and files to a plan. Nothing is read or written.
+"""The plan of a package repository: the files to write. Nothing is read or written here.
 
-An earlier entry for the same repository is switched off in its own file, in a way that can be
-taken back line by line: a line that goes becomes a comment that begins with ``#kubegpu:NAME:- ``,
-a line that comes stands below a comment ``#kubegpu:NAME:+``.
+Earlier entries for the same repository are disabled in their own files, line by line, so that this
+can be undone after other edits (see :mod:`comments`).
 """
 
 from __future__ import annotations
@@ -46,7 +45,10 @@ _PRIVATE = 0o600
 
 
 def check(request: Request) -> Keys:
-    """Refuse a wish that cannot be right; return the keys that the entry will trust."""
+    """Check the request; return the keys that the entry will trust.
+
+    :raises InputError: the request is not valid, or a key is not the expected one.
+    """
     if not _NAME.match(request.name):
         raise InputError(
             f"The name {request.name!r} cannot be used for files of {request.format.name}.",
@@ -97,7 +99,7 @@ def _check_keyring(request: Request) -> Keys:
     if not request.key_fingerprints:
         return keys
     accepted = _accepted(request.key_fingerprints)
-    # Whoever has one key of the file can sign: one that fits says nothing of the others.
+    # The owner of any key in the file can sign, so that all of them have to be expected.
     foreign = [text for text in seen if text not in accepted]
     if foreign or not seen:
         raise InputError(
@@ -111,7 +113,10 @@ def _check_keyring(request: Request) -> Keys:
 
 
 def plan(request: Request, state: State) -> Plan:
-    """Return what has to be written so that the repository is there, or is gone."""
+    """Return the plan that sets the repository up, or removes it.
+
+    :raises InputError: the request is not valid.
+    """
     keys = check(request)
     return _present(request, state, keys) if request.present else _absent(request, state)
 
@@ -175,7 +180,7 @@ def _present(request: Request, state: State, keys: Keys) -> Plan:
     changes: list[Change] = []
     late: list[Change] = []
     key = (
-        # A key of ours from an earlier wish goes.
+        # Remove the key of an earlier request.
         _undo(request, state, KEY, request.key_file)
         if request.keyring
         else _change(state, KEY, request.key_file, keys.armored, _PUBLIC)
@@ -216,7 +221,7 @@ def _present(request: Request, state: State, keys: Keys) -> Plan:
         if change:
             changes.append(change)
             reasons.append(f"{request.configuration_file} is no longer asked for.")
-    # Only once no entry is signed by it.
+    # After all entries that are signed by it.
     changes.extend(late)
     return Plan(tuple(changes), disabled, seen, tuple(reasons))
 
@@ -241,7 +246,7 @@ def _absent(request: Request, state: State) -> Plan:
         changes.append(change)
         current = state.file(path).text
         if change.text != current:
-            edited = state.file(path).way is Undo.REMOVE_LINES
+            edited = state.file(path).undo is Undo.REMOVE_LINES
             reasons.append(
                 f"{path}: {'our own lines go, other edits stay' if edited else 'put back'}."
             )
@@ -249,7 +254,7 @@ def _absent(request: Request, state: State) -> Plan:
 
 
 def _still_needed(request: Request, state: State) -> bool:
-    """Return whether an entry that is not ours is signed by our key file."""
+    """Return whether another entry is signed by the key file of the request."""
     return any(
         request.format.signs(path, seen.text, request.key_file)
         for path, seen in state.files.items()
@@ -258,15 +263,15 @@ def _still_needed(request: Request, state: State) -> bool:
 
 
 def _undo(request: Request, state: State, kind: str, path: str) -> Change | None:
-    """Return what taking our part out of the file means; None where we have none in it."""
+    """Return the change that undoes an earlier one of the file; None if there was none."""
     seen = state.file(path)
     if not seen.recorded and (seen.text is None or kind in (CONFIGURATION, KEY)):
-        # A key without a record goes only together with the entry that we wrote for it.
+        # A key without a record is removed only together with the entry for it.
         ours = kind == KEY and seen.text is not None and _has_our_stanza(request, state)
         return Change(kind, path, None, None, undo=True) if ours else None
-    if seen.recorded and seen.way is Undo.RESTORE:
+    if seen.recorded and seen.undo is Undo.RESTORE:
         return Change(kind, path, seen.restored, seen.restored_mode, undo=True)
-    if seen.recorded and seen.way is Undo.NOTHING:
+    if seen.recorded and seen.undo is Undo.NOTHING:
         return Change(kind, path, seen.text, seen.mode, undo=True)
     text = seen.text
     if text is None:
@@ -296,7 +301,7 @@ def _without_lines(text: str, ours: Sequence[str]) -> str | None:
 
 
 def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[str, str], ...]]:
-    # With the distribution's own keys it is a part of its archive, and stands beside it.
+    # With the distribution's own keys, the entry is a part of its archive beside other entries.
     own = () if request.keyring else request.format.own(request)
     addresses = (*own, *request.replaces)
     ours = (request.sources_file, request.configuration_file, request.key_file)
@@ -306,7 +311,7 @@ def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[s
         seen = state.file(path)
         if path in ours or seen.text is None:
             continue
-        # What was switched off for an earlier wish comes back first.
+        # First enable what was disabled for an earlier request.
         plain = request.format.enable(seen.text, request.name)
         text, disabled = request.format.disable(
             plain, path, request.name, addresses, state.architecture

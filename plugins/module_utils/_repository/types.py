@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A package repository: what is asked for, the files that matter, and what is planned.
+"""A package repository: the request, the files on the node, and the plan.
 
-What the files of a package manager look like is behind :class:`Format`.
+:class:`Format` is the interface to the files of a package manager.
 """
 
 from __future__ import annotations
@@ -32,77 +32,80 @@ HEADER = "# Written by kubegpu.nodes.nvidia_repository."
 
 
 class Format(Protocol):
-    """How a package manager has its repositories: where the files lie, and what stands in them."""
+    """The files in which a package manager has its repositories: their paths and their content."""
 
     @property
     def name(self) -> str:
-        """Return what the manager is called in messages."""
+        """Return the name of the package manager in messages."""
 
     @property
     def suite(self) -> str:
-        """Return what stands for the suite where none is given."""
+        """Return the default suite."""
 
     @property
     def source_file(self) -> re.Pattern[str]:
-        """Return how files of sources are called; the manager ignores others."""
+        """Return the pattern of names of source files; the manager ignores other files."""
 
     @property
     def keyring(self) -> bool:
-        """Return whether keys lie in a keyring of the whole node, too."""
+        """Return whether the node has one keyring for all repositories."""
 
     @property
     def more_sources(self) -> tuple[str, ...]:
-        """Return the files of sources that lie elsewhere."""
+        """Return the source files in other directories."""
 
     def imports(self, request: Request) -> bool:
-        """Return whether the keys have to be in that keyring, too."""
+        """Return whether the keys have to be imported into that keyring."""
 
     def sources_file(self, name: str) -> str: ...
 
     def key_file(self, name: str) -> str: ...
 
     def configuration_file(self, name: str) -> str:
-        """Return the file that says how the host is reached; empty where the entry says that."""
+        """Return the file with proxy and CA of the host; empty if the entry has them."""
 
     def check(self, request: Request) -> None:
-        """Refuse what this manager cannot do."""
+        """Check the request.
+
+        :raises InputError: this manager does not support it.
+        """
 
     def warnings(self, request: Request) -> tuple[str, ...]:
-        """Return what this manager takes from the whole system, and an entry cannot say."""
+        """Return warnings about options that only the whole system can have."""
 
     def sources(self, request: Request, state: State) -> str:
         """Return the entry."""
 
     def configuration(self, request: Request) -> str:
-        """Return how the host is reached, or an empty string."""
+        """Return the text with proxy and CA of the host, or an empty string."""
 
     def signs(self, path: str, text: str, key_file: str) -> bool:
         """Return whether an entry in the file trusts the key file."""
 
     def without_ours(self, request: Request, text: str) -> str | None:
-        """Return the text without our entry; None where nothing is left."""
+        """Return the text without the entry of the request; None if nothing is left."""
 
     def own(self, request: Request) -> tuple[str, ...]:
-        """Return the addresses that no other entry may give, too."""
+        """Return the addresses that no other entry may have."""
 
     def disable(
         self, text: str, path: str, name: str, addresses: Sequence[str], architecture: str
     ) -> tuple[str, tuple[str, ...]]:
-        """Switch off the entries for the addresses; return the text and what was switched off."""
+        """Disable the entries for the addresses; return the text and the disabled entries."""
 
     def enable(self, text: str, name: str) -> str:
-        """Take back what was switched off in the text for ``name``."""
+        """Enable the entries that were disabled for ``name``."""
 
     def validation(self, request: Request) -> tuple[str, ...]:
-        """Return the command by which the manager says what it has against its sources."""
+        """Return the command by which the manager validates its sources."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. ``key`` is the armored key; empty strings and tuples mean: none.
+    """The requested repository. Empty strings and tuples mean none; ``key`` is an armored key.
 
-    ``keyring`` is a key file that the node has already, instead of ``key``: ``keyring_key`` is what
-    is in it, None where it is not there.
+    ``keyring``: an existing key file of the node, instead of ``key``. ``keyring_key``: its content
+    (None: the file does not exist).
     """
 
     name: str
@@ -120,7 +123,7 @@ class Request:
     no_proxy: str = ""
     ca_file: str = ""
     replaces: tuple[str, ...] = ()
-    # Whether packages, and the repository's metadata, have to be signed; apt wants the latter.
+    # Whether packages and metadata have to be signed; apt always requires signed metadata.
     check_packages: bool = True
     check_metadata: bool = True
 
@@ -144,13 +147,13 @@ class Request:
 
 @dataclass(frozen=True)
 class SeenFile:
-    """A file as it stands. ``way`` and ``restored`` are what the node's record says of it."""
+    """A file of the node. ``undo`` and ``restored``: how its change is undone, by the record."""
 
     path: str
     text: str | None
     mode: int | None = None
     recorded: bool = False
-    way: Undo = Undo.REMOVE_LINES
+    undo: Undo = Undo.REMOVE_LINES
     restored: str | None = None
     restored_mode: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -158,7 +161,7 @@ class SeenFile:
 
 @dataclass(frozen=True)
 class State:
-    """The files that matter, by path, and the node's architecture in the manager's words."""
+    """The relevant files by path, and the node's architecture as the package manager names it."""
 
     files: Mapping[str, SeenFile]
     architecture: str = ""
@@ -169,7 +172,7 @@ class State:
 
 @dataclass(frozen=True)
 class Change:
-    """One file's new shape; ``text`` None removes it. ``undo``: forget the record as well."""
+    """The new state of a file; ``text`` None removes it. ``undo``: drop its record, too."""
 
     kind: str
     path: str
@@ -181,7 +184,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be written, in this order. ``disabled`` are the earlier entries that go."""
+    """The files to write, in this order. ``disabled``: the earlier entries that are disabled."""
 
     changes: tuple[Change, ...] = ()
     disabled: tuple[Mapping[str, str], ...] = ()

@@ -13,8 +13,8 @@ from ..._core.errors import InputError, KubegpuError
 from ..._core.finding import Finding
 from ..._diagnosis.driver import NOUVEAU
 from ..._host.files import FileState, remove_empty_directories, write_file
+from ..._nvidia.package_names import is_driver
 from ..._nvidia.runfile import beside_nouveau, uninstall_arguments
-from ..._packages.installed import is_driver
 from ..._packages.registry import choose
 from ..._packages.types import ABSENT, CONFIGURATION
 from .. import record as flow

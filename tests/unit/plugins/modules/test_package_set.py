@@ -49,7 +49,7 @@ class StandinDnf:
         if argv[0] == "cat":
             text = "\n".join(self.locks)
             if argv[1].endswith(".module"):
-                text = _streams.entry(MODULE, self.stream)
+                text = _streams.module_file(MODULE, self.stream)
             return Result(0, text, "")
         if argv[0] == "rpm":
             lines = [f"{name}\tx86_64\t0:{self.version}-1\t1\n" for name in NAMES]

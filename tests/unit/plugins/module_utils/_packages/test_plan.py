@@ -26,8 +26,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan impor
     without,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.record import (
-    begun,
-    finished,
+    begin_change,
+    finish_change,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
     ABSENT,
@@ -89,17 +89,17 @@ def there(packages):
 @given(PACKAGES, REQUESTS, REQUESTS)
 def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, request, other):
     first = plan_present(request, packages)
-    record = begun(None, first, packages, request) if first.changed else None
+    record = begin_change(None, first, packages, request) if first.changed else None
     now = carried_out(first, packages)
     assert verify(first, now) == ()
     assert not plan_present(request, now).changed
     if record:
-        record = finished(record, now)
+        record = finish_change(record, now)
     second = plan_present(other, now)
     if second.changed:
-        record = begun(record, second, now, other)
+        record = begin_change(record, second, now, other)
         now = carried_out(second, now)
-        record = finished(record, now)
+        record = finish_change(record, now)
     # The record goes through JSON.
     record = Record.from_json(json.loads(json.dumps(record.to_json()))) if record else None
     available = dict.fromkeys(("a", "b", "c", "old"), ("1", "2", "3"))

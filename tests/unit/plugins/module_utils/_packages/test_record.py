@@ -13,10 +13,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan impor
     plan_present,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.record import (
-    begun,
-    finished,
-    left,
-    removable,
+    begin_change,
+    finish_change,
+    not_restored,
+    unneeded_dependencies,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
     CONFIGURATION,
@@ -35,8 +35,8 @@ def test_what_came_along_goes_only_as_far_as_nothing_needs_it():
     }
     record = Record({"ours": Package()}, {"one": True, "two": True, "three": True})
     needs = {"ours": ("one", "two"), "two": ("three",), "mine": ("two",)}
-    assert removable(record, packages, needs) == ("one",)
-    assert removable(None, packages, needs) == ()
+    assert unneeded_dependencies(record, packages, needs) == ("one",)
+    assert unneeded_dependencies(None, packages, needs) == ()
 
 
 def test_what_could_not_be_put_back_stays_recorded():
@@ -44,28 +44,28 @@ def test_what_could_not_be_put_back_stays_recorded():
     record = Record({"nvidia-docker2": was, "new": Package()}, {"libx": True})
     plan = plan_absent(record, {}, {})
     assert plan.unavailable == ("nvidia-docker2",) and not plan.changed
-    assert left(record, {}) == Record({"nvidia-docker2": was})
-    assert left(record, {"nvidia-docker2": was}) is None
+    assert not_restored(record, {}) == Record({"nvidia-docker2": was})
+    assert not_restored(record, {"nvidia-docker2": was}) is None
 
 
 def test_members_that_came_along_go_though_we_hold_them():
     record = Record({"nvidia-open": Package()}, {"libnvidia-a": True}, None, LOCK.patterns)
     record = Record.from_json(json.loads(json.dumps(record.to_json())))
     held = {"libnvidia-a": Package(INSTALLED, "1", held=True, automatic=True)}
-    assert removable(record, held, {}) == ("libnvidia-a",)
+    assert unneeded_dependencies(record, held, {}) == ("libnvidia-a",)
     # zypper takes the mark from what is locked. Not from others: who lost it was asked for by name.
     unmarked = {"libnvidia-a": Package(INSTALLED, "1", held=True)}
-    assert removable(record, unmarked, {}) == ()
-    assert removable(record, unmarked, {}, marks_of_held=False) == ("libnvidia-a",)
+    assert unneeded_dependencies(record, unmarked, {}) == ()
+    assert unneeded_dependencies(record, unmarked, {}, marks_of_held=False) == ("libnvidia-a",)
     free = {"libnvidia-a": Package(INSTALLED, "1")}
-    assert removable(record, free, {}, marks_of_held=False) == ()
+    assert unneeded_dependencies(record, free, {}, marks_of_held=False) == ()
     # A drift of its hold makes it no package that was there before us.
     request = Request({"nvidia-open": None}, True, (), {}, LOCK)
-    again = begun(record, plan_present(request, held), held, request)
+    again = begin_change(record, plan_present(request, held), held, request)
     assert set(again.before) == {"nvidia-open"}
     # Asked for by name since, it is one of the set.
     request = Request({"libnvidia-a": "1"}, True, (), {}, LOCK)
-    again = begun(record, plan_present(request, {}), held, request)
+    again = begin_change(record, plan_present(request, {}), held, request)
     assert again.before["libnvidia-a"] == Package()
 
 
@@ -73,16 +73,16 @@ def test_what_comes_along_where_files_of_an_earlier_one_are_left_is_ours_without
     request = Request({"nvidia-headless": "1"})
     packages = {"nvidia-kernel-common": Package(CONFIGURATION), "other": Package(INSTALLED, "1")}
     coming = ("nvidia-headless", "nvidia-kernel-common", "nvidia-firmware")
-    record = begun(None, plan_present(request, packages), packages, request, coming)
+    record = begin_change(None, plan_present(request, packages), packages, request, coming)
     # The run dies, and the next one goes on: what has come meanwhile is taken for no remains.
     now = {**packages, "nvidia-kernel-common": Package(INSTALLED, "1", automatic=True)}
-    record = begun(record, plan_present(request, now), now, request, coming)
+    record = begin_change(record, plan_present(request, now), now, request, coming)
     along = Package(INSTALLED, "1", automatic=True)
     now.update({"nvidia-headless": Package(INSTALLED, "1", True), "nvidia-firmware": along})
-    record = finished(record, now)
+    record = finish_change(record, now)
     record = Record.from_json(json.loads(json.dumps(record.to_json())))
     assert set(record.brought) == {"nvidia-kernel-common", "nvidia-firmware"}
-    going = removable(record, now, {"nvidia-headless": ("nvidia-kernel-common",)})
+    going = unneeded_dependencies(record, now, {"nvidia-headless": ("nvidia-kernel-common",)})
     plan = plan_absent(record, now, {}, removable=going)
     assert plan.remove == ("nvidia-kernel-common",)
     assert (plan.purge, plan.purge_last) == (("nvidia-headless",), ("nvidia-firmware",))
@@ -94,6 +94,6 @@ def test_what_comes_along_where_files_of_an_earlier_one_are_left_is_ours_without
 def test_files_that_were_left_before_a_change_that_died_are_no_packages_of_ours():
     first, second = Request({"a": "1"}), Request({"a": "1", "b": "1"})
     packages = {"b": Package(CONFIGURATION)}
-    record = begun(None, plan_present(first, packages), packages, first, ("a",))
-    record = begun(record, plan_present(second, packages), packages, second, ("a", "b"))
+    record = begin_change(None, plan_present(first, packages), packages, first, ("a",))
+    record = begin_change(record, plan_present(second, packages), packages, second, ("a", "b"))
     assert record.before["b"].status == CONFIGURATION

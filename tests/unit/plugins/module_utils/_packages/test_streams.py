@@ -46,12 +46,12 @@ def test_only_what_differs_is_switched_and_said():
 )
 def test_given_back(earlier, now, after):
     kept = StreamRecord({DRIVER: earlier}, {DRIVER: "580-open"})
-    assert modules.given_back(kept, {DRIVER: now}).after == {DRIVER: after}
+    assert modules.restored_streams(kept, {DRIVER: now}).after == {DRIVER: after}
 
 
 def test_the_record_keeps_what_was_first_seen():
-    first = modules.begun(StreamRecord(), Streams({DRIVER: NONE}, {DRIVER: "580-open"}))
-    second = modules.begun(first, Streams({DRIVER: "580-open"}, {DRIVER: "595-open"}))
+    first = modules.record_streams(StreamRecord(), Streams({DRIVER: NONE}, {DRIVER: "580-open"}))
+    second = modules.record_streams(first, Streams({DRIVER: "580-open"}, {DRIVER: "595-open"}))
     assert second == StreamRecord({DRIVER: NONE}, {DRIVER: "595-open"})
     assert not StreamRecord() and second
 
@@ -59,9 +59,9 @@ def test_the_record_keeps_what_was_first_seen():
 def test_what_no_repository_has():
     streams = Streams({DRIVER: NONE}, {DRIVER: "999-open"})
     offered = {DRIVER: ("580-open", "580-dkms")}
-    assert modules.unknown(streams, offered) == ("nvidia-driver:999-open",)
-    assert modules.unknown(Streams({DRIVER: "x"}, {DRIVER: NONE}), {}) == ()
-    assert modules.without_unknown(streams, offered).after == {DRIVER: NONE}
+    assert modules.unavailable_streams(streams, offered) == ("nvidia-driver:999-open",)
+    assert modules.unavailable_streams(Streams({DRIVER: "x"}, {DRIVER: NONE}), {}) == ()
+    assert modules.without_unavailable(streams, offered).after == {DRIVER: NONE}
     error = modules.not_offered(("nvidia-driver:999-open",), offered, "")
     assert "nvidia-driver: 580-open, 580-dkms" in error.evidence
     said = "repomd.xml GPG signature verification error: Bad GPG signature"
@@ -96,27 +96,27 @@ Hint: [d]efault, [e]nabled, [x]disabled, [i]nstalled
     ("stream", "state"), [("580-open", "enabled"), (NONE, ""), (DISABLED, "disabled")]
 )
 def test_an_entry_is_read_as_it_is_written(stream, state):
-    text = modules.entry("nvidia-driver", stream)
+    text = modules.module_file("nvidia-driver", stream)
     assert f"state={state}\n" in text
-    assert modules.parse("nvidia-driver", text) == stream
+    assert modules.parse_module_file("nvidia-driver", text) == stream
 
 
 def test_entries_of_dnf():
-    assert modules.entry("nvidia-driver", "580-open") == ENABLED
-    assert modules.parse("nvidia-driver", ENABLED.replace("enabled", "1")) == "580-open"
+    assert modules.module_file("nvidia-driver", "580-open") == ENABLED
+    assert modules.parse_module_file("nvidia-driver", ENABLED.replace("enabled", "1")) == "580-open"
     for text in ("", "stream=x", "[other]\nstream=x\nstate=enabled\n"):
-        assert modules.parse("nvidia-driver", text) == NONE
+        assert modules.parse_module_file("nvidia-driver", text) == NONE
 
 
 def test_the_list():
-    assert modules.parse_list(LIST) == {"nvidia-driver": ("580-dkms", "580-open")}
+    assert modules.parse_module_list(LIST) == {"nvidia-driver": ("580-dkms", "580-open")}
 
 
 def test_a_switch_is_a_reset_and_an_enable():
     program = ("dnf", "-C")
     now = {"a": "1", "b": NONE, "c": "3", "d": "4"}
     wanted = {"a": "2", "b": "1", "c": NONE, "d": DISABLED}
-    assert [" ".join(argv) for argv in modules.commands(program, now, wanted)] == [
+    assert [" ".join(argv) for argv in modules.switch_commands(program, now, wanted)] == [
         "dnf -C module reset a",
         "dnf -C module enable a:2",
         "dnf -C module enable b:1",
@@ -128,8 +128,8 @@ def test_a_switch_is_a_reset_and_an_enable():
 
 def test_other_streams_are_seen_without_a_change(tmp_path):
     """The script, with folders of the test's own in place of dnf's and of the mount."""
-    assert modules.assuming({}) == ()
-    words = modules.assuming({"nvidia-driver": "580-open"})
+    assert modules.with_streams_prefix({}) == ()
+    words = modules.with_streams_prefix({"nvidia-driver": "580-open"})
     script = words[4].replace('mount -t tmpfs -o mode=0755 tmpfs "$0"', 'set -- "$@" && cd "$0"')
     (tmp_path / "plugins").mkdir()
     done = subprocess.run(
