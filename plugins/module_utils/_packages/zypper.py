@@ -24,7 +24,7 @@ _MARK = (
 )
 _TAG = re.compile(r"<(?P<end>/?)(?P<tag>to-[\w-]+|solvable)\b(?P<rest>[^>]*)>")
 _ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
-_SAID = re.compile(
+_MESSAGE = re.compile(
     r"(?:<message type=\"(?:error|warning|info)\">|<prompt [^>]*>\s*<description>)"
     r"(?P<text>.*?)</(?:message|description)>",
     re.DOTALL,
@@ -98,7 +98,9 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
         # Held packages may be changed; they are held again afterwards.
         answer = self.run([*self.unlocked(), *self._command(), *command], timeout=300)
         removed, incoming = parse_summary(answer.stdout)
-        return Simulation(Result(answer.rc, said(answer.stdout), answer.stderr), removed, incoming)
+        return Simulation(
+            Result(answer.rc, messages(answer.stdout), answer.stderr), removed, incoming
+        )
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return ()
@@ -187,7 +189,7 @@ def parse_summary(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(name for name in dict.fromkeys(removed) if name not in incoming), incoming
 
 
-def said(text: str) -> str:
+def messages(text: str) -> str:
     """Return zypper's messages from its XML, as lines."""
-    parts = [html.unescape(match["text"]).strip() for match in _SAID.finditer(text)]
+    parts = [html.unescape(match["text"]).strip() for match in _MESSAGE.finditer(text)]
     return "\n".join(part for part in parts if part)

@@ -10,7 +10,6 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import fits
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.rpm import (
     compare,
     edited,
@@ -22,7 +21,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.rpm import
     read_database,
     read_installed,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import BROKEN, INSTALLED
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
+    BROKEN,
+    INSTALLED,
+    fits,
+)
 
 # Each is newer than the one before it; the words of rpm 4.18.0 (rpm.vercmp) on them are the same.
 ORDER = ("1.0~rc1", "1.0", "1.0^git1", "1.0a", "1.0.1", "1.0.10", "1.9", "1.10", "2", "1:1.0")

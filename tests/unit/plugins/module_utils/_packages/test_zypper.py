@@ -16,9 +16,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.failures i
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Changes
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.zypper import (
     Zypper,
+    messages,
     parse_search,
     parse_summary,
-    said,
 )
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "packages"
@@ -58,7 +58,7 @@ def test_summaries():
     ("name", "cause"), [("unknown", "in no repository"), ("impossible", "dependencies")]
 )
 def test_failures_are_explained(name, cause):
-    words = said(recorded(name))
+    words = messages(recorded(name))
     assert cause in explain(words, "x").cause
     assert "<" not in words and "&apos;" not in words
 
