@@ -350,10 +350,9 @@ def main() -> None:
         module.fail_json(msg=redact(str(error)))
     for text in result.warnings:
         module.warn(printable(text))
-    values = dict(result.values)
-    if module._diff and "reasons" in values:
-        values["diff"] = list(result.diff)
-    module.exit_json(**values)
+    if module._diff and result.diff is not None:
+        result.values["diff"] = list(result.diff)
+    module.exit_json(**result.values)
 
 
 def _run(module: AnsibleModule, store: StateStore) -> Result:

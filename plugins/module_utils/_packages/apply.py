@@ -40,11 +40,11 @@ from .types import BROKEN, INSTALLED, Package, Plan, Record
 
 @dataclass(frozen=True)
 class Result:
-    """What the module returns: the values, the warnings, and the diff for diff mode."""
+    """What the module returns: the values, the warnings, and the diff (None: no diff)."""
 
     values: dict[str, Any]
     warnings: tuple[str, ...] = ()
-    diff: tuple[dict[str, str], ...] = ()
+    diff: tuple[dict[str, str], ...] | None = None
 
 
 def prepare(options: Options, host: Host, store: StateStore) -> Result:
