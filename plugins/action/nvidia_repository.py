@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the module of the same name."""
+"""Run the module of the same name."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
 
 
 class ActionModule(ModuleAction):
-    """What a lost connection means is the only thing that is not Ansible's own."""
+    """Ansible's own action, except that a lost connection is a failure."""

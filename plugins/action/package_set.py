@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Let the module package_set have its packages installed by Ansible's own package module."""
+"""Run the phases of the module package_set, and Ansible's own package module between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TIMEOUT = 3600
 
 
 class ActionModule(ProxiedAction):
-    """One call of the module where nothing differs; otherwise plan, change, record."""
+    """One call of the module if nothing differs; otherwise plan, change and record."""
 
     TRANSFERS_FILES = False
     _supports_async = False
@@ -36,7 +36,7 @@ class ActionModule(ProxiedAction):
         options = {
             name: value for name, value in self._task.args.items() if not name.startswith("_")
         }
-        # By it the node tells this run from one that goes on where this one is thought dead.
+        # Run ID; lets the node detect that another run has taken over.
         run = uuid.uuid4().hex
         plan = self._module(options, variables, _phase="plan", _run=run)
         tasks = plan.pop("_tasks", None)
@@ -64,11 +64,11 @@ class ActionModule(ProxiedAction):
     def _change(
         self, calls: list[dict[str, Any]], options: dict[str, Any], variables: dict[str, Any]
     ) -> str:
-        """Remove, install; return what the package manager said where it failed."""
+        """Make the calls; return the output of the first that fails, or an empty string."""
         for call in calls:
             answer = self._call(call["module"], call["arguments"], options, variables)
             if answer.get("failed"):
-                return _words(answer)
+                return _output(answer)
         return ""
 
     def _call(
@@ -102,7 +102,7 @@ class ActionModule(ProxiedAction):
         return answer
 
 
-def _words(answer: dict[str, Any]) -> str:
-    """Return all that a failed module said."""
+def _output(answer: dict[str, Any]) -> str:
+    """Return all messages and output of a failed module."""
     parts = [str(answer.get(name) or "") for name in ("msg", "stdout", "stderr")]
     return "\n".join(dict.fromkeys(part for part in parts if part)) or "no answer"

@@ -14,17 +14,17 @@ class ModuleDocFragment:
 options:
   lock_timeout:
     description:
-      - Seconds to wait for another run of the package manager.
-      - Ansible's modules for zypper and dnf 5 do not wait themselves. With zypper it is waited for
-        before the change; one that begins in the seconds between makes this run fail, and the next
-        one goes on.
+      - Time in seconds to wait for another run of the package manager.
+      - Ansible's modules for zypper and dnf 5 do not wait. With zypper, this module waits before
+        the change; if another run begins in the seconds between, this run fails, and the next one
+        continues.
     type: int
     default: 120
   http_proxy:
     description:
       - Proxy for plain HTTP, C(http://[USER:PASSWORD@]HOST:PORT), for this module and the programs
-        that it starts, where they have none of their own. It stands on no command line, as a
-        variable of the task's C(environment) would.
+        that it starts, unless they have their own. It appears on no command line, as a variable of
+        the task's C(environment) would.
     type: str
   https_proxy:
     description:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The option of the modules that record on the node what they changed."""
+"""The option of modules that record their changes on the node."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ModuleDocFragment:
 options:
   state_path:
     description:
-      - The node's record of what this collection changed, and of what stood there before. Backups
-        lie beside it.
+      - The node's record of the changes of this collection, with the previous states. Backups are
+        stored beside it.
     type: path
     default: /var/lib/kubegpu/state.json
 """

@@ -23,7 +23,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_docker/plan": "_docker/plan _runtime/editor_guards "
         "plugins/modules/test_docker_runtime.py",
         "_crio/plan": "_crio/facts plugins/modules/test_crio_runtime.py",
-        "_core/redact": "_core/redact _repository/plan _formats/toml_edit _formats/json_edit",
+        "_core/redact": "_core/redact _formats/toml_edit _formats/json_edit",
     },
     "decisions": {
         "_driver/plan/plan": "_driver/plan/plan _driver/decision_table _driver/record "
@@ -41,22 +41,23 @@ AREAS: dict[str, dict[str, str]] = {
         "plugin_utils/_report/table",
     },
     "packages": {
-        "_packages/plan": "_packages/plan _packages/dpkg _packages/rpm _packages/trust_guards "
+        "_packages/plan": "_packages/plan _packages/apt _packages/rpm _packages/trust_guards "
         "plugins/modules/test_package_set.py",
-        "_packages/installed": "_packages/installed _driver/plan/packages _driver/plan/plan",
-        "_packages/match": "_packages/installed _packages/plan _driver/plan/packages "
-        "_driver/plan/plan",
-        "_packages/failures": "_packages/plan _packages/dnf _packages/zypper _packages/dpkg "
+        "_packages/record": "_packages/record _packages/plan _packages/trust_guards "
         "plugins/modules/test_package_set.py",
-        "_packages/apt": "_packages/plan _packages/dpkg plugins/modules/test_package_set.py",
-        "_packages/dnf": "_packages/dnf _packages/dnf_streams plugins/modules/test_package_set.py",
-        "_packages/dpkg": "_packages/dpkg _packages/plan _packages/installed "
+        "_packages/installed": "_packages/installed",
+        "_nvidia/package_names": "_nvidia/package_names _driver/plan/packages _driver/plan/plan",
+        "_packages/types": "_packages/types _packages/plan _packages/record _packages/streams "
+        "_driver/plan/packages _driver/plan/plan",
+        "_packages/failures": "_packages/failures _packages/dnf _packages/zypper _packages/apt "
         "plugins/modules/test_package_set.py",
+        "_packages/apt": "_packages/apt _packages/plan _packages/installed "
+        "plugins/modules/test_package_set.py",
+        "_packages/dnf": "_packages/dnf _packages/streams plugins/modules/test_package_set.py",
         "_packages/rpm": "_packages/rpm _packages/plan _packages/dnf _packages/zypper "
         "plugins/modules/test_package_set.py",
         "_packages/zypper": "_packages/zypper plugins/modules/test_package_set.py",
-        "_packages/streams": "_packages/streams _packages/dnf_streams _packages/dnf "
-        "_driver/plan/plan",
+        "_packages/streams": "_packages/streams _packages/dnf _driver/plan/plan",
         "_cuda/packages": "_nvidia/compatibility _cuda/plan _cuda/record",
     },
     "records": {
@@ -93,11 +94,13 @@ AREAS: dict[str, dict[str, str]] = {
         "plugins/filter/test_verify_filters.py",
     },
     "keys": {
-        "_formats/openpgp": "_formats/openpgp _repository/rpm_keyring _repository/plan",
+        "_formats/openpgp": "_formats/openpgp _repository/rpm_keyring _packages/trust_guards",
         "_repository/rpm_keyring": "_repository/rpm_keyring _repository/rpm",
-        "_repository/plan": "_repository/plan _repository/rpm _packages/trust_guards "
+        "_repository/plan": "_repository/apt _repository/rpm _packages/trust_guards "
         "plugins/modules/test_nvidia_repository.py",
-        "_repository/apt": "_repository/plan plugins/modules/test_nvidia_repository.py",
+        "_repository/addresses": "_repository/addresses _repository/apt _repository/rpm",
+        "_repository/comments": "_repository/apt _repository/rpm",
+        "_repository/apt": "_repository/apt plugins/modules/test_nvidia_repository.py",
         "_repository/rpm": "_repository/rpm plugins/modules/test_nvidia_repository.py",
     },
 }

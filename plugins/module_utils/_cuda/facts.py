@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._driver.facts import read_checksums
+from .._nvidia.package_names import is_cuda
 from .._packages import installed as _packages
 from .._packages.installed import Package
 from .config_files import PATHS
@@ -58,7 +59,7 @@ def read_cuda(
                 "uninstaller": None,
             }
         )
-    ours = [package for package in packages if _packages.is_cuda(package.name)]
+    ours = [package for package in packages if is_cuda(package.name)]
     return {
         "toolkits": toolkits,
         "driver_supports": supports,

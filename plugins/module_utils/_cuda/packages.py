@@ -13,7 +13,7 @@ from typing import Any
 from .._core.steps import Step
 from .._nvidia.compatibility import minor, parse_cuda
 from .._nvidia.cuda_releases import DISTRO_PACKAGE, NCCL_PACKAGES
-from .._packages.match import fits
+from .._packages.types import fits
 from .types import DISTRO, PACKAGE, CudaWish, Refusal, Wanted
 
 _CUDNN = re.compile(r"(?:lib)?cudnn\d+-(?:\w+-)?cuda-\d+")

@@ -14,7 +14,7 @@ from .._core.steps import Step
 from .._driver.plan.sources import DEBIAN_REPOSITORY, system_of
 from .._nvidia.compatibility import required_by
 from .._nvidia.cuda_releases import DISTRO_COMPONENTS, DISTRO_PACKAGE
-from .._repository.plan import below, same_repository
+from .._repository.addresses import below, same_repository
 from .types import PACKAGE, CudaWish, Refusal, Tables, Wanted
 
 # gpu_node_facts reports our repository files whatever their address is, by this prefix.

@@ -2,13 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The distributions: one row for each ``os.id``. Data, not code; a new one is a row here.
+"""The supported distributions: one row for each ``os.id``. A new distribution is a new row.
 
 Read 2026-11-21. Sources: the driver installation guides 580 to 620 and NVIDIA's container toolkit
 guide for what NVIDIA lists; public build scripts of Amazon Linux images for the names of its later
-kernels. What is marked (u) was found in no document: the packages are those of
-the release whose C library is nearest, and another folder is chosen by a row in
-``nvidia_driver_repositories``.
+kernels. Rows marked (u) are not documented: they take the packages of the release with the nearest
+C library. A row in ``nvidia_driver_repositories`` chooses another folder.
 """
 
 from __future__ import annotations
@@ -26,13 +25,14 @@ RPM = "rpm"
 
 @dataclass(frozen=True)
 class Family:
-    """What the distributions of a package family have in common.
+    """The properties that the distributions of a package family share.
 
-    ``packages``: their kind, deb or rpm. ``managers``: the tools with their places, the one to use
-    first. ``headers``: the packages with the headers of one kernel, version by name, where {full}
-    is its version with release and architecture, {release} without the architecture, and {flavour}
-    the kernel's own package. ``initramfs``: the program that builds the initial RAM disks of all
-    kernels, with its arguments. ``build``: what a runfile needs beside headers to build modules.
+    ``packages``: their kind, deb or rpm. ``managers``: the package managers with their paths, the
+    preferred one first. ``headers``: the packages with the headers of one kernel, version by name,
+    where {full} is its version with release and architecture, {release} without the architecture,
+    and {flavour} the kernel's own package. ``initramfs``: the program that builds the initial RAM
+    disks of all kernels, with its arguments. ``build``: what a runfile needs beside headers to
+    build modules.
     """
 
     packages: str
@@ -43,7 +43,7 @@ class Family:
 
 
 FAMILIES: Mapping[str, Family] = {
-    # The names of headers follow from the flavour there: see _driver_packages.
+    # The names of headers depend on the kernel flavour: see _driver/plan/packages.py.
     DEBIAN: Family(
         packages=DEB,
         managers=(("apt", "/usr/bin/apt-get"),),
@@ -59,7 +59,7 @@ FAMILIES: Mapping[str, Family] = {
         initramfs=("dracut", "--force", "--regenerate-all"),
         headers={
             "{flavour}-devel-{full}": None,
-            # From EL9 and in Fedora: it lets the headers follow the kernel.
+            # From EL9 on and in Fedora. It keeps headers and kernel in the same version.
             "{flavour}-devel-matched": "{release}*",
         },
         build=("gcc", "make", "elfutils-libelf-devel"),
@@ -68,17 +68,18 @@ FAMILIES: Mapping[str, Family] = {
         packages=RPM,
         managers=(("zypper", "/usr/bin/zypper"),),
         initramfs=("dracut", "--force", "--regenerate-all"),
-        # The package has one number more than the kernel's name. Several stand side by side.
+        # The package's release has one more number than the kernel's name. Several versions can be
+        # installed side by side.
         headers={"{flavour}-devel": "{release}*"},
         build=("gcc", "make", "libelf-devel"),
     ),
 }
-# Tools of no family here: what they are called is all that is said of them.
+# Package managers of unsupported families; only their names are reported.
 OTHER_MANAGERS = (("apk", "/sbin/apk"), ("pacman", "/usr/bin/pacman"))
-# Other ways to build initial RAM disks, for systems where the family's own is not there.
+# Other programs that build initial RAM disks, where the family's own is not installed.
 OTHER_INITRAMFS = (("mkinitrd",), ("mkinitcpio", "-P"))
 
-# By a part of the kernel's name: the package that this kernel comes in. The first that fits.
+# The kernel's package by a part of the kernel's name; the first match counts.
 KERNEL_FLAVOURS: Mapping[str, tuple[tuple[str, str], ...]] = {
     RHEL: (
         ("uek", "kernel-uek"),  # (u)
@@ -93,12 +94,12 @@ KERNEL_FLAVOURS: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 
-# Amazon Linux 2023 calls the packages of all its kernels but the first by their series:
-# kernel6.12, kernel6.12-devel.
+# Amazon Linux 2023 names the packages of all kernels but the first after their series: kernel6.12,
+# kernel6.12-devel.
 _AMAZON = re.compile(r"(?P<series>\d+\.\d+)\.\S*\.amzn2023\b")
 _AMAZON_FIRST = "6.1"
 
-# Where DKMS comes from. Nothing is added for it: see docs/driver.md.
+# The repository with DKMS. None is added for it: see docs/driver.md.
 ARCHIVE = "archive"
 EPEL = "epel"
 NVIDIA = "nvidia"
@@ -117,13 +118,13 @@ _WITHOUT_DKMS = {
 
 @dataclass(frozen=True)
 class Distribution:
-    """What one distribution is.
+    """The properties of a distribution.
 
-    ``folder``: NVIDIA's folder, where {major} is the first number of the version and {joined} all
-    of it without dots; empty: NVIDIA has none. ``folders``: those that are called otherwise, by
-    the first number. ``best_effort``: NVIDIA does not list it, or nothing of it could be tried.
-    ``dkms``: whence the driver's packages have what builds modules, and ``dkms_from`` the first
-    branch whose packages need it; those before it build them where they are installed.
+    ``folder``: NVIDIA's folder, where {major} is the first number of the version and {joined} the
+    version without dots; empty if NVIDIA has none. ``folders``: exceptions by the first number.
+    ``best_effort``: NVIDIA does not list it, or it could not be tested. ``dkms``: the repository
+    with DKMS. ``dkms_from``: the first driver branch whose packages need DKMS; earlier ones build
+    their modules when they are installed.
     """
 
     family: str
@@ -144,7 +145,7 @@ _OPENSUSE = replace(_SLES, folder="opensuse{major}")
 
 
 def _alike(**folders: str) -> Distribution:
-    """Return one that NVIDIA does not list, with the folder that is taken for each release."""
+    """Return a distribution that NVIDIA does not list, with the folder to use for each release."""
     return Distribution(
         RHEL,
         folders={number.lstrip("v"): folder for number, folder in folders.items()},
@@ -185,19 +186,19 @@ DISTRIBUTIONS: Mapping[str, Distribution] = {
     "opensuse": _OPENSUSE,
     "opensuse-tumbleweed": replace(_SLES, folder="", folders={}, best_effort=True),
 }
-# Words of ID_LIKE that are no distribution of their own here.
+# Words of ID_LIKE that are no ``os.id``.
 _LIKE = {"suse": SUSE}
 
 
 def major(version: str) -> str:
-    """Return the first number of a release: 9 of 9.6, 10 of V10."""
+    """Return the first number of a version: 9 of 9.6, 10 of V10."""
     return version.partition(".")[0].lstrip("vV")
 
 
 def family_of(
     words: tuple[str, ...], distributions: Mapping[str, Distribution] | None = None
 ) -> str | None:
-    """Return the family of the first word (an id, or one of ID_LIKE) that is known."""
+    """Return the family of the first known word (the ID, or a word of ID_LIKE)."""
     known = DISTRIBUTIONS if distributions is None else distributions
     for word in words:
         if word in known:
@@ -210,7 +211,7 @@ def family_of(
 def folder_of(
     identity: str, version: str, distributions: Mapping[str, Distribution] | None = None
 ) -> str | None:
-    """Return the name of NVIDIA's folder for a release; None where there is none."""
+    """Return the name of NVIDIA's folder for a release; None if NVIDIA has none."""
     known = DISTRIBUTIONS if distributions is None else distributions
     row, number = known.get(identity), major(version)
     if row is None or not number:
@@ -221,7 +222,7 @@ def folder_of(
 
 
 def own_folder(identity: str, version: str) -> str | None:
-    """Return the name under which a user can describe a repository for a system of no table."""
+    """Return the key by which users can configure a repository for an unknown system."""
     number = major(version)
     return f"{identity}{number}" if identity and number else None
 
@@ -231,7 +232,7 @@ def best_effort(
     folder: str | None = None,
     distributions: Mapping[str, Distribution] | None = None,
 ) -> str:
-    """Return what has to be said of a system that NVIDIA does not list, or nothing.
+    """Return a warning for a system that NVIDIA does not list, or an empty string.
 
     :param system: the fact ``os``.
     :param folder: the folder of NVIDIA's repository that is used.
@@ -253,13 +254,13 @@ def best_effort(
 
 
 def without_dkms(identity: str) -> str:
-    """Return what has to be said where no repository of the node has dkms."""
+    """Return the message for a node without a repository that has DKMS."""
     row = DISTRIBUTIONS.get(identity)
     return _WITHOUT_DKMS.get(row.dkms if row else ARCHIVE, "")
 
 
 def kernel_flavour(family: str, kernel: str) -> str:
-    """Return the package that a kernel comes in: kernel, kernel-default, kernel6.12."""
+    """Return the name of a kernel's package: kernel, kernel-default, kernel6.12."""
     amazon = _AMAZON.match(kernel)
     if amazon and amazon["series"] != _AMAZON_FIRST:
         return f"kernel{amazon['series']}"
@@ -268,7 +269,7 @@ def kernel_flavour(family: str, kernel: str) -> str:
 
 
 def kernel_headers(family: str, kernel: str, architecture: str) -> dict[str, str | None]:
-    """Return the packages with the headers of a kernel, version by name, as far as data say."""
+    """Return the packages with the headers of a kernel, as versions by name."""
     rows = FAMILIES[family].headers if family in FAMILIES else {}
     if not rows or not kernel:
         return {}
@@ -282,7 +283,7 @@ def kernel_headers(family: str, kernel: str, architecture: str) -> dict[str, str
 
 
 def _release(family: str, kernel: str) -> str:
-    """Return version and release of a kernel's package: 5.14.0-570.el9, 6.4.0-150700.53."""
+    """Return version and release of a kernel's package, such as 5.14.0-570.el9."""
     if family == SUSE:
         return kernel.rpartition("-")[0]
     plain, _dot, last = kernel.rpartition(".")

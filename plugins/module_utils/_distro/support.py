@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which package managers this release uses, and with which ansible-core; without their code."""
+"""The supported package managers, and the versions of ansible-core that they need."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .data import DISTRIBUTIONS, folder_of
 
 MANAGERS = ("apt", "dnf", "dnf5", "zypper")
 
-# The release whose dnf module speaks to dnf's own Python in a process of its own. Before, the
-# module itself is started there: on RHEL 8 it is Python 3.6, which no supported ansible-core knows.
-# Read in ansible-core 2.19.14 and 2.21 (modules/dnf.py, module_utils/_embed/dnf.py), 2026-11-21;
-# not tried. What takes the folder of RHEL 8 has a dnf as old as that (u).
+# From this release on, the dnf module runs dnf's own Python in a separate process. Earlier releases
+# start the module itself with it: on RHEL 8 that is Python 3.6, which no supported ansible-core can
+# use. Read in ansible-core 2.19.14 and 2.21 (modules/dnf.py, module_utils/_embed/dnf.py),
+# 2026-11-21; not tested. Distributions that use the folder of RHEL 8 have a dnf as old as that (u).
 _CORE_FOR_DNF_OF_EL8 = (2, 21)
 
 
@@ -27,7 +27,7 @@ def unsupported(system: Mapping[str, Any], controller: str) -> str:
     :param system: the fact ``os``.
     :param controller: the version of ansible-core; empty: not known.
     """
-    # One that no row is for is taken for its family.
+    # A distribution without a row is treated like its family.
     identity = system["id"] if system["id"] in DISTRIBUTIONS else system["family"]
     old = folder_of(identity or "", system["version"] or "") == "rhel8"
     numbers = tuple(int(number) for number in re.findall(r"\d+", controller)[:2])

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._nvidia.fabric import is_member
+from .._nvidia.package_names import driver_source, is_driver, kernel_module_type
 from .._packages import installed as _packages
 from .._packages.installed import Package
 from .plan.config_files import FILES, PATHS, RECORD
@@ -63,10 +64,10 @@ def read_driver(
     """
     text = reader.read_text("/proc/driver/nvidia/version")
     loaded = loaded_version(text) or reader.read_line("/sys/module/nvidia/version")
-    ours = [package for package in packages if _packages.is_driver(package.name)]
+    ours = [package for package in packages if is_driver(package.name)]
     userland = _userland(reader)
     installed = _installed(module, dkms, ours, userland)
-    source = _packages.driver_source(ours)
+    source = driver_source(ours)
     uninstaller = reader.first(_UNINSTALLERS)
     if source is None and installed and uninstaller:
         source = "runfile"
@@ -76,7 +77,7 @@ def read_driver(
         "installed": installed,
         "userland": userland,
         "kernel_module": loaded_flavour(text)
-        or _packages.flavour(names)
+        or kernel_module_type(names)
         or _dkms_flavour(reader, dkms),
         "coherent_memory": read_coherent_memory(reader),
         "source": source,
@@ -137,18 +138,18 @@ def _pending(change: Mapping[str, Any] | None) -> str:
 def read_streams(reader: NodeReader) -> dict[str, str] | None:
     """Return the streams of modules that dnf has enabled; None where they may not be read."""
     # dnf 4 alone has them, and what is imported is compiled by the node.
-    from .._packages import dnf_streams as _dnf_modules  # noqa: PLC0415
-    from .._packages.streams import DISABLED, NONE  # noqa: PLC0415
+    from .._packages import streams as _streams  # noqa: PLC0415
+    from .._packages.types import DISABLED, NONE  # noqa: PLC0415
 
     found = {}
-    for name in reader.list_dir(_dnf_modules.FOLDER):
+    for name in reader.list_dir(_streams.FOLDER):
         module, _dot, kind = name.rpartition(".")
         if kind != "module":
             continue
-        text = reader.read_text(f"{_dnf_modules.FOLDER}/{name}")
+        text = reader.read_text(f"{_streams.FOLDER}/{name}")
         if text is None:
             return None
-        stream = _dnf_modules.parse(module, text)
+        stream = _streams.parse_module_file(module, text)
         if stream not in (NONE, DISABLED):
             found[module] = stream
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import KubegpuError
 from .._cuda.facts import read_cuda
+from .._distro.os_release import read_os
 from .._driver.facts import SERVICES, read_dkms, read_driver, read_modules, read_state
 from .._hardware.pci import count_nvswitches, find_gpus
 from .._host.command import TIMED_OUT, Result
@@ -35,7 +36,6 @@ from .system import (
     read_functions,
     read_kernels,
     read_nouveau,
-    read_os,
     read_python,
     read_secure_boot,
     read_units,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node is: operating system, Python, kernels, Secure Boot, PCI functions, units."""
+"""What a node is: Python, kernels, Secure Boot, PCI functions, units, apt's archive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from .._core.redact import addresses
-from .._distro.data import FAMILIES, OTHER_MANAGERS, family_of
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
 from .._hardware.pci import PciFunction, hex_id
 from .._hardware.pci_ids import VENDORS
@@ -41,7 +40,6 @@ _BRIDGE_KIND = ("15b3", "0207")
 _VPD = 1024
 _CONFIG_SPACE = 256
 _EFI = "/sys/firmware/efi"
-_OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
 
 _APT_LIST = "/etc/apt/sources.list"
@@ -50,10 +48,6 @@ _OUR_FILE = re.compile(r"/kubegpu-[^/]*\Z")
 _ARCHIVE_FILE = re.compile(r"/(?:sources\.list|(?:debian|ubuntu|system)\.sources)\Z")
 # Mirrors and cloud images keep the last part; mirror+file names a list of mirrors.
 _ARCHIVE_URI = re.compile(r"/(?:debian|ubuntu|ubuntu-ports)/?\Z|\Amirror\+file:")
-_ANY_MANAGER = (
-    *(manager for family in FAMILIES.values() for manager in family.managers),
-    *OTHER_MANAGERS,
-)
 
 
 def read_functions(reader: NodeReader) -> list[PciFunction]:
@@ -109,72 +103,6 @@ def read_bridges(reader: NodeReader, gpus: Sequence[Mapping[str, Any]]) -> int |
             return None
         found += b"SW_MNG" in data
     return found
-
-
-def read_os(reader: NodeReader) -> dict[str, Any]:
-    release = _os_release(reader)
-    identity = release.get("ID", "").lower() or None
-    family = os_family(identity, release.get("ID_LIKE", ""))
-    hostname = reader.kernel_value("hostname") or reader.read_line("/etc/hostname")
-    manager = next((name for name, path in _managers(family) if reader.exists(path)), None) or next(
-        (name for name, path in _ANY_MANAGER if reader.exists(path)), None
-    )
-    return {
-        "family": family,
-        "id": identity,
-        "version": release.get("VERSION_ID") or None,
-        "codename": find_codename(release),
-        "arch": reader.kernel_value("arch"),
-        "kernel": reader.kernel_value("osrelease"),
-        "package_manager": manager,
-        "hostname": hostname.partition(".")[0] if hostname else None,
-        "fqdn": find_fqdn(hostname, reader.read_text("/etc/hosts") or ""),
-        "machine_id": reader.read_line("/etc/machine-id")
-        or reader.read_line("/var/lib/dbus/machine-id"),
-    }
-
-
-def _os_release(reader: NodeReader) -> dict[str, str]:
-    path = reader.first(_OS_RELEASE)
-    text = reader.read_text(path) if path else None
-    found = {}
-    for line in (text or "").splitlines():
-        name, equals, value = line.strip().partition("=")
-        if equals and not name.startswith("#"):
-            found[name] = value.strip("\"'")
-    return found
-
-
-def _managers(family: str | None) -> tuple[tuple[str, str], ...]:
-    row = FAMILIES.get(family or "")
-    return row.managers if row else ()
-
-
-def os_family(identity: str | None, like: str) -> str | None:
-    """Return debian, rhel or suse, by the distribution's id or those that it is like."""
-    return family_of((identity or "", *like.lower().split()))
-
-
-def find_fqdn(hostname: str | None, hosts: str) -> str | None:
-    """Return the full name of the host from its own name or ``/etc/hosts``; no DNS is asked."""
-    if not hostname:
-        return None
-    if "." in hostname:
-        return hostname
-    for line in hosts.splitlines():
-        names = line.partition("#")[0].split()[1:]
-        if hostname in names:
-            full = next((name for name in names if name.startswith(f"{hostname}.")), None)
-            if full:
-                return full
-    return None
-
-
-def find_codename(release: Mapping[str, str]) -> str | None:
-    """Return the release's word in package sources, from the fields of ``os-release``."""
-    codename = release.get("VERSION_CODENAME") or release.get("UBUNTU_CODENAME")
-    match = re.search(r"\(([a-z]+)\)", release.get("VERSION", ""))
-    return codename or (match.group(1) if match else None)
 
 
 def read_archive(reader: NodeReader, codename: str | None) -> dict[str, Any] | None:

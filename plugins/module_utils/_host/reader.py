@@ -89,6 +89,9 @@ class NodeReader:
     def is_dir(self, path: str) -> bool:
         return os.path.isdir(self._place(path))
 
+    def is_file(self, path: str) -> bool:
+        return os.path.isfile(self._place(path))
+
     def is_link(self, path: str) -> bool:
         folder, name = os.path.split(path)
         return os.path.islink(os.path.join(self._place(folder), name))

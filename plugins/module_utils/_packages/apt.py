@@ -2,37 +2,76 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""apt and dpkg behind the seam of ``_package_manager``."""
+"""The package manager apt, with dpkg.
+
+Ansible's own module installs and removes packages.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from .._core.errors import InputError
 from .._host.command import Result, Runner
-from . import dpkg as _dpkg
-from .manager import Apart, Database, Simulation, WithoutStreams, Work
-from .plan import Package
+from .manager import Changes, Database, Isolated, Simulation, WithoutStreams
+from .types import ABSENT, BROKEN, CONFIGURATION, INSTALLED, Package
 
 _LISTS_APART = """\
 Dir::State::Lists "{folder}/lists";
 Dir::Cache::pkgcache "";
 Dir::Cache::srcpkgcache "";
 """
-# Ansible's module for packages brings this one where it is missing, from the same lists.
+
+
+# Ansible's module for packages installs this one if it is missing.
 _HELPER = "python3-apt"
 
 
+_FORMAT = r"\t".join(
+    (
+        "${Package}",
+        "${Architecture}",
+        "${Version}",
+        "${db:Status-Want}",
+        "${db:Status-Status}",
+        "${db:Status-Eflag}",
+        "${Depends}",
+        "${Pre-Depends}",
+        r"${Provides}\n",
+    )
+)
+
+
+_FIELDS = 9
+
+
+# Packages of the node's own architecture; names of other architectures contain a colon.
+_INCOMING = re.compile(r"^Inst ([^\s:]+) (?:\[[^\]]*\] )?\(([^\s)]+)", re.MULTILINE)
+
+
+# A package that waits for a trigger works; dpkg processes the trigger later.
+_STATUS = {
+    "installed": INSTALLED,
+    "triggers-pending": INSTALLED,
+    "triggers-awaited": INSTALLED,
+    "config-files": CONFIGURATION,
+    "not-installed": ABSENT,
+}
+
+
 class Apt(WithoutStreams):
-    """The package manager of Debian, Ubuntu and those that build on them."""
+    """The package manager of Debian, Ubuntu and their derivatives."""
 
     module = "ansible.builtin.apt"
     log = "/var/log/apt/term.log"
     journal = "/var/lib/dpkg/updates"
-    # With nothing to set, dpkg takes its lock and does no more.
-    nothing: tuple[str, ...] = ("sh", "-c", "dpkg --set-selections </dev/null")
+    # Without input, dpkg only takes its lock.
+    lock_command: tuple[str, ...] = ("sh", "-c", "dpkg --set-selections </dev/null")
     releases_first = False
-    waits = True
+    waits_for_lock = True
     replaces = False
     marks_of_held = True
     broken_sources = "The list of sources could not be read"
@@ -48,25 +87,25 @@ class Apt(WithoutStreams):
         return not answer.ok and "lock" in answer.stderr
 
     def read(self, names: Sequence[str] = ()) -> Database:
-        return _dpkg.read(self.run, names)
+        return read(self.run, names)
 
-    def everything(self) -> Database:
-        database = _dpkg.read(self.run)
-        return Database(_dpkg.with_marks(self.run, database.packages), database.needs)
+    def read_all(self) -> Database:
+        database = read(self.run)
+        return Database(with_marks(self.run, database.packages), database.needs)
 
     def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        return _dpkg.available(self.run, names)
+        return available(self.run, names)
 
-    def update(self) -> tuple[str, ...]:
+    def refresh_command(self) -> tuple[str, ...]:
         return ("apt-get", "update")
 
-    def complaints(self, answer: Result) -> str:
+    def refresh_errors(self, answer: Result) -> str:
         complaints = [
             line for line in answer.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))
         ]
         return "\n".join(complaints) or ("" if answer.ok else answer.words())
 
-    def apart(self, folder: str) -> Apart:
+    def isolated(self, folder: str) -> Isolated:
         settings = f"{folder}/apt.conf"
         inner = self.run
 
@@ -77,37 +116,37 @@ class Apt(WithoutStreams):
                 argv, timeout=timeout, environment={"APT_CONFIG": settings, **(environment or {})}
             )
 
-        return Apart(
+        return Isolated(
             Apt(run), (f"{folder}/lists/partial",), {settings: _LISTS_APART.format(folder=folder)}
         )
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
-        return _dpkg.simulate(self.run, install, remove)
+        return simulate(self.run, install, remove)
 
-    def mentioned(self, answer: Result) -> tuple[str, ...]:
-        return _dpkg.mentioned(answer)
+    def mentioned_packages(self, answer: Result) -> tuple[str, ...]:
+        return mentioned(answer)
 
     def edited(self, names: Sequence[str]) -> tuple[str, ...]:
-        return _dpkg.edited(self.run, names)
+        return edited(self.run, names)
 
     def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
-        return _dpkg.pinning(self.run, names)
+        return pinning(self.run, names)
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return () if packages.get(_HELPER, Package()).installed else (_HELPER,)
 
-    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
+    def repair_commands(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
         return (("dpkg", "--configure", "-a"),)
 
-    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
+    def to_repair(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
         return uncovered
 
     def mark_commands(
         self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
     ) -> tuple[list[str], ...]:
-        return _dpkg.mark_commands(hold, release, automatic)
+        return mark_commands(hold, release, automatic)
 
-    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
+    def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
         return [
             {
                 "module": self.module,
@@ -118,21 +157,164 @@ class Apt(WithoutStreams):
                 },
             }
             for arguments in (
-                {"name": list(work.broken), "state": "absent", "purge": True},
-                {"name": list(work.remove), "state": "absent"},
-                {"name": list(work.purge), "state": "absent", "purge": True},
+                {"name": list(changes.broken), "state": "absent", "purge": True},
+                {"name": list(changes.remove), "state": "absent"},
+                {"name": list(changes.purge), "state": "absent", "purge": True},
                 {
                     "name": [
                         f"{name}={version}" if version else name
-                        for name, version in sorted(work.install.items())
+                        for name, version in sorted(changes.install.items())
                     ],
                     "state": "present",
                     "allow_downgrade": True,
                     "fail_on_autoremove": True,
                     "update_cache": False,
                 },
-                # Last, since apt's own helper for Python can be among it.
-                {"name": list(work.along), "state": "absent", "purge": True},
+                # Last, because python3-apt can be among them.
+                {"name": list(changes.remove_last), "state": "absent", "purge": True},
             )
             if arguments["name"]
         ]
+
+
+def read(run: Runner, names: Sequence[str] = ()) -> Database:
+    """Return the named packages, or all; names that dpkg does not know are ignored.
+
+    :raises InputError: the node has no dpkg.
+    """
+    answer = run(["dpkg-query", "--show", f"--showformat={_FORMAT}", *names])
+    if answer.rc == 127:
+        raise InputError(
+            "This node does not use dpkg, and no other package manager is known to this release.",
+            evidence=answer.words(),
+            next_step="Install the packages with the module of its package manager.",
+        )
+    return parse_database(answer.stdout, run(["dpkg", "--print-architecture"]).stdout.strip())
+
+
+def parse_database(text: str, architecture: str) -> Database:
+    packages: dict[str, Package] = {}
+    relations: dict[str, str] = {}
+    providers: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != _FIELDS:
+            continue
+        name, of, version, want, status, flag, depends, pre, provides = fields
+        if of not in (architecture, "all", ""):
+            continue
+        state = BROKEN if flag == "reinstreq" else _STATUS.get(status, BROKEN)
+        packages[name] = Package(
+            state,
+            version or None,
+            held=want == "hold",
+            detail=f"{status}, to be reinstalled" if flag == "reinstreq" else status,
+        )
+        if state in (INSTALLED, BROKEN):
+            # Recommended packages do not count: the package worked before they were installed.
+            relations[name] = ",".join((depends, pre))
+            for provided in _names(provides):
+                providers.setdefault(provided, []).append(name)
+    needs = {
+        name: tuple(
+            dict.fromkeys(
+                real for needed in _names(text) for real in (needed, *providers.get(needed, ()))
+            )
+        )
+        for name, text in relations.items()
+    }
+    return Database(packages, needs)
+
+
+def with_marks(run: Runner, packages: Mapping[str, Package]) -> dict[str, Package]:
+    """Return the packages with apt's automatic marks."""
+    automatic = set(run(["apt-mark", "showauto"]).stdout.split())
+    return {
+        name: replace(package, automatic=name in automatic) for name, package in packages.items()
+    }
+
+
+def available(run: Runner, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the versions that apt can install by name, the newest first."""
+    if not names:
+        return {}
+    return parse_madison(run(["apt-cache", "madison", *names]).stdout)
+
+
+def parse_madison(text: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, dict[str, None]] = {}
+    for line in text.splitlines():
+        fields = [field.strip() for field in line.split("|")]
+        # Source packages are listed, too.
+        if len(fields) == 3 and not fields[2].endswith("Sources"):
+            found.setdefault(fields[0], {})[fields[1]] = None
+    return {name: tuple(versions) for name, versions in found.items()}
+
+
+def simulate(run: Runner, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
+    """Return the result of a dry run of apt."""
+    answer = run(
+        [
+            "apt-get",
+            "--simulate",
+            "--allow-downgrades",
+            "--allow-change-held-packages",
+            "install",
+            *(f"{name}={version}" if version else name for name, version in install.items()),
+            *(f"{name}-" for name in remove),
+        ],
+        timeout=120,
+    )
+    return Simulation(
+        answer,
+        tuple(re.findall(r"^(?:Remv|Purg) ([^\s:]+)", answer.stdout, re.MULTILINE)),
+        dict(_INCOMING.findall(answer.stdout)),
+    )
+
+
+def mentioned(answer: Result) -> tuple[str, ...]:
+    """Return all words of the output that can be names of packages."""
+    words = re.findall(r"(?<![a-z0-9+.:-])[a-z0-9][a-z0-9+.-]+", answer.stdout + answer.stderr)
+    return tuple(dict.fromkeys(word.rstrip(".") for word in words))
+
+
+def edited(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages with an edited configuration file."""
+    found = []
+    for name in names:
+        lines = run(["dpkg", "--verify", name], timeout=120).stdout.splitlines()
+        # "??5?????? c /etc/file": 5 is a wrong checksum, c a configuration file.
+        if any(re.match(r"..5\S* +c /", line) for line in lines):
+            found.append(name)
+    return tuple(found)
+
+
+def pinning(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages with a configuration file that pins versions.
+
+    The file stays in effect after the package is removed and not purged.
+    """
+    found = []
+    for name in names:
+        text = run(["dpkg-query", "--show", "--showformat=${Conffiles}", name]).stdout
+        if re.search(r"^ ?/etc/apt/preferences(?:\.d/|\s)", text, re.MULTILINE):
+            found.append(name)
+    return tuple(found)
+
+
+def mark_commands(
+    hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
+) -> tuple[list[str], ...]:
+    """Return the commands that hold and release packages and set automatic marks."""
+    marks = (("hold", hold), ("unhold", release), ("auto", automatic))
+    return tuple(["apt-mark", verb, *names] for verb, names in marks if names)
+
+
+def _names(relations: str) -> list[str]:
+    """Return the names in a relation field, alternatives included."""
+    return [
+        match[1]
+        for part in re.split(r"[,|]", relations)
+        for match in [re.match(r"\s*([a-z0-9][a-z0-9+.-]*)", part)]
+        if match
+    ]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""dnf 4 and dnf 5 behind the seam of ``_package_manager``."""
+"""The package managers dnf 4 and dnf 5."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._host.command import Result, Runner
-from . import dnf_streams as _dnf_modules
 from . import rpm as _rpm
+from . import streams as _streams
 from .installed import read_versionlock, read_versionlock_toml
-from .manager import Apart, Database, Simulation, Work
-from .plan import Package
+from .manager import Changes, Database, Isolated, Simulation
+from .types import Package
 
-# Who brings the plugin differs between distributions; what it is called does not.
+# The name of the plugin's package differs between distributions; this capability does not.
 _PLUGIN = "dnf-command(versionlock)"
-# dnf 4 writes a line for each package, dnf 5 what stands here alone; empty lines are none.
+# dnf 4 adds a line end after each package, dnf 5 does not; empty lines are ignored.
 _LISTING = "%{name}\t%{epoch}:%{version}-%{release}\t%{arch}\n"
 _REASONS = "%{name}\t%{reason}\n"
-# What dnf itself may take away again, once nothing needs it.
+# Reasons of packages that dnf may remove once nothing needs them.
 _AUTOMATIC = ("dependency", "weak-dependency", "weak dependency", "clean")
-# One repository that cannot be reached is no reason to stop: what is missing is seen afterwards.
+# One repository that cannot be reached is no error: missing versions are detected afterwards.
 _TOLERANT = "--setopt=*.skip_if_unavailable=1"
-# Ansible's modules set it, whatever dnf.conf says; what is planned has to be what is done.
+# Ansible's modules set this whatever dnf.conf says, and the dry run has to match.
 _WEAK = True
 _INSTALLS = ("installing", "upgrading", "downgrading", "reinstalling")
 _REMOVES = ("removing",)
@@ -39,12 +39,12 @@ _DONE = re.compile(r"Operation aborted(?: by the user)?\.")
 
 
 class Dnf(_rpm.RpmManager):
-    """The package manager of RHEL 8 to 10, those that build on them, and Amazon Linux 2023."""
+    """The package manager of RHEL 8 to 10, their derivatives, and Amazon Linux 2023."""
 
     module = "ansible.builtin.dnf"
     log = "/var/log/dnf.rpm.log"
-    # dnf has no command that only takes its lock; who holds it stands in a file.
-    nothing: tuple[str, ...] = (
+    # dnf has no command that only takes its lock. A file names the process that holds it.
+    lock_command: tuple[str, ...] = (
         "sh",
         "-c",
         'pid=$(cat /var/lib/dnf/rpmdb_lock.pid 2>/dev/null) && kill -0 "$pid" 2>/dev/null '
@@ -65,7 +65,7 @@ class Dnf(_rpm.RpmManager):
         self, run: Runner, options: Sequence[str] = (), streams: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(run, options)
-        # What reads sees these enabled; what changes does not.
+        # Only commands that read see these streams enabled.
         self._streams = dict(streams or {})
 
     def locked(self, answer: Result) -> bool:
@@ -73,7 +73,7 @@ class Dnf(_rpm.RpmManager):
             re.search(r"lock is held|waiting for process|transaction lock", answer.stderr, re.I)
         )
 
-    def everything(self) -> Database:
+    def read_all(self) -> Database:
         database = _rpm.read_database(self.run, self.held(), full=True)
         answer = self._dnf("--disablerepo=*", "repoquery", "--installed", "--queryformat", _REASONS)
         return Database(
@@ -88,7 +88,7 @@ class Dnf(_rpm.RpmManager):
             *("repoquery", "--available", *self.all_versions, "--queryformat", _LISTING, *names),
         )
         lines = [line.split("\t") for line in answer.stdout.splitlines()]
-        # What stands side by side can be asked for by its full name.
+        # Packages that are installed side by side can be requested by their full names.
         more = [
             [full, *fields[1:]]
             for fields in lines
@@ -98,41 +98,41 @@ class Dnf(_rpm.RpmManager):
         ]
         return _rpm.parse_versions([*lines, *more])
 
-    def update(self) -> tuple[str, ...]:
-        # Keys are those of the repositories' own entries, which have been checked before.
+    def refresh_command(self) -> tuple[str, ...]:
+        # -y also accepts the keys of the repositories' entries, which were checked before.
         return (self.program, "-y", "--refresh", _TOLERANT, *self._options, "makecache")
 
-    def complaints(self, answer: Result) -> str:
+    def refresh_errors(self, answer: Result) -> str:
         lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]
         return "\n".join(lines) or ("" if answer.ok else answer.words())
 
-    def apart(self, folder: str) -> Apart:
-        return Apart(type(self)(self.run, (f"--setopt=cachedir={folder}",), self._streams))
+    def isolated(self, folder: str) -> Isolated:
+        return Isolated(type(self)(self.run, (f"--setopt=cachedir={folder}",), self._streams))
 
     def streams(self, modules: Sequence[str]) -> dict[str, str]:
         return {
-            name: _dnf_modules.parse(
-                name, self.run(["cat", f"{_dnf_modules.FOLDER}/{name}.module"]).stdout
+            name: _streams.parse_module_file(
+                name, self.run(["cat", f"{_streams.FOLDER}/{name}.module"]).stdout
             )
             for name in modules
         }
 
-    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def available_streams(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
         answer = self._dnf("module", "list", *modules)
-        found = _dnf_modules.parse_list(answer.stdout)
+        found = _streams.parse_module_list(answer.stdout)
         return {name: found.get(name, ()) for name in modules}
 
     def stream_commands(
         self, now: Mapping[str, str], wanted: Mapping[str, str]
     ) -> tuple[list[str], ...]:
         program = (self.program, "-C", "-y", "-q", _TOLERANT, *self._options)
-        return _dnf_modules.commands(program, now, wanted)
+        return _streams.switch_commands(program, now, wanted)
 
-    def assuming(self, streams: Mapping[str, str]) -> Dnf:
+    def with_streams(self, streams: Mapping[str, str]) -> Dnf:
         return type(self)(self.run, self._options, streams)
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
-        # What goes is removed in a call of its own, before; here it may be in the way.
+        # Packages are removed by an earlier call, so that they may conflict here.
         command = (
             (
                 "install",
@@ -144,7 +144,7 @@ class Dnf(_rpm.RpmManager):
         )
         answer = self.run(
             [
-                *(*_dnf_modules.assuming(self._streams), *self.without_locks()),
+                *(*_streams.with_streams_prefix(self._streams), *self.without_locks()),
                 *(self.program, "-C", _TOLERANT, *self._options),
                 *(*self.without_plugin, "--assumeno", "--setopt=clean_requirements_on_remove=0"),
                 f"--setopt=install_weak_deps={int(_WEAK)}",
@@ -178,29 +178,29 @@ class Dnf(_rpm.RpmManager):
             if names
         )
 
-    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
-        # What goes goes together: dnf 5 removes nothing that something else still needs.
-        along = list(work.along)
-        last = along if work.install else []
-        first = [] if work.install else along
-        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge, *first)))
+    def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
+        # All in one call: dnf 5 removes no package that another one still needs.
+        along = list(changes.remove_last)
+        last = along if changes.install else []
+        first = [] if changes.install else along
+        going = list(dict.fromkeys((*changes.broken, *changes.remove, *changes.purge, *first)))
         return [
             {"module": self.module, "arguments": {"lock_timeout": lock_timeout, **arguments}}
             for arguments in (
                 {"name": going, "state": "absent", "autoremove": False},
                 {
-                    "name": list(work.helpers),
+                    "name": list(changes.helpers),
                     "state": "present",
                     "install_weak_deps": _WEAK,
                 },
                 {
                     "name": [
-                        _spec(name, version) for name, version in sorted(work.install.items())
+                        _spec(name, version) for name, version in sorted(changes.install.items())
                     ],
                     "state": "present",
                     "allow_downgrade": True,
                     "install_weak_deps": _WEAK,
-                    **({"allowerasing": True} if work.replacing else {}),
+                    **({"allowerasing": True} if changes.replacing else {}),
                 },
                 {"name": last, "state": "absent", "autoremove": False},
             )
@@ -210,7 +210,13 @@ class Dnf(_rpm.RpmManager):
     def _dnf(self, *arguments: str) -> Result:
         return self.run(
             [
-                *(*_dnf_modules.assuming(self._streams), self.program, "-C", "-q", _TOLERANT),
+                *(
+                    *_streams.with_streams_prefix(self._streams),
+                    self.program,
+                    "-C",
+                    "-q",
+                    _TOLERANT,
+                ),
                 *(*self._options, *arguments),
             ],
             timeout=300,
@@ -220,17 +226,17 @@ class Dnf(_rpm.RpmManager):
         return read_versionlock(text)
 
     def without_locks(self) -> tuple[str, ...]:
-        """Return what has to stand before a dry run; dnf 4 leaves its plugin aside instead."""
+        """Return the arguments before a dry run; dnf 4 disables its plugin instead."""
         return ()
 
 
 class Dnf5(Dnf):
-    """The package manager of Fedora from 41 on. Its locks are no plugin."""
+    """The package manager of Fedora from 41 on. Its locks need no plugin."""
 
     module = "ansible.builtin.dnf5"
     log = "/var/log/dnf5.log"
-    # Its lock is a file's, which no tool of a shell can ask for; a run that meets it says so.
-    nothing: tuple[str, ...] = ("true",)
+    # No shell tool can test its file lock; a command that meets it reports that.
+    lock_command: tuple[str, ...] = ("true",)
     lock_file = "/etc/dnf/versionlock.toml"
     program = "dnf5"
     all_versions: tuple[str, ...] = ()
@@ -256,7 +262,7 @@ def _spec(name: str, version: str | None) -> str:
 
 
 def parse_automatic(text: str) -> frozenset[str]:
-    """Return the packages that came along with others."""
+    """Return the packages that were installed as dependencies."""
     fields = (line.split("\t") for line in text.splitlines())
     return frozenset(
         words[0] for words in fields if len(words) == 2 and words[1].lower() in _AUTOMATIC
@@ -266,10 +272,10 @@ def parse_automatic(text: str) -> frozenset[str]:
 def parse_transaction(
     text: str, asked: Collection[str] = ()
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return what the table of a transaction removes, and what comes in which version.
+    """Return the packages to remove, and the versions to install, from a transaction's table.
 
-    :param asked: the names that dnf was told. What stands side by side has its full name, unless it
-        was asked for by its short one.
+    :param asked: names that were passed to dnf. Packages that are installed side by side get their
+        full names, unless they were passed by the short one.
     """
     removed: list[str] = []
     incoming: dict[str, str] = {}
@@ -277,7 +283,7 @@ def parse_transaction(
     entry: list[str] = []
     for line in [*text.splitlines(), ""]:
         replaced = _REPLACES.match(line)
-        # A long name stands alone, and the rest of its line below it, indented.
+        # After a long name, the other columns follow on an indented line.
         if re.match(r" {8,}\S", line) and entry and not replaced:
             entry.extend(line.split())
             continue

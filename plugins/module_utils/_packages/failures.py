@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What package managers say when they fail, in plain words: cause and next step."""
+"""Errors of package managers: cause and next step, by their output."""
 
 from __future__ import annotations
 
@@ -74,36 +74,36 @@ _EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def cause_of(words: str) -> tuple[str, str] | None:
-    """Return what a package manager's words mean and what to do then; None where nobody knows."""
+def cause_of(output: str) -> tuple[str, str] | None:
+    """Return cause and next step for the output of a package manager; None if it is not known."""
     return next(
         (
             (cause, next_step)
             for pattern, cause, next_step in _EXPLANATIONS
-            if re.search(pattern, words, re.IGNORECASE)
+            if re.search(pattern, output, re.IGNORECASE)
         ),
         None,
     )
 
 
-def _telling(words: str, pattern: str = r"\Z.") -> str:
-    """Return the lines that are errors or match the pattern, each once; else the last ones."""
-    telling = [
+def _relevant_lines(output: str, pattern: str = r"\Z.") -> str:
+    """Return the lines that are errors or match the pattern, each once; else the last lines."""
+    lines = [
         line.strip()
-        for line in words.splitlines()
+        for line in output.splitlines()
         if re.match(r"\s*(?:E:|Err:|W:|dpkg: error|error)", line)
         or re.search(pattern, line, re.IGNORECASE)
     ]
-    return "\n".join(dict.fromkeys(telling or words.strip().splitlines()[-8:]))
+    return "\n".join(dict.fromkeys(lines or output.strip().splitlines()[-8:]))
 
 
-def explain(words: str, doing: str) -> KubegpuError:
-    """Turn a package manager's words into a failure with cause, evidence and next step."""
+def explain(output: str, doing: str) -> KubegpuError:
+    """Return the error for the output of a package manager that failed."""
     for pattern, cause, next_step in _EXPLANATIONS:
-        if re.search(pattern, words, re.IGNORECASE):
-            evidence = _telling(words, pattern)
+        if re.search(pattern, output, re.IGNORECASE):
+            evidence = _relevant_lines(output, pattern)
             return KubegpuError(f"{doing}: {cause}", evidence=evidence, next_step=next_step)
-    evidence = _telling(words)
+    evidence = _relevant_lines(output)
     return KubegpuError(
         f"{doing}: the package manager failed.",
         evidence=evidence,

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The seam between package sets and package managers: what every manager has to answer.
+"""The interface of package managers: what a package set needs of each of them.
 
-The flow (read, plan, apply, verify) is one: ``_package_set`` and the module ``package_set``. What
-differs is behind this: one file for each manager, which knows its commands and reads their words.
+Reading, planning, applying and verifying a set is the same for all. Each manager has one file with
+its commands and the parsers of their output.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from .._host.command import Result, Runner
-from .plan import Package
+from .types import Package
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """The answer to a dry run: what would be removed, and what would come in which version."""
+    """The result of a dry run: the packages to remove, and the versions to install by name."""
 
     answer: Result
     removed: tuple[str, ...]
@@ -29,19 +29,19 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Database:
-    """The packages of the node's own architecture, and the names that each one needs."""
+    """The packages of the node's own architecture, and the packages that each one depends on."""
 
     packages: Mapping[str, Package]
     needs: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Work:
-    """What is to be changed by Ansible's own module, in this order.
+class Changes:
+    """The changes that Ansible's own module makes, in this order.
 
-    ``broken`` and ``purge`` go with their configuration, ``remove`` without; ``install`` has the
-    versions by name; ``helpers`` is what is needed before it; ``along`` came along with the set and
-    goes last.
+    ``broken`` and ``purge`` are removed with their configuration, ``remove`` without it.
+    ``install``: versions by name. ``helpers``: packages to install before. ``remove_last``:
+    dependencies of the set.
     """
 
     broken: Sequence[str] = ()
@@ -49,14 +49,14 @@ class Work:
     purge: Sequence[str] = ()
     install: Mapping[str, str | None] = field(default_factory=dict)
     helpers: Sequence[str] = ()
-    along: Sequence[str] = ()
-    # Whether installing takes away what it replaces (see ``PackageManager.replaces``).
+    remove_last: Sequence[str] = ()
+    # Whether the install call removes packages, too (see ``PackageManager.replaces``).
     replacing: bool = False
 
 
 @dataclass(frozen=True)
-class Apart:
-    """A manager whose package lists lie in a folder of their own, which has to be made first."""
+class Isolated:
+    """A manager with package lists in another directory, and what has to be created there first."""
 
     manager: PackageManager
     directories: tuple[str, ...] = ()
@@ -64,14 +64,14 @@ class Apart:
 
 
 class WithoutStreams:
-    """The part of a package manager that has no modules."""
+    """The part of a package manager without streams of modules."""
 
     has_streams: bool = False
 
     def streams(self, modules: Sequence[str]) -> dict[str, str]:
         return {}
 
-    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    def available_streams(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
         return {}
 
     def stream_commands(
@@ -79,102 +79,103 @@ class WithoutStreams:
     ) -> tuple[list[str], ...]:
         return ()
 
-    def assuming(self, streams: Mapping[str, str]) -> PackageManager:
-        # Asked only of one that has streams, which is looked at before.
+    def with_streams(self, streams: Mapping[str, str]) -> PackageManager:
+        # Callers check has_streams before.
         raise NotImplementedError
 
 
 class PackageManager(Protocol):
-    """One package manager of a node, asked by a runner that is passed in."""
+    """A package manager of a node. Commands are run by a runner that is passed in."""
 
-    # Ansible's module that changes packages.
+    # Name of Ansible's module for packages.
     module: str
-    # What tells more where something went wrong.
+    # Log file that error messages name.
     log: str
-    # What a killed run has not written into the database yet; empty where there is no such thing.
+    # Directory with changes that a killed run did not write to the database; empty if none exists.
     journal: str
-    # Takes the manager's lock, and does no more.
-    nothing: tuple[str, ...]
-    # Whether what is held has to be released before it can be changed.
+    # Command that only takes the manager's lock.
+    lock_command: tuple[str, ...]
+    # Whether held packages have to be released before a change.
     releases_first: bool
     # Whether Ansible's module waits for the manager's lock.
-    waits: bool
-    # What the words of a dry run say where the sources themselves cannot be read.
+    waits_for_lock: bool
+    # Text in the output of a dry run if the package sources cannot be read.
     broken_sources: str
-    # Whether one call installs packages and removes what they replace. Elsewhere that goes first,
-    # in a call of its own, which takes away what needs the one or the other.
+    # Whether one call can install packages and remove those that they replace. With the other
+    # managers these are removed by an earlier call, together with packages that depend on them.
     replaces: bool
-    # Whether a package that is held keeps its mark as automatic when others change.
+    # Whether held packages keep their automatic mark when others change.
     marks_of_held: bool
-    # Whether packages come in streams of modules, of which one is enabled.
+    # Whether the manager has modules with streams.
     has_streams: bool
 
     @property
     def run(self) -> Runner: ...
 
     def locked(self, answer: Result) -> bool:
-        """Return whether a command failed since another run holds the manager's lock."""
+        """Return whether a command failed because another process holds the manager's lock."""
 
     def read(self, names: Sequence[str] = ()) -> Database:
-        """Return the packages named (patterns, too), or all; what is unknown is left out."""
+        """Return the named packages, or all. Names can be patterns; unknown names are ignored."""
 
-    def everything(self) -> Database:
-        """Return all packages, with the marks of those that nobody asked for."""
+    def read_all(self) -> Database:
+        """Return all packages, with their automatic marks."""
 
     def available(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the versions that package lists have, newest first, by name."""
+        """Return the available versions by name, the newest first."""
 
-    def update(self) -> tuple[str, ...]:
-        """Return the command that reads the package lists again."""
+    def refresh_command(self) -> tuple[str, ...]:
+        """Return the command that refreshes the package lists."""
 
-    def complaints(self, answer: Result) -> str:
-        """Return what was complained about when the lists were read."""
+    def refresh_errors(self, answer: Result) -> str:
+        """Return the errors and warnings of a refresh, or an empty string."""
 
-    def apart(self, folder: str) -> Apart:
-        """Return the same manager with package lists in the folder."""
+    def isolated(self, folder: str) -> Isolated:
+        """Return the manager with package lists in the directory."""
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
-        """Return what the manager would do, holds left aside."""
+        """Return the result of a dry run that ignores holds."""
 
-    def mentioned(self, answer: Result) -> tuple[str, ...]:
-        """Return all words of an answer that can be names of packages."""
+    def mentioned_packages(self, answer: Result) -> tuple[str, ...]:
+        """Return all words of the output that can be names of packages."""
 
     def edited(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the packages of which a configuration file was changed."""
+        """Return the packages with an edited configuration file."""
 
     def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the packages of which a configuration file goes on pinning when they are gone."""
+        """Return the packages whose configuration would keep pinning versions after removal."""
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
-        """Return what is missing that changing or holding packages needs, and brings."""
+        """Return the missing packages that changing or holding packages needs."""
 
-    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
-        """Return the commands that finish what was left half done; ``broken`` is of the plan."""
+    def repair_commands(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
+        """Return the commands that repair half installed packages."""
 
-    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
-        """Return which of the broken packages have to be mended before a change.
+    def to_repair(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
+        """Return the packages that have to be repaired before a change.
 
-        ``uncovered`` are those that the change itself neither replaces nor takes away.
+        :param broken: half installed packages of the set.
+        :param uncovered: half installed packages that the change neither installs nor removes.
         """
 
     def mark_commands(
         self, hold: Sequence[str], release: Sequence[str], automatic: Sequence[str]
     ) -> tuple[list[str], ...]:
-        """Return the commands that hold and release packages and give automatic marks back."""
+        """Return the commands that hold and release packages and set automatic marks."""
 
-    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
-        """Return the calls of Ansible's module: ``module`` and ``arguments`` of each."""
+    def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
+        """Return the calls of Ansible's module, each with ``module`` and ``arguments``."""
 
     def streams(self, modules: Sequence[str]) -> dict[str, str]:
-        """Return the stream of each module that is enabled, as ``_module_streams`` says it."""
+        """Return the enabled stream of each module; see ``NONE`` and ``DISABLED``."""
 
-    def streams_offered(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the streams that repositories have, by module."""
+    def available_streams(self, modules: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the available streams, by module."""
 
     def stream_commands(
         self, now: Mapping[str, str], wanted: Mapping[str, str]
     ) -> tuple[list[str], ...]:
-        """Return the commands that switch to the streams."""
+        """Return the commands that switch from the current to the wanted streams."""
 
-    def assuming(self, streams: Mapping[str, str]) -> PackageManager:
-        """Return the same manager, which reads as if these streams were enabled."""
+    def with_streams(self, streams: Mapping[str, str]) -> PackageManager:
+        """Return the manager; it reads and simulates as if these streams were enabled."""

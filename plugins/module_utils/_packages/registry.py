@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The package managers that this release knows, by the name that the facts give them."""
+"""The supported package managers, by their names in the facts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ MANAGERS: Mapping[str, Callable[[Runner], PackageManager]] = {
 
 
 def choose(name: str | None, run: Runner) -> PackageManager:
-    """Return the package manager of this name."""
+    """Return the package manager of this name.
+
+    :raises InputError: this release does not support it.
+    """
     made = MANAGERS.get(name or "")
     if made is None:
         raise InputError(

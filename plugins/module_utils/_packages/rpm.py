@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Packages of the RPM families: what rpm answers, read by a runner that is passed in."""
+"""Packages of rpm: queries, versions, and what its package managers have in common."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .._core.errors import KubegpuError
 from .._host.command import Result, Runner
 from .installed import is_locked
 from .manager import Database
-from .plan import BROKEN, INSTALLED, SEVERAL, Package
+from .types import BROKEN, INSTALLED, SEVERAL, Package
 
 _FORMAT = r"%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\t%{INSTALLTIME}\n"
 _RELATIONS = r"[P\t%{=NAME}\t%{PROVIDENAME}\n][R\t%{=NAME}\t%{REQUIRENAME}\n]"
 _FILES = r"[%{=NAME}\t%{FILENAMES}\n]"
-# Architectures that stand beside the node's own one.
+# Architectures beside the node's own one.
 _SECOND = frozenset({"i386", "i486", "i586", "i686", "athlon", "armv7hl", "ppc", "s390", "(none)"})
-# Of these several versions stand side by side.
+# Packages of which several versions can be installed side by side.
 _SIDE_BY_SIDE = re.compile(r"(?:kernel(?:-|\Z)|gpg-pubkey\Z)")
 _NEVRA = re.compile(
     r"(?<![\w.+-])(?P<name>[A-Za-z0-9][\w.+-]*?)-(?:\d+:)?[^\s:-]+-[^\s:-]+"
@@ -31,40 +31,40 @@ _NEVRA = re.compile(
 _WORD = re.compile(r"(?<![\w.+:-])[A-Za-z0-9][\w.+-]*[A-Za-z0-9+]")
 _PART = re.compile(r"\d+|[A-Za-z]+|[~^]")
 
-# For a manager that has no option to leave its locks aside: here it sees none. A real node's root
-# is a mount point; the new name space is its own, so that nobody else sees the change.
+# For a manager without an option to ignore its locks: a mount namespace of the command's own hides
+# the list. This needs a root directory that is a mount point, as on every real node.
 _WITHOUT_LOCKS = ("unshare", "--mount", "sh", "-c", 'mount --bind /dev/null "$0" && exec "$@"')
 
-# Version, release and architecture behind a name.
+# Version, release and architecture after a name.
 _FULL = re.compile(r"-(?:\d+:)?[^:-]+-[^:-]+\.(?:noarch|x86_64|aarch64)\Z")
 
-# From what stands in the lock file: is this package, in this version, held?
+# Name and version of a package -> whether the lock file holds it.
 Held = Callable[[str, str], bool]
 
 
 def plain(version: str) -> str:
-    """Return epoch, version and release as people write them: without an epoch that is 0."""
+    """Return epoch, version and release, without an epoch of 0."""
     epoch, _colon, rest = version.partition(":")
     return rest if epoch in ("0", "(none)", "") else version
 
 
 def side_by_side(name: str) -> bool:
-    """Return whether several versions of a package may be installed."""
+    """Return whether several versions of the package can be installed side by side."""
     return bool(_SIDE_BY_SIDE.match(name))
 
 
 def full_name(name: str, version: str, architecture: str) -> str:
-    """Return the name of one version of a package: as its own where several stand side by side."""
+    """Return the name of one version of a package that is installed side by side with others."""
     return f"{name}-{version}.{architecture}"
 
 
 def short_name(name: str) -> str:
-    """Return the package's name of one that can have its version behind it."""
+    """Return the name without version, if the package can be installed side by side."""
     return _FULL.sub("", name) if side_by_side(name) else name
 
 
 def compare(one: str, other: str) -> int:
-    """Return which of two versions is newer (1, 0 or -1), as rpm does."""
+    """Compare two versions as rpm does; return 1, 0 or -1."""
     for left, right in zip(_fields(one), _fields(other)):
         order = _compare(left, right)
         if order:
@@ -85,7 +85,7 @@ def _compare(one: str, other: str) -> int:
         b = right[index] if index < len(right) else ""
         if a == b:
             continue
-        # A tilde is older than anything, its absence included.
+        # A tilde is older than anything, the end included.
         if "~" in (a, b):
             return -1 if a == "~" else 1
         # A caret is newer than the end, and older than anything else.
@@ -128,10 +128,12 @@ def _query(run: Runner, arguments: Sequence[str]) -> Result:
 
 
 def query_all(run: Runner, arguments: Sequence[str]) -> str:
-    """Return what ``rpm -qa`` prints.
+    """Return the output of ``rpm -qa``.
 
-    It answers 0 where nothing matches, so that anything else is no answer: taken for one, a locked
-    or broken database would be a node without packages.
+    It exits with 0 if nothing matches. Any other status is an error; otherwise a node with a locked
+    or broken database would look like one without packages.
+
+    :raises KubegpuError: rpm is missing or failed.
     """
     answer = _query(run, ["-qa", *arguments])
     if not answer.ok:
@@ -147,12 +149,12 @@ def query_all(run: Runner, arguments: Sequence[str]) -> str:
 def read_installed(
     run: Runner, names: Sequence[str], held: Held, *, full: bool = False
 ) -> dict[str, Package]:
-    """Return the packages named (patterns, too), or all; ``full``: see :func:`parse_installed`."""
+    """Return the named packages (or patterns), or all; ``full``: see :func:`parse_installed`."""
     text = query_all(run, ["--queryformat", _FORMAT, *names])
     packages = parse_installed(text, held, full=full)
     if not names:
         return packages
-    # rpm takes a name with its version for a name, too.
+    # rpm also accepts a name with its version.
     return {
         name: package
         for name, package in packages.items()
@@ -161,9 +163,9 @@ def read_installed(
 
 
 def parse_installed(text: str, held: Held, *, full: bool = False) -> dict[str, Package]:
-    """Return the packages; of those that stand side by side the newest version.
+    """Return the packages; of those that are installed side by side, the newest version.
 
-    :param full: whether each of their versions is there under its full name, too.
+    :param full: add each of these versions under its full name.
     """
     found: dict[str, list[tuple[int, str]]] = {}
     packages = {}
@@ -214,7 +216,7 @@ def read_database(run: Runner, held: Held, *, full: bool = False) -> Database:
         if owners:
             files = _query(run, ["-q", "--queryformat", _FILES, *owners]).stdout
     needs = parse_needs(text, files)
-    # Which version of what stands side by side is needed is not known: each.
+    # Of packages that are installed side by side, each version counts as needed.
     versions: dict[str, list[str]] = {}
     for name in packages:
         if short_name(name) != name:
@@ -229,9 +231,9 @@ def read_database(run: Runner, held: Held, *, full: bool = False) -> Database:
 
 
 def parse_needs(text: str, files: str) -> dict[str, tuple[str, ...]]:
-    """Return the names of the packages that each one requires.
+    """Return the names of the packages that each package requires.
 
-    :param files: files of packages, for what is required by its path.
+    :param files: files of packages, for requirements that are paths.
     """
     providers: dict[str, list[str]] = {}
     requires: dict[str, list[str]] = {}
@@ -250,7 +252,7 @@ def parse_needs(text: str, files: str) -> dict[str, tuple[str, ...]]:
             dict.fromkeys(
                 other
                 for what in whats
-                # (this if that): each of the words can be what it needs.
+                # In (this if that), each word can be a requirement.
                 for word in (what.strip("()").split() if what.startswith("(") else (what,))
                 for other in providers.get(word, ())
                 if other != name
@@ -261,25 +263,25 @@ def parse_needs(text: str, files: str) -> dict[str, tuple[str, ...]]:
 
 
 def edited(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the packages of which a configuration file is not the one that they brought."""
+    """Return the packages with an edited configuration file."""
     found = []
     for name in names:
         lines = _query(run, ["-V", name]).stdout.splitlines()
-        # "S.5....T.  c /etc/file": the third column tells of the checksum, c of configuration.
+        # "S.5....T.  c /etc/file": 5 is a wrong checksum, c a configuration file.
         if any(re.match(r"..5\S* +c /", line) for line in lines):
             found.append(name)
     return tuple(found)
 
 
 def mentioned(answer: Result) -> tuple[str, ...]:
-    """Return all words of an answer that can be names of packages."""
+    """Return all words of the output that can be names of packages."""
     text = f"{answer.stdout}\n{answer.stderr}"
     names = [match["name"] for match in _NEVRA.finditer(text)]
     return tuple(dict.fromkeys((*names, *_WORD.findall(text))))
 
 
 def superseded(run: Runner, names: Sequence[str]) -> tuple[str, ...]:
-    """Return what a killed transaction has left beside the packages that it installed."""
+    """Return the old versions that a killed transaction did not erase."""
     if not names:
         return ()
     text = _query(
@@ -299,7 +301,7 @@ def parse_superseded(text: str) -> tuple[str, ...]:
 
 
 def marked(packages: Mapping[str, Package], automatic: Collection[str]) -> dict[str, Package]:
-    """Return the packages with the marks of those that came along with others."""
+    """Return the packages with their automatic marks."""
     return {
         name: Package(
             package.status, package.version, package.held, name in automatic, package.detail
@@ -309,15 +311,15 @@ def marked(packages: Mapping[str, Package], automatic: Collection[str]) -> dict[
 
 
 class RpmManager:
-    """What the package managers that stand on rpm have in common."""
+    """The common part of dnf and zypper."""
 
-    # rpm's transactions are in no journal: one that was killed is seen by what is there twice.
+    # rpm has no journal. A killed transaction leaves packages in two versions.
     journal = ""
     releases_first = True
-    waits = True
+    waits_for_lock = True
     replaces = False
     marks_of_held = True
-    # Whether versions that stand side by side can be told apart by their names.
+    # Whether versions that are installed side by side are listed under their full names, too.
     full_names = False
 
     def __init__(self, run: Runner, options: Sequence[str] = ()) -> None:
@@ -328,14 +330,14 @@ class RpmManager:
     def run(self) -> Runner:
         return self._run
 
-    # Where the manager's own list of locks is.
+    # Path of the manager's list of locks.
     lock_file = ""
 
     def locks(self) -> str:
         return self.run(["cat", self.lock_file]).stdout
 
     def patterns(self, text: str) -> tuple[str, ...]:
-        """Return the patterns of the names that the text of the list locks."""
+        """Return the patterns of locked names in the text of the list."""
         # Each of dnf and zypper has its own.
         raise NotImplementedError
 
@@ -344,13 +346,13 @@ class RpmManager:
         return lambda name, version: is_locked(name, version, patterns)
 
     def unlocked(self) -> tuple[str, ...]:
-        """Return what has to stand before a command that shall see no locks."""
+        """Return the arguments that make a command ignore version locks."""
         return (*_WITHOUT_LOCKS, self.lock_file) if self.locks().strip() else ()
 
     def read(self, names: Sequence[str] = ()) -> Database:
         return Database(read_installed(self.run, names, self.held(), full=self.full_names), {})
 
-    def mentioned(self, answer: Result) -> tuple[str, ...]:
+    def mentioned_packages(self, answer: Result) -> tuple[str, ...]:
         return mentioned(answer)
 
     def edited(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -359,12 +361,12 @@ class RpmManager:
     def pinning(self, names: Sequence[str]) -> tuple[str, ...]:
         return ()
 
-    def mend(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
+    def repair_commands(self, broken: Sequence[str]) -> tuple[Sequence[str], ...]:
         old = superseded(self.run, broken)
         if not old:
             return ()
-        # The new one is there; only versioned dependencies can be open until the change is done.
-        # A lock on the old version goes with it.
+        # The new version is installed. Versioned dependencies can be unmet until the change is
+        # done. A lock on the old version is removed with it.
         return (*self.mark_commands((), broken, ()), ("rpm", "--erase", "--nodeps", *old))
 
     def mark_commands(
@@ -373,6 +375,6 @@ class RpmManager:
         # Each of dnf and zypper has its own.
         raise NotImplementedError
 
-    def mends(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
-        # Of a package that is there twice the managers say that there is nothing to do.
+    def to_repair(self, broken: Sequence[str], uncovered: Sequence[str]) -> Sequence[str]:
+        # The managers do not repair a package that is installed in two versions.
         return broken

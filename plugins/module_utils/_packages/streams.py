@@ -2,64 +2,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Streams of dnf's modules as a part of a package set: from wish, node and record to a plan. Pure.
+"""Streams of dnf's modules in a package set, and the files and commands of dnf 4 for them.
 
 A module has one stream at most, and only the packages of that stream are offered.
 """
 
 from __future__ import annotations
 
+import configparser
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from .._core.errors import InputError, KubegpuError
 from .failures import cause_of
-
-# No stream is enabled, and dnf may take the default one.
-NONE = ""
-# No stream may be enabled. The name of no stream begins so.
-DISABLED = "!disabled"
+from .types import DISABLED, NONE, StreamRecord, Streams
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*\Z")
 
 
-@dataclass(frozen=True)
-class Streams:
-    """The streams of modules as they are and as they shall be, by module."""
-
-    before: Mapping[str, str] = field(default_factory=dict)
-    after: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def changes(self) -> dict[str, str]:
-        return {
-            module: stream
-            for module, stream in sorted(self.after.items())
-            if self.before.get(module, NONE) != stream
-        }
-
-    def reasons(self, *, present: bool) -> tuple[str, ...]:
-        return tuple(
-            f"The stream of the module {module} is {_words(self.before.get(module, NONE))}, "
-            f"{'asked for is' if present else 'before it was'} {_words(stream)}."
-            for module, stream in self.changes.items()
-        )
-
-
-@dataclass(frozen=True)
-class Kept:
-    """What the record remembers: each stream before our first change, and what we made of it."""
-
-    before: Mapping[str, str] = field(default_factory=dict)
-    ours: Mapping[str, str] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.before)
-
-
 def check(streams: Mapping[str, str]) -> None:
-    """Refuse names that could mean anything else to dnf."""
+    """Check names of modules and streams.
+
+    :raises InputError: a name could mean something else to dnf.
+    """
     for module, stream in streams.items():
         for word in (module, stream):
             if not _WORD.match(word):
@@ -69,22 +34,22 @@ def check(streams: Mapping[str, str]) -> None:
                 )
 
 
-def given_back(kept: Kept, now: Mapping[str, str]) -> Streams:
-    """Return the way back to the streams from before us.
+def restored_streams(record: StreamRecord, now: Mapping[str, str]) -> Streams:
+    """Return the streams to restore for state absent.
 
     What somebody has switched since stays. A module without a stream is what a switch that was
     killed has left.
     """
     after = {
-        module: earlier if now.get(module, NONE) in (kept.ours.get(module), NONE) else now[module]
-        for module, earlier in kept.before.items()
+        module: earlier if now.get(module, NONE) in (record.ours.get(module), NONE) else now[module]
+        for module, earlier in record.before.items()
     }
     return Streams(now, after)
 
 
-def begun(kept: Kept, streams: Streams) -> Kept:
-    """Return the record to be kept before the switch; what was first seen stays."""
-    return Kept({**streams.before, **kept.before}, {**kept.ours, **streams.after})
+def record_streams(record: StreamRecord, streams: Streams) -> StreamRecord:
+    """Return the record to store before the switch; it keeps the first streams."""
+    return StreamRecord({**streams.before, **record.before}, {**record.ours, **streams.after})
 
 
 def shown(streams: Mapping[str, str]) -> str:
@@ -96,8 +61,8 @@ def shown(streams: Mapping[str, str]) -> str:
     )
 
 
-def unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the streams to be enabled that no repository has."""
+def unavailable_streams(streams: Streams, offered: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Return the streams to enable that no repository has."""
     return tuple(
         f"{module}:{stream}"
         for module, stream in streams.changes.items()
@@ -105,9 +70,9 @@ def unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> tuple[str
     )
 
 
-def without_unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> Streams:
-    """Return the streams with none in place of those that no repository has."""
-    lacking = unknown(streams, offered)
+def without_unavailable(streams: Streams, offered: Mapping[str, Sequence[str]]) -> Streams:
+    """Return the streams, with no stream in place of those that no repository has."""
+    lacking = unavailable_streams(streams, offered)
     after = {
         module: NONE if f"{module}:{stream}" in lacking else stream
         for module, stream in streams.after.items()
@@ -118,7 +83,10 @@ def without_unknown(streams: Streams, offered: Mapping[str, Sequence[str]]) -> S
 def not_offered(
     names: Sequence[str], offered: Mapping[str, Sequence[str]], refresh: str
 ) -> KubegpuError:
-    """Return the failure for streams that no repository has."""
+    """Return the error for streams that no repository has.
+
+    :param refresh: errors of the last refresh of the package lists.
+    """
     seen = "; ".join(
         f"{module}: {', '.join(offered.get(module, ())) or 'no such module'}"
         for module in dict.fromkeys(name.partition(":")[0] for name in names)
@@ -135,5 +103,72 @@ def not_offered(
     )
 
 
-def _words(stream: str) -> str:
-    return {NONE: "not enabled", DISABLED: "disabled"}.get(stream, stream)
+FOLDER = "/etc/dnf/modules.d"
+
+
+# For a command that has to see other streams than the enabled ones: it runs in a mount namespace of
+# its own, where dnf's configuration is a copy in memory. The arguments are pairs of module and text
+# of its file, then "--" and the command.
+_ASSUMING = (
+    *("unshare", "--mount", "sh", "-c"),
+    'cd "$0" && mount -t tmpfs -o mode=0755 tmpfs "$0" && cp -a . "$0"/ && mkdir -p "$0/modules.d" '
+    '&& while [ "$1" != -- ]; do printf %s "$2" >"$0/modules.d/$1.module" && shift 2; done '
+    '&& shift && cd / && exec "$@"',
+    "/etc/dnf",
+)
+
+
+def with_streams_prefix(streams: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the arguments that make a command see these streams enabled."""
+    files = (word for name, stream in streams.items() for word in (name, module_file(name, stream)))
+    return (*_ASSUMING, *files, "--") if streams else ()
+
+
+def module_file(module: str, stream: str) -> str:
+    """Return the text of dnf's file for the state of a module."""
+    state = {NONE: "", DISABLED: "disabled"}.get(stream, "enabled")
+    name = stream if state == "enabled" else ""
+    return f"[{module}]\nname={module}\nstream={name}\nprofiles=\nstate={state}\n"
+
+
+def parse_module_file(module: str, text: str) -> str:
+    """Return the enabled stream from the text of a module's file."""
+    file = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        file.read_string(text)
+    except configparser.Error:
+        return NONE
+    state = file.get(module, "state", fallback="").strip().lower()
+    if state == "disabled":
+        return DISABLED
+    # dnf accepts "1" for enabled, too.
+    return file.get(module, "stream", fallback="").strip() if state in ("enabled", "1") else NONE
+
+
+def parse_module_list(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the streams of each module from the output of ``dnf module list``."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) > 1 and not line.startswith((" ", "Hint:", "Name ")):
+            found.setdefault(words[0], []).append(words[1])
+    return {module: tuple(dict.fromkeys(streams)) for module, streams in found.items()}
+
+
+def switch_commands(
+    program: Sequence[str], now: Mapping[str, str], wanted: Mapping[str, str]
+) -> tuple[list[str], ...]:
+    """Return the commands that switch to the streams.
+
+    Ansible's module is not used: it enables a stream only by installing one of its profiles, which
+    is more than the set requests, and dnf does not enable a stream while another one is enabled.
+    """
+    found: list[list[str]] = []
+    for module, stream in wanted.items():
+        if now.get(module, NONE) != NONE:
+            found.append([*program, "module", "reset", module])
+        if stream == DISABLED:
+            found.append([*program, "module", "disable", module])
+        elif stream != NONE:
+            found.append([*program, "module", "enable", f"{module}:{stream}"])
+    return tuple(found)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""zypper behind the seam of ``_package_manager``."""
+"""The package manager zypper."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 from .._host.command import Result
 from . import rpm as _rpm
 from .installed import read_zypp_locks
-from .manager import Apart, Database, Simulation, WithoutStreams, Work
-from .plan import Package
+from .manager import Changes, Database, Isolated, Simulation, WithoutStreams
+from .types import Package
 
 _AUTOMATIC = "/var/lib/zypp/AutoInstalled"
 _MARK = (
@@ -24,12 +24,12 @@ _MARK = (
 )
 _TAG = re.compile(r"<(?P<end>/?)(?P<tag>to-[\w-]+|solvable)\b(?P<rest>[^>]*)>")
 _ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
-_SAID = re.compile(
+_MESSAGE = re.compile(
     r"(?:<message type=\"(?:error|warning|info)\">|<prompt [^>]*>\s*<description>)"
     r"(?P<text>.*?)</(?:message|description)>",
     re.DOTALL,
 )
-# What is installed, and in no repository.
+# Installed packages that are in no repository.
 _SYSTEM = ("(System Packages)", "@System")
 _LOCKED = 7
 
@@ -39,22 +39,22 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
 
     module = "community.general.zypper"
     log = "/var/log/zypp/history"
-    nothing: tuple[str, ...] = (
+    lock_command: tuple[str, ...] = (
         "sh",
         "-c",
         'pid=$(cat /run/zypp.pid 2>/dev/null) && [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null '
         f'&& {{ echo "zypper: its lock is held by process $pid" >&2; exit {_LOCKED}; }}; exit 0',
     )
     broken_sources = "is not valid"
-    waits = False
-    # Each commit takes the mark from all packages that are locked.
+    waits_for_lock = False
+    # Each commit removes the automatic mark of all locked packages.
     marks_of_held = False
     lock_file = "/etc/zypp/locks"
 
     def locked(self, answer: Result) -> bool:
         return answer.rc == _LOCKED or (not answer.ok and "transaction lock" in answer.stderr)
 
-    def everything(self) -> Database:
+    def read_all(self) -> Database:
         database = _rpm.read_database(self.run, self.held())
         lines = self.run(["cat", _AUTOMATIC]).stdout.splitlines()
         return Database(
@@ -70,10 +70,10 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
         )
         return parse_search(answer.stdout)
 
-    def update(self) -> tuple[str, ...]:
+    def refresh_command(self) -> tuple[str, ...]:
         return ("zypper", "--non-interactive", *self._options, "refresh")
 
-    def complaints(self, answer: Result) -> str:
+    def refresh_errors(self, answer: Result) -> str:
         lines = [
             line.strip()
             for line in f"{answer.stdout}\n{answer.stderr}".splitlines()
@@ -81,8 +81,8 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
         ]
         return "\n".join(dict.fromkeys(lines)) or ("" if answer.ok else answer.words())
 
-    def apart(self, folder: str) -> Apart:
-        return Apart(Zypper(self.run, ("--cache-dir", folder)))
+    def isolated(self, folder: str) -> Isolated:
+        return Isolated(Zypper(self.run, ("--cache-dir", folder)))
 
     def simulate(self, install: Mapping[str, str | None], remove: Sequence[str]) -> Simulation:
         command = (
@@ -95,10 +95,12 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
             if install
             else ["remove", "--dry-run", "--details", "--", *remove]
         )
-        # What is held may be changed, and is held again afterwards.
+        # Held packages may be changed; they are held again afterwards.
         answer = self.run([*self.unlocked(), *self._command(), *command], timeout=300)
         removed, incoming = parse_summary(answer.stdout)
-        return Simulation(Result(answer.rc, said(answer.stdout), answer.stderr), removed, incoming)
+        return Simulation(
+            Result(answer.rc, messages(answer.stdout), answer.stderr), removed, incoming
+        )
 
     def helpers(self, packages: Mapping[str, Package], *, hold: bool) -> tuple[str, ...]:
         return ()
@@ -108,28 +110,28 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
     ) -> tuple[list[str], ...]:
         marks = (("addlock", hold), ("removelock", release))
         commands = [["zypper", "--non-interactive", verb, *names] for verb, names in marks if names]
-        # zypper takes the mark from what it is told by name, and has no command that gives it back.
+        # zypper removes the mark of packages that are named, and has no command to set it.
         if automatic:
             commands.append([*_MARK, _AUTOMATIC, *automatic])
         return tuple(commands)
 
-    def tasks(self, work: Work, lock_timeout: int) -> list[dict[str, Any]]:
-        going = list(dict.fromkeys((*work.broken, *work.remove, *work.purge)))
+    def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
+        going = list(dict.fromkeys((*changes.broken, *changes.remove, *changes.purge)))
         return [
             {"module": self.module, "arguments": arguments}
             for arguments in (
                 {"name": going, "state": "absent"},
                 {
                     "name": [
-                        _spec(name, version) for name, version in sorted(work.install.items())
+                        _spec(name, version) for name, version in sorted(changes.install.items())
                     ],
                     "state": "present",
                     "oldpackage": True,
-                    # As in the dry run, which was judged: what is not named goes back as well.
+                    # As in the dry run: packages that are not named may be downgraded, too.
                     "force_resolution": True,
                     "disable_recommends": True,
                 },
-                {"name": list(work.along), "state": "absent"},
+                {"name": list(changes.remove_last), "state": "absent"},
             )
             if arguments["name"]
         ]
@@ -167,7 +169,7 @@ def parse_search(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_summary(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return what the XML of a dry run removes, and what comes in which version."""
+    """Return the packages to remove, and the versions to install, from the XML of a dry run."""
     removed: list[str] = []
     incoming: dict[str, str] = {}
     kind = ""
@@ -187,7 +189,7 @@ def parse_summary(text: str) -> tuple[tuple[str, ...], dict[str, str]]:
     return tuple(name for name in dict.fromkeys(removed) if name not in incoming), incoming
 
 
-def said(text: str) -> str:
-    """Return what zypper says in its XML, as lines."""
-    parts = [html.unescape(match["text"]).strip() for match in _SAID.finditer(text)]
+def messages(text: str) -> str:
+    """Return zypper's messages from its XML, as lines."""
+    parts = [html.unescape(match["text"]).strip() for match in _MESSAGE.finditer(text)]
     return "\n".join(part for part in parts if part)

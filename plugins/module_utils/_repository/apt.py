@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A package repository as files of apt."""
+"""Package repositories in the files of apt."""
 
 from __future__ import annotations
 
@@ -12,26 +12,18 @@ from dataclasses import dataclass
 
 from .._core.errors import InputError
 from .._core.redact import redact
+from .addresses import host, is_direct, same_repository
 from .apt_sources import ONE_LINE, AptEntry, parse
-from .plan import (
-    HEADER,
-    Request,
-    State,
-    enabled_again,
-    gone,
-    host,
-    is_direct,
-    marks,
-    same_repository,
-)
+from .comments import comment_out, markers, restore_lines
+from .types import HEADER, Request, State
 
-# What disabling writes in the place of what it comments out.
+# The line that disabling writes in place of the commented ones.
 _ADDED = re.compile(r"(?:Enabled:\s*no|URIs:)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class AptFormat:
-    """Where apt keeps its files, and what stands in them."""
+    """Paths and content of apt's files."""
 
     sources_directory: str = "/etc/apt/sources.list.d"
     sources_list: str = "/etc/apt/sources.list"
@@ -119,10 +111,10 @@ class AptFormat:
 def disable(
     text: str, path: str, name: str, addresses: Sequence[str], architecture: str = ""
 ) -> tuple[str, tuple[str, ...]]:
-    """Switch off the entries for ``addresses``; return the text and what was switched off."""
+    """Disable the entries for ``addresses``; return the text and the disabled entries."""
     lines = text.splitlines(keepends=True)
     disabled: list[str] = []
-    # From the end, so that line numbers of what comes before stay true.
+    # From the end, so that line numbers of earlier entries stay valid.
     for entry in reversed(parse(path, text)):
         if not entry.enabled:
             continue
@@ -131,7 +123,7 @@ def disable(
             continue
         first, last = entry.start_line - 1, entry.end_line
         if entry.kind == ONE_LINE:
-            lines[first:last] = [gone(name, line) for line in lines[first:last]]
+            lines[first:last] = [comment_out(name, line) for line in lines[first:last]]
         elif len(going) == len(entry.uris):
             lines[first:last] = _set_field(name, lines[first:last], "Enabled", "no")
         else:
@@ -142,15 +134,15 @@ def disable(
 
 
 def enable(text: str, name: str) -> str:
-    """Take back everything that :func:`disable` did in the text for ``name``."""
-    return enabled_again(text, name, _ADDED)
+    """Undo everything that :func:`disable` did for ``name``."""
+    return restore_lines(text, name, _ADDED)
 
 
 def _without_our_stanza(request: Request, text: str) -> str | None:
     lines = text.splitlines(keepends=True)
     for entry in reversed(parse(request.sources_file, text)):
         ours = request.key_file in (entry.signed_by or "").split()
-        # One that is signed by a key file of the node is known by the line above it.
+        # An entry with a key file of the node is known by the line above it.
         if ours or lines[max(entry.start_line - 2, 0)].rstrip() == HEADER:
             del lines[entry.start_line - 1 : entry.end_line]
     rest = "".join(line for line in lines if line.rstrip() != HEADER)
@@ -158,9 +150,9 @@ def _without_our_stanza(request: Request, text: str) -> str | None:
 
 
 def _signed_by(request: Request, state: State) -> str:
-    """Return what the entry says of its keys: with a keyring, what others for the same place say.
+    """Return the value of Signed-By; with a keyring, that of other entries for the same address.
 
-    apt refuses entries for one place that say different things, or of which one says nothing.
+    apt refuses entries for one address that differ in it.
     """
     if not request.keyring:
         return request.key_file
@@ -211,14 +203,14 @@ def _configuration(request: Request) -> str:
 
 
 def _address(request: Request) -> str:
-    """Return the URI of the entry: a flat suite's path belongs to it, as NVIDIA writes it."""
+    """Return the URI of the entry; it includes the path of a flat suite, as NVIDIA writes it."""
     base = request.url.rstrip("/")
     path = request.suite.strip("/") if request.suite.endswith("/") else ""
     return f"{base}/{path}" if path else base
 
 
 def _location(uri: str, suite: str) -> str:
-    """Return where an entry's index lies: entries with the same one are the same repository."""
+    """Return the location of an entry's index, which identifies the repository."""
     return uri if suite.endswith("/") else f"{uri.rstrip('/')}/dists/{suite}"
 
 
@@ -246,8 +238,8 @@ def _matching(entry: AptEntry, addresses: Sequence[str], architecture: str) -> t
 
 
 def _set_field(name: str, stanza: list[str], title: str, value: str) -> list[str]:
-    """Return the stanza with one field set: its old lines become comments."""
-    new = [f"{marks(name)[1]}\n", f"{title}: {value}\n"]
+    """Return the stanza with one field set; its old lines become comments."""
+    new = [f"{markers(name)[1]}\n", f"{title}: {value}\n"]
     result: list[str] = []
     inside = placed = False
     for line in stanza:
@@ -259,7 +251,7 @@ def _set_field(name: str, stanza: list[str], title: str, value: str) -> list[str
                 result.extend(new)
                 placed = True
         if inside and not line.startswith("#"):
-            result.append(gone(name, line if line.endswith("\n") else f"{line}\n"))
+            result.append(comment_out(name, line if line.endswith("\n") else f"{line}\n"))
         else:
             result.append(line)
     if inside and not placed:
@@ -267,6 +259,6 @@ def _set_field(name: str, stanza: list[str], title: str, value: str) -> list[str
         placed = True
     if placed:
         return result
-    # Before the first field: in front of a stray continuation line it would take that for its own.
+    # Before the first field: a stray continuation line after it would become a part of it.
     first = next((at for at, line in enumerate(result) if line[0] not in " \t#"), 0)
     return [*result[:first], *new, *result[first:]]

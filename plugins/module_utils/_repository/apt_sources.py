@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read apt's source entries, in both of its formats: pure text, nothing is changed.
+"""Parser of apt's source entries, in both of its formats.
 
-What cannot be understood is left out, as apt would refuse it: this is for looking, not judging.
+Entries that apt would refuse are ignored.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class AptEntry:
 
 
 def parse(file_name: str, text: str) -> list[AptEntry]:
-    """Return the entries of the file; its name decides the format, as with apt."""
+    """Return the entries of the file; its name determines the format, as with apt."""
     lines = text.splitlines()
     if file_name.endswith(".sources"):
         return list(_stanzas(file_name, lines))
@@ -100,7 +100,7 @@ def _one_line(line: str) -> tuple[str, dict[str, str], str, str, tuple[str, ...]
 
 
 def _without_comment(line: str) -> str:
-    """Cut a comment off; a number sign inside brackets begins none."""
+    """Remove a comment; a number sign inside brackets does not begin one."""
     inside = False
     for position, character in enumerate(line):
         if character == "[":

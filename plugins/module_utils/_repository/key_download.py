@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read a repository's key from its address: on the node, with its proxy and its authority."""
+"""Download of a repository's key to the node, with the repository's proxy and CA."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .._core.redact import redact
 from .._formats.openpgp import MAX_SIZE
 from .._host.download import ERRORS, limited, time_limit
 
-# Seconds: for one answer of the server, and in all.
+# Seconds for one answer of the server, and in total.
 _TIMEOUT = 10
 _TOTAL = 60.0
 
@@ -48,7 +48,7 @@ def download_key(
 
 @contextlib.contextmanager
 def _environment(proxies: Mapping[str, str]) -> Iterator[None]:
-    """Set the proxies where Python looks for them; on no command line, where others could read."""
+    """Set the proxies in the environment, where Python looks for them."""
     before = dict(os.environ)
     for name, value in proxies.items():
         if value:

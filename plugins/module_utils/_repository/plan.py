@@ -2,205 +2,53 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A package repository as files: from wish and files to a plan. Nothing is read or written.
+"""The plan of a package repository: the files to write. Nothing is read or written here.
 
-What the files of a package manager look like is behind :class:`Format`.
-
-An earlier entry for the same repository is switched off in its own file, in a way that can be
-taken back line by line: a line that goes becomes a comment that begins with ``#kubegpu:NAME:- ``,
-a line that comes stands below a comment ``#kubegpu:NAME:+``.
+Earlier entries for the same repository are disabled in their own files, line by line, so that this
+can be undone after other edits (see :mod:`comments`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Sequence
 
 from .._core.errors import InputError
 from .._core.redact import redact, secrets
 from .._formats.openpgp import Keys, read_keys
 from .._record.file_record import Undo
-
-KEY = "key"
-CONFIGURATION = "configuration"
-EARLIER = "earlier"
-SOURCES = "sources"
+from .addresses import host
+from .types import CONFIGURATION, EARLIER, KEY, SOURCES, Change, Plan, Request, State
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\Z")
+
+
 _URL = re.compile(r"(?P<scheme>https?|file|copy)(?P<colon>:/+)(?P<rest>\S+)\Z", re.IGNORECASE)
-# As apt, and as dnf and zypper write it.
-_ARCHITECTURE = re.compile(r"\$(?:\(ARCH\)|(?:base)?arch\b|\{basearch\})")
+
+
 _FINGERPRINT = re.compile(r"(?:[0-9A-F]{40}|[0-9A-F]{64})\Z")
+
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\"]")
+
+
 _HOST = re.compile(r"[A-Za-z0-9._:%-]*\Z")
+
+
 _COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._/-]*\Z")
-HEADER = "# Written by kubegpu.nodes.nvidia_repository."
+
+
 _PUBLIC = 0o644
+
+
 _PRIVATE = 0o600
 
 
-class Format(Protocol):
-    """How a package manager has its repositories: where the files lie, and what stands in them."""
-
-    @property
-    def name(self) -> str:
-        """Return what the manager is called in messages."""
-
-    @property
-    def suite(self) -> str:
-        """Return what stands for the suite where none is given."""
-
-    @property
-    def source_file(self) -> re.Pattern[str]:
-        """Return how files of sources are called; the manager ignores others."""
-
-    @property
-    def keyring(self) -> bool:
-        """Return whether keys lie in a keyring of the whole node, too."""
-
-    @property
-    def more_sources(self) -> tuple[str, ...]:
-        """Return the files of sources that lie elsewhere."""
-
-    def imports(self, request: Request) -> bool:
-        """Return whether the keys have to be in that keyring, too."""
-
-    def sources_file(self, name: str) -> str: ...
-
-    def key_file(self, name: str) -> str: ...
-
-    def configuration_file(self, name: str) -> str:
-        """Return the file that says how the host is reached; empty where the entry says that."""
-
-    def check(self, request: Request) -> None:
-        """Refuse what this manager cannot do."""
-
-    def warnings(self, request: Request) -> tuple[str, ...]:
-        """Return what this manager takes from the whole system, and an entry cannot say."""
-
-    def sources(self, request: Request, state: State) -> str:
-        """Return the entry."""
-
-    def configuration(self, request: Request) -> str:
-        """Return how the host is reached, or an empty string."""
-
-    def signs(self, path: str, text: str, key_file: str) -> bool:
-        """Return whether an entry in the file trusts the key file."""
-
-    def without_ours(self, request: Request, text: str) -> str | None:
-        """Return the text without our entry; None where nothing is left."""
-
-    def own(self, request: Request) -> tuple[str, ...]:
-        """Return the addresses that no other entry may give, too."""
-
-    def disable(
-        self, text: str, path: str, name: str, addresses: Sequence[str], architecture: str
-    ) -> tuple[str, tuple[str, ...]]:
-        """Switch off the entries for the addresses; return the text and what was switched off."""
-
-    def enable(self, text: str, name: str) -> str:
-        """Take back what was switched off in the text for ``name``."""
-
-    def validation(self, request: Request) -> tuple[str, ...]:
-        """Return the command by which the manager says what it has against its sources."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is asked for. ``key`` is the armored key; empty strings and tuples mean: none.
-
-    ``keyring`` is a key file that the node has already, instead of ``key``: ``keyring_key`` is what
-    is in it, None where it is not there.
-    """
-
-    name: str
-    format: Format
-    present: bool = True
-    url: str = ""
-    suite: str = "$(ARCH)/"
-    components: tuple[str, ...] = ()
-    key: str = ""
-    key_fingerprints: tuple[str, ...] = ()
-    keyring: str = ""
-    keyring_key: bytes | None = None
-    http_proxy: str = ""
-    https_proxy: str = ""
-    no_proxy: str = ""
-    ca_file: str = ""
-    replaces: tuple[str, ...] = ()
-    # Whether packages, and the repository's metadata, have to be signed; apt wants the latter.
-    check_packages: bool = True
-    check_metadata: bool = True
-
-    @property
-    def sources_file(self) -> str:
-        return self.format.sources_file(self.name)
-
-    @property
-    def key_file(self) -> str:
-        return self.format.key_file(self.name)
-
-    @property
-    def signed_by(self) -> str:
-        """Return the file of the keys that the entry trusts."""
-        return self.keyring or self.key_file
-
-    @property
-    def configuration_file(self) -> str:
-        return self.format.configuration_file(self.name)
-
-
-@dataclass(frozen=True)
-class SeenFile:
-    """A file as it stands. ``way`` and ``restored`` are what the node's record says of it."""
-
-    path: str
-    text: str | None
-    mode: int | None = None
-    recorded: bool = False
-    way: Undo = Undo.REMOVE_LINES
-    restored: str | None = None
-    restored_mode: int | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class State:
-    """The files that matter, by path, and the node's architecture in the manager's words."""
-
-    files: Mapping[str, SeenFile]
-    architecture: str = ""
-
-    def file(self, path: str) -> SeenFile:
-        return self.files.get(path, SeenFile(path, None))
-
-
-@dataclass(frozen=True)
-class Change:
-    """One file's new shape; ``text`` None removes it. ``undo``: forget the record as well."""
-
-    kind: str
-    path: str
-    text: str | None
-    mode: int | None
-    undo: bool = False
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be written, in this order. ``disabled`` are the earlier entries that go."""
-
-    changes: tuple[Change, ...] = ()
-    disabled: tuple[Mapping[str, str], ...] = ()
-    key_fingerprints: tuple[str, ...] = ()
-    reasons: tuple[str, ...] = ()
-
-
 def check(request: Request) -> Keys:
-    """Refuse a wish that cannot be right; return the keys that the entry will trust."""
+    """Check the request; return the keys that the entry will trust.
+
+    :raises InputError: the request is not valid, or a key is not the expected one.
+    """
     if not _NAME.match(request.name):
         raise InputError(
             f"The name {request.name!r} cannot be used for files of {request.format.name}.",
@@ -251,7 +99,7 @@ def _check_keyring(request: Request) -> Keys:
     if not request.key_fingerprints:
         return keys
     accepted = _accepted(request.key_fingerprints)
-    # Whoever has one key of the file can sign: one that fits says nothing of the others.
+    # The owner of any key in the file can sign, so that all of them have to be expected.
     foreign = [text for text in seen if text not in accepted]
     if foreign or not seen:
         raise InputError(
@@ -265,18 +113,12 @@ def _check_keyring(request: Request) -> Keys:
 
 
 def plan(request: Request, state: State) -> Plan:
-    """Return what has to be written so that the repository is there, or is gone."""
+    """Return the plan that sets the repository up, or removes it.
+
+    :raises InputError: the request is not valid.
+    """
     keys = check(request)
     return _present(request, state, keys) if request.present else _absent(request, state)
-
-
-def same_repository(address: str, addresses: Sequence[str], architecture: str = "") -> bool:
-    """Return whether ``address`` is one of ``addresses`` or lies below one of them."""
-    plain = _plain(address, architecture)
-    return any(
-        plain == other or plain.startswith(f"{other}/")
-        for other in (_plain(text, architecture) for text in addresses)
-    )
 
 
 def _check_addresses(request: Request) -> None:
@@ -338,7 +180,7 @@ def _present(request: Request, state: State, keys: Keys) -> Plan:
     changes: list[Change] = []
     late: list[Change] = []
     key = (
-        # A key of ours from an earlier wish goes.
+        # Remove the key of an earlier request.
         _undo(request, state, KEY, request.key_file)
         if request.keyring
         else _change(state, KEY, request.key_file, keys.armored, _PUBLIC)
@@ -379,7 +221,7 @@ def _present(request: Request, state: State, keys: Keys) -> Plan:
         if change:
             changes.append(change)
             reasons.append(f"{request.configuration_file} is no longer asked for.")
-    # Only once no entry is signed by it.
+    # After all entries that are signed by it.
     changes.extend(late)
     return Plan(tuple(changes), disabled, seen, tuple(reasons))
 
@@ -404,7 +246,7 @@ def _absent(request: Request, state: State) -> Plan:
         changes.append(change)
         current = state.file(path).text
         if change.text != current:
-            edited = state.file(path).way is Undo.REMOVE_LINES
+            edited = state.file(path).undo is Undo.REMOVE_LINES
             reasons.append(
                 f"{path}: {'our own lines go, other edits stay' if edited else 'put back'}."
             )
@@ -412,7 +254,7 @@ def _absent(request: Request, state: State) -> Plan:
 
 
 def _still_needed(request: Request, state: State) -> bool:
-    """Return whether an entry that is not ours is signed by our key file."""
+    """Return whether another entry is signed by the key file of the request."""
     return any(
         request.format.signs(path, seen.text, request.key_file)
         for path, seen in state.files.items()
@@ -421,15 +263,15 @@ def _still_needed(request: Request, state: State) -> bool:
 
 
 def _undo(request: Request, state: State, kind: str, path: str) -> Change | None:
-    """Return what taking our part out of the file means; None where we have none in it."""
+    """Return the change that undoes an earlier one of the file; None if there was none."""
     seen = state.file(path)
     if not seen.recorded and (seen.text is None or kind in (CONFIGURATION, KEY)):
-        # A key without a record goes only together with the entry that we wrote for it.
+        # A key without a record is removed only together with the entry for it.
         ours = kind == KEY and seen.text is not None and _has_our_stanza(request, state)
         return Change(kind, path, None, None, undo=True) if ours else None
-    if seen.recorded and seen.way is Undo.RESTORE:
+    if seen.recorded and seen.undo is Undo.RESTORE:
         return Change(kind, path, seen.restored, seen.restored_mode, undo=True)
-    if seen.recorded and seen.way is Undo.NOTHING:
+    if seen.recorded and seen.undo is Undo.NOTHING:
         return Change(kind, path, seen.text, seen.mode, undo=True)
     text = seen.text
     if text is None:
@@ -459,7 +301,7 @@ def _without_lines(text: str, ours: Sequence[str]) -> str | None:
 
 
 def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[str, str], ...]]:
-    # With the distribution's own keys it is a part of its archive, and stands beside it.
+    # With the distribution's own keys, the entry is a part of its archive beside other entries.
     own = () if request.keyring else request.format.own(request)
     addresses = (*own, *request.replaces)
     ours = (request.sources_file, request.configuration_file, request.key_file)
@@ -469,7 +311,7 @@ def _earlier(request: Request, state: State) -> tuple[list[Change], tuple[dict[s
         seen = state.file(path)
         if path in ours or seen.text is None:
             continue
-        # What was switched off for an earlier wish comes back first.
+        # First enable what was disabled for an earlier request.
         plain = request.format.enable(seen.text, request.name)
         text, disabled = request.format.disable(
             plain, path, request.name, addresses, state.architecture
@@ -497,69 +339,3 @@ def _change(
         return None
     details = {"lines": text.splitlines()} if lines else {}
     return Change(kind, path, text, mode, details=details)
-
-
-def is_direct(name_of_host: str, no_proxy: str) -> bool:
-    """Return whether a host is reached without proxy, by the usual rules of ``no_proxy``."""
-    for word in no_proxy.replace(",", " ").split():
-        name = word.lstrip("*").lstrip(".").lower()
-        if (
-            word == "*"
-            or name_of_host.lower() == name
-            or (name and name_of_host.lower().endswith(f".{name}"))
-        ):
-            return True
-    return False
-
-
-def below(url: str, name: str) -> str:
-    """Return the address of a file below the URL, whose query goes along."""
-    place, mark, query = url.partition("?")
-    return f"{place.rstrip('/')}/{name}{mark}{query}"
-
-
-def host(url: str) -> str:
-    """Return the host of the URL, without port and credentials."""
-    name = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
-    return name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
-
-
-def _plain(address: str, architecture: str) -> str:
-    """Return an address without scheme, credentials, query and all that means the same to apt."""
-    text = address.partition("?")[0]
-    text = text.partition(":")[2].lstrip("/") if ":/" in text else text
-    name, slash, path = text.partition("/")
-    if architecture:
-        path = _ARCHITECTURE.sub(architecture, path)
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    return "/".join([name.rpartition("@")[2].lower(), *parts]) if slash else name.lower()
-
-
-def marks(name: str) -> tuple[str, str]:
-    return f"#kubegpu:{name}:- ", f"#kubegpu:{name}:+"
-
-
-def enabled_again(text: str, name: str, added: re.Pattern[str]) -> str:
-    """Take back what was commented out in the text for ``name``.
-
-    :param added: the line that was written in its place, below the mark that says so.
-    """
-    minus, plus = marks(name)
-    result: list[str] = []
-    ours_follows = False
-    for line in text.splitlines(keepends=True):
-        if ours_follows:
-            ours_follows = False
-            if added.match(line):
-                continue
-        if line.rstrip("\r\n") == plus:
-            ours_follows = True
-        elif line.startswith(minus):
-            result.append(line[len(minus) :])
-        else:
-            result.append(line)
-    return "".join(result)
-
-
-def gone(name: str, line: str) -> str:
-    return marks(name)[0] + line

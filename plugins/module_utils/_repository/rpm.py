@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A package repository as a file of dnf or zypper: sections of ``.repo`` files."""
+"""Package repositories in ``.repo`` files of dnf and zypper."""
 
 from __future__ import annotations
 
@@ -11,19 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .._core.errors import InputError
-from .plan import (
-    HEADER,
-    Request,
-    State,
-    enabled_again,
-    gone,
-    host,
-    is_direct,
-    marks,
-    same_repository,
-)
+from .addresses import host, is_direct, same_repository
+from .comments import comment_out, markers, restore_lines
+from .types import HEADER, Request, State
 
-# What disabling writes in the place of what it comments out.
+# The line that disabling writes in place of the commented one.
 _ADDED = re.compile(r"enabled\s*=\s*0\s*\Z")
 _SECTION = re.compile(r"\[(?P<name>[^\]]+)\]\s*\Z")
 _OFF = ("0", "no", "false", "off")
@@ -31,13 +23,13 @@ _OFF = ("0", "no", "false", "off")
 
 @dataclass(frozen=True)
 class RpmFormat:
-    """Where a package manager of the RPM families keeps its files, and what stands in them."""
+    """Paths and content of the files of a package manager for rpm."""
 
     name: str
     sources_directory: str
-    # Whether proxy and authority can stand in the entry.
+    # Whether the entry can have a proxy and a CA.
     reaches: bool
-    # Whether metadata, too, is judged by rpm's own keyring.
+    # Whether metadata is checked by rpm's keyring, too.
     one_keyring: bool
     validate: tuple[str, ...]
     keyring_directory: str = "/etc/pki/rpm-gpg"
@@ -74,7 +66,7 @@ class RpmFormat:
             )
 
     def warnings(self, request: Request) -> tuple[str, ...]:
-        # No error: one variable gives proxy and authority to all nodes of a site.
+        # Not an error: one variable sets proxy and CA for all nodes of a site.
         texts = []
         if not self.reaches and (request.http_proxy or request.https_proxy):
             texts.append(
@@ -136,7 +128,7 @@ class RpmFormat:
     ) -> tuple[str, tuple[str, ...]]:
         lines = text.splitlines(keepends=True)
         disabled: list[str] = []
-        # From the end, so that line numbers of what comes before stay true.
+        # From the end, so that line numbers of earlier sections stay valid.
         for section in reversed(list(sections(text))):
             uris = (*section.values("baseurl"), *section.values("mirrorlist"))
             going = [uri for uri in uris if same_repository(uri, addresses, architecture)]
@@ -149,7 +141,7 @@ class RpmFormat:
         return "".join(lines), tuple(reversed(disabled))
 
     def enable(self, text: str, name: str) -> str:
-        return enabled_again(text, name, _ADDED)
+        return restore_lines(text, name, _ADDED)
 
     def validation(self, request: Request) -> tuple[str, ...]:
         return tuple(
@@ -163,7 +155,7 @@ RPM_FORMATS = ("dnf", "dnf5", "zypper")
 def rpm_format(
     name: str, sources_directory: str = "", keyring_directory: str = "/etc/pki/rpm-gpg"
 ) -> RpmFormat:
-    """Return how dnf or zypper has its repositories."""
+    """Return the format of dnf or zypper."""
     if name == "zypper":
         return RpmFormat(
             name="zypper",
@@ -203,7 +195,7 @@ class Section:
     lines: tuple[str, ...]
 
     def values(self, key: str) -> tuple[str, ...]:
-        """Return the words of a value, which may go on in indented lines."""
+        """Return the words of a value, which can continue in indented lines."""
         found: list[str] = []
         inside = False
         for line in self.lines:
@@ -240,8 +232,8 @@ def sections(text: str) -> Iterator[Section]:
 
 def _switched_off(name: str, lines: Sequence[str]) -> list[str]:
     rest = [
-        gone(name, line) if re.match(r"enabled\s*=", line, re.IGNORECASE) else line
+        comment_out(name, line) if re.match(r"enabled\s*=", line, re.IGNORECASE) else line
         for line in lines[1:]
     ]
     head = lines[0] if lines[0].endswith("\n") else f"{lines[0]}\n"
-    return [head, f"{marks(name)[1]}\n", "enabled=0\n", *rest]
+    return [head, f"{markers(name)[1]}\n", "enabled=0\n", *rest]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""rpm's keyring, which is one for the whole node: from keys, wish and record to a plan."""
+"""The plan for rpm's keyring, which all repositories of the node share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._formats.openpgp import fingerprints
 from .._host.command import Runner
 from .._packages.rpm import query_all
 
-# Under which name the node's record has what this collection did to the keyring.
+# The key of the keyring's record on the node.
 RING = "rpm_keyring"
 _FORMAT = r"%{NAME}-%{VERSION}-%{RELEASE}\n%{DESCRIPTION}\n"
 _KEY = re.compile(
@@ -26,10 +26,9 @@ _KEY = re.compile(
 
 @dataclass(frozen=True)
 class Ring:
-    """What has to be done: keys that are missing, and the names under which rpm has those that go.
+    """The changes: fingerprints of keys to import, and names of rpm for keys to erase.
 
-    ``record`` is what the node has to remember then; ``before`` and ``after`` are the keys that
-    this concerns.
+    ``record``: the new record. ``before`` and ``after``: the keys concerned.
     """
 
     add: tuple[str, ...] = ()
@@ -50,14 +49,14 @@ def read_ring(run: Runner) -> dict[str, str]:
 
 
 def parse_ring(text: str) -> dict[str, str]:
-    """Return the name that rpm gives to each key, by fingerprint."""
+    """Return rpm's name of each key, by fingerprint."""
     found = {}
     for match in _KEY.finditer(text):
         try:
             for fingerprint in fingerprints(match["key"].encode()):
                 found[fingerprint] = match["package"]
         except InputError:
-            # A key of an age that nobody asks for.
+            # A version of keys that is not supported, and never requested.
             continue
     return found
 
@@ -65,13 +64,13 @@ def parse_ring(text: str) -> dict[str, str]:
 def plan_ring(
     name: str, wanted: Sequence[str], ring: Mapping[str, str], record: Mapping[str, Any]
 ) -> Ring:
-    """Return what makes the keyring have the keys of one repository.
+    """Return the changes that give the keyring the keys of one repository.
 
-    :param wanted: fingerprints of the keys that repository ``name`` is signed by; none: it goes.
-    :param ring: the name that rpm gives to each key that is there.
-    :param record: for each key, whether it was us who imported it, and for which repositories.
+    :param wanted: fingerprints of the keys of repository ``name``; none: it is removed.
+    :param ring: rpm's name of each installed key, by fingerprint.
+    :param record: for each key, whether this collection imported it, and for which repositories.
     """
-    # Only what concerns this repository: others have theirs.
+    # Keys of other repositories are left alone.
     users = {key: [str(user) for user in value["for"]] for key, value in record.items()}
     ours = {key for key, value in record.items() if value["ours"]}
     add = tuple(key for key in wanted if key not in ring)

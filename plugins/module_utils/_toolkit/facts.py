@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.errors import InputError
 from .._core.redact import addresses
 from .._formats.toml_read import read_toml
+from .._nvidia.package_names import OBSOLETE_TOOLKIT_PACKAGES, TOOLKIT_PACKAGES
 from .._packages import installed as _packages
 from .._packages.installed import Package
 from .._repository.apt_sources import parse as parse_apt
@@ -40,7 +41,7 @@ _OFF = ("0", "no", "false", "off")
 
 def read_toolkit(reader: NodeReader, packages: Sequence[Package]) -> dict[str, Any]:
     """Return the fact ``container_toolkit``."""
-    ours = _packages.select(packages, _packages.TOOLKIT_PACKAGES)
+    ours = _packages.select(packages, TOOLKIT_PACKAGES)
     versions = _packages.versions(ours)
     return {
         "version": versions.get("nvidia-container-toolkit")
@@ -50,7 +51,7 @@ def read_toolkit(reader: NodeReader, packages: Sequence[Package]) -> dict[str, A
         "cdi_spec": _cdi_spec(reader),
         "config": read_config(reader.read_text(_CONFIG)),
         "obsolete_packages": _packages.versions(
-            _packages.select(packages, _packages.OBSOLETE_TOOLKIT_PACKAGES)
+            _packages.select(packages, OBSOLETE_TOOLKIT_PACKAGES)
         ),
     }
 

@@ -27,7 +27,7 @@ from .._nvidia.toolkit import (
     PINNED_VERSION,
     Family,
 )
-from .._repository.plan import same_repository
+from .._repository.addresses import same_repository
 from .._runtime.toml_settings import check as check_settings
 from .runtimes import (
     containerd_refusal,

@@ -13,10 +13,10 @@ from ..._core.errors import InputError, KubegpuError
 from ..._core.finding import Finding
 from ..._diagnosis.driver import NOUVEAU
 from ..._host.files import FileState, remove_empty_directories, write_file
+from ..._nvidia.package_names import is_driver
 from ..._nvidia.runfile import beside_nouveau, uninstall_arguments
-from ..._packages.installed import is_driver
-from ..._packages.plan import ABSENT, CONFIGURATION
 from ..._packages.registry import choose
+from ..._packages.types import ABSENT, CONFIGURATION
 from .. import record as flow
 from . import host as machine
 from .run import Diagnosed, Work
@@ -65,10 +65,10 @@ def see_packages(work: Work) -> None:
         return
     manager = choose(work.facts["os"]["package_manager"], work.run)
     if manager.has_streams and work.plan.streams:
-        manager = manager.assuming(work.plan.streams)
+        manager = manager.with_streams(work.plan.streams)
     offered = manager.available(names)
     if any(not offered.get(name) for name in names):
-        work.run(manager.update(), timeout=900)
+        work.run(manager.refresh_command(), timeout=900)
         offered = manager.available(names)
     unknown = [name for name in names if not offered.get(name)]
     if unknown:

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._packages.installed import flavour as flavour_of_packages
-from ..._packages.match import covers
+from ..._nvidia.package_names import kernel_module_type
+from ..._packages.types import covers
 from ..types import INSTALLS, branch_of
 from .config_files import PATHS, sha256
 from .packages import relevant_kernels
@@ -72,7 +72,7 @@ def read_present(node: Mapping[str, Any]) -> Present | None:
         version=version,
         branch=branch,
         # What is loaded can be of another kind than what is installed meanwhile.
-        flavour=flavour_of_packages(driver["packages"]) or driver["kernel_module"],
+        flavour=kernel_module_type(driver["packages"]) or driver["kernel_module"],
         source=driver["source"],
         packages=driver["packages"],
         working=bool(driver["loaded"])

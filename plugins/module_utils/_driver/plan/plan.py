@@ -14,8 +14,8 @@ from ..._core.steps import Step, sentence
 from ..._distro.data import FAMILIES, best_effort
 from ..._distro.support import MANAGERS, unsupported
 from ..._nvidia.driver_branches import DriverData, driver_data
+from ..._nvidia.package_names import is_driver
 from ..._nvidia.runfile import install_arguments
-from ..._packages.installed import is_driver
 from ..options import read_wish
 from ..types import DriverPlan, DriverWish, version_numbers
 from . import config_files as texts

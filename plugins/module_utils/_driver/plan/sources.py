@@ -13,7 +13,7 @@ from typing import Any
 from ..._core.redact import addresses
 from ..._distro.data import folder_of, own_folder
 from ..._nvidia.driver_branches import OPEN, PROPRIETARY, DriverData
-from ..._repository.plan import below, same_repository
+from ..._repository.addresses import below, same_repository
 from ..types import DriverWish
 
 DISTRO = "distro"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record import store as _state
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository import apply
 from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_repository as module
 from tests.unit.module_process import predicted, run_module
 from tests.unit.plugins.module_utils._formats.test_openpgp import RSA2048
@@ -196,7 +197,7 @@ def test_a_key_is_read_from_its_address(node, monkeypatch, armored):
     lines = KEY.splitlines()[2:-2]
     content = KEY.encode() if armored else base64.b64decode("".join(lines))
     asked = []
-    monkeypatch.setattr(module, "download_key", lambda *how: asked.append(how) or content)
+    monkeypatch.setattr(apply, "download_key", lambda *how: asked.append(how) or content)
     proxy = "http://proxy.example:3128"
     del node.arguments["key"]
     there = {"key_url": "https://example.invalid/key", "https_proxy": proxy}
@@ -557,7 +558,7 @@ gpgkey=https://nvidia.github.io/libnvidia-container/gpgkey
 
 def test_a_proxy_for_all_nodes_of_a_site_does_not_stop_zypper(rpm_node, monkeypatch):
     # rpm's keyring, which zypper goes by, is asked by tests/integration/packages.
-    monkeypatch.setattr(module, "read_ring", lambda run: {FINGERPRINT: "gpg-pubkey-1-1"})
+    monkeypatch.setattr(apply, "read_ring", lambda run: {FINGERPRINT: "gpg-pubkey-1-1"})
     options = {"validate": False, "format": "zypper", "https_proxy": "http://user:word@proxy:3128"}
     said = []
     monkeypatch.setattr(module.AnsibleModule, "warn", lambda _self, text: said.append(text))

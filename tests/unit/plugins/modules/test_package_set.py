@@ -6,24 +6,27 @@
 
 from __future__ import annotations
 
-import types
-
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import apply, host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import (
-    dnf_streams as _dnf_modules,
+    streams as _streams,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.apt import Apt
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.dnf import Dnf
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.host import Host
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Database
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.options import Options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.simulate import Resolution
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
     INSTALLED,
     Package,
     Plan,
-    Wish,
+    Request,
+    Streams,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.streams import Streams
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.zypper import Zypper
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set
 from tests.unit.module_process import run_module
@@ -46,7 +49,7 @@ class StandinDnf:
         if argv[0] == "cat":
             text = "\n".join(self.locks)
             if argv[1].endswith(".module"):
-                text = _dnf_modules.entry(MODULE, self.stream)
+                text = _streams.module_file(MODULE, self.stream)
             return Result(0, text, "")
         if argv[0] == "rpm":
             lines = [f"{name}\tx86_64\t0:{self.version}-1\t1\n" for name in NAMES]
@@ -65,19 +68,25 @@ class StandinDnf:
         return Result(0, "", "")
 
 
+class StandinStore:
+    """Takes what is recorded, and keeps nothing."""
+
+    def put(self, key, value):
+        assert key == "package_set:x"
+
+
 def tasks(dnf):
     streams = Streams({MODULE: "580-open"}, {MODULE: "590-open"})
-    node = package_set.Node(lambda: Dnf(dnf), 0, streams)
     packages = {name: Package(INSTALLED, "580.95.05-1", held=True) for name in NAMES}
     wanted = dict.fromkeys(NAMES, "590.48.01*")
-    return package_set._tasks(
-        types.SimpleNamespace(params={"state": "present", "lock_timeout": 0}),
-        node,
-        Wish(wanted),
+    return apply._begin(
+        Options("x", Request(wanted), lock_timeout=0),
+        Host(lambda: Dnf(dnf), 0, streams),
+        StandinStore(),
         Plan(packages, packages, install=wanted),
-        package_set.Change(install=wanted),
-        package_set.Database(packages, {}),
-        NAMES,
+        None,
+        Resolution(install=wanted),
+        Database(packages, {}),
     )
 
 
@@ -111,15 +120,15 @@ def test_zyppers_lock_is_waited_for_before_a_change(made, waited, monkeypatch, t
     said = []
 
     def run(argv, timeout=60, environment=None):
-        if tuple(argv) == made.nothing:
+        if tuple(argv) == made.lock_command:
             said.append("asked")
             return Result(7, "", "zypper: its lock is held by process 12")
         return Result(0, "", "")
 
-    monkeypatch.setattr(package_set, "_manager", lambda module: made(run))
-    monkeypatch.setattr(package_set.time, "sleep", lambda seconds: said.append("waited"))
+    monkeypatch.setattr(package_set, "find_manager", lambda name, runner: made(run))
+    monkeypatch.setattr(host.time, "sleep", lambda seconds: said.append("waited"))
     clock = iter(range(100))
-    monkeypatch.setattr(package_set.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(host.time, "monotonic", lambda: next(clock))
     arguments = {"name": "x", "packages": {"nvidia-open": None}, "lock_timeout": 2}
     state = str(tmp_path / "state.json")
     answer = run_module(package_set.main, {**arguments, "state_path": state})
@@ -130,7 +139,7 @@ def test_zyppers_lock_is_waited_for_before_a_change(made, waited, monkeypatch, t
 @pytest.mark.parametrize("done", [True, False], ids=["killed after it", "killed before it"])
 def test_what_a_run_that_was_killed_had_released_is_held_again(done, monkeypatch, tmp_path):
     dnf = StandinDnf()
-    monkeypatch.setattr(package_set, "_manager", lambda module: Dnf(dnf))
+    monkeypatch.setattr(package_set, "find_manager", lambda name, run: Dnf(dnf))
     given = {"name": "x", "packages": {"nvidia-open": "590*"}, "update_cache": False}
     given["state_path"] = str(tmp_path / "state.json")
     first = run_module(package_set.main, {**given, "_run": "a"})
@@ -178,7 +187,7 @@ def test_what_mending_alone_brings_needs_no_second_call(monkeypatch, tmp_path):
     journal.mkdir()
     apt = Apt(StandinApt(journal))
     monkeypatch.setattr(apt, "journal", str(journal), raising=False)
-    monkeypatch.setattr(package_set, "_manager", lambda module: apt)
+    monkeypatch.setattr(package_set, "find_manager", lambda name, run: apt)
     given = {"name": "x", "packages": {"nvidia-open": "590*"}, "update_cache": False, "hold": False}
     given["state_path"] = str(tmp_path / "state.json")
     first = run_module(package_set.main, {**given, "_run": "a"})

@@ -392,3 +392,33 @@ def test_two_large_files_that_differ_everywhere_take_no_time():
     begin = time.process_time()
     changed_parts("}\n" * 100_000 + "a\n", "{\n}\n" * 100_000)
     assert time.process_time() - begin < 5
+
+
+def test_a_password_ends_at_the_last_at_sign():
+    url = "http://user:pass@PW@proxy.example:3128/a@b"
+    assert redact(url) == "http://***@proxy.example:3128/a@b"
+    assert secrets(url) == ("pass@PW",)
+
+
+def test_a_long_word_is_redacted_in_linear_time():
+    # Quadratic, it takes a minute of the processor; linear, a fraction of a second.
+    begin = time.process_time()
+    assert redact("a." * 50_000) == "a." * 50_000
+    assert time.process_time() - begin < 10
+
+
+def test_redact_and_secrets():
+    text = "URIs: https://me:word@a.example/deb and http://token@b.example and a@b.example"
+    assert redact(text) == (
+        "URIs: https://***@a.example/deb and http://***@b.example and a@b.example"
+    )
+    assert secrets(text) == ("word",)
+    assert secrets("https://0123456789abcdef@a.example", "https://0123456789abcdef:@b.example") == (
+        "0123456789abcdef",
+    )
+
+
+def test_secrets_of_every_address_are_found():
+    urls = ("https://me:first@a.example/", "https://b.example/", "http://me:second@c.example/")
+    assert secrets(*urls) == ("first", "second")
+    assert secrets("https://me:first@a.example/ https://me:third@b.example/") == ("first", "third")

@@ -18,7 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.dnf import
     parse_transaction,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.failures import explain
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Work
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Changes
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "packages"
 CONTAINER = ("libnvidia-container-tools", "libnvidia-container1", "nvidia-container-toolkit")
@@ -91,7 +91,7 @@ def test_dnf5_has_other_words_and_another_list():
         "--assumeno": Result(1, table, "Operation aborted by the user."),
     })  # fmt: skip
     run.locks = TOML
-    packages = Dnf5(run).everything().packages
+    packages = Dnf5(run).read_all().packages
     assert packages["nvidia-container-toolkit"].held and not packages["b"].held
     assert packages["b"].automatic
     answer = Dnf5(run).simulate({"a": "1-1"}, ())
@@ -158,8 +158,12 @@ def test_marks_and_what_ansible_is_told():
     assert hold[-3:] == ["versionlock", "add", "a"]
     assert release[-3:] == ["versionlock", "delete", "b"]
     assert automatic[-3:] == ["mark", "remove", "c"]
-    work = Work(
-        broken=["x"], remove=["x", "y"], install={"a": "1-1", "b": None}, helpers=["h"], along=["z"]
+    work = Changes(
+        broken=["x"],
+        remove=["x", "y"],
+        install={"a": "1-1", "b": None},
+        helpers=["h"],
+        remove_last=["z"],
     )
     told = [(call["module"], call["arguments"]["name"]) for call in dnf.tasks(work, 5)]
     assert {module for module, _names in told} == {"ansible.builtin.dnf"}
@@ -188,11 +192,11 @@ def test_versions_that_stand_side_by_side_have_names_of_their_own():
     assert Dnf(run).available(FULL[:1])[FULL[0]] == (KERNELS[0],)
     # What needs one of them keeps each.
     run.answers["-qa"] = Result(0, text + needs, "")
-    assert set(FULL) < set(Dnf(run).everything().needs["kernel-devel-matched"])
+    assert set(FULL) < set(Dnf(run).read_all().needs["kernel-devel-matched"])
     table = recorded("remove").replace("libnvidia-container1 ", "kernel-devel ")
     assert "kernel-devel" in parse_transaction(table, ["kernel-devel"])[0]
     assert any(name.startswith("kernel-devel-") for name in parse_transaction(table)[0])
-    told = Dnf(run).tasks(Work(install={FULL[0]: KERNELS[0]}), 5)
+    told = Dnf(run).tasks(Changes(install={FULL[0]: KERNELS[0]}), 5)
     assert told[0]["arguments"]["name"] == FULL[:1]
 
 
@@ -201,34 +205,37 @@ def test_streams_are_read_switched_and_assumed():
     run.locks = "[nvidia-driver]\nname=nvidia-driver\nstream=580-open\nprofiles=\nstate=enabled\n"
     dnf = Dnf(run)
     assert dnf.streams(["nvidia-driver"]) == {"nvidia-driver": "580-open"}
-    assert dnf.streams_offered(["nvidia-driver", "x"]) == {"nvidia-driver": ("580-open",), "x": ()}
+    assert dnf.available_streams(["nvidia-driver", "x"]) == {
+        "nvidia-driver": ("580-open",),
+        "x": (),
+    }
     commands = dnf.stream_commands({"nvidia-driver": "580-open"}, {"nvidia-driver": "580-dkms"})
     assert [argv[-2:] for argv in commands] == [
         ["reset", "nvidia-driver"],
         ["enable", "nvidia-driver:580-dkms"],
     ]
-    assumed = dnf.assuming({"nvidia-driver": "580-dkms"})
+    assumed = dnf.with_streams({"nvidia-driver": "580-dkms"})
     assumed.available(["a"])
     assert run.calls[-1][:2] == ["unshare", "--mount"] and "stream=580-dkms" in run.calls[-1][7]
     assumed.simulate({"a": None}, ())
     assert run.calls[-1][0] == "unshare"
     # What changes is never told of a stream that is only assumed.
-    assert assumed.update()[0] == "dnf"
+    assert assumed.refresh_command()[0] == "dnf"
     assert assumed.mark_commands(["a"], (), ())[0][0] == "dnf"
-    assert assumed.apart("/x").manager.streams_offered(["x"]) == {"x": ()}
+    assert assumed.isolated("/x").manager.available_streams(["x"]) == {"x": ()}
     assert run.calls[-1][0] == "unshare"
     assert not Dnf5(run).has_streams
 
 
 def test_what_goes_goes_together_and_what_is_replaced_with_the_new():
     def told(**work):
-        return [call["arguments"] for call in Dnf(Recorder()).tasks(Work(**work), 5)]
+        return [call["arguments"] for call in Dnf(Recorder()).tasks(Changes(**work), 5)]
 
     # dnf 5 takes nothing away that something else still needs.
-    (gone,) = told(purge=["x"], along=["z"])
+    (gone,) = told(purge=["x"], remove_last=["z"])
     assert gone["name"] == ["x", "z"]
     # What nobody needs any more can be somebody else's.
-    changes = told(purge=["x"], install={"a": None}, along=["z"])
+    changes = told(purge=["x"], install={"a": None}, remove_last=["z"])
     assert [one["autoremove"] for one in changes if one["state"] == "absent"] == [False, False]
     assert "allowerasing" not in told(install={"a": None})[0]
     assert told(install={"a": None}, replacing=True)[0]["allowerasing"] is True
@@ -241,5 +248,5 @@ def test_weak_dependencies_are_planned_as_they_are_installed(manager):
     dnf = manager(run)
     dnf.simulate({"nvidia-open": None}, ())
     assert "--setopt=install_weak_deps=1" in run.calls[-1]
-    told = dnf.tasks(Work(install={"nvidia-open": None}, helpers=["plugin"]), 5)
+    told = dnf.tasks(Changes(install={"nvidia-open": None}, helpers=["plugin"]), 5)
     assert [call["arguments"]["install_weak_deps"] for call in told] == [True, True]

@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+"""What is planned for a package set."""
+
 from __future__ import annotations
 
 import json
@@ -11,8 +13,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.failures import explain
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import (
+    best,
+    check,
+    exact,
+    in_the_way,
+    plan_absent,
+    plan_present,
+    shown,
+    uncovered,
+    verify,
+    without,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.record import (
+    begin_change,
+    finish_change,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
     ABSENT,
     BROKEN,
     CONFIGURATION,
@@ -21,66 +38,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan impor
     Package,
     Plan,
     Record,
-    Wish,
-    begun,
-    best,
-    check,
-    exact,
-    finished,
-    fits,
-    in_the_way,
-    left,
-    plan_absent,
-    plan_present,
-    removable,
-    shown,
-    uncovered,
-    verify,
-    without,
+    Request,
 )
-
-
-@pytest.mark.parametrize(
-    ("words", "cause"),
-    [
-        # Words of apt 2.6 (Debian 12) and 3.0 (Debian 13), and of Ansible's module.
-        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 1", "its lock"),
-        ("dpkg: error: dpkg frontend lock was locked by another process with pid 12", "its lock"),
-        ("dpkg: error: cannot write: No space left on device", "disk of this node is full"),
-        ("E: You don't have enough free space in /var/cache/apt/archives/.", "disk of this node"),
-        ("W: GPG error: http://m InRelease: ... NO_PUBKEY DDCAE044F796ECB0", "signature"),
-        ("E: The repository 'http://m  InRelease' is not signed.", "signature"),
-        ("E: Packages need to be removed but remove is disabled.", "removing other packages"),
-        (
-            "E: Failed to fetch http://m/a.deb  404  Not Found [IP: ::1 80]",
-            "cannot be reached",
-        ),
-        ("E: Failed to fetch http://m/a.deb  Hash Sum mismatch", "not the one"),
-        ("Failed to update apt cache after 1 retries: ", "cannot be reached"),
-        ("E: Version '9' for 'a' was not found", "no repository"),
-        ("no available installation candidate for a=9", "no repository"),
-        (" a : Depends: b (= 2) but it is not going to be installed\nE: Unmet dependencies", "met"),
-        ("E: Sub-process /usr/bin/dpkg returned an error code (1)", "script failed"),
-        ("something new", "package manager failed"),
-    ],
-)
-def test_failures_are_explained(words, cause):
-    error = explain(words, "The set")
-    assert cause in error.cause
-    assert error.evidence.splitlines()[-1].strip() in words
-    assert error.next_step
-
-
-def test_the_file_for_which_there_is_no_space_is_named():
-    """dpkg says it in a line below its error."""
-    line = "cannot copy extracted data for './usr/src/a': failed to write (No space left on device)"
-    words = f"dpkg: error processing archive /tmp/a.deb (--unpack):\n {line}\nSelecting b.\n"
-    error = explain(words, "The set")
-    assert "disk of this node is full" in error.cause
-    assert error.evidence.splitlines()[1] == line and "Selecting" not in error.evidence
-
 
 NAMES = st.sampled_from(["a", "b", "c", "old"])
+
+
 PACKAGES = st.dictionaries(
     st.sampled_from(["a", "b", "c", "old", "other"]),
     st.builds(
@@ -91,8 +54,10 @@ PACKAGES = st.dictionaries(
         automatic=st.booleans(),
     ),
 )
-WISHES = st.builds(
-    Wish,
+
+
+REQUESTS = st.builds(
+    Request,
     packages=st.dictionaries(
         st.sampled_from(["a", "b", "c"]), st.sampled_from(["1", "2"]), min_size=1
     ),
@@ -110,7 +75,7 @@ def carried_out(plan, packages):
         result[name] = plan.after[name]
     for name in plan.remove:
         result[name] = Package(CONFIGURATION)
-    for name in (*plan.purge, *plan.along):
+    for name in (*plan.purge, *plan.purge_last):
         result[name] = Package()
     for name in plan.automatic:
         result[name] = Package(INSTALLED, result[name].version, result[name].held, True)
@@ -121,20 +86,20 @@ def there(packages):
     return {name: package for name, package in packages.items() if package.installed}
 
 
-@given(PACKAGES, WISHES, WISHES)
-def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, wish, other):
-    first = plan_present(wish, packages)
-    record = begun(None, first, packages, wish) if first.changed else None
+@given(PACKAGES, REQUESTS, REQUESTS)
+def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, request, other):
+    first = plan_present(request, packages)
+    record = begin_change(None, first, packages, request) if first.changed else None
     now = carried_out(first, packages)
     assert verify(first, now) == ()
-    assert not plan_present(wish, now).changed
+    assert not plan_present(request, now).changed
     if record:
-        record = finished(record, now)
+        record = finish_change(record, now)
     second = plan_present(other, now)
     if second.changed:
-        record = begun(record, second, now, other)
+        record = begin_change(record, second, now, other)
         now = carried_out(second, now)
-        record = finished(record, now)
+        record = finish_change(record, now)
     # The record goes through JSON.
     record = Record.from_json(json.loads(json.dumps(record.to_json()))) if record else None
     available = dict.fromkeys(("a", "b", "c", "old"), ("1", "2", "3"))
@@ -145,20 +110,9 @@ def test_present_is_reached_in_one_step_and_absent_gives_all_back(packages, wish
     assert shown(there(end)) == shown(there(packages))
 
 
-def test_what_came_along_goes_only_as_far_as_nothing_needs_it():
-    packages = {
-        name: Package(INSTALLED, "1", automatic=name != "mine")
-        for name in ("ours", "one", "two", "three", "mine")
-    }
-    record = Record({"ours": Package()}, {"one": True, "two": True, "three": True})
-    needs = {"ours": ("one", "two"), "two": ("three",), "mine": ("two",)}
-    assert removable(record, packages, needs) == ("one",)
-    assert removable(None, packages, needs) == ()
-
-
 def test_what_differs_from_the_promise_is_named():
     plan = plan_present(
-        Wish({"a": "2", "b": "2", "c": "2"}, True, ("old",)),
+        Request({"a": "2", "b": "2", "c": "2"}, True, ("old",)),
         {
             "old": Package(INSTALLED, "1"),
         },
@@ -176,45 +130,6 @@ def test_what_differs_from_the_promise_is_named():
     )
 
 
-def test_what_could_not_be_put_back_stays_recorded():
-    was = Package(INSTALLED, "2.6.0-1", False)
-    record = Record({"nvidia-docker2": was, "new": Package()}, {"libx": True})
-    plan = plan_absent(record, {}, {})
-    assert plan.lost == ("nvidia-docker2",) and not plan.changed
-    assert left(record, {}) == Record({"nvidia-docker2": was})
-    assert left(record, {"nvidia-docker2": was}) is None
-
-
-@pytest.mark.parametrize(
-    ("wanted", "version", "expected"),
-    [
-        ("595.58.03*", "595.58.03-1", True),
-        ("595.58.03*", "595.58.03", True),
-        ("595.58.0*", "595.58.03-1", False),
-        ("595.*", "595.71.05-1", True),
-        ("595*", "595.71.05-1", True),
-        ("59*", "595.71.05-1", False),
-        ("580.*", "595.58.03-1", False),
-        # An epoch is told apart only where it is asked for.
-        ("595.*", "3:595.58.03-1.el9", True),
-        ("3:595.*", "3:595.58.03-1.el9", True),
-        # The build of a library for one CUDA.
-        ("*+cuda12.9", "2.27.7-1+cuda12.9", True),
-        ("2.27*+cuda12.9", "2.27.7-1+cuda12.9", True),
-        ("2.27.7*+cuda12.9", "2.27.7-1+cuda13.0", False),
-        ("2.2*+cuda12.9", "2.27.7-1+cuda12.9", False),
-        ("1.0*0-1", "1.0-1", False),
-        ("1.0-1", "1.0-1", True),
-        ("1.0-1", "1.0-1ubuntu1", False),
-        (None, "1", True),
-        (None, None, False),
-        ("1*", None, False),
-    ],
-)
-def test_fits(wanted, version, expected):
-    assert fits(wanted, version) is expected
-
-
 def test_the_newest_that_fits_is_taken():
     versions = ("595.71.05-1", "595.58.03-2", "595.58.03-1")
     assert best("595.58.03*", versions) == "595.58.03-2"
@@ -225,13 +140,9 @@ def test_the_newest_that_fits_is_taken():
 
 
 LOCK = Lock(("nvidia-*", "libnvidia-*", "!libnvidia-container*"), "595.58.03")
-DRIVER = Wish({"nvidia-open": "595.58.03*", "linux-headers": None}, True, (), {}, LOCK)
 
 
-def test_a_lock_covers_what_its_patterns_leave_in():
-    assert LOCK.covers("libnvidia-compute")
-    assert not LOCK.covers("libnvidia-container1")
-    assert not LOCK.covers("linux-headers")
+DRIVER = Request({"nvidia-open": "595.58.03*", "linux-headers": None}, True, (), {}, LOCK)
 
 
 def test_a_lock_holds_its_members_and_nothing_else():
@@ -250,7 +161,7 @@ def test_a_lock_holds_its_members_and_nothing_else():
     # Where a list has it in the version of the lock, it is brought there.
     plan = plan_present(DRIVER, packages, {"nvidia-settings": ("595.71-1", "595.58.03-1")})
     assert plan.install == {"nvidia-settings": "595.58.03*"}
-    assert plan.soft == ("nvidia-settings",)
+    assert plan.unrequested == ("nvidia-settings",)
     assert "nvidia-settings 595.58.03* held\n" in shown(plan.after)
 
 
@@ -272,43 +183,22 @@ def test_what_a_failed_change_left_goes_or_comes_back_as_asked_for():
 
 
 def test_optional_packages_are_installed_where_there_are_any():
-    wish = Wish({}, False, (), {"headers-1": None, "headers-2": "2*"})
-    assert not plan_present(wish, {}, {}).changed
+    request = Request({}, False, (), {"headers-1": None, "headers-2": "2*"})
+    assert not plan_present(request, {}, {}).changed
     available = {"headers-1": ("1",), "headers-2": ("3-1",)}
-    assert plan_present(wish, {}, available).install == {"headers-1": None}
+    assert plan_present(request, {}, available).install == {"headers-1": None}
     # One that is there in another version is let be where there is no better.
     packages = {"headers-2": Package(INSTALLED, "1-1")}
-    assert not plan_present(wish, packages, {}).changed
+    assert not plan_present(request, packages, {}).changed
 
 
 def test_members_that_would_have_to_go_may_and_others_may_not():
     names = {"nvidia-dkms", "nvidia-open", "linux-headers", "someone-else"}
     assert in_the_way(DRIVER, names) == ("nvidia-dkms",)
-    assert in_the_way(Wish({}), names) == ()
+    assert in_the_way(Request({}), names) == ()
     plan = without(Plan({}, {}), ("nvidia-dkms",), {"nvidia-dkms": Package(INSTALLED, "1")})
     assert plan.remove == ("nvidia-dkms",)
     assert plan.before["nvidia-dkms"].installed
-
-
-def test_members_that_came_along_go_though_we_hold_them():
-    record = Record({"nvidia-open": Package()}, {"libnvidia-a": True}, None, LOCK.patterns)
-    record = Record.from_json(json.loads(json.dumps(record.to_json())))
-    held = {"libnvidia-a": Package(INSTALLED, "1", held=True, automatic=True)}
-    assert removable(record, held, {}) == ("libnvidia-a",)
-    # zypper takes the mark from what is locked. Not from others: who lost it was asked for by name.
-    unmarked = {"libnvidia-a": Package(INSTALLED, "1", held=True)}
-    assert removable(record, unmarked, {}) == ()
-    assert removable(record, unmarked, {}, marks_of_held=False) == ("libnvidia-a",)
-    free = {"libnvidia-a": Package(INSTALLED, "1")}
-    assert removable(record, free, {}, marks_of_held=False) == ()
-    # A drift of its hold makes it no package that was there before us.
-    wish = Wish({"nvidia-open": None}, True, (), {}, LOCK)
-    again = begun(record, plan_present(wish, held), held, wish)
-    assert set(again.before) == {"nvidia-open"}
-    # Asked for by name since, it is one of the set.
-    wish = Wish({"libnvidia-a": "1"}, True, (), {}, LOCK)
-    again = begun(record, plan_present(wish, {}), held, wish)
-    assert again.before["libnvidia-a"] == Package()
 
 
 @pytest.mark.parametrize(
@@ -317,7 +207,7 @@ def test_members_that_came_along_go_though_we_hold_them():
 )
 def test_locks_that_could_mean_anything_are_refused(lock):
     with pytest.raises(InputError):
-        check(Wish({}, True, (), {}, lock))
+        check(Request({}, True, (), {}, lock))
 
 
 @pytest.mark.parametrize(
@@ -336,10 +226,10 @@ def test_locks_that_could_mean_anything_are_refused(lock):
 )
 def test_versions_that_could_mean_anything_are_refused(version, good):
     if good:
-        check(Wish({"libnccl2": version}))
+        check(Request({"libnccl2": version}))
         return
     with pytest.raises(InputError, match="libnccl2"):
-        check(Wish({"libnccl2": version}))
+        check(Request({"libnccl2": version}))
 
 
 def test_absent_takes_the_configuration_of_what_became_obsolete():
@@ -350,28 +240,6 @@ def test_absent_takes_the_configuration_of_what_became_obsolete():
     assert plan_absent(record, now, {}, edited={"pinning"}).purge == ()
 
 
-def test_what_comes_along_where_files_of_an_earlier_one_are_left_is_ours_without_them():
-    wish = Wish({"nvidia-headless": "1"})
-    packages = {"nvidia-kernel-common": Package(CONFIGURATION), "other": Package(INSTALLED, "1")}
-    coming = ("nvidia-headless", "nvidia-kernel-common", "nvidia-firmware")
-    record = begun(None, plan_present(wish, packages), packages, wish, coming)
-    # The run dies, and the next one goes on: what has come meanwhile is taken for no remains.
-    now = {**packages, "nvidia-kernel-common": Package(INSTALLED, "1", automatic=True)}
-    record = begun(record, plan_present(wish, now), now, wish, coming)
-    along = Package(INSTALLED, "1", automatic=True)
-    now.update({"nvidia-headless": Package(INSTALLED, "1", True), "nvidia-firmware": along})
-    record = finished(record, now)
-    record = Record.from_json(json.loads(json.dumps(record.to_json())))
-    assert set(record.brought) == {"nvidia-kernel-common", "nvidia-firmware"}
-    going = removable(record, now, {"nvidia-headless": ("nvidia-kernel-common",)})
-    plan = plan_absent(record, now, {}, removable=going)
-    assert plan.remove == ("nvidia-kernel-common",)
-    assert (plan.purge, plan.along) == (("nvidia-headless",), ("nvidia-firmware",))
-    end = carried_out(plan, now)
-    assert end["nvidia-kernel-common"].status == CONFIGURATION
-    assert not plan_absent(record, end, {}).changed
-
-
 def test_absent_takes_the_configuration_of_what_came_along_and_became_obsolete():
     record = Record({"nvidia-open": Package()}, {"common-595": True, "common-580": True})
     now = {
@@ -380,23 +248,15 @@ def test_absent_takes_the_configuration_of_what_came_along_and_became_obsolete()
         "common-580": Package(INSTALLED, "1", automatic=True),
     }
     plan = plan_absent(record, now, {}, removable=("common-580",))
-    assert (plan.purge, plan.along) == (("nvidia-open", "common-595"), ("common-580",))
+    assert (plan.purge, plan.purge_last) == (("nvidia-open", "common-595"), ("common-580",))
     assert not plan_absent(record, carried_out(plan, now), {}).changed
     plan = plan_absent(record, now, {}, edited={"common-595"}, removable=("common-580",))
     assert plan.purge == ("nvidia-open",)
 
 
-def test_files_that_were_left_before_a_change_that_died_are_no_packages_of_ours():
-    first, second = Wish({"a": "1"}), Wish({"a": "1", "b": "1"})
-    packages = {"b": Package(CONFIGURATION)}
-    record = begun(None, plan_present(first, packages), packages, first, ("a",))
-    record = begun(record, plan_present(second, packages), packages, second, ("a", "b"))
-    assert record.before["b"].status == CONFIGURATION
-
-
 def test_a_hold_is_set_anew_with_the_version_that_it_holds():
     """It was released for the change, and a lock of dnf names a version."""
     packages = {name: Package(INSTALLED, "1", held=True) for name in ("a", "b")}
-    plan = plan_present(Wish({"a": "2", "b": "1"}), packages)
+    plan = plan_present(Request({"a": "2", "b": "1"}), packages)
     assert dict(plan.install) == {"a": "2"}
     assert plan.to_hold() == ("a",)

@@ -10,11 +10,6 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import (
-    BROKEN,
-    INSTALLED,
-    fits,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.rpm import (
     compare,
     edited,
@@ -25,6 +20,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.rpm import
     parse_superseded,
     read_database,
     read_installed,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
+    BROKEN,
+    INSTALLED,
+    fits,
 )
 
 # Each is newer than the one before it; the words of rpm 4.18.0 (rpm.vercmp) on them are the same.

@@ -19,15 +19,16 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibilit
     check as check_cuda,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.cuda_releases import FIRST_CUDA
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.record import to_hold_again
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import (
     INSTALLED,
     Package,
     Plan,
     Record,
-    to_hold_again,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository import plan as repository
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt import AptFormat
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.types import Request
 from tests.unit.plugins.module_utils._formats.test_openpgp import (
     ED25519,
     ED25519_FINGERPRINT,
@@ -49,7 +50,7 @@ FEATURES = [
 
 
 def asked(key, *accepted):
-    return repository.Request(
+    return Request(
         "nvidia",
         AptFormat(),
         url="https://nvidia.example/deb",

@@ -13,12 +13,12 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.failures import explain
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Work
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.manager import Changes
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.zypper import (
     Zypper,
+    messages,
     parse_search,
     parse_summary,
-    said,
 )
 
 RECORDED = Path(__file__).parents[3] / "fixtures" / "packages"
@@ -58,7 +58,7 @@ def test_summaries():
     ("name", "cause"), [("unknown", "in no repository"), ("impossible", "dependencies")]
 )
 def test_failures_are_explained(name, cause):
-    words = said(recorded(name))
+    words = messages(recorded(name))
     assert cause in explain(words, "x").cause
     assert "<" not in words and "&apos;" not in words
 
@@ -95,7 +95,7 @@ version: > 2
 
 def test_held_and_automatic():
     text = "nvidia-open\tnoarch\t0:1-1\t1\nother\tnoarch\t0:1-1\t1\nb\tnoarch\t0:1-1\t1\n"
-    packages = Zypper(Recorder(LOCKS, Result(0, text, ""))).everything().packages
+    packages = Zypper(Recorder(LOCKS, Result(0, text, ""))).read_all().packages
     assert packages["nvidia-open"].held and not packages["other"].held
     assert packages["b"].automatic and not packages["other"].automatic
 
@@ -116,7 +116,7 @@ def test_marks_and_what_ansible_is_told():
     hold, release, automatic = zypper.mark_commands(["a"], ["b"], ["c", "d"])
     assert hold[-2:] == ["addlock", "a"] and release[-2:] == ["removelock", "b"]
     assert automatic[-3:] == [AUTOMATIC, "c", "d"]
-    work = Work(purge=["x"], install={"a": "1-1", "b": None}, along=["z"])
+    work = Changes(purge=["x"], install={"a": "1-1", "b": None}, remove_last=["z"])
     told = [(call["module"], call["arguments"]["name"]) for call in zypper.tasks(work, 5)]
     module = "community.general.zypper"
     assert told == [(module, ["x"]), (module, ["a=1-1", "b"]), (module, ["z"])]

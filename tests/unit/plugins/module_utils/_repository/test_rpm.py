@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.plan import Request, State
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.rpm import (
     rpm_format,
     sections,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.types import Request, State
 
 URL = "https://nvidia.example/stable/rpm"
 NVIDIA = """\

@@ -13,7 +13,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.package
     LOCK_PATTERNS,
     RPM_LOCK_PATTERNS,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.installed import is_driver
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.package_names import is_driver
 
 # Names of Debian 12 and 13, Ubuntu and NVIDIA's repository.
 _DRIVER = """

@@ -22,7 +22,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan im
     plan_driver,
     read_options,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.installed import is_driver
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.package_names import is_driver
 from tests.unit.fixtures.driver_cases import EL_10_KEY, facts, wish
 from tests.unit.fixtures.driver_table import TABLE
 

@@ -11,7 +11,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.dpkg import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.apt import (
     available,
     edited,
     parse_database,
@@ -19,7 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.dpkg impor
     read,
     simulate,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.plan import BROKEN, INSTALLED
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages.types import BROKEN, INSTALLED
 
 DATABASE = "\n".join(
     "\t".join(fields)

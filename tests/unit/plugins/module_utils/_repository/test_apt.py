@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-from __future__ import annotations
+"""Entries of apt that are switched off and on again."""
 
-import time
+from __future__ import annotations
 
 import pytest
 from hypothesis import given
@@ -13,39 +13,13 @@ from hypothesis import strategies as st
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt import disable, enable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt_sources import parse
-from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.plan import (
-    redact,
-    same_repository,
-    secrets,
-)
 
 URL = "https://nvidia.example/stable/deb/$(ARCH)"
 
 
-@pytest.mark.parametrize(
-    ("address", "same"),
-    [
-        ("https://nvidia.example/stable/deb/$(ARCH)", True),
-        ("https://nvidia.example/stable/deb/amd64/", True),
-        ("http://NVIDIA.example//stable/./deb/amd64", True),
-        ("https://user:word@nvidia.example/stable/deb/amd64/", True),
-        ("https://nvidia.example/stable/deb/arm64/", False),
-        ("https://nvidia.example/stable/debian/amd64", False),
-        ("https://nvidia.example/stable", False),
-        ("https://other.example/stable/deb/amd64", False),
-    ],
-)
-def test_same_repository(address, same):
-    assert same_repository(address, [URL], "amd64") is same
-
-
-def test_a_replaced_address_stands_for_all_below_it():
-    addresses = ["https://nvidia.example/stable/"]
-    assert same_repository("https://nvidia.example/stable/ubuntu18.04/amd64", addresses)
-    assert not same_repository("https://nvidia.example/stable2/ubuntu18.04", addresses)
-
-
 LIST = "old.list"
+
+
 SOURCES = "old.sources"
 
 
@@ -171,33 +145,3 @@ def test_round_trip_and_other_entries_survive(lines, name, ends):
         ]
 
     assert [x for x in others(text) if x in others(after)] == others(text)
-
-
-def test_a_password_ends_at_the_last_at_sign():
-    url = "http://user:pass@PW@proxy.example:3128/a@b"
-    assert redact(url) == "http://***@proxy.example:3128/a@b"
-    assert secrets(url) == ("pass@PW",)
-
-
-def test_a_long_word_is_redacted_in_linear_time():
-    # Quadratic, it takes a minute of the processor; linear, a fraction of a second.
-    begin = time.process_time()
-    assert redact("a." * 50_000) == "a." * 50_000
-    assert time.process_time() - begin < 10
-
-
-def test_redact_and_secrets():
-    text = "URIs: https://me:word@a.example/deb and http://token@b.example and a@b.example"
-    assert redact(text) == (
-        "URIs: https://***@a.example/deb and http://***@b.example and a@b.example"
-    )
-    assert secrets(text) == ("word",)
-    assert secrets("https://0123456789abcdef@a.example", "https://0123456789abcdef:@b.example") == (
-        "0123456789abcdef",
-    )
-
-
-def test_secrets_of_every_address_are_found():
-    urls = ("https://me:first@a.example/", "https://b.example/", "http://me:second@c.example/")
-    assert secrets(*urls) == ("first", "second")
-    assert secrets("https://me:first@a.example/ https://me:third@b.example/") == ("first", "third")
