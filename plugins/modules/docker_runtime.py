@@ -205,7 +205,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import (
     find_program,
     read_info,

@@ -22,8 +22,28 @@ from .._host.systemd import Daemon, journal, read_daemon, reload, restart
 from .._record import converged as _settled
 from .._record.file_record import FileRecord, Undo
 from .._record.store import StateStore
-from . import plan as docker
-from .plan import Edited, Info, Ledger, Needs, Request, Running
+from .config import (
+    check_result,
+    configure,
+    default_runtime,
+    read,
+    remove,
+    runtimes,
+    verify,
+)
+from .daemon import (
+    TRANSITION,
+    applied,
+    can_validate,
+    needs,
+    parse_version,
+    transition,
+    transition_ledger,
+)
+from .edit import Edited
+from .flags import FlagSource, check_flags, environment_source, flags, unit_sources
+from .record import Ledger
+from .types import BUILTIN_DEFAULT, HOOK, Info, Needs, Request, Running
 
 RELOAD_SECONDS = 20.0
 RESTART_SECONDS = 90.0
@@ -128,7 +148,7 @@ class DockerRuntime:
     def _version(self) -> tuple[int, ...] | None:
         given = self._settings.docker_version
         if given:
-            version = docker.parse_version(given)
+            version = parse_version(given)
             if version is None:
                 raise InputError(
                     f"docker_version: {given!r} is not a version.",
@@ -136,7 +156,7 @@ class DockerRuntime:
                 )
             return version
         answer = self._world.run(["dockerd", "--version"])
-        version = docker.parse_version(answer.stdout) if answer.ok else None
+        version = parse_version(answer.stdout) if answer.ok else None
         if version is None and self._request.present:
             raise InputError(
                 "dockerd is not installed on this node."
@@ -159,7 +179,7 @@ class DockerRuntime:
         return f"docker_runtime:{path}"
 
     def _transition_key(self, path: str) -> str:
-        return f"docker_runtime_{docker.TRANSITION}:{path}"
+        return f"docker_runtime_{TRANSITION}:{path}"
 
     def _hook_key(self) -> str:
         return f"docker_runtime:hook:{self._settings.unit}"
@@ -179,8 +199,8 @@ class DockerRuntime:
             return target
         document = parse(decode(current.content or b"", current.path), current.path, trailing=True)
         ledger = Ledger.from_json(record.details)
-        request = replace(self._request, name=docker.TRANSITION, present=False)
-        edited = docker.remove(document, request, ledger)
+        request = replace(self._request, name=TRANSITION, present=False)
+        edited = remove(document, request, ledger)
         return replace(current, content=edited.document.encode())
 
     def _finish_transition(self) -> None:
@@ -196,20 +216,20 @@ class DockerRuntime:
         record = store.record(key)
         ledger = Ledger() if record is None else Ledger.from_json(record.details)
         name = settings.config_path
-        document = docker.read(decode(before.content or b"", name), name, version)
+        document = read(decode(before.content or b"", name), name, version)
         if request.present:
-            edited = docker.configure(document, request, ledger, version)
-            docker.check_result(edited.document)
-            docker.verify(document, edited.document, request.name)
+            edited = configure(document, request, ledger, version)
+            check_result(edited.document)
+            verify(document, edited.document, request.name)
             after = _with_text(before, document, edited.document)
         else:
-            edited = docker.remove(document, request, ledger)
+            edited = remove(document, request, ledger)
             after = self._undone(key, record, before, document, edited)
         final = parse(decode(after.content or b"", name), name, trailing=True)
         daemon, running = self._running(before.content != after.content)
         if request.present:
-            docker.check_flags(final, name, before.path, self._flag_sources(daemon))
-        wants = docker.needs(final, request, running, version)
+            check_flags(final, name, before.path, self._flag_sources(daemon))
+        wants = needs(final, request, running, version)
         idle = running.info.idle if running.info is not None else None
         may = settings.restart == "always" or (settings.restart == "if_idle" and idle is True)
         restarts = bool(wants.restart) and may
@@ -223,7 +243,7 @@ class DockerRuntime:
             )
         if request.present and self._world.find_program(request.runtime_path) is None:
             reasons.append(f"{request.runtime_path} is not there yet.")
-        between = docker.transition(final, running.info, running) if wants.reload else None
+        between = transition(final, running.info, running) if wants.reload else None
         if wants.reload and not reloads and not restarts and between is not None:
             reasons.append(
                 "A plain reload takes nothing back that the file does not name any more (and "
@@ -261,7 +281,7 @@ class DockerRuntime:
                 return before
             if record.before_sha256 is None and (root is None or not root.members):
                 return FileState(before.path)
-        docker.verify(document, edited.document, self._request.name)
+        verify(document, edited.document, self._request.name)
         return _with_text(before, document, edited.document)
 
     def _running(self, file_changes: bool) -> tuple[Daemon, Running]:
@@ -270,7 +290,7 @@ class DockerRuntime:
         # Where systemd runs nothing the question would start a dockerd by its socket.
         if daemon.active or not daemon.exists:
             info = Info.from_api(self._world.read_info(self._settings.socket))
-        hook = self._world.find_program(docker.HOOK, daemon.pid)
+        hook = self._world.find_program(HOOK, daemon.pid)
         old = (
             hook is not None
             and daemon.started is not None
@@ -284,23 +304,21 @@ class DockerRuntime:
             hook_path=hook,
             started_before_hook=old,
             file_changes=file_changes,
-            flags=docker.flags(daemon.command_line),
+            flags=flags(daemon.command_line),
         )
 
-    def _flag_sources(self, daemon: Daemon) -> list[docker.FlagSource]:
-        sources: list[docker.FlagSource] = []
+    def _flag_sources(self, daemon: Daemon) -> list[FlagSource]:
+        sources: list[FlagSource] = []
         if daemon.exists:
             answer = self._world.run(["systemctl", "cat", self._settings.unit])
-            sources, files = docker.unit_sources(answer.stdout)
+            sources, files = unit_sources(answer.stdout)
             for path in files:
                 with contextlib.suppress(KubegpuError):
                     content = read_file(path).content or b""
-                    sources.append(
-                        docker.environment_source(path, content.decode(errors="replace"))
-                    )
+                    sources.append(environment_source(path, content.decode(errors="replace")))
         if daemon.command_line:
             where = f"the command line of the running dockerd (process {daemon.pid})"
-            sources.append(docker.FlagSource(where, daemon.command_line))
+            sources.append(FlagSource(where, daemon.command_line))
         return sources
 
     # -- apply --------------------------------------------------------------------------------
@@ -344,7 +362,7 @@ class DockerRuntime:
             not self._settings.validate
             or after.content is None
             or version is None
-            or not docker.can_validate(version)
+            or not can_validate(version)
         ):
             return
         words = self._refusal(after.content)
@@ -384,7 +402,7 @@ class DockerRuntime:
         key = self._transition_key(plan.after.path)
         before = read_file(self._settings.config_path)
         between = replace(before, content=plan.transition.encode())
-        ledger = docker.transition_ledger(plan.final)
+        ledger = transition_ledger(plan.final)
         store.write_recorded(key, before, between, ledger.to_json())
         try:
             reload(self._world.run, unit)
@@ -403,7 +421,7 @@ class DockerRuntime:
         deadline = time.monotonic() + seconds
         while True:
             info = Info.from_api(self._world.read_info(self._settings.socket))
-            if docker.applied(document, info, running.flags):
+            if applied(document, info, running.flags):
                 return
             if time.monotonic() >= deadline:
                 raise KubegpuError(
@@ -465,7 +483,7 @@ class DockerRuntime:
         request, settings, store = self._request, self._settings, self._world.store
         daemon, key = plan.daemon, _settled.key("docker", request.name)
         find = self._world.find_program
-        programs = [find(name, daemon.pid) for name in (request.runtime_path, docker.HOOK)]
+        programs = [find(name, daemon.pid) for name in (request.runtime_path, HOOK)]
         known = [*programs, *daemon.command_line[:1]]
         left = outcome.changed or outcome.restart_required or outcome.reload_required
         told = all(path is not None and path[:1] == "/" for path in known) and daemon.identity
@@ -502,9 +520,8 @@ class DockerRuntime:
             reload_required=open_reload,
             reload_reason=reload_reason if open_reload else None,
             reloaded=plan.reload,
-            default_runtime=docker.default_runtime(plan.final)
-            or (flag[-1] if flag else docker.BUILTIN_DEFAULT),
-            runtimes=docker.runtimes(plan.final),
+            default_runtime=default_runtime(plan.final) or (flag[-1] if flag else BUILTIN_DEFAULT),
+            runtimes=runtimes(plan.final),
             backup_file=None if record is None else record.backup,
             diff=self._diff(plan),
             reasons=[*plan.reasons, *changes],

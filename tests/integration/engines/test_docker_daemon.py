@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as docker_apply
 from tests.integration.engines.docker_inputs.daemon import VERSIONS
 from tests.integration.engines.docker_inputs.node import Node
 
@@ -256,7 +256,7 @@ def test_reload_that_is_not_taken_puts_the_old_file_back(running, monkeypatch):
     systemctl_path = running.bin / "systemctl"
     script = systemctl_path.read_text()
     systemctl_path.write_text(script.replace("exec ", '[ "$1" = reload ] && exit 0\nexec '))
-    monkeypatch.setattr(_docker_flow, "RELOAD_SECONDS", 1.0)
+    monkeypatch.setattr(docker_apply, "RELOAD_SECONDS", 1.0)
     answer = running.run(set_default=True, **RELOADS)
     assert answer["failed"]
     assert "was put back, and dockerd runs with it" in answer["msg"]

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as docker_apply
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
     mark,
@@ -139,8 +139,8 @@ def use(node, monkeypatch):
     monkeypatch.setattr(docker_runtime, "module_runner", lambda _module: node.run)
     monkeypatch.setattr(docker_runtime, "read_info", node.read_info)
     monkeypatch.setattr(docker_runtime, "find_program", node.find_program)
-    monkeypatch.setattr(_docker_flow, "RELOAD_SECONDS", 0.0)
-    monkeypatch.setattr(_docker_flow, "RESTART_SECONDS", 0.0)
+    monkeypatch.setattr(docker_apply, "RELOAD_SECONDS", 0.0)
+    monkeypatch.setattr(docker_apply, "RESTART_SECONDS", 0.0)
 
 
 # -- create, again, check, diff, absent, absent again (each with the check before it) ------------
@@ -513,14 +513,14 @@ def noted(node):
 @pytest.fixture
 def quiet(node, tmp_path, monkeypatch):
     """A dockerd that runs with what is wished; the first run that found that out is over."""
-    look = _docker_flow.read_daemon
+    look = docker_apply.read_daemon
 
     def read_daemon(*given):
         # It was started after all of what it looks for had come.
         daemon = look(*given)
         return replace(daemon, command_line=(str(node.runtime),), started=time.time() + 60)
 
-    monkeypatch.setattr(_docker_flow, "read_daemon", read_daemon)
+    monkeypatch.setattr(docker_apply, "read_daemon", read_daemon)
     hook = tmp_path / "nvidia-container-runtime-hook"
     hook.write_text("")
     running(node)
