@@ -141,7 +141,8 @@ _value:
   description: >-
     C(action) (none, install, upgrade, downgrade or refuse), C(version), C(packages), C(hold),
     C(obsolete), C(change_packages), C(repository), C(change_config), C(settings), C(cdi),
-    C(containerd), C(docker), C(crio), C(wishes), C(settled), C(steps), C(reasons) and C(warnings).
+    C(containerd), C(docker), C(crio), C(fingerprints), C(converged), C(steps),
+    C(reasons) and C(warnings).
   type: dict
 """
 

@@ -164,23 +164,26 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
-from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
 from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
     CrioRuntime,
+    Dependencies,
     Settings,
-    World,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.types import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
+    RUNTIME_PATH,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "name": {"type": "str", "default": "nvidia"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+    "runtime_path": {"type": "path", "default": RUNTIME_PATH},
     "set_default": {"type": "bool", "default": False},
     "config_path": {"type": "path", "default": "/etc/crio/crio.conf"},
     "drop_in_path": {"type": "path", "default": "/etc/crio/crio.conf.d/99-nvidia.toml"},
@@ -203,13 +206,13 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
-        world = World(
+        dependencies = Dependencies(
             run=module_runner(module),
             parse=toml_parser(params["tomlkit_archive"], module.tmpdir),
             store=StateStore(params["state_path"]),
             exists=os.path.lexists,
         )
-        outcome = CrioRuntime(_given(Request, params), _given(Settings, params), world)(
+        done = CrioRuntime(_given(Request, params), _given(Settings, params), dependencies)(
             module.check_mode
         )
     except KubegpuError as error:
@@ -220,9 +223,9 @@ def main() -> None:
             evidence=redact(error.evidence),
             next_step=redact(error.next_step),
         )
-    for warning in outcome.warnings:
+    for warning in done.warnings:
         module.warn(printable(warning))
-    result = dataclasses.asdict(outcome)
+    result = dataclasses.asdict(done)
     del result["warnings"]
     if not module._diff:
         del result["diff"]

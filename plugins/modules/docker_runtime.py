@@ -95,12 +95,11 @@ options:
     description: The socket of dockerd's API.
     type: path
     default: /run/docker.sock
-  wish:
+  fingerprint:
     description:
-      - A name for all that is asked here, such as a checksum of the caller's variables. Where
-        nothing is left to do, it is noted on the node, and M(kubegpu.nodes.gpu_node_facts) returns
-        it as C(settled) as long as no file that counts and no daemon was touched since. Who finds
-        it there need not call this module.
+      - Fingerprint of the caller's settings. If nothing has to change, it is stored on the node and
+        M(kubegpu.nodes.gpu_node_facts) returns it in C(converged) until a relevant file or the
+        daemon changes. Callers that find their fingerprint there can skip this module.
     type: str
     default: ""
 notes:
@@ -204,26 +203,29 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import (
     find_program,
     read_info,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.apply import (
-    DockerRuntime,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.apply import DockerRuntime
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import (
+    Dependencies,
+    Request,
     Settings,
-    World,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
+    RUNTIME_PATH,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "name": {"type": "str", "default": "nvidia"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "runtime_path": {"type": "str", "default": "/usr/bin/nvidia-container-runtime"},
+    "runtime_path": {"type": "str", "default": RUNTIME_PATH},
     "runtime_args": {"type": "list", "elements": "str"},
     "set_default": {"type": "bool", "default": False},
     "cdi": {"type": "bool"},
@@ -234,7 +236,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "restart": {"type": "str", "choices": ["never", "if_idle", "always"], "default": "never"},
     "unit": {"type": "str", "default": "docker"},
     "socket": {"type": "path", "default": "/run/docker.sock"},
-    "wish": {"type": "str", "default": ""},
+    "fingerprint": {"type": "str", "default": ""},
     "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
 }
 
@@ -258,14 +260,14 @@ def main() -> None:
         settings = Settings(
             **{field.name: params[field.name] for field in dataclasses.fields(Settings)}
         )
-        world = World(
+        dependencies = Dependencies(
             run=module_runner(module),
             store=StateStore(params["state_path"]),
-            scratch=module.tmpdir,
+            temporary_directory=module.tmpdir,
             read_info=read_info,
             find_program=find_program,
         )
-        outcome = DockerRuntime(_request(params), settings, world)(module.check_mode)
+        done = DockerRuntime(_request(params), settings, dependencies)(module.check_mode)
     except KubegpuError as error:
         # A daemon's journal quotes its configuration.
         module.fail_json(
@@ -274,7 +276,7 @@ def main() -> None:
             evidence=redact(error.evidence),
             next_step=redact(error.next_step),
         )
-    result = dataclasses.asdict(outcome)
+    result = dataclasses.asdict(done)
     for warning in result.pop("warnings"):
         module.warn(printable(warning))
     result["runtimes"] = redact_data(result["runtimes"])

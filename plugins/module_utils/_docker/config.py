@@ -10,17 +10,20 @@ from typing import Any
 
 from .._core.errors import InputError, KubegpuError
 from .._formats.json_edit import OBJECT, STRING, Document, Node, parse
-from .edit import Edited, Editor, plain
-from .record import Ledger
+from .edit import Editor, EditResult, plain
+from .record import Record
 from .types import BUILTIN_DEFAULT, Request
 
-# Until then dockerd reads the first value of its file and does not look at what follows, and it
-# does not start with a byte order mark (20.10 is the one that was measured).
+# Older releases read the first value of the file and ignore what follows, and do not start with a
+# byte order mark (measured with 20.10).
 _OLD_READER_UNTIL = (23, 0)
 
 
 def read(text: str, name: str, version: tuple[int, ...] | None) -> Document:
-    """Scan the file, and refuse what dockerd would refuse or what cannot be edited safely."""
+    """Parse the file.
+
+    :raises InputError: dockerd would refuse it, or it cannot be edited safely.
+    """
     document = parse(text, name, trailing=version is not None and version < _OLD_READER_UNTIL)
     root = document.root
     if root is None or root.is_null:
@@ -52,15 +55,15 @@ def read(text: str, name: str, version: tuple[int, ...] | None) -> Document:
 
 
 def configure(
-    document: Document, request: Request, ledger: Ledger, version: tuple[int, ...] | None = None
-) -> Edited:
-    """Return the file with the runtime as it is wished for."""
-    marked = document.text != document.without_bom().text
-    drops_mark = marked and version is not None and version < _OLD_READER_UNTIL
-    if drops_mark:
+    document: Document, request: Request, record: Record, version: tuple[int, ...] | None = None
+) -> EditResult:
+    """Return the file with the runtime as requested."""
+    has_bom = document.text != document.without_bom().text
+    drops_bom = has_bom and version is not None and version < _OLD_READER_UNTIL
+    if drops_bom:
         document = document.without_bom()
-    editor = Editor(document, ledger, request.name)
-    if drops_mark:
+    editor = Editor(document, record, request.name)
+    if drops_bom:
         editor.say("the byte order mark goes: this version of dockerd does not start with one")
     editor.ensure([])
     editor.ensure(["runtimes"])
@@ -68,8 +71,8 @@ def configure(
     if request.set_default:
         editor.put(["default-runtime"], request.name)
     else:
-        # Ours from an earlier run; an admin's own default is not ours to take away.
-        editor.take_back(["default-runtime"], "set_default is false now")
+        # Only what an earlier run set; a default that somebody else set stays.
+        editor.revert(["default-runtime"], "set_default is false now")
     if request.cdi is not None:
         features = editor.document.get(["features"])
         already = features is not None and features.get("cdi") is not None
@@ -79,17 +82,17 @@ def configure(
     return editor.result()
 
 
-def remove(document: Document, request: Request, ledger: Ledger) -> Edited:
-    """Return the file without our own lines; what somebody changed since is kept and said."""
-    editor = Editor(document, ledger, request.name)
+def remove(document: Document, request: Request, record: Record) -> EditResult:
+    """Return the file without the managed settings; those that somebody changed since are kept."""
+    editor = Editor(document, record, request.name)
     name = request.name
     entry_path = ("runtimes", name)
-    if name in ledger.names:
-        editor.take_back_all()
+    if name in record.names:
+        editor.revert_all()
     else:
         entry = document.get(entry_path)
         if entry is not None:
-            if _equals_ours(entry, request):
+            if _is_managed(entry, request):
                 editor.drop(entry_path, f"runtimes.{name} equals what this module writes")
             else:
                 editor.say(
@@ -111,7 +114,10 @@ def remove(document: Document, request: Request, ledger: Ledger) -> Edited:
 
 
 def verify(before: Document, after: Document, name: str) -> None:
-    """See that an edit changed nothing but what is ours; a mistake here would be our own."""
+    """Check that an edit changed managed settings only.
+
+    :raises KubegpuError: it did not, which is a bug of this module.
+    """
     old, new = before.data() or {}, after.data() or {}
     for key in ("runtimes", "features"):
         left = {k: v for k, v in (old.pop(key, None) or {}).items() if k not in (name, "cdi")}
@@ -136,7 +142,10 @@ def default_runtime(document: Document) -> str | None:
 
 
 def check_result(document: Document) -> None:
-    """Refuse a file that dockerd would refuse at its next start; ``--validate`` misses this."""
+    """Check the default runtime, which ``dockerd --validate`` does not.
+
+    :raises InputError: it is not among the runtimes, and dockerd would not start.
+    """
     default = default_runtime(document)
     if default is None or _default_exists(document, default):
         return
@@ -177,7 +186,7 @@ def _configure_entry(editor: Editor, request: Request) -> None:
 
 
 def _configure_shim(editor: Editor, request: Request, entry: Node, shim: str, where: str) -> None:
-    """Handle an entry with ``runtimeType`` (23.0 and newer), which excludes ``path``."""
+    """Configure an entry with ``runtimeType`` (23.0 and newer), which excludes ``path``."""
     if not shim.startswith("io.containerd.runc."):
         raise InputError(
             f"{where} is of the type {shim}, which is not runc's.",
@@ -196,7 +205,7 @@ def _configure_shim(editor: Editor, request: Request, entry: Node, shim: str, wh
 
 
 def _default_exists(document: Document, default: str) -> bool:
-    # Newer versions take a containerd shim, or the path of one, as a default.
+    # Newer releases accept a containerd shim, or its path, as the default.
     return (
         default == BUILTIN_DEFAULT
         or default in runtimes(document)
@@ -205,7 +214,7 @@ def _default_exists(document: Document, default: str) -> bool:
     )
 
 
-def _equals_ours(entry: Node, request: Request) -> bool:
+def _is_managed(entry: Node, request: Request) -> bool:
     data = plain(entry.data())
     if not isinstance(data, dict) or set(data) - {"path", "runtimeArgs"}:
         return False
@@ -215,7 +224,7 @@ def _equals_ours(entry: Node, request: Request) -> bool:
 
 
 def _member(document: Document, node: Node, key: str) -> str | None:
-    """Return the member's key as the file writes it: Go reads these without regard to case."""
+    """Return the member's key as written in the file: Go matches these case-insensitively."""
     found = [member for member in node.members if member.key.lower() == key.lower()]
     if len(found) > 1:
         raise InputError(

@@ -4,9 +4,9 @@
 
 """Whether the running dockerd needs a reload or a restart to do what ``daemon.json`` says.
 
-Measured with dockerd 20.10, 26.1 and 28.5: a reload takes ``runtimes`` and ``default-runtime``
-over where the file names them. A key that is no longer there is not taken back, and 20.10 dies of
-a reload that takes away the runtime which is its default (see :func:`transition`).
+Measured with dockerd 20.10, 26.1 and 28.5: a reload applies ``runtimes`` and ``default-runtime``
+if the file has them. A key that was removed from the file keeps its effect, and 20.10 crashes on a
+reload that removes its default runtime (see :func:`transition`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from .._formats.json_edit import Document
 from .config import default_runtime, runtimes
-from .record import Edit, Ledger
+from .record import Edit, Record
 from .types import BUILTIN_DEFAULT, HOOK, Info, Needs, Request, Running
 
 TRANSITION = "transition"
@@ -40,7 +40,7 @@ def can_validate(version: tuple[int, ...]) -> bool:
 def needs(
     document: Document, request: Request, running: Running, version: tuple[int, ...] | None
 ) -> Needs:
-    """Compare what the file says (not what this run did) with the dockerd that is running."""
+    """Compare the file (not the changes of this run) with the running dockerd."""
     reload: list[str] = []
     restart: list[str] = []
     notes: list[str] = []
@@ -83,25 +83,24 @@ def needs(
 
 
 def applied(document: Document, info: Info | None, flags: Mapping[str, tuple[str, ...]]) -> bool:
-    """Return whether the running dockerd has the file's runtimes and default."""
+    """Return whether the running dockerd has the file's runtimes and default runtime."""
     return info is not None and not _reload_reasons(document, info, flags)
 
 
 def transition(document: Document, info: Info | None, running: Running) -> Document | None:
-    """Return the file that a reload has to see before ``document`` can take its place.
+    """Return the file for one reload before ``document``; None: a plain reload is enough.
 
-    A reload takes back nothing that the file does not name: neither a default runtime nor
-    registered ones, and without a file it fails. So the file says both for the length of one
-    reload. None: a plain reload does it.
+    A reload removes neither runtimes nor a default runtime that the file no longer names, and it
+    fails without a file. So the file names both explicitly during one reload.
     """
     if "default-runtime" in running.flags or "add-runtime" in running.flags:
-        return None  # the file must not say what the command line says
+        return None  # the file must not repeat options of the command line
     node = document.get(["runtimes"])
     lacks_runtimes = node is None or node.is_null
     lacks_default = default_runtime(document) is None
-    strange = info is None or bool(set(info.runtimes) - set(_builtin(info)) - {BUILTIN_DEFAULT})
+    removed = info is None or bool(set(info.runtimes) - set(_builtin(info)) - {BUILTIN_DEFAULT})
     other = info is None or info.default_runtime != BUILTIN_DEFAULT
-    if not ((lacks_runtimes and strange) or (lacks_default and other)):
+    if not ((lacks_runtimes and removed) or (lacks_default and other)):
         return None
     between = document.ensure_object([]).ensure_object(["runtimes"])
     if lacks_default:
@@ -110,13 +109,13 @@ def transition(document: Document, info: Info | None, running: Running) -> Docum
     return between
 
 
-def transition_ledger(document: Document) -> Ledger:
-    """Return what has to be taken out again of a :func:`transition` that somebody edited."""
+def transition_record(document: Document) -> Record:
+    """Return the record for removing a :func:`transition` from a file that somebody edited."""
     edits: tuple[Edit, ...] = ()
     if default_runtime(document) is None:
         edits = (Edit(("default-runtime",), document.raw(["default-runtime"]), '"runc"'),)
     made = [(path, document.raw(path)) for path in ((), ("runtimes",))]
-    return Ledger({TRANSITION: edits}, tuple(made))
+    return Record({TRANSITION: edits}, tuple(made))
 
 
 def _reload_reasons(
@@ -151,7 +150,7 @@ def _cdi_reasons(document: Document, info: Info, version: tuple[int, ...] | None
     if info.cdi_directories is None or version is None or version < _CDI_SINCE:
         return []
     if document.get(["cdi-spec-dirs"]) is not None:
-        return []  # the directories say nothing about the feature then
+        return []  # the directories do not show the feature's state then
     node = document.get(["features", "cdi"])
     if node is not None and isinstance(node.data(), bool):
         wanted = bool(node.data())

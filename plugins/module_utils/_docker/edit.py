@@ -11,32 +11,34 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._formats.json_edit import OBJECT, Document, parse
-from .record import Edit, Ledger
+from .record import Edit, Record
 
 
 @dataclass(frozen=True)
-class Edited:
-    """The file as it is to be, and what is to be remembered about it."""
+class EditResult:
+    """The edited file, its record, and why each thing was changed or kept."""
 
     document: Document
-    ledger: Ledger
+    record: Record
     reasons: tuple[str, ...] = ()
 
 
 class Editor:
-    def __init__(self, document: Document, ledger: Ledger, name: str) -> None:
+    """Edits one runtime's settings and keeps its record up to date."""
+
+    def __init__(self, document: Document, record: Record, name: str) -> None:
         self.document = document
-        self._original = document
         self._name = name
-        self._edits = list(ledger.names.get(name, ()))
-        self._others = {key: edits for key, edits in ledger.names.items() if key != name}
-        self._made = list(ledger.made)
+        self._edits = list(record.names.get(name, ()))
+        self._others = {key: edits for key, edits in record.names.items() if key != name}
+        self._made = list(record.made)
         self._reasons: list[str] = []
 
     def say(self, reason: str) -> None:
         self._reasons.append(reason)
 
     def ensure(self, path: Sequence[str]) -> None:
+        """Make an object at ``path`` if there is none, or an empty one."""
         node = self.document.get(path)
         if node is not None and node.kind == OBJECT and node.members:
             return
@@ -46,6 +48,7 @@ class Editor:
         self.document = self.document.ensure_object(path)
 
     def put(self, path: Sequence[str], value: Any) -> None:
+        """Set a value; one that is equal already stays as it is written."""
         node = self.document.get(path)
         if node is not None and plain(node.data()) == value:
             return
@@ -64,21 +67,23 @@ class Editor:
             self._edits.append(Edit(key, before, raw))
 
     def drop(self, path: Sequence[str], reason: str) -> None:
+        """Delete a member, whoever wrote it."""
         self.document = self.document.delete(path)
         self._edits = [edit for edit in self._edits if edit.path != tuple(path)]
         self.say(reason)
 
-    def take_back(self, path: Sequence[str], reason: str) -> None:
+    def revert(self, path: Sequence[str], reason: str) -> None:
+        """Undo this runtime's recorded edits of one member."""
         for edit in [edit for edit in self._edits if edit.path == tuple(path)]:
             self._undo(edit, reason)
 
-    def take_back_all(self) -> None:
+    def revert_all(self) -> None:
         for edit in reversed(list(self._edits)):
             self._undo(edit, "taken back")
         self._edits = []
 
     def prune(self) -> None:
-        """Put back what stood in the place of objects that hold nothing any more."""
+        """Restore what was in the place of objects that are empty again."""
         for path, raw in reversed(list(self._made)):
             node = self.document.get(path)
             if node is not None and node.kind == OBJECT and node.members:
@@ -90,25 +95,25 @@ class Editor:
                     self.document = self.document.set(path, raw)
             self._made.remove((path, raw))
 
-    def result(self) -> Edited:
+    def result(self) -> EditResult:
         names = dict(self._others)
         if self._edits:
             names[self._name] = tuple(self._edits)
-        # An object that was there and is as it was is not one that we made.
+        # Without edits the file has its old objects again.
         made = tuple(self._made) if names else ()
-        return Edited(self.document, Ledger(names, made), tuple(self._reasons))
+        return EditResult(self.document, Record(names, made), tuple(self._reasons))
 
     def _undo(self, edit: Edit, reason: str) -> None:
         where = ".".join(edit.path)
         self._edits.remove(edit)
         if edit.path[0] == "features" and self._others:
-            # The switch is everybody's: another name of ours takes the edit over.
+            # All runtimes share the switch: another managed name takes the edit over.
             other = next(iter(self._others))
             self._others[other] = (*self._others[other], edit)
             self.say(f"{where} stays: {other} may need it")
             return
         raw = self.document.raw(edit.path)
-        # What we replaced may be what another name of ours put there: it goes back further.
+        # Another managed name may have replaced this edit's value: it then restores the older one.
         for other, edits in self._others.items():
             self._others[other] = tuple(
                 replace(e, before=edit.before)
@@ -129,6 +134,7 @@ class Editor:
 
 
 def _same(left: str | None, right: str | None) -> bool:
+    """Return whether two JSON texts are equal but for their layout."""
     if left is None or right is None:
         return left is right
     if not left or not right:
@@ -138,7 +144,7 @@ def _same(left: str | None, right: str | None) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return JSON data for the module's answer; a number is the text it is written as."""
+    """Return JSON data for the module's result; a number becomes the text it is written as."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list):

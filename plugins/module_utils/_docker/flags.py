@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from .._core.errors import InputError
 from .._formats.json_edit import Document
 
-# Measured: dockerd merges runtimes of both places at its start, and forgets those of the command
-# line at a reload.
+# Measured: dockerd merges the runtimes of file and command line at its start; a reload drops those
+# of the command line.
 _REFUSED = "dockerd does not start like that"
 _FLAG_CONFLICTS = {
     "default-runtime": ("default-runtime", _REFUSED),
@@ -25,13 +25,13 @@ _FLAG_CONFLICTS = {
 
 @dataclass(frozen=True)
 class FlagSource:
-    """A place that gives dockerd flags: a unit file, an environment file, a command line."""
+    """A source of dockerd's flags: a unit file, an environment file or a command line."""
 
     where: str
     arguments: tuple[str, ...]
 
 
-def flags(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def parse_flags(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the values of the long flags among the arguments, in order."""
     found: dict[str, tuple[str, ...]] = {}
     for index, argument in enumerate(arguments):
@@ -46,9 +46,9 @@ def flags(arguments: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 
 def unit_sources(systemctl_cat: str) -> tuple[list[FlagSource], list[str]]:
-    """Read ``systemctl cat``: what gives flags, and the environment files that may.
+    """Return the sources of flags in the output of ``systemctl cat``, and the environment files.
 
-    Later files win: an empty ``ExecStart=`` takes the earlier ones back.
+    Later files win: an empty ``ExecStart=`` removes the earlier ones.
     """
     where = "the unit"
     starts: list[FlagSource] = []
@@ -73,7 +73,7 @@ def unit_sources(systemctl_cat: str) -> tuple[list[FlagSource], list[str]]:
 
 
 def environment_source(path: str, text: str) -> FlagSource:
-    """Read an environment file such as ``/etc/default/docker``."""
+    """Return the flags in an environment file such as ``/etc/default/docker``."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith(("#", ";"))]
     return FlagSource(path, tuple(word for line in lines for word in _assigned(line)))
 
@@ -81,9 +81,12 @@ def environment_source(path: str, text: str) -> FlagSource:
 def check_flags(
     document: Document, config_path: str, real_path: str, sources: Sequence[FlagSource]
 ) -> None:
-    """Refuse an option that would stand in the file and on dockerd's command line."""
+    """Check that no option is both in the file and on dockerd's command line.
+
+    :raises InputError: one is, or dockerd reads another file.
+    """
     for source in sources:
-        given = flags(source.arguments)
+        given = parse_flags(source.arguments)
         for value in given.get("config-file", ()):
             if value and value not in (config_path, real_path) and not value.startswith("$"):
                 raise InputError(

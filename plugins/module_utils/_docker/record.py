@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The edits of ``daemon.json`` that the node's record keeps, so that they can be undone."""
+"""The record of the edits of ``daemon.json``, by which they are undone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Edit:
-    """One member that we set: what stood there (None: nothing), what we wrote."""
+    """One member that was set, as JSON text: the old value (None: absent) and the new one."""
 
     path: tuple[str, ...]
     before: str | None
@@ -21,10 +21,10 @@ class Edit:
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """Our own lines in one file, by runtime name, and the objects we made to hold them.
+class Record:
+    """The edits of one file by runtime name, and the objects that were made to hold them.
 
-    ``made`` is what stood in the place of an object that we made or filled: None for nothing.
+    ``made`` has the old JSON text in the place of each object; None: there was none.
     """
 
     names: Mapping[str, tuple[Edit, ...]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Ledger:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Ledger:
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
         return cls(
             {
                 name: tuple(Edit(tuple(path), before, after) for path, before, after in edits)

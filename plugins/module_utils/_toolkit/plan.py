@@ -19,7 +19,6 @@ from .._distro.data import best_effort
 from .._distro.support import unsupported
 from .._nvidia.toolkit import (
     CDI_REFRESH_SINCE,
-    CDI_SERVICE_PATH,
     FAMILIES,
     KEY_FINGERPRINTS,
     OBSOLETE_PACKAGES,
@@ -27,18 +26,19 @@ from .._nvidia.toolkit import (
     PINNED_VERSION,
     Family,
 )
+from .._nvidia.toolkit_paths import CDI_SERVICE_PATH
 from .._repository.plan import same_repository
 from .._runtime.toml_settings import check as check_settings
 from .runtimes import (
     containerd_refusal,
+    converged_runtimes,
     docker_restart,
+    fingerprints,
     no_runtime,
     plan_containerd,
     plan_crio,
     plan_docker,
-    settled,
     toolkit_settings,
-    wishes,
 )
 from .settings import faults, release_of, unknown
 from .types import ToolkitWish, version_key
@@ -67,8 +67,8 @@ class ToolkitPlan:
     containerd: bool = False
     docker: bool = False
     crio: bool = False
-    wishes: Mapping[str, str] = field(default_factory=dict)
-    settled: tuple[str, ...] = ()
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    converged: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class ToolkitPlan:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         data = asdict(self)
-        for name in ("obsolete", "settled", "reasons", "warnings", "steps"):
+        for name in ("obsolete", "converged", "reasons", "warnings", "steps"):
             data[name] = list(data[name])
         for name in ("reasons", "warnings"):
             data[name] = [printable(text) for text in data[name]]
@@ -111,7 +111,7 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
     config_steps = _config_steps(node, settings, why_settings)
     cdi, cdi_step, cdi_warning = _cdi(node, wish, version)
     # What a toolkit that changes does to the runtimes is for their modules to see.
-    quiet = () if package_steps or config_steps or obsolete else settled(node, wish)
+    quiet = () if package_steps or config_steps or obsolete else converged_runtimes(node, wish)
     containerd, containerd_step, containerd_notes = plan_containerd(
         node, wish, look="containerd" not in quiet
     )
@@ -162,8 +162,8 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         containerd=containerd,
         docker=docker,
         crio=crio,
-        wishes=wishes(wish),
-        settled=tuple(
+        fingerprints=fingerprints(wish),
+        converged=tuple(
             name
             for name, called in (("containerd", containerd), ("docker", docker))
             if name in quiet and not called

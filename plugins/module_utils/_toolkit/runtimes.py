@@ -14,8 +14,8 @@ from .._containerd.distributions import makes_handler
 from .._containerd.plan import NVIDIA_RUNTIME, RUNC_SHIM
 from .._core.steps import Step
 from .._crio.plan import RUNTIMES_SETTING, outside_path
-from .._nvidia.toolkit import RUNTIME_PATH
-from .._record.converged import wish_name
+from .._nvidia.toolkit_paths import RUNTIME_PATH
+from .._record.converged import settings_fingerprint
 from .types import ToolkitWish, version_key
 
 # Docker learned --gpus in this version; older ones select the GPU by --runtime.
@@ -24,11 +24,11 @@ GPUS_OPTION_SINCE = (19, 3)
 _LOOKED_FOR = ("runc", "crun")
 
 
-def wishes(wish: ToolkitWish) -> dict[str, str]:
-    """Return the names of what is asked of the modules of containerd and Docker."""
+def fingerprints(wish: ToolkitWish) -> dict[str, str]:
+    """Return the fingerprints of the settings for the modules of containerd and Docker."""
     common = {"name": wish.runtime_name, "cdi": wish.runtime_cdi, "path": RUNTIME_PATH}
     return {
-        "containerd": wish_name(
+        "containerd": settings_fingerprint(
             {
                 **common,
                 "set_default": wish.containerd_set_default,
@@ -38,20 +38,21 @@ def wishes(wish: ToolkitWish) -> dict[str, str]:
                 "restart": wish.containerd_restart,
             }
         ),
-        "docker": wish_name(
+        "docker": settings_fingerprint(
             {**common, "set_default": wish.docker_set_default, "restart": wish.docker_restart}
         ),
     }
 
 
-def settled(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
-    """Return the engines whose modules would find nothing to do, as they found the last time."""
+def converged_runtimes(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
+    """Return the runtimes on which nothing changed since their modules had nothing to do."""
     off = {"containerd": wish.containerd, "docker": wish.docker}
     return tuple(
         engine
-        for engine, name in wishes(wish).items()
+        for engine, fingerprint in fingerprints(wish).items()
         if off[engine] != "false"
-        and ((node["runtimes"][engine] or {}).get("settled") or {}).get(wish.runtime_name) == name
+        and ((node["runtimes"][engine] or {}).get("converged") or {}).get(wish.runtime_name)
+        == fingerprint
     )
 
 

@@ -29,7 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan imp
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import config as docker
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.daemon import parse_version
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Ledger
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Record
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import (
     Request as DockerRequest,
 )
@@ -117,7 +117,7 @@ def test_docker(version, tmp_path):
         )
         numbers = parse_version(version)
         document = docker.read(text, "daemon.json", numbers)
-        edited = docker.configure(document, wish, Ledger(), numbers).document.text
+        edited = docker.configure(document, wish, Record(), numbers).document.text
         good, words = loads(text)
         assert good, f"the made configuration itself is refused: {words}"
         good, words = loads(edited)

@@ -36,7 +36,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo imp
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import config as docker
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Ledger
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Record
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import (
     Request as DockerRequest,
 )
@@ -230,7 +230,7 @@ def test_docker(text, default, cdi, arguments):
     wish = DockerRequest("nvidia", True, path, arguments, default, cdi)
     version = (28, 5, 2)
     before = docker.read(text, "daemon.json", version)
-    once = docker.configure(before, wish, Ledger(), version)
+    once = docker.configure(before, wish, Record(), version)
     docker.verify(before, once.document, "nvidia")
     after = docker.read(once.document.text, "daemon.json", version)
     again = docker.configure(after, wish, once.ledger, version)

@@ -19,12 +19,15 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as docker_apply
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import host as docker_host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
     mark,
     process_birth,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import settled
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import (
+    converged_fingerprints,
+)
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
 from tests.tools import tiers
 from tests.unit.module_process import predicted, run_module
@@ -507,28 +510,28 @@ def test_two_runs_at_once_both_end_well(node):
 def noted(node):
     """What the facts would say."""
     record = json.loads(node.state.read_text()) if node.state.exists() else {}
-    return settled(record, "docker", "docker", mark, process_birth)
+    return converged_fingerprints(record, "docker", "docker", mark, process_birth)
 
 
 @pytest.fixture
 def quiet(node, tmp_path, monkeypatch):
     """A dockerd that runs with what is wished; the first run that found that out is over."""
-    look = docker_apply.read_daemon
+    look = docker_host.read_daemon
 
     def read_daemon(*given):
         # It was started after all of what it looks for had come.
         daemon = look(*given)
         return replace(daemon, command_line=(str(node.runtime),), started=time.time() + 60)
 
-    monkeypatch.setattr(docker_apply, "read_daemon", read_daemon)
+    monkeypatch.setattr(docker_host, "read_daemon", read_daemon)
     hook = tmp_path / "nvidia-container-runtime-hook"
     hook.write_text("")
     running(node)
     node.hook = str(hook)
-    assert node.once(reload=True, wish="a")["changed"]
+    assert node.once(reload=True, fingerprint="a")["changed"]
     # Only what was read and found right counts.
     assert noted(node) == {}
-    assert not node.once(reload=True, wish="a")["changed"]
+    assert not node.once(reload=True, fingerprint="a")["changed"]
     assert noted(node) == {"nvidia": "a"}
     return node
 
@@ -536,16 +539,16 @@ def quiet(node, tmp_path, monkeypatch):
 def test_what_touches_the_note(quiet):
     quiet.config.write_bytes(quiet.config.read_bytes())
     assert noted(quiet) == {}
-    assert not quiet.once(reload=True, wish="b")["changed"]
+    assert not quiet.once(reload=True, fingerprint="b")["changed"]
     assert noted(quiet) == {"nvidia": "b"}
     quiet.runtime.chmod(0o755)
     quiet.runtime.write_text("#!/bin/sh\n# another one\n")
     assert noted(quiet) == {}
 
 
-def test_no_note_in_check_mode_and_a_run_without_a_wish_leaves_it(quiet):
+def test_no_note_in_check_mode_and_a_run_without_a_fingerprint_leaves_it(quiet):
     before = quiet.state.read_text()
-    quiet.once(check=True, reload=True, wish="b")
+    quiet.once(check=True, reload=True, fingerprint="b")
     assert quiet.state.read_text() == before
     assert not quiet.once(reload=True)["changed"]
     assert quiet.state.read_text() == before
@@ -553,10 +556,10 @@ def test_no_note_in_check_mode_and_a_run_without_a_wish_leaves_it(quiet):
 
 def test_no_note_where_something_is_left(quiet):
     quiet.info["DefaultRuntime"] = "crun"
-    assert quiet.once(wish="a")["reload_required"]
+    assert quiet.once(fingerprint="a")["reload_required"]
     assert noted(quiet) == {}
 
 
 def test_absent_takes_the_note_away(quiet):
-    assert quiet.once(state="absent", reload=True, wish="a")["changed"]
+    assert quiet.once(state="absent", reload=True, fingerprint="a")["changed"]
     assert not quiet.state.exists()

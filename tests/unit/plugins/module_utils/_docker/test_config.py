@@ -19,27 +19,27 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.config impor
     remove,
     verify,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Ledger
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Record
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import Request
 
 PATH = "/usr/bin/nvidia-container-runtime"
 NAME = "daemon.json"
 NEW = (28, 5, 2)
-WISH = Request("nvidia", True, PATH, None, False, None)
-GONE = replace(WISH, present=False)
+REQUEST = Request("nvidia", True, PATH, None, False, None)
+GONE = replace(REQUEST, present=False)
 
 
 def read(text, version=NEW):
     return config.read(text, NAME, version)
 
 
-def configured(text, wish=WISH, ledger=None):
-    return configure(read(text), wish, ledger or Ledger())
+def configured(text, request=REQUEST, record=None):
+    return configure(read(text), request, record or Record())
 
 
-def removed(edited, text=None, wish=GONE):
+def removed(edited, text=None, request=GONE):
     document = edited.document if text is None else read(text)
-    return remove(document, wish, edited.ledger)
+    return remove(document, request, edited.record)
 
 
 def data(edited):
@@ -102,10 +102,10 @@ def test_key_written_in_two_ways_is_refused():
 def test_entry(entry, arguments, after):
     raw = entry if isinstance(entry, str) else json.dumps(entry)
     text = "{}" if entry is None else f'{{"runtimes": {{"nvidia": {raw}}}}}'
-    edited = configured(text, replace(WISH, runtime_args=arguments))
+    edited = configured(text, replace(REQUEST, runtime_args=arguments))
     assert data(edited)["runtimes"]["nvidia"] == after
     # What it was before comes back, whatever it was.
-    if edited.ledger.names:
+    if edited.record.names:
         assert json.loads(removed(edited).document.text) == json.loads(text)
     else:
         assert edited.document.text == text
@@ -127,29 +127,29 @@ def test_other_shim_is_not_made_nvidias():
 def test_shim_excludes_arguments():
     text = '{"runtimes": {"nvidia": {"runtimeType": "io.containerd.runc.v2"}}}'
     with pytest.raises(InputError, match="excludes runtimeArgs"):
-        configured(text, replace(WISH, runtime_args=("-a",)))
+        configured(text, replace(REQUEST, runtime_args=("-a",)))
 
 
 @pytest.mark.parametrize("text", ["", "null", "{}", '{"a": 1}', '{"features": {"b": false}}'])
 def test_configuring_twice_changes_nothing_more(text):
-    wish = replace(WISH, set_default=True, cdi=True, runtime_args=("-a",))
-    once = configured(text, wish)
-    twice = configure(once.document, wish, once.ledger)
+    request = replace(REQUEST, set_default=True, cdi=True, runtime_args=("-a",))
+    once = configured(text, request)
+    twice = configure(once.document, request, once.record)
     assert twice.document.text == once.document.text
-    assert twice.ledger == once.ledger
+    assert twice.record == once.record
     assert twice.reasons == ()
 
 
 def test_default_is_taken_back_when_not_wished_for_any_more_and_only_if_ours():
-    once = configured('{"default-runtime": "runc"}', replace(WISH, set_default=True))
-    back = configure(once.document, WISH, once.ledger)
+    once = configured('{"default-runtime": "runc"}', replace(REQUEST, set_default=True))
+    back = configure(once.document, REQUEST, once.record)
     assert data(back)["default-runtime"] == "runc"
     assert "default-runtime" in data(configured('{"default-runtime": "nvidia"}'))
 
 
 def test_cdi_off_is_not_written_where_nothing_switches_it_on():
-    assert "features" not in data(configured("{}", replace(WISH, cdi=False)))
-    edited = configured('{"features": {"cdi": true}}', replace(WISH, cdi=False))
+    assert "features" not in data(configured("{}", replace(REQUEST, cdi=False)))
+    edited = configured('{"features": {"cdi": true}}', replace(REQUEST, cdi=False))
     assert data(edited)["features"] == {"cdi": False}
 
 
@@ -168,7 +168,7 @@ def test_cdi_off_is_not_written_where_nothing_switches_it_on():
 )
 def test_without_a_record_only_what_equals_ours_goes(entry, goes):
     text = json.dumps({"runtimes": {"nvidia": entry}, "default-runtime": "nvidia"})
-    after = remove(read(text), GONE, Ledger())
+    after = remove(read(text), GONE, Record())
     assert data(after) == ({"runtimes": {}} if goes else json.loads(text))
     assert after.reasons
 
@@ -189,7 +189,7 @@ def test_entry_that_somebody_only_formatted_anew_goes():
 
 def test_default_never_points_at_a_runtime_that_is_gone():
     before = '{"default-runtime": "kata", "runtimes": {"kata": {"path": "/k"}}}'
-    once = configured(before, replace(WISH, set_default=True))
+    once = configured(before, replace(REQUEST, set_default=True))
     text = once.document.delete(["runtimes", "kata"]).text
     assert data(removed(once, text)) == {"runtimes": {}}
     # Somebody made ours the default since.
@@ -201,22 +201,22 @@ def test_default_never_points_at_a_runtime_that_is_gone():
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_two_names_in_either_order(first):
     before = '{"default-runtime": "runc", "x": 1}'
-    wish = {n: replace(WISH, name=n, set_default=True, cdi=True) for n in "ab"}
-    edited = configured(before, wish["a"])
-    edited = configure(edited.document, wish["b"], edited.ledger)
+    request = {n: replace(REQUEST, name=n, set_default=True, cdi=True) for n in "ab"}
+    edited = configured(before, request["a"])
+    edited = configure(edited.document, request["b"], edited.record)
     assert data(edited)["default-runtime"] == "b"
     for name in (first, "b" if first == "a" else "a"):
-        edited = removed(edited, wish=replace(wish[name], present=False))
+        edited = removed(edited, request=replace(request[name], present=False))
         assert data(edited).get("default-runtime") != name
         if name == first:
             assert data(edited)["features"] == {"cdi": True}, "the other name needs it"
     assert edited.document.text == before
-    assert edited.ledger == Ledger()
+    assert edited.record == Record()
 
 
 def test_ledger_round_trip():
-    ledger = configured("null", replace(WISH, set_default=True)).ledger
-    assert Ledger.from_json(json.loads(json.dumps(ledger.to_json()))) == ledger
+    record = configured("null", replace(REQUEST, set_default=True)).record
+    assert Record.from_json(json.loads(json.dumps(record.to_json()))) == record
 
 
 _EXTRA = st.dictionaries(
@@ -245,10 +245,10 @@ def test_remove_after_configure_is_the_very_text(extra, runtimes, default, cdi, 
         {**extra, "runtimes": runtimes} if runtimes is not None else extra, indent=indent
     )
     text = "{ }\n" if blank else text
-    edited = configured(text, replace(WISH, set_default=default, cdi=cdi))
+    edited = configured(text, replace(REQUEST, set_default=default, cdi=cdi))
     check_result(edited.document)
     verify(read(text), edited.document, "nvidia")
-    if edited.ledger.names:
+    if edited.record.names:
         assert removed(edited).document.text == text
 
 

@@ -14,7 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.daemon impor
     parse_version,
     transition,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.flags import flags
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.flags import parse_flags
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import (
     Info,
     Needs,
@@ -25,7 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import
 PATH = "/usr/bin/nvidia-container-runtime"
 NAME = "daemon.json"
 NEW = (28, 5, 2)
-WISH = Request("nvidia", True, PATH, None, False, None)
+REQUEST = Request("nvidia", True, PATH, None, False, None)
 
 
 def read(text):
@@ -51,8 +51,8 @@ INFO = Info({"runc": {"path": "runc"}, "nvidia": {"path": PATH}}, "runc", "28.5.
 FILE = json.dumps({"runtimes": {"nvidia": {"path": PATH}}})
 
 
-def needs(text=FILE, wish=WISH, version=NEW, **running):
-    return daemon.needs(read(text), wish, Running(**{"active": True, **running}), version)
+def needs(text=FILE, request=REQUEST, version=NEW, **running):
+    return daemon.needs(read(text), request, Running(**{"active": True, **running}), version)
 
 
 def test_dockerd_that_has_it_all_needs_nothing():
@@ -80,7 +80,7 @@ def test_difference_between_file_and_dockerd_needs_a_reload(info, words):
 
 def test_flags_of_the_command_line_are_no_difference():
     info = replace(INFO, runtimes={**INFO.runtimes, "x": {}}, default_runtime="x")
-    given_flags = flags(["dockerd", "--add-runtime=x=/x", "--default-runtime", "x"])
+    given_flags = parse_flags(["dockerd", "--add-runtime=x=/x", "--default-runtime", "x"])
     assert needs(info=info, flags=given_flags).reload == ()
 
 

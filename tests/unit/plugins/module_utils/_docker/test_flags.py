@@ -14,7 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.flags import
     FlagSource,
     check_flags,
     environment_source,
-    flags,
+    parse_flags,
     unit_sources,
 )
 
@@ -45,8 +45,8 @@ def test_unit_names_the_file_that_gives_each_flag():
     assert files == ["/etc/default/docker"]
     drop_in = "/etc/systemd/system/docker.service.d/10-flags.conf"
     assert [source.where for source in sources] == [drop_in, drop_in]
-    assert flags(sources[0].arguments) == {"feature": ("cdi=true",)}
-    assert flags(sources[1].arguments) == {"add-runtime": ("a=/a",)}
+    assert parse_flags(sources[0].arguments) == {"feature": ("cdi=true",)}
+    assert parse_flags(sources[1].arguments) == {"add-runtime": ("a=/a",)}
 
 
 def test_command_that_a_drop_in_takes_back_does_not_count():
@@ -57,7 +57,7 @@ def test_command_that_a_drop_in_takes_back_does_not_count():
 def test_environment_file_is_read_without_its_comments():
     text = '# DOCKER_OPTS="--default-runtime=a"\nDOCKER_OPTS="-H x --add-runtime n=/n"\n'
     source = environment_source("/etc/default/docker", text)
-    assert flags(source.arguments) == {"add-runtime": ("n=/n",)}
+    assert parse_flags(source.arguments) == {"add-runtime": ("n=/n",)}
 
 
 @pytest.mark.parametrize(

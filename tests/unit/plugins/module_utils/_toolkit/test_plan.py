@@ -55,22 +55,26 @@ def test_finished_node_gets_nothing():
     assert plan.containerd and plan.docker
 
 
-def settled(**wish):
-    """Facts of a node whose runtimes' modules found nothing to do for this wish."""
+def converged(**wish):
+    """Facts of a node whose runtimes' modules found nothing to do for this request."""
     facts = installed()
-    for engine, name in plan_toolkit(facts, ToolkitWish(**wish)).wishes.items():
-        facts["runtimes"][engine]["settled"] = {"nvidia": name}
+    for engine, name in plan_toolkit(facts, ToolkitWish(**wish)).fingerprints.items():
+        facts["runtimes"][engine]["converged"] = {"nvidia": name}
     return facts
 
 
-def test_settled_runtimes_need_no_call():
-    plan = plan_toolkit(settled(), ToolkitWish())
-    assert (plan.containerd, plan.docker, plan.settled) == (False, False, ("containerd", "docker"))
+def test_converged_runtimes_need_no_call():
+    plan = plan_toolkit(converged(), ToolkitWish())
+    assert (plan.containerd, plan.docker, plan.converged) == (
+        False,
+        False,
+        ("containerd", "docker"),
+    )
     # What the record does not tell, the module has to.
-    facts = settled()
-    facts["runtimes"]["docker"]["settled"] = None
+    facts = converged()
+    facts["runtimes"]["docker"]["converged"] = None
     plan = plan_toolkit(facts, ToolkitWish())
-    assert (plan.containerd, plan.docker, plan.settled) == (False, True, ("containerd",))
+    assert (plan.containerd, plan.docker, plan.converged) == (False, True, ("containerd",))
 
 
 @pytest.mark.parametrize(
@@ -87,17 +91,17 @@ def test_settled_runtimes_need_no_call():
         # What changes below the runtimes is for their modules to see.
         ({"version": "1.19.0"}, ["containerd", "docker"]),
         ({"settings": {"swarm-resource": "x"}}, ["containerd", "docker"]),
-        # Switched off is not settled.
+        # Switched off is not converged.
         ({"docker": "false"}, []),
         ({"hold": True}, []),
     ],
 )
-def test_settled_is_for_one_wish(wish, called):
-    plan = plan_toolkit(settled(), ToolkitWish(**wish))
+def test_converged_is_for_one_request(wish, called):
+    plan = plan_toolkit(converged(), ToolkitWish(**wish))
     assert [name for name in ("containerd", "docker") if getattr(plan, name)] == called
     expected = [] if wish.get("version") or wish.get("settings") else ["containerd", "docker"]
     off = [name for name in ("containerd", "docker") if wish.get(name) == "false"]
-    assert list(plan.settled) == [one for one in expected if one not in called + off]
+    assert list(plan.converged) == [one for one in expected if one not in called + off]
 
 
 def test_node_without_nvidia_gpu_is_left_alone():

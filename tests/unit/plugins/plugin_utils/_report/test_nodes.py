@@ -276,7 +276,7 @@ def test_a_reboot_that_waits_is_said_in_every_plan():
 
 def test_result_of_engines_that_were_not_asked():
     facts = installed()
-    told = {**plan(facts), "settled": ["containerd"]}
+    told = {**plan(facts), "converged": ["containerd"]}
     result = node_result("web-1", {"toolkit": told}, {}, facts)
     assert result["containerd"] == ["runc (default), nvidia", "unchanged"]
     assert result["docker"] == []
