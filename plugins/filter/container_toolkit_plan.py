@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns what would be done,
-    with a reason for each step.
+  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and the requested options, and returns what
+    would be done, with a reason for each step.
   - Nothing is read and nothing is changed. A refusal is a value, not an error, also that of an
     option whose value is wrong; only one that is not known is an error.
   - The keyword arguments are those of the role P(kubegpu.nodes.nvidia_container_toolkit#role),
@@ -153,33 +153,33 @@ from ansible.errors import AnsibleFilterError
 from ansible.release import __version__
 
 
-def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
+def container_toolkit_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_toolkit` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import (
         ToolkitPlan,
         plan_toolkit,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import read_wish
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import ToolkitWish
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import read_request
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import Request
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "container_toolkit_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
-    wishes.setdefault("controller", __version__)
-    unknown = sorted(set(wishes) - set(ToolkitWish.__dataclass_fields__))
+    options.setdefault("controller", __version__)
+    unknown = sorted(set(options) - set(Request.__dataclass_fields__))
     if unknown:
         raise AnsibleFilterError(
             f"container_toolkit_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted(ToolkitWish.__dataclass_fields__))}."
+            f"{', '.join(sorted(Request.__dataclass_fields__))}."
         )
     try:
-        wish = read_wish(wishes)
+        request = read_request(options)
     except InputError as error:
         return ToolkitPlan("refuse", reasons=tuple(str(error).splitlines())).to_json()
-    return plan_toolkit(gpu_node, wish).to_json()
+    return plan_toolkit(gpu_node, request).to_json()
 
 
 class FilterModule:

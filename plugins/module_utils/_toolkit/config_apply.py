@@ -142,7 +142,7 @@ def _check(settings: Mapping[str, Any], release: Release, data: Mapping[str, Any
     features = {f"features.{name}": value for name, value in table(data, ("features",)).items()}
     for fault in faults(settings, release, features):
         raise InputError(
-            f"settings: {fault.words}.",
+            f"settings: {fault.message}.",
             next_step="Correct the value, or leave it out.",
         )
 

@@ -114,7 +114,7 @@ def test_every_setting_of_1_20_0_is_known_and_right():
 def test_what_the_toolkit_stops_at(setting, value, version, words):
     (fault,) = faults({setting: value}, release_of(version))
     assert fault.key == setting and fault.stops
-    assert setting in fault.words and words in fault.words
+    assert setting in fault.message and words in fault.message
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import (
-    ToolkitWish,
-    plan_toolkit,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
+    Request as ToolkitRequest,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import (
     describe_gpus,
@@ -20,7 +20,7 @@ from tests.unit.fixtures.node_facts import P4, installed, node
 
 
 def plan(facts, **wish):
-    return plan_toolkit(facts, ToolkitWish(**wish)).to_json()
+    return plan_toolkit(facts, ToolkitRequest(**wish)).to_json()
 
 
 def step(name, action, detail, reason):
