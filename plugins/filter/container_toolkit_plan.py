@@ -13,8 +13,8 @@ author:
 description:
   - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and the requested options, and returns what
     would be done, with a reason for each step.
-  - Nothing is read and nothing is changed. A refusal is a value, not an error, also that of an
-    option whose value is wrong; only one that is not known is an error.
+  - Nothing is read and nothing is changed. A refusal, also of a wrong value, is a result and not an
+    error. Only an unknown option is an error.
   - The keyword arguments are those of the role P(kubegpu.nodes.nvidia_container_toolkit#role),
     without its prefix.
 positional: _input

@@ -6,89 +6,89 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cdi_specification
-short_description: Keep the CDI specification of a node's NVIDIA GPUs in step with its driver
+short_description: Generate the CDI specification of NVIDIA GPUs for the loaded driver
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Makes the Container Device Interface specification again where there is none, or where it was
-    made for another driver than the one that is loaded.
-  - From version 1.18 of the NVIDIA Container Toolkit on its own service C(nvidia-cdi-refresh) does
-    the work; before that C(nvidia-ctk cdi generate) does.
-  - The service starts only where it finds the kernel module under the names that it knows
-    (C(ExecCondition) of its unit). Debian's open kernel modules have another one.
+  - Generates the Container Device Interface specification if there is none, or if it was made for
+    another driver than the loaded one.
+  - From version 1.18 of the NVIDIA Container Toolkit on, its service C(nvidia-cdi-refresh)
+    generates it; with older versions, C(nvidia-ctk cdi generate) does.
+  - The service starts only if it finds the kernel module under one of its known names
+    (C(ExecCondition) of its unit). Debian's open kernel modules have another name.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
 options:
   state:
     description: >-
-      V(absent) removes a specification that this module wrote, or puts back the one that was
-      there. What the toolkit's service wrote is removed where the toolkit's program that it names
-      is gone, since the packages leave it.
+      V(absent) removes a specification that this module wrote, or restores the previous one. The
+      specification of the toolkit's service is removed if the program of the toolkit in it no
+      longer exists, since the packages leave it.
     type: str
     choices: [present, absent]
     default: present
   driver_version:
-    description: Version of the loaded driver. Without it, any specification will do.
+    description: Version of the loaded driver. If it is not set, any specification is accepted.
     type: str
   previous_driver_version:
     description: >-
-      For a play that installs the toolkit first: the driver that the specification was for when
-      the node was read, empty for none. The package makes the specification while it is
-      installed; V(changed) and the diff then still tell what the play changed.
+      For a play that installs the toolkit first. Driver version of the specification when the facts
+      were gathered; empty if there was none. The package generates the specification during its
+      installation; with this option, C(changed) and the diff still report the change of the play.
     type: str
   method:
-    description: V(auto) uses the toolkit's service where it is installed and starts, else
+    description: V(auto) uses the toolkit's service if it is installed and starts, otherwise
       C(nvidia-ctk).
     type: str
     choices: [auto, service, generate]
     default: auto
   service_expected:
     description: >-
-      For a play that installs the toolkit first: whether its packages bring the service. In check
-      mode V(method=auto) then tells what the play would do.
+      For a play that installs the toolkit first. Whether its packages contain the service, which
+      O(method=auto) then predicts in check mode.
     type: bool
     default: false
   toolkit_removed:
     description: >-
-      For a play that removes the toolkit: whether its packages go. What O(state=absent) puts back
-      at O(service_path) is then removed, too, where it names the toolkit's program. In check mode
-      V(state=absent) tells what the play would do.
+      For a play that removes the toolkit. Whether its packages are removed. A specification at
+      O(service_path) that O(state=absent) restores is then removed too if it names the toolkit's
+      program. In check mode, O(state=absent) predicts the result of the play.
     type: bool
     default: false
   path:
-    description: Where C(nvidia-ctk) writes the specification. One that is at O(service_path) is
-      made again too, because containers get that one. Where this is O(service_path) itself, which
-      is lost with the next boot, the default is used. With O(state=absent), whatever this module
-      wrote is undone, wherever it is.
+    description: Path to which C(nvidia-ctk) writes the specification. An existing one at
+      O(service_path) is generated again too, because containers get that one. If this is
+      O(service_path) itself, which does not survive a reboot, the default is used. O(state=absent)
+      undoes all writes of this module, whatever their path.
     type: path
     default: /etc/cdi/nvidia.yaml
   service_path:
-    description: Where the toolkit's service writes it.
+    description: Path to which the toolkit's service writes the specification.
     type: path
     default: /var/run/cdi/nvidia.yaml
 """
 
 EXAMPLES = r"""
-- name: Make the CDI specification for the driver that is loaded
+- name: Generate the CDI specification for the loaded driver
   kubegpu.nodes.cdi_specification:
     driver_version: "{{ ansible_facts['gpu_node']['driver']['loaded'] }}"
 """
 
 RETURN = r"""
 path:
-  description: The specification's file.
+  description: Path of the specification.
   returned: always
   type: str
   sample: /var/run/cdi/nvidia.yaml
 method:
-  description: How it is made.
+  description: Method of generation, V(service) or V(generate).
   returned: always
   type: str
   sample: service
 reasons:
-  description: Why it was made again.
+  description: Why it was generated.
   returned: always
   type: list
   elements: str

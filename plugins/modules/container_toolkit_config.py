@@ -6,50 +6,50 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: container_toolkit_config
-short_description: Set values in the configuration of the NVIDIA Container Toolkit
+short_description: Configure the NVIDIA Container Toolkit
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Sets single values in C(/etc/nvidia-container-runtime/config.toml). Every other byte of the file
-    stays, comments and order included.
-  - What stood there before is recorded on the node, and O(state=absent) puts it back.
-  - Nothing has to be restarted; the toolkit reads the file whenever a container is started.
+  - Sets values in C(/etc/nvidia-container-runtime/config.toml). All other bytes of the file,
+    including comments and order, are preserved.
+  - The previous values are recorded on the node, and O(state=absent) restores them.
+  - No restart is needed. The toolkit reads the file each time a container starts.
 options:
   settings:
     description:
-      - The values by key. A key in a section is written as C(section.key). A value is text, a
-        number, true, false, or a list of text.
-      - A setting that the toolkit knows is refused with a value of another type, or with one that
-        it does not take. A name that no release of the toolkit knows is written, with a warning.
-      - What an earlier run set and is not named any more goes back to what it was.
-      - Required with O(state=present). With O(state=absent) it is needed only where the node's
-        record is lost; values that equal these are then removed.
+      - Values by key. The key of a setting in a section is C(section.key). A value is a string, a
+        number, a boolean or a list of strings.
+      - If the type or the value of a known setting is wrong, the module fails. A setting that no
+        release of the toolkit knows is written, with a warning.
+      - A setting of an earlier run that is no longer given gets its previous value back.
+      - Required with O(state=present). With O(state=absent) it is needed only if the node's record
+        is lost; values that equal these are then removed.
     type: dict
   state:
     description:
-      - Whether the values are set. V(absent) gives the file back as it was; where somebody edited
-        it since, only our own values go.
+      - V(present) sets the values.
+      - V(absent) restores the original file or, if somebody edited it since, removes only the
+        values of this module.
     type: str
     choices: [present, absent]
     default: present
   existed:
     description:
-      - For a play that installs the toolkit first, whose packages make the file and leave it when
-        they go. V(false) says that it was not there when the node was read; then O(state=absent)
-        removes it, unless somebody edited it since.
+      - Whether the file existed before the play. Set it to V(false) if the play installed the
+        toolkit, whose packages create the file and leave it when they are removed. O(state=absent)
+        then removes the file, unless somebody edited it since.
     type: bool
     default: true
   toolkit_version:
     description:
-      - Version of the toolkit that reads the file, such as V(1.20.0-1), whose names and values
-        O(settings) are held against. Without it, they are held against those of every release
-        that is known.
+      - Version of the toolkit, such as V(1.20.0-1), against which O(settings) are checked. If it is
+        not set, they are checked against all known releases.
     type: str
     default: ""
   config_path:
     description:
-      - The file. A symbolic link is followed, not replaced. It is made where it is not there.
+      - The configuration file. It is created if it does not exist. A symbolic link is followed.
     type: path
     default: /etc/nvidia-container-runtime/config.toml
   tomlkit_archive:
@@ -75,33 +75,33 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Let containers run without root, and write a log
+- name: Run containers without root, and write a log
   kubegpu.nodes.container_toolkit_config:
     toolkit_version: 1.20.0-1
     settings:
       nvidia-container-cli.no-cgroups: true
       nvidia-container-runtime.debug: /var/log/nvidia-container-runtime.log
 
-- name: Give the file back
+- name: Restore the file
   kubegpu.nodes.container_toolkit_config:
     state: absent
 """
 
 RETURN = r"""
 path:
-  description: The file, with links resolved.
+  description: Path of the file with links resolved.
   returned: success
   type: str
   sample: /etc/nvidia-container-runtime/config.toml
 reasons:
-  description: Why something was, or would be, changed.
+  description: The reason for each change.
   returned: success
   type: list
   elements: str
   sample:
     - nvidia-container-cli.no-cgroups is false, asked for is true.
 diff:
-  description: What changes in the file, with the lines around it; secrets covered.
+  description: The changed lines of the file with context. Secrets are masked.
   returned: with diff mode
   type: list
   elements: dict

@@ -6,22 +6,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: docker_runtime
-short_description: Add a runtime to Docker, or take it out again
+short_description: Add a GPU runtime to Docker or remove it
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Gives the dockerd of a node a runtime for GPU containers, and makes it the default if wanted.
-  - C(daemon.json) is edited as text. Order, indentation, line ends, 64-bit integers and every
-    other key survive to the byte; only the lines that must change, change.
-  - Before anything is written the result is checked, with C(dockerd --validate) where there is one
-    (23.0 and newer), and an option that also stands on dockerd's command line is found. The file
-    is written beside the old one and renamed; symbolic links are followed.
-  - What was changed is recorded on the node, so that O(state=absent) brings back the very bytes,
-    or, where somebody edited the file since, takes out our lines only.
-  - Whether dockerd has to be reloaded or restarted is found out by asking the running one over its
-    socket, so a run that died before its reload is repaired by the next one.
-  - It needs nothing but Python 3.9 on the node, and never installs Docker.
+  - Adds a runtime for GPU containers to the dockerd of a node, and optionally makes it the default.
+  - C(daemon.json) is edited as text. Order, indentation, line ends, 64-bit integers and all other
+    keys are preserved byte for byte; only lines that must change are changed.
+  - The result is checked before it is written, with C(dockerd --validate) if dockerd has it (23.0
+    and newer). An option that is also on dockerd's command line is an error. The file is written
+    to a temporary file and renamed; symbolic links are followed.
+  - Changes are recorded on the node. O(state=absent) restores the original bytes or, if somebody
+    edited the file since, removes only the settings of this module.
+  - Whether dockerd needs a reload or a restart is decided by querying the running daemon on its
+    socket. If a run is killed before its reload, the next one does it.
+  - The node needs Python 3.9 or newer and nothing else. Docker itself is never installed.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
@@ -32,58 +32,58 @@ options:
     default: nvidia
   state:
     description:
-      - V(present) adds the runtime, or corrects what differs in one that is there.
-      - V(absent) undoes what this module did. Without a record it removes only a runtime that is
-        exactly as this module writes it.
+      - V(present) adds the runtime, or corrects an existing one.
+      - V(absent) undoes the changes of this module. Without a record it removes only a runtime that
+        is exactly as this module writes it.
     type: str
     choices: [present, absent]
     default: present
   runtime_path:
-    description: The runtime's binary, an absolute path or a program's name.
+    description: Binary of the runtime, as an absolute path or the name of a program.
     type: str
     default: /usr/bin/nvidia-container-runtime
   runtime_args:
     description:
       - Arguments of the runtime, C(runtimeArgs) in the file.
-      - Without it those that are there are left alone; an empty list removes them.
+      - If it is not set, existing arguments are kept. An empty list removes them.
     type: list
     elements: str
   set_default:
     description:
-      - Whether the runtime becomes the default. V(false) leaves the default of somebody else
-        alone, and takes back one that this module had set.
+      - Whether the runtime becomes the default. V(false) reverts a default that this module has
+        set, and keeps any other.
     type: bool
     default: false
   cdi:
     description:
-      - Switches C(features.cdi) on or off. Without it the setting is left alone.
-      - Docker has CDI since 25.0 and switches it on by default in 28.3 and newer. Older than
-        25.0 ignores the setting, which is reported.
+      - Enables or disables C(features.cdi). If it is not set, the setting is not changed.
+      - Docker supports CDI from 25.0 on and enables it by default from 28.3 on. Older releases
+        ignore the setting, which is reported.
     type: bool
   config_path:
     description: Docker's configuration file.
     type: path
     default: /etc/docker/daemon.json
   docker_version:
-    description: Version of Docker, where the installed dockerd should not be asked.
+    description: Version of Docker. If it is not set, the installed dockerd is queried.
     type: str
   validate:
-    description: Whether to have the installed dockerd check the file before it is written.
+    description: Whether the installed dockerd checks the file before it is written.
     type: bool
     default: true
   reload:
     description:
-      - Whether to reload dockerd when the running one does not have the file's runtimes and
-        default. No container is stopped by that.
-      - A reload does not take back what the file no longer names, so for one reload the file says
-        explicitly what is to go; then it gets its final shape.
+      - Whether to reload dockerd if the running daemon does not have the runtimes and the default
+        of the file. A reload stops no container.
+      - A reload does not remove what the file no longer names. During one reload the file therefore
+        names the old defaults explicitly; then it gets its final content.
     type: bool
     default: false
   restart:
     description:
-      - Whether to restart dockerd where RV(restart_required) would be true. A restart stops the
-        containers unless C(live-restore) is on.
-      - V(if_idle) does it only where no container runs or C(live-restore) is on.
+      - Whether to restart dockerd if RV(restart_required) would be true. A restart stops the
+        containers unless C(live-restore) is enabled.
+      - V(if_idle) restarts it only if no container runs or C(live-restore) is enabled.
     type: str
     choices: [never, if_idle, always]
     default: never
@@ -104,25 +104,25 @@ options:
     default: ""
 notes:
   - Docker older than 19.03 has no C(--gpus). It gets the runtime, and RV(reasons) says so.
-  - If dockerd does not come up with the runtime after a reload or restart, the old file is put
-    back, dockerd is reloaded or restarted once more, and the failure quotes its journal.
+  - If dockerd does not have the runtime after a reload or restart, the old file is restored,
+    dockerd is reloaded or restarted once more, and the failure quotes its journal.
 seealso:
   - module: kubegpu.nodes.containerd_runtime
 """
 
 EXAMPLES = r"""
-- name: Make the runtime nvidia known without stopping a container
+- name: Add the runtime nvidia without stopping a container
   kubegpu.nodes.docker_runtime:
     reload: true
 
-- name: Make it the default, and restart where --gpus needs it and nobody is disturbed
+- name: Make it the default, and restart if --gpus needs it and no container is stopped
   kubegpu.nodes.docker_runtime:
     set_default: true
     reload: true
     restart: if_idle
   register: docker_gpu_runtime
 
-- name: Take it out again
+- name: Remove it
   kubegpu.nodes.docker_runtime:
     state: absent
     reload: true
@@ -131,13 +131,13 @@ EXAMPLES = r"""
 RETURN = r"""
 restart_required:
   description:
-    - Whether the running dockerd needs a restart for what the file says, or for C(--gpus). This
-      looks at the daemon, not at this run, so that it stays true until a restart.
+    - Whether the running dockerd needs a restart to apply the file, or for C(--gpus). It describes
+      the daemon, not this run, and stays V(true) until a restart.
   returned: success
   type: bool
   sample: true
 restart_reason:
-  description: Why a restart is required; null where none is.
+  description: Why a restart is required; V(null) if it is not.
   returned: success
   type: str
   sample: >-
@@ -154,7 +154,7 @@ reload_required:
   type: bool
   sample: false
 reload_reason:
-  description: Why a reload is required; null where none is.
+  description: Why a reload is required; V(null) if it is not.
   returned: success
   type: str
   sample: the running dockerd does not know the runtime nvidia
@@ -176,18 +176,18 @@ runtimes:
     nvidia:
       path: /usr/bin/nvidia-container-runtime
 backup_file:
-  description: Where the file as it was before this module's first change is kept, if there was one.
+  description: Path of the backup of the file before the first change; V(null) without one.
   returned: success
   type: str
   sample: /var/lib/kubegpu/backups/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 reasons:
-  description: Why each thing was changed, or was not.
+  description: The reason for each change, and for each change that was not made.
   returned: success
   type: list
   elements: str
   sample: [runtimes.nvidia is set]
 diff:
-  description: What changes in the file, with the lines around it. Secrets are covered.
+  description: The changed lines of the file with context. Secrets are masked.
   returned: with diff mode
   type: list
   elements: dict

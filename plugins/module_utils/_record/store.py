@@ -42,8 +42,8 @@ class StateStore:
     """The record of one node. Use it inside :meth:`transaction`.
 
     Keys are ``<module>:<name>:<path>`` for files (:meth:`write_recorded`, :meth:`undo`), and any
-    other string for values (:meth:`get`, :meth:`put`, :meth:`drop`). Each change is on disk when its
-    method returns.
+    other string for values (:meth:`get`, :meth:`put`, :meth:`drop`). Each change is on
+    disk when its method returns.
     """
 
     def __init__(self, path: str) -> None:

@@ -193,7 +193,8 @@ def _refusal(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
         return (
             (
                 f"nvidia_container_toolkit_repository_name is {request.repository_name!r}. "
-                f"Next step: let it begin with {_MANAGED_PREFIX!r}, by which the facts know our own file."
+                f"Next step: let it begin with {_MANAGED_PREFIX!r}, by which the facts know our "
+                "own file."
             ),
         )
     if system["package_manager"] not in FAMILIES:
