@@ -446,7 +446,7 @@ def test_kill_at_any_point(tmp_path, monkeypatch, before, what):
 
     In the default tier the steps are dealt out to the files: each step meets one of them.
     """
-    wish = {"set_default": True, "cdi": True, "reload": True}
+    present = {"set_default": True, "cdi": True, "reload": True}
     first, stride = (1, 1) if tiers.is_full() else (1 + FILES.index(before), len(FILES))
     step, died = first, True
     while died:
@@ -459,19 +459,19 @@ def test_kill_at_any_point(tmp_path, monkeypatch, before, what):
         node.active = True
         node.take_over(True)
         if what == "absent":
-            node.once(**wish)
+            node.once(**present)
         old = node.config.read_bytes() if node.config.exists() else None
-        options = wish if what == "present" else {"state": "absent", "reload": True}
+        options = present if what == "present" else {"state": "absent", "reload": True}
         died = killed_at(step, node, options)
         found = node.config.read_bytes() if node.config.exists() else None
         assert found in (old, before) or json.loads(found)
         # The child's dockerd was a copy: what a reload there did is not known here, as after
         # a kill between write and reload.
         if what == "present":
-            answer = node.once(**wish)
+            answer = node.once(**present)
             assert not answer.get("failed"), answer.get("msg")
             assert node.info["DefaultRuntime"] == "nvidia"
-            assert not node.once(**wish)["changed"]
+            assert not node.once(**present)["changed"]
         answer = node.once(state="absent", reload=True)
         assert not answer.get("failed"), answer.get("msg")
         assert (node.config.read_bytes() if node.config.exists() else None) == before
@@ -515,7 +515,7 @@ def noted(node):
 
 @pytest.fixture
 def quiet(node, tmp_path, monkeypatch):
-    """A dockerd that runs with what is wished; the first run that found that out is over."""
+    """A converged dockerd, after the first run that found it so."""
     look = docker_host.read_daemon
 
     def read_daemon(*given):

@@ -140,7 +140,7 @@ def test_configuring_twice_changes_nothing_more(text):
     assert twice.reasons == ()
 
 
-def test_default_is_taken_back_when_not_wished_for_any_more_and_only_if_ours():
+def test_default_is_reverted_when_no_longer_requested_and_only_if_managed():
     once = configured('{"default-runtime": "runc"}', replace(REQUEST, set_default=True))
     back = configure(once.document, REQUEST, once.record)
     assert data(back)["default-runtime"] == "runc"
@@ -214,7 +214,7 @@ def test_two_names_in_either_order(first):
     assert edited.record == Record()
 
 
-def test_ledger_round_trip():
+def test_record_round_trip():
     record = configured("null", replace(REQUEST, set_default=True)).record
     assert Record.from_json(json.loads(json.dumps(record.to_json()))) == record
 

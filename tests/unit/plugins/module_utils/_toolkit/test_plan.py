@@ -432,7 +432,7 @@ OURS = {**RUNC, "path": "/usr/bin/nvidia-container-runtime"}
 
 
 @pytest.mark.parametrize(
-    ("handlers", "default", "version", "wishes", "refused"),
+    ("handlers", "default", "version", "options", "refused"),
     [
         ({"runc": UNTYPED}, "runc", "1.7.27", {}, "runc"),
         ({"runc": UNTYPED, "nvidia": OURS}, "nvidia", "1.7.27", {}, "runc"),
@@ -449,7 +449,7 @@ OURS = {**RUNC, "path": "/usr/bin/nvidia-container-runtime"}
     ],
 )  # fmt: skip
 def test_a_runtime_without_a_type_is_refused_before_anything_is_done(
-    handlers, default, version, wishes, refused
+    handlers, default, version, options, refused
 ):
     """The module refused it, when the packages had been installed."""
     facts = node(
@@ -457,7 +457,7 @@ def test_a_runtime_without_a_type_is_refused_before_anything_is_done(
         runtimes__containerd__default_handler=default,
         runtimes__containerd__version=version,
     )
-    plan = plan_toolkit(facts, Request(**wishes))
+    plan = plan_toolkit(facts, Request(**options))
     assert (plan.action == "refuse") == bool(refused)
     if refused:
         assert plan.reasons[0].startswith(f"containerd's runtime {refused} has no runtime_type")
@@ -469,7 +469,7 @@ LISTED = {"nvidia-container-runtime.runtimes": ["runc", "crun", "/usr/libexec/cr
 
 class TestCrio:
     @pytest.mark.parametrize(
-        ("crio", "wishes", "expected"),
+        ("crio", "options", "expected"),
         [
             (packaged(), {}, [("crio", "add")]),
             (packaged(), {"crio": "false"}, []),
@@ -488,9 +488,9 @@ class TestCrio:
              [("crio", "wait for a restart")]),
         ],
     )  # fmt: skip
-    def test_it_is_asked_only_where_something_differs(self, crio, wishes, expected):
+    def test_it_is_asked_only_where_something_differs(self, crio, options, expected):
         facts = installed(runtimes__crio=crio, container_toolkit__config=LISTED)
-        plan = plan_toolkit(facts, Request(**wishes))
+        plan = plan_toolkit(facts, Request(**options))
         assert steps(plan) == expected
         assert plan.crio is bool(expected)
         assert all(step.reason for step in plan.steps)
@@ -506,7 +506,7 @@ class TestCrio:
         assert not plan.crio and any("CRI-O is asked for" in note for note in plan.warnings)
 
     @pytest.mark.parametrize(
-        ("config", "own", "wished", "expected"),
+        ("config", "own", "requested", "expected"),
         [
             # As the toolkit's package has it, or before there is one.
             ({"nvidia-container-runtime.runtimes": ["runc", "crun"]}, None, {}, LISTED),
@@ -523,13 +523,13 @@ class TestCrio:
              {"nvidia-container-runtime.runtimes": ["crun"]}),
         ],
     )  # fmt: skip
-    def test_a_runtime_outside_path_is_named_to_nvidias(self, config, own, wished, expected):
+    def test_a_runtime_outside_path_is_named_to_nvidias(self, config, own, requested, expected):
         crio = configured(**({"own_runtime": own} if own else {}))
         facts = installed(runtimes__crio=crio, container_toolkit__config=config)
-        plan = plan_toolkit(facts, Request(settings=wished))
+        plan = plan_toolkit(facts, Request(settings=requested))
         assert plan.settings == expected
         assert plan.change_config is (bool(expected) and config != expected)
-        if plan.change_config and not wished:
+        if plan.change_config and not requested:
             assert any("/usr/libexec/crio/crun" in reason for reason in plan.reasons)
 
     def test_without_crio_the_toolkits_settings_are_the_users(self):
