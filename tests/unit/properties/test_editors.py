@@ -233,7 +233,7 @@ def test_docker(text, default, cdi, arguments):
     once = docker.configure(before, wish, Record(), version)
     docker.verify(before, once.document, "nvidia")
     after = docker.read(once.document.text, "daemon.json", version)
-    again = docker.configure(after, wish, once.ledger, version)
+    again = docker.configure(after, wish, once.record, version)
     assert again.document.text == once.document.text
     old = json.loads(text.lstrip("\ufeff").strip() or "null") or {}
     new = json.loads(once.document.text.lstrip("\ufeff"))
@@ -246,7 +246,7 @@ def test_docker(text, default, cdi, arguments):
             assert {k: v for k, v in other.items() if k != "cdi"} == one
     assert (new, list(new)) == (old, list(old))
     gone = DockerRequest("nvidia", False, path, arguments, False, None)
-    left = docker.remove(again.document, gone, again.ledger).document.text
+    left = docker.remove(again.document, gone, again.record).document.text
     if text.strip("\ufeff\n") in ("", "null"):
         # No object: what is left of ours says nothing either. (As bytes it is what it was.)
         assert not json.loads(left)
