@@ -11,10 +11,10 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns what would be done,
-    with a reason for each step.
-  - Nothing is read and nothing is changed. A refusal is a value, not an error, also that of an
-    option whose value is wrong; only one that is not known is an error.
+  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and the requested options, and returns what
+    would be done, with a reason for each step.
+  - Nothing is read and nothing is changed. A refusal, also of a wrong value, is a result and not an
+    error. Only an unknown option is an error.
   - The keyword arguments are those of the role P(kubegpu.nodes.nvidia_container_toolkit#role),
     without its prefix.
 positional: _input
@@ -24,39 +24,39 @@ options:
     type: dict
     required: true
   version:
-    description: The toolkit's version, with or without packaging revision. Empty keeps what is
-      installed, else takes the version that the collection pins.
+    description: Version of the toolkit, with or without packaging revision. If it is empty, an
+      installed version is kept; otherwise the version that the collection pins is installed.
     type: str
     default: ""
   manage_repository:
-    description: Whether the package repository is looked at.
+    description: Whether to manage the package repository.
     type: bool
     default: true
   repository_name:
-    description: Stem of the file that the repository is written to.
+    description: Name of the repository file, without extension.
     type: str
     default: kubegpu-nvidia-container-toolkit
   repository_url:
-    description: Address of the repository or its mirror. Empty is NVIDIA's own.
+    description: Address of the repository or a mirror of it. If it is empty, NVIDIA's is used.
     type: str
     default: ""
   key_fingerprints:
-    description: Full fingerprints of the keys that may sign it. Empty is NVIDIA's own.
+    description: Full fingerprints of the keys that may sign the repository. If it is empty,
+      NVIDIA's are used.
     type: list
     elements: str
     default: []
   hold:
-    description: Whether the packages are held.
+    description: Whether to hold the packages at their version.
     type: bool
     default: true
   settings:
-    description: Settings of the toolkit's C(config.toml), as C(section.key). Values of a wrong
-      type, or that the toolkit does not take, are a refusal; names that it does not know are a
-      warning.
+    description: Settings of the toolkit's C(config.toml) by C(section.key). A value of a wrong
+      type, or that the toolkit does not accept, is a refusal. An unknown name is a warning.
     type: dict
     default: {}
   cdi:
-    description: Whether a CDI specification is wanted.
+    description: Whether to generate a CDI specification.
     type: bool
     default: true
   runtime_name:
@@ -64,7 +64,7 @@ options:
     type: str
     default: nvidia
   containerd:
-    description: Whether containerd is configured. V(auto) is where it is installed.
+    description: Whether to configure containerd. V(auto) configures it if it is installed.
     type: str
     choices: [auto, 'true', 'false']
     default: auto
@@ -73,11 +73,11 @@ options:
     type: bool
     default: false
   containerd_enable_cri:
-    description: Whether a disabled CRI plugin is enabled.
+    description: Whether to enable a disabled CRI plugin.
     type: bool
     default: false
   containerd_complete_runc:
-    description: Whether a runtime C(runc) without C(runtime_type) gets one.
+    description: Whether to add a missing C(runtime_type) to the runtime C(runc).
     type: bool
     default: false
   containerd_options:
@@ -85,15 +85,15 @@ options:
     type: dict
     default: {}
   containerd_restart:
-    description: Whether containerd is restarted where it has to be.
+    description: Whether to restart containerd if required.
     type: bool
     default: true
   runtime_cdi:
-    description: Whether CDI is switched on in the engines.
+    description: Whether to enable CDI in the container runtimes.
     type: bool
     default: false
   docker:
-    description: Whether Docker is configured. V(auto) is where it is installed.
+    description: Whether to configure Docker. V(auto) configures it if it is installed.
     type: str
     choices: [auto, 'true', 'false']
     default: auto
@@ -102,12 +102,12 @@ options:
     type: bool
     default: false
   docker_restart:
-    description: Whether Docker may be restarted where C(--gpus) needs it.
+    description: Whether Docker may be restarted if C(--gpus) requires it.
     type: str
     choices: [never, if_idle, always]
     default: if_idle
   crio:
-    description: Whether CRI-O is configured. V(auto) is where it is installed.
+    description: Whether to configure CRI-O. V(auto) configures it if it is installed.
     type: str
     choices: [auto, 'true', 'false']
     default: auto
@@ -120,13 +120,13 @@ options:
     type: bool
     default: true
   driver_version:
-    description: The driver that an earlier step of the same run loads, for the CDI specification.
-      Empty is the one that is loaded.
+    description: Version of the driver that an earlier step of the same run loads, for the CDI
+      specification. If it is empty, the loaded driver is used.
     type: str
     default: ""
   controller:
-    description: Version of the ansible-core that would install the packages. Not every one can on
-      RHEL 8. By default it is this one.
+    description: Version of ansible-core that would install the packages; not every version supports
+      RHEL 8. The default is the running version.
     type: str
 """
 
@@ -141,7 +141,8 @@ _value:
   description: >-
     C(action) (none, install, upgrade, downgrade or refuse), C(version), C(packages), C(hold),
     C(obsolete), C(change_packages), C(repository), C(change_config), C(settings), C(cdi),
-    C(containerd), C(docker), C(crio), C(wishes), C(settled), C(steps), C(reasons) and C(warnings).
+    C(containerd), C(docker), C(crio), C(fingerprints), C(converged), C(steps),
+    C(reasons) and C(warnings).
   type: dict
 """
 
@@ -152,33 +153,33 @@ from ansible.errors import AnsibleFilterError
 from ansible.release import __version__
 
 
-def container_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
+def container_toolkit_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_toolkit` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import (
         ToolkitPlan,
         plan_toolkit,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import read_wish
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import ToolkitWish
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import read_request
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import Request
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "container_toolkit_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
-    wishes.setdefault("controller", __version__)
-    unknown = sorted(set(wishes) - set(ToolkitWish.__dataclass_fields__))
+    options.setdefault("controller", __version__)
+    unknown = sorted(set(options) - set(Request.__dataclass_fields__))
     if unknown:
         raise AnsibleFilterError(
             f"container_toolkit_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted(ToolkitWish.__dataclass_fields__))}."
+            f"{', '.join(sorted(Request.__dataclass_fields__))}."
         )
     try:
-        wish = read_wish(wishes)
+        request = read_request(options)
     except InputError as error:
         return ToolkitPlan("refuse", reasons=tuple(str(error).splitlines())).to_json()
-    return plan_toolkit(gpu_node, wish).to_json()
+    return plan_toolkit(gpu_node, request).to_json()
 
 
 class FilterModule:

@@ -149,12 +149,11 @@ options:
     description: The socket of containerd.
     type: path
     default: /run/containerd/containerd.sock
-  wish:
+  fingerprint:
     description:
-      - A name for all that is asked here, such as a checksum of the caller's variables. Where
-        nothing is left to do, it is noted on the node, and M(kubegpu.nodes.gpu_node_facts) returns
-        it as C(settled) as long as no file that counts and no daemon was touched since. Who finds
-        it there need not call this module.
+      - Fingerprint of the caller's settings. If nothing has to change, it is stored on the node and
+        M(kubegpu.nodes.gpu_node_facts) returns it in C(converged) until a relevant file or the
+        daemon changes. Callers that find their fingerprint there can skip this module.
     type: str
     default: ""
   tomlkit_archive:
@@ -285,7 +284,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "restart_timeout": {"type": "int", "default": 60},
     "unit": {"type": "str", "default": "containerd"},
     "socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
-    "wish": {"type": "str", "default": ""},
+    "fingerprint": {"type": "str", "default": ""},
     "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
     "tomlkit_archive": {"type": "str", "no_log": True},
 }

@@ -6,36 +6,36 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: crio_runtime
-short_description: Add a runtime handler to CRI-O, or take it out again
+short_description: Add a GPU runtime handler to CRI-O or remove it
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Gives the CRI-O of a node a runtime handler for GPU containers that inherits everything but its
-    program from the node's own runtime, such as the C(crun) of CRI-O's own packages in
-    C(10-crio.conf), monitor included.
-  - It goes into a drop-in file of its own. C(crio.conf) and the files of others are read and never
-    edited. A handler that is there already with the wanted program is left to whoever wrote it.
-  - CRI-O reads its drop-in files by name. Where a later one has the last word on what is wanted,
-    that is refused with its name.
-  - What was changed is recorded on the node, so that O(state=absent) brings back the very bytes,
-    or, where somebody edited the file since, takes out our settings only.
-  - It needs nothing but Python 3.9 on the node. The controller's C(tomlkit) is sent along to nodes
-    whose Python has no TOML parser.
-  - It never installs CRI-O. It was not tried with a real CRI-O, which was not there to try; how it
-    reads its files is taken from its source.
+  - Adds a runtime handler for GPU containers to the CRI-O of a node. The handler inherits all
+    settings but its program from the node's own runtime, such as the C(crun) of CRI-O's packages in
+    C(10-crio.conf), including the monitor.
+  - The handler is written to a drop-in file of its own. C(crio.conf) and other drop-in files are
+    read and never edited. An existing handler with the requested program is not changed.
+  - CRI-O reads its drop-in files in the order of their names. If a later file overrides the
+    requested settings, the module fails and names that file.
+  - Changes are recorded on the node. O(state=absent) restores the original bytes or, if somebody
+    edited the file since, removes only the settings of this module.
+  - The node needs Python 3.9 or newer and nothing else. The controller's C(tomlkit) is sent to
+    nodes whose Python has no TOML parser.
+  - CRI-O itself is never installed. The module has not been tested with a real CRI-O; the order in
+    which it reads its files is taken from its source.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
 options:
   name:
-    description: Name of the handler, as it stands in a RuntimeClass.
+    description: Name of the handler, as used in a RuntimeClass.
     type: str
     default: nvidia
   state:
     description:
-      - V(present) writes the handler, or corrects what differs in our own file.
-      - V(absent) undoes what this module did. What it did not write stays.
+      - V(present) writes the handler, or corrects the drop-in file.
+      - V(absent) undoes the changes of this module and nothing else.
     type: str
     choices: [present, absent]
     default: present
@@ -45,8 +45,8 @@ options:
     default: /usr/bin/nvidia-container-runtime
   set_default:
     description:
-      - Whether the handler becomes the default runtime. V(false) takes back a default that this
-        module had set, and leaves that of somebody else alone.
+      - Whether the handler becomes the default runtime. V(false) reverts a default that this module
+        has set, and keeps any other.
     type: bool
     default: false
   config_path:
@@ -55,19 +55,20 @@ options:
     default: /etc/crio/crio.conf
   drop_in_path:
     description: >-
-      The file of our own. CRI-O reads every file of its folder. Each handler has its own.
+      Drop-in file of the handler. CRI-O reads all files of its directory. Each handler needs a
+      drop-in file of its own.
     type: path
     default: /etc/crio/crio.conf.d/99-nvidia.toml
   restart:
     description:
-      - Whether to restart CRI-O when the running one has not loaded the files as they are, and wait
-        until it answers. Running containers are not touched.
-      - If it does not come back, the old bytes are put back, CRI-O is restarted once more, and the
+      - Whether to restart CRI-O if the running daemon has not loaded the current files, and wait
+        until it responds. Running containers continue.
+      - If CRI-O does not come back, the old file is restored, CRI-O is restarted once more, and the
         failure quotes its journal.
     type: bool
     default: false
   restart_timeout:
-    description: How many seconds a restart, and CRI after it, may take.
+    description: Time limit in seconds of a restart, and of the wait for CRI after it.
     type: int
     default: 60
   unit:
@@ -89,16 +90,16 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Make the handler nvidia known, and restart CRI-O if need be
+- name: Add the handler nvidia, and restart CRI-O if required
   kubegpu.nodes.crio_runtime:
     restart: true
 
-- name: Let NVIDIA's runtime find the crun of CRI-O's own packages
+- name: Let NVIDIA's runtime find the crun of CRI-O's packages
   kubegpu.nodes.container_toolkit_config:
     settings:
       nvidia-container-runtime.runtimes: [/usr/libexec/crio/crun, crun, runc]
 
-- name: Take it out again
+- name: Remove it
   kubegpu.nodes.crio_runtime:
     state: absent
     restart: true
@@ -107,8 +108,8 @@ EXAMPLES = r"""
 RETURN = r"""
 restart_required:
   description:
-    - Whether the running CRI-O has not loaded the files as they are now. This looks at the daemon,
-      not at this run, so that it stays true until a restart.
+    - Whether the running CRI-O has not loaded the current files. It describes the daemon, not this
+      run, and stays V(true) until a restart.
   returned: success
   type: bool
   sample: true
@@ -123,12 +124,12 @@ restarted:
   type: bool
   sample: false
 default_runtime:
-  description: The default runtime that the files name after this run; null where none does.
+  description: The default runtime in the files after this run; V(null) if none is set.
   returned: success
   type: str
   sample: crun
 handlers:
-  description: The handlers that the files name after this run, by name.
+  description: The handlers in the files after this run, by name.
   returned: success
   type: dict
   sample:
@@ -136,18 +137,18 @@ handlers:
       type: pod
       path: /usr/bin/nvidia-container-runtime
 backup_file:
-  description: Where the file as it was before this module's first change is kept, if there was one.
+  description: Path of the backup of the file before the first change; V(null) without one.
   returned: success
   type: str
   sample: /var/lib/kubegpu/backups/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 reasons:
-  description: Why each thing was changed, or was not.
+  description: The reason for each change, and for each change that was not made.
   returned: success
   type: list
   elements: str
   sample: ["crio.runtime.runtimes.nvidia.runtime_type is not set, asked for is \"pod\"."]
 diff:
-  description: What changes in the file, with the lines around it. Secrets are covered.
+  description: The changed lines of the file with context. Secrets are masked.
   returned: with diff mode
   type: list
   elements: dict
@@ -164,23 +165,26 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
-from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
 from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
     CrioRuntime,
+    Dependencies,
     Settings,
-    World,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.types import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
+    RUNTIME_PATH,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "name": {"type": "str", "default": "nvidia"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+    "runtime_path": {"type": "path", "default": RUNTIME_PATH},
     "set_default": {"type": "bool", "default": False},
     "config_path": {"type": "path", "default": "/etc/crio/crio.conf"},
     "drop_in_path": {"type": "path", "default": "/etc/crio/crio.conf.d/99-nvidia.toml"},
@@ -203,13 +207,13 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
-        world = World(
+        dependencies = Dependencies(
             run=module_runner(module),
             parse=toml_parser(params["tomlkit_archive"], module.tmpdir),
             store=StateStore(params["state_path"]),
             exists=os.path.lexists,
         )
-        outcome = CrioRuntime(_given(Request, params), _given(Settings, params), world)(
+        done = CrioRuntime(_given(Request, params), _given(Settings, params), dependencies)(
             module.check_mode
         )
     except KubegpuError as error:
@@ -220,9 +224,9 @@ def main() -> None:
             evidence=redact(error.evidence),
             next_step=redact(error.next_step),
         )
-    for warning in outcome.warnings:
+    for warning in done.warnings:
         module.warn(printable(warning))
-    result = dataclasses.asdict(outcome)
+    result = dataclasses.asdict(done)
     del result["warnings"]
     if not module._diff:
         del result["diff"]

@@ -6,22 +6,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: docker_runtime
-short_description: Add a runtime to Docker, or take it out again
+short_description: Add a GPU runtime to Docker or remove it
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Gives the dockerd of a node a runtime for GPU containers, and makes it the default if wanted.
-  - C(daemon.json) is edited as text. Order, indentation, line ends, 64-bit integers and every
-    other key survive to the byte; only the lines that must change, change.
-  - Before anything is written the result is checked, with C(dockerd --validate) where there is one
-    (23.0 and newer), and an option that also stands on dockerd's command line is found. The file
-    is written beside the old one and renamed; symbolic links are followed.
-  - What was changed is recorded on the node, so that O(state=absent) brings back the very bytes,
-    or, where somebody edited the file since, takes out our lines only.
-  - Whether dockerd has to be reloaded or restarted is found out by asking the running one over its
-    socket, so a run that died before its reload is repaired by the next one.
-  - It needs nothing but Python 3.9 on the node, and never installs Docker.
+  - Adds a runtime for GPU containers to the dockerd of a node, and optionally makes it the default.
+  - C(daemon.json) is edited as text. Order, indentation, line ends, 64-bit integers and all other
+    keys are preserved byte for byte; only lines that must change are changed.
+  - The result is checked before it is written, with C(dockerd --validate) if dockerd has it (23.0
+    and newer). An option that is also on dockerd's command line is an error. The file is written
+    to a temporary file and renamed; symbolic links are followed.
+  - Changes are recorded on the node. O(state=absent) restores the original bytes or, if somebody
+    edited the file since, removes only the settings of this module.
+  - Whether dockerd needs a reload or a restart is decided by querying the running daemon on its
+    socket. If a run is killed before its reload, the next one does it.
+  - The node needs Python 3.9 or newer and nothing else. Docker itself is never installed.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
@@ -32,58 +32,58 @@ options:
     default: nvidia
   state:
     description:
-      - V(present) adds the runtime, or corrects what differs in one that is there.
-      - V(absent) undoes what this module did. Without a record it removes only a runtime that is
-        exactly as this module writes it.
+      - V(present) adds the runtime, or corrects an existing one.
+      - V(absent) undoes the changes of this module. Without a record it removes only a runtime that
+        is exactly as this module writes it.
     type: str
     choices: [present, absent]
     default: present
   runtime_path:
-    description: The runtime's binary, an absolute path or a program's name.
+    description: Binary of the runtime, as an absolute path or the name of a program.
     type: str
     default: /usr/bin/nvidia-container-runtime
   runtime_args:
     description:
       - Arguments of the runtime, C(runtimeArgs) in the file.
-      - Without it those that are there are left alone; an empty list removes them.
+      - If it is not set, existing arguments are kept. An empty list removes them.
     type: list
     elements: str
   set_default:
     description:
-      - Whether the runtime becomes the default. V(false) leaves the default of somebody else
-        alone, and takes back one that this module had set.
+      - Whether the runtime becomes the default. V(false) reverts a default that this module has
+        set, and keeps any other.
     type: bool
     default: false
   cdi:
     description:
-      - Switches C(features.cdi) on or off. Without it the setting is left alone.
-      - Docker has CDI since 25.0 and switches it on by default in 28.3 and newer. Older than
-        25.0 ignores the setting, which is reported.
+      - Enables or disables C(features.cdi). If it is not set, the setting is not changed.
+      - Docker supports CDI from 25.0 on and enables it by default from 28.3 on. Older releases
+        ignore the setting, which is reported.
     type: bool
   config_path:
     description: Docker's configuration file.
     type: path
     default: /etc/docker/daemon.json
   docker_version:
-    description: Version of Docker, where the installed dockerd should not be asked.
+    description: Version of Docker. If it is not set, the installed dockerd is queried.
     type: str
   validate:
-    description: Whether to have the installed dockerd check the file before it is written.
+    description: Whether the installed dockerd checks the file before it is written.
     type: bool
     default: true
   reload:
     description:
-      - Whether to reload dockerd when the running one does not have the file's runtimes and
-        default. No container is stopped by that.
-      - A reload does not take back what the file no longer names, so for one reload the file says
-        explicitly what is to go; then it gets its final shape.
+      - Whether to reload dockerd if the running daemon does not have the runtimes and the default
+        of the file. A reload stops no container.
+      - A reload does not remove what the file no longer names. During one reload the file therefore
+        names the old defaults explicitly; then it gets its final content.
     type: bool
     default: false
   restart:
     description:
-      - Whether to restart dockerd where RV(restart_required) would be true. A restart stops the
-        containers unless C(live-restore) is on.
-      - V(if_idle) does it only where no container runs or C(live-restore) is on.
+      - Whether to restart dockerd if RV(restart_required) would be true. A restart stops the
+        containers unless C(live-restore) is enabled.
+      - V(if_idle) restarts it only if no container runs or C(live-restore) is enabled.
     type: str
     choices: [never, if_idle, always]
     default: never
@@ -95,35 +95,34 @@ options:
     description: The socket of dockerd's API.
     type: path
     default: /run/docker.sock
-  wish:
+  fingerprint:
     description:
-      - A name for all that is asked here, such as a checksum of the caller's variables. Where
-        nothing is left to do, it is noted on the node, and M(kubegpu.nodes.gpu_node_facts) returns
-        it as C(settled) as long as no file that counts and no daemon was touched since. Who finds
-        it there need not call this module.
+      - Fingerprint of the caller's settings. If nothing has to change, it is stored on the node and
+        M(kubegpu.nodes.gpu_node_facts) returns it in C(converged) until a relevant file or the
+        daemon changes. Callers that find their fingerprint there can skip this module.
     type: str
     default: ""
 notes:
   - Docker older than 19.03 has no C(--gpus). It gets the runtime, and RV(reasons) says so.
-  - If dockerd does not come up with the runtime after a reload or restart, the old file is put
-    back, dockerd is reloaded or restarted once more, and the failure quotes its journal.
+  - If dockerd does not have the runtime after a reload or restart, the old file is restored,
+    dockerd is reloaded or restarted once more, and the failure quotes its journal.
 seealso:
   - module: kubegpu.nodes.containerd_runtime
 """
 
 EXAMPLES = r"""
-- name: Make the runtime nvidia known without stopping a container
+- name: Add the runtime nvidia without stopping a container
   kubegpu.nodes.docker_runtime:
     reload: true
 
-- name: Make it the default, and restart where --gpus needs it and nobody is disturbed
+- name: Make it the default, and restart if --gpus needs it and no container is stopped
   kubegpu.nodes.docker_runtime:
     set_default: true
     reload: true
     restart: if_idle
   register: docker_gpu_runtime
 
-- name: Take it out again
+- name: Remove it
   kubegpu.nodes.docker_runtime:
     state: absent
     reload: true
@@ -132,13 +131,13 @@ EXAMPLES = r"""
 RETURN = r"""
 restart_required:
   description:
-    - Whether the running dockerd needs a restart for what the file says, or for C(--gpus). This
-      looks at the daemon, not at this run, so that it stays true until a restart.
+    - Whether the running dockerd needs a restart to apply the file, or for C(--gpus). It describes
+      the daemon, not this run, and stays V(true) until a restart.
   returned: success
   type: bool
   sample: true
 restart_reason:
-  description: Why a restart is required; null where none is.
+  description: Why a restart is required; V(null) if it is not.
   returned: success
   type: str
   sample: >-
@@ -155,7 +154,7 @@ reload_required:
   type: bool
   sample: false
 reload_reason:
-  description: Why a reload is required; null where none is.
+  description: Why a reload is required; V(null) if it is not.
   returned: success
   type: str
   sample: the running dockerd does not know the runtime nvidia
@@ -177,18 +176,18 @@ runtimes:
     nvidia:
       path: /usr/bin/nvidia-container-runtime
 backup_file:
-  description: Where the file as it was before this module's first change is kept, if there was one.
+  description: Path of the backup of the file before the first change; V(null) without one.
   returned: success
   type: str
   sample: /var/lib/kubegpu/backups/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 reasons:
-  description: Why each thing was changed, or was not.
+  description: The reason for each change, and for each change that was not made.
   returned: success
   type: list
   elements: str
   sample: [runtimes.nvidia is set]
 diff:
-  description: What changes in the file, with the lines around it. Secrets are covered.
+  description: The changed lines of the file with context. Secrets are masked.
   returned: with diff mode
   type: list
   elements: dict
@@ -204,26 +203,29 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import (
     find_program,
     read_info,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.apply import (
-    DockerRuntime,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.apply import DockerRuntime
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import (
+    Dependencies,
+    Request,
     Settings,
-    World,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
+    RUNTIME_PATH,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "name": {"type": "str", "default": "nvidia"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "runtime_path": {"type": "str", "default": "/usr/bin/nvidia-container-runtime"},
+    "runtime_path": {"type": "str", "default": RUNTIME_PATH},
     "runtime_args": {"type": "list", "elements": "str"},
     "set_default": {"type": "bool", "default": False},
     "cdi": {"type": "bool"},
@@ -234,7 +236,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "restart": {"type": "str", "choices": ["never", "if_idle", "always"], "default": "never"},
     "unit": {"type": "str", "default": "docker"},
     "socket": {"type": "path", "default": "/run/docker.sock"},
-    "wish": {"type": "str", "default": ""},
+    "fingerprint": {"type": "str", "default": ""},
     "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
 }
 
@@ -258,14 +260,14 @@ def main() -> None:
         settings = Settings(
             **{field.name: params[field.name] for field in dataclasses.fields(Settings)}
         )
-        world = World(
+        dependencies = Dependencies(
             run=module_runner(module),
             store=StateStore(params["state_path"]),
-            scratch=module.tmpdir,
+            temporary_directory=module.tmpdir,
             read_info=read_info,
             find_program=find_program,
         )
-        outcome = DockerRuntime(_request(params), settings, world)(module.check_mode)
+        done = DockerRuntime(_request(params), settings, dependencies)(module.check_mode)
     except KubegpuError as error:
         # A daemon's journal quotes its configuration.
         module.fail_json(
@@ -274,7 +276,7 @@ def main() -> None:
             evidence=redact(error.evidence),
             next_step=redact(error.next_step),
         )
-    result = dataclasses.asdict(outcome)
+    result = dataclasses.asdict(done)
     for warning in result.pop("warnings"):
         module.warn(printable(warning))
     result["runtimes"] = redact_data(result["runtimes"])

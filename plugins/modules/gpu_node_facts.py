@@ -294,8 +294,8 @@ ansible_facts:
               takes a member of the control plane with it), C(handlers) (C(type), C(path),
               C(options)), C(default_handler), C(cri_enabled) and C(cdi_enabled) (whether CDI is on
               in CRI; V(null) where it has no such setting), the last four as containerd understands
-              its files. It is not asked again while C(settled) has a name and it would
-              say the same.
+              its files. It is not queried again while C(converged) has a fingerprint
+              and its report would be the same.
             - C(docker) has C(version), C(config_path), C(unit), C(active), C(runtimes) (C(path),
               C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running); of
               the running daemon where it answers, else of the file.
@@ -306,9 +306,10 @@ ansible_facts:
               from which a handler inherits) and C(restart_required), whether one of them changed
               after the running CRI-O started.
             - Each has C(started) too, when its unit's main process was started, in UTC.
-            - C(settled) of C(containerd) and C(docker) has, by the runtime's name, what our module
-              was asked for when it found nothing left to do, as a checksum; it is there as long
-              as no file that counts and no daemon was touched since. V(null) is 'cannot tell'.
+            - C(converged) of C(containerd) and C(docker) has, by the handler's name, the
+              fingerprint of the settings for which M(kubegpu.nodes.containerd_runtime) or
+              M(kubegpu.nodes.docker_runtime) last had nothing to change. It is returned until a
+              relevant file or the daemon changes. V(null) means that it cannot be read.
           returned: always
           type: dict
           sample:
@@ -321,7 +322,7 @@ ansible_facts:
               active: true
               control_plane: false
               started: "2026-11-21T07:12:40Z"
-              settled: {nvidia: 5d1be7e9dda1ee8896be5b7e34a85ee1}
+              converged: {nvidia: 5d1be7e9dda1ee8896be5b7e34a85ee1}
               handlers:
                 runc: {type: io.containerd.runc.v2, path: null, options: {SystemdCgroup: true}}
               default_handler: runc

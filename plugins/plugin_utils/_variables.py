@@ -23,9 +23,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan im
     read_options as read_driver,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import (
-    read_wish as read_toolkit,
+    read_request as read_toolkit,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import ToolkitWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
+    Request as ToolkitRequest,
+)
 
 from ._rollout import percentage_wrong, serial_wrong
 from ._variables_data import (
@@ -232,7 +234,7 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
         elif role == "cuda_toolkit":
             read_cuda(options)
         elif role == "nvidia_container_toolkit":
-            fields = ToolkitWish.__dataclass_fields__
+            fields = ToolkitRequest.__dataclass_fields__
             read_toolkit({name: value for name, value in options.items() if name in fields})
     except KubegpuError as error:
         return str(error)

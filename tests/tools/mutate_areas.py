@@ -14,14 +14,18 @@ AREAS: dict[str, dict[str, str]] = {
         "_formats/toml_edit": "_formats/toml_edit _formats/toml_read _containerd/plan "
         "_containerd/config",
         "_formats/toml_read": "_formats/toml_read _formats/toml_edit _containerd/config",
-        "_formats/json_edit": "_formats/json_edit _docker/plan",
+        "_formats/json_edit": "_formats/json_edit _docker/config",
         "_containerd/plan": "_containerd/plan _containerd/placement _containerd/distributions "
         "_containerd/undo _runtime/editor_guards plugins/modules/test_containerd_runtime.py",
         "_containerd/config": "_containerd/config _containerd/plan _containerd/placement",
         "_containerd/undo": "_containerd/undo _runtime/editor_guards "
         "plugins/modules/test_containerd_runtime.py",
-        "_docker/plan": "_docker/plan _runtime/editor_guards "
+        "_docker/config": "_docker/config _docker/daemon _runtime/editor_guards "
         "plugins/modules/test_docker_runtime.py",
+        "_docker/edit": "_docker/config _runtime/editor_guards "
+        "plugins/modules/test_docker_runtime.py",
+        "_docker/daemon": "_docker/daemon plugins/modules/test_docker_runtime.py",
+        "_docker/flags": "_docker/flags plugins/modules/test_docker_runtime.py",
         "_crio/plan": "_crio/facts plugins/modules/test_crio_runtime.py",
         "_core/redact": "_core/redact _formats/toml_edit _formats/json_edit",
     },

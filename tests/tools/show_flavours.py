@@ -163,8 +163,8 @@ def _effective(dumps: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _crio() -> Iterator[str]:
     """CRI-O: by the module's own rules, which are those of its source."""
-    domain = importlib.import_module(
-        "ansible_collections.kubegpu.nodes.plugins.module_utils._crio.plan"
+    types = importlib.import_module(
+        "ansible_collections.kubegpu.nodes.plugins.module_utils._crio.types"
     )
     flow = importlib.import_module(
         "ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply"
@@ -179,24 +179,24 @@ def _crio() -> Iterator[str]:
         drop_ins = Path(folder) / "etc/crio/crio.conf.d"
         drop_ins.mkdir(parents=True)
         (drop_ins / "10-crio.conf").write_text(crio_fixture.PACKAGED)
-        request = domain.Request(
+        request = types.Request(
             config_path=f"{folder}/etc/crio/crio.conf",
             drop_in_path=str(drop_ins / "99-nvidia.toml"),
         )
-        world = flow.World(
+        dependencies = flow.Dependencies(
             lambda argv, timeout=60, environment=None: command.Result(0, "", ""),
             tomllib.loads,
             state.StateStore(f"{folder}/state/state.json"),
             lambda path: True,
         )
-        flow.CrioRuntime(request, flow.Settings(), world)(False)
+        flow.CrioRuntime(request, flow.Settings(), dependencies)(False)
         written = (drop_ins / "99-nvidia.toml").read_text()
     yield "## CRI-O\n"
     yield "No CRI-O was there to judge it: its packages' file, and what `crio_runtime` writes.\n"
     yield "Before, `/etc/crio/crio.conf.d/10-crio.conf`:\n"
     yield from _fence("toml", crio_fixture.PACKAGED.rstrip())
     yield "Written:\n"
-    path = domain.Request.drop_in_path
+    path = types.Request.drop_in_path
     yield from _fence("diff", _diff(path, None, written))
 
 

@@ -26,7 +26,7 @@ from .._host.files import (
 )
 from .._host.fingerprint import mark
 from .._host.systemd import Daemon, journal, read_daemon, restart
-from .._record import converged as _settled
+from .._record import converged
 from .._record.file_record import FileRecord, Undo
 from .._record.store import StateStore
 from .._runtime.config_file import ConfigFile, Parser, decode, table
@@ -89,7 +89,7 @@ class Settings:
     restart_timeout: int = PLAIN.restart_timeout
     lock_timeout: float = 180.0
     #: The caller's name for all that it asks, by which the facts tell that it is done.
-    wish: str = ""
+    fingerprint: str = ""
     flavours: tuple[Flavour, ...] = FLAVOURS
 
 
@@ -195,7 +195,7 @@ class ContainerdRuntime:
             restart_required, reason = False, None
         outcome = self._outcome(planned, restart_required, reason, restarted)
         if not check:
-            self._settle(planned, version, outcome)
+            self._note_converged(planned, version, outcome)
         return outcome
 
     # -- reading -------------------------------------------------------------------------------
@@ -812,13 +812,13 @@ class ContainerdRuntime:
 
         wait_until_ready(question, handler, self.settings.restart_timeout)
 
-    def _settle(self, planned: Planned, version: Version, outcome: Outcome) -> None:
+    def _note_converged(self, planned: Planned, version: Version, outcome: Outcome) -> None:
         """Note that nothing was left to do, or that something is.
 
         Only by a run that changed nothing: what was read then is what stands there.
         """
         request, store, daemon = self.request, self.world.store, self._daemon
-        key = _settled.key("containerd", request.name)
+        key = converged.record_key("containerd", request.name)
         binary = self._binary or ""
         left = outcome.changed or outcome.restart_required or outcome.warnings
         process = daemon.identity if daemon else None
@@ -826,7 +826,7 @@ class ContainerdRuntime:
         if left or not known or request.state != "present":
             store.drop(key)
             return
-        if not self.settings.wish:
+        if not self.settings.fingerprint:
             # Nothing was changed, so what somebody else was told here still stands.
             return
         for path in (
@@ -836,10 +836,10 @@ class ContainerdRuntime:
         ):
             self._marked(path)
         owner = self._way.flavour.name
-        bare = (self.settings.wish, owner, process, self._marks)
-        if _settled.without_words(store.get(key)) != _settled.note(*bare):
+        bare = (self.settings.fingerprint, owner, process, self._marks)
+        if converged.without_report(store.get(key)) != converged.build_entry(*bare):
             # Asked for after the marks were taken: what changes meanwhile breaks one.
-            store.put(key, _settled.note(*bare, self._words(binary)))
+            store.put(key, converged.build_entry(*bare, self._words(binary)))
 
     def _words(self, binary: str) -> dict[str, Any] | None:
         """Return what containerd itself makes of its files, as the facts would find it."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read, plan, write, restart: one transaction on CRI-O's configuration."""
+"""crio_runtime: read, plan, write and restart in one transaction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from .._record.transaction import FileChange, applied
 from .._runtime.config_file import ConfigFile, Parser, decode
 from .._runtime.cri import CRIO_SOCKET, Answer, read_info, wait_until_ready
 from .._runtime.toml_settings import Plan, Seen, plan_absent, plan_present
-from .plan import Effective, Request, Wanted, effective, handlers, wanted
+from .plan import effective, handlers, plan_drop_in
+from .types import DropIn, Effective, Request
 
 HEAD = "# Written by kubegpu.nodes.crio_runtime; add settings of your own freely.\n"
 _KEY = "crio_runtime"
@@ -31,7 +32,7 @@ _KEY = "crio_runtime"
 
 @dataclass(frozen=True)
 class Settings:
-    """How the work is done, beside what is wanted."""
+    """Whether and how CRI-O is restarted. ``restart_timeout`` is in seconds."""
 
     restart: bool = False
     restart_timeout: int = 60
@@ -40,8 +41,8 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class World:
-    """What the transaction needs of the node."""
+class Dependencies:
+    """Access to the node."""
 
     run: Runner
     parse: Parser
@@ -50,8 +51,8 @@ class World:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What is returned to the user."""
+class Result:
+    """What the module returns."""
 
     changed: bool
     restart_required: bool
@@ -68,32 +69,32 @@ class Outcome:
 class CrioRuntime:
     """One run of the module."""
 
-    def __init__(self, request: Request, settings: Settings, world: World) -> None:
+    def __init__(self, request: Request, settings: Settings, dependencies: Dependencies) -> None:
         self.request = request
         self.settings = settings
-        self.world = world
+        self._dependencies = dependencies
         self.warnings: list[str] = []
 
-    def __call__(self, check: bool) -> Outcome:
+    def __call__(self, check: bool) -> Result:
         self.request.check()
         if check:
-            return self._work(check=True)
-        with self.world.store.transaction():
-            return self._work(check=False)
+            return self._execute(check=True)
+        with self._dependencies.store.transaction():
+            return self._execute(check=False)
 
-    def _work(self, check: bool) -> Outcome:
-        daemon = read_daemon(self.world.run, self.settings.unit)
+    def _execute(self, check: bool) -> Result:
+        daemon = read_daemon(self._dependencies.run, self.settings.unit)
         self._check_crio()
         own = read_file(self.request.drop_in_path)
         before, after = self._files(own.path)
         if self.request.state == "present":
             self._check_runtime_path(check)
-            self._check_alone(own.path)
-            wish = wanted(self.request, before, after)
+            self._check_not_shared(own.path)
+            drop_in = plan_drop_in(self.request, before, after)
         else:
-            wish = Wanted({})
-        self.warnings += wish.warnings
-        change, plan = self._change(own, wish)
+            drop_in = DropIn({})
+        self.warnings += drop_in.warnings
+        change, plan = self._change(own, drop_in)
         seen = effective((*before, self._decoded(change.after), *after))
         self._check_default(seen)
         reason = self._restart_reason(daemon, change, (*before, *after))
@@ -101,8 +102,8 @@ class CrioRuntime:
         if not check:
             newer = daemon.started is not None and changed_since(own.path, daemon.started)
             self._apply(change, restarted, unloaded=newer)
-        record = self.world.store.record(change.key)
-        return Outcome(
+        record = self._dependencies.store.record(change.key)
+        return Result(
             changed=change.before.content != change.after.content or restarted,
             restart_required=reason is not None and not restarted,
             restart_reason=None if restarted else reason,
@@ -111,15 +112,15 @@ class CrioRuntime:
             handlers=handlers(seen),
             backup_file=None if record is None else record.backup,
             diff=_diff(change),
-            reasons=[*wish.reasons, *plan.reasons, *self.warnings],
+            reasons=[*drop_in.reasons, *plan.reasons, *self.warnings],
             warnings=self.warnings,
         )
 
     # -- reading -------------------------------------------------------------------------------
 
     def _check_crio(self) -> None:
-        answer = self.world.run(["crio", "--version"])
-        if answer.rc == 127 and not self.world.exists(self.request.config_path):
+        answer = self._dependencies.run(["crio", "--version"])
+        if answer.rc == 127 and not self._dependencies.exists(self.request.config_path):
             raise KubegpuError(
                 "CRI-O is not installed on this node.",
                 evidence=f"no program crio, no {self.request.config_path}",
@@ -128,7 +129,7 @@ class CrioRuntime:
 
     def _check_runtime_path(self, check: bool) -> None:
         path = self.request.runtime_path
-        if self.world.exists(path):
+        if self._dependencies.exists(path):
             return
         if not check:
             raise InputError(
@@ -137,8 +138,8 @@ class CrioRuntime:
             )
         self.warnings.append(f"{path} does not exist yet: CRI-O would not start with it.")
 
-    def _check_alone(self, path: str) -> None:
-        for key, record in self.world.store.records(f"{_KEY}:").items():
+    def _check_not_shared(self, path: str) -> None:
+        for key, record in self._dependencies.store.records(f"{_KEY}:").items():
             if record.path == path and key != self._key(path):
                 raise InputError(
                     f"{path} holds another handler of ours.",
@@ -147,7 +148,7 @@ class CrioRuntime:
                 )
 
     def _files(self, own: str) -> tuple[tuple[ConfigFile, ...], tuple[ConfigFile, ...]]:
-        """Return what CRI-O reads before and after our own file."""
+        """Return the files that CRI-O reads before and after the drop-in file."""
         folder = posixpath.dirname(self.request.drop_in_path)
         before = [self._decoded(read_file(self.request.config_path))]
         after: list[ConfigFile] = []
@@ -155,7 +156,7 @@ class CrioRuntime:
             try:
                 state = read_file(path)
             except InputError:
-                continue  # a folder
+                continue  # a directory
             if state.path == own:
                 continue
             (before if path < self.request.drop_in_path else after).append(self._decoded(state))
@@ -163,7 +164,7 @@ class CrioRuntime:
 
     def _decoded(self, state: FileState) -> ConfigFile:
         try:
-            return decode(state.path, state.content, self.world.parse)
+            return decode(state.path, state.content, self._dependencies.parse)
         except InputError as error:
             raise InputError(
                 f"{state.path} is not valid TOML, so CRI-O cannot load it either.",
@@ -176,33 +177,35 @@ class CrioRuntime:
 
     # -- planning ------------------------------------------------------------------------------
 
-    def _change(self, own: FileState, wish: Wanted) -> tuple[FileChange, Plan]:
-        """Return what becomes of our own file."""
+    def _change(self, own: FileState, drop_in: DropIn) -> tuple[FileChange, Plan]:
+        """Return the change of the drop-in file."""
         key = self._key(own.path)
-        record = self.world.store.record(key)
+        record = self._dependencies.store.record(key)
         seen, target = Seen(_text(own)), own
         if record is not None:
-            way, target = self.world.store.undo_target(key, own)
+            undo, target = self._dependencies.store.undo_target(key, own)
             seen = Seen(
                 seen.text,
                 recorded=True,
-                way=way,
-                restored=_text(target) if way is Undo.RESTORE else None,
+                way=undo,
+                restored=_text(target) if undo is Undo.RESTORE else None,
                 ours=record.details.get("settings", {}),
                 tables=tuple(record.details.get("tables", ())),
             )
         if self.request.state == "absent":
             if record is None:
                 return FileChange(key, own, own), Plan(seen.text, {})
-            plan = plan_absent({}, seen, self.world.parse)
+            plan = plan_absent({}, seen, self._dependencies.parse)
             if seen.way is Undo.RESTORE:
                 return FileChange(key, own, target, undo=True), plan
-            gone = plan.text is not None and not plan.text.replace(HEAD, "").strip()
-            return FileChange(key, own, _state(own, None if gone else plan.text), undo=True), plan
-        if not wish.settings and not seen.ours:
+            is_empty = plan.text is not None and not plan.text.replace(HEAD, "").strip()
+            return FileChange(
+                key, own, _state(own, None if is_empty else plan.text), undo=True
+            ), plan
+        if not drop_in.settings and not seen.ours:
             return FileChange(key, own, own), Plan(seen.text, {})
         start = replace(seen, text=HEAD) if seen.text is None else seen
-        plan = plan_present(wish.settings, start, self.world.parse)
+        plan = plan_present(drop_in.settings, start, self._dependencies.parse)
         details: Mapping[str, Any] = {"settings": dict(plan.ours), "tables": list(plan.tables)}
         return FileChange(key, own, _state(own, plan.text), details=details), plan
 
@@ -238,68 +241,70 @@ class CrioRuntime:
     def _apply(self, change: FileChange, restarting: bool, unloaded: bool) -> None:
         """Write and restart.
 
-        :param unloaded: our file is newer than the CRI-O that runs.
+        :param unloaded: the drop-in file is newer than the running CRI-O.
         """
         written = [] if change.undo or change.before == change.after else [change]
         try:
-            with applied(self.world.store, written):
+            with applied(self._dependencies.store, written):
                 if restarting and not change.undo:
                     self._restart()
         except KubegpuError as error:
             if not isinstance(error, _RestartFailed):
                 raise
-            if not written and not (unloaded and self._take_back(change)):
-                raise self._down(
+            if not written and not (unloaded and self._revert(change)):
+                raise self._failure(
                     error, "This run changed no file, so there was nothing to put back."
                 ) from error
             raise RolledBackError(
                 f"CRI-O did not come back with the new configuration: {error.cause} The old "
-                f"configuration was put back; {self._again()}",
+                f"configuration was put back; {self._restart_old()}",
                 evidence=error.evidence,
                 next_step=f"Look at: journalctl --unit {self.settings.unit}",
             ) from error
         if not change.undo:
             return
-        self.world.store.write_undone(change.key, change.after)
+        self._dependencies.store.write_undone(change.key, change.after)
         try:
             if restarting:
                 self._restart()
         except KubegpuError as error:
             if not isinstance(error, _RestartFailed):
                 raise
-            raise self._down(
+            raise self._failure(
                 error,
                 f"{change.after.path} is free of this module's settings and stays so: correct what "
                 f"keeps CRI-O from starting, then systemctl restart {self.settings.unit}.",
             ) from error
 
-    def _take_back(self, change: FileChange) -> bool:
-        """Undo what a run before this one wrote and never saw loaded; return whether it was."""
-        way, before = self.world.store.undo_target(change.key, read_file(change.before.path))
-        if way is Undo.RESTORE:
-            self.world.store.write_undone(change.key, before)
-        return way is Undo.RESTORE
+    def _revert(self, change: FileChange) -> bool:
+        """Undo what an earlier run wrote and CRI-O never loaded; return whether it is undone."""
+        undo, before = self._dependencies.store.undo_target(
+            change.key, read_file(change.before.path)
+        )
+        if undo is Undo.RESTORE:
+            self._dependencies.store.write_undone(change.key, before)
+        return undo is Undo.RESTORE
 
-    def _down(self, error: KubegpuError, what: str) -> KubegpuError:
+    def _failure(self, error: KubegpuError, advice: str) -> KubegpuError:
         return KubegpuError(
             f"CRI-O did not come back: {error.cause}",
             evidence=error.evidence,
-            next_step=f"Look at: journalctl --unit {self.settings.unit}. {what}",
+            next_step=f"Look at: journalctl --unit {self.settings.unit}. {advice}",
         )
 
-    def _again(self) -> str:
-        """Start CRI-O with the old configuration; return whether it runs."""
+    def _restart_old(self) -> str:
+        """Restart CRI-O with the old configuration; return a sentence on whether it runs."""
         try:
-            restart(self.world.run, self.settings.unit, self.settings.restart_timeout)
+            restart(self._dependencies.run, self.settings.unit, self.settings.restart_timeout)
         except KubegpuError as error:
             return f"CRI-O still does not run: {error.cause}"
         return "CRI-O runs again with it."
 
     def _restart(self) -> None:
-        run, unit = self.world.run, self.settings.unit
+        run, unit = self._dependencies.run, self.settings.unit
         handler = self.request.name if self.request.state == "present" else None
 
-        def question() -> Answer:
+        def probe() -> Answer:
             info = run(
                 ["crictl", f"--runtime-endpoint=unix://{self.settings.socket}", "--timeout=5s",
                  "info"]
@@ -310,10 +315,10 @@ class CrioRuntime:
 
         try:
             restart(run, unit, self.settings.restart_timeout)
-            wait_until_ready(question, handler, self.settings.restart_timeout)
+            wait_until_ready(probe, handler, self.settings.restart_timeout)
         except KubegpuError as error:
-            words = "\n".join(filter(None, (error.evidence, journal(run, unit))))
-            raise _RestartFailed(error.cause, evidence=words) from error
+            evidence = "\n".join(filter(None, (error.evidence, journal(run, unit))))
+            raise _RestartFailed(error.cause, evidence=evidence) from error
 
 
 class _RestartFailed(KubegpuError):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""CRI-O's configuration as a fact: what its files come to, and whether the daemon has them."""
+"""The fact ``runtimes.crio``: the effective configuration, and whether the daemon has loaded it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._formats.toml_read import read_toml
 from .._runtime.config_file import ConfigFile
-from .plan import Effective, Request, Runtime, effective, outdated, own_runtime
+from .plan import effective, outdated, own_runtime
+from .types import Effective, Request, Runtime
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader
@@ -34,7 +35,7 @@ _NOTHING: Mapping[str, Any] = {
 def read_crio(
     reader: NodeReader, active: bool | None, started: str | None
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
-    """Return what the files say, and what is wrong with them; null is what may not be read.
+    """Return the effective configuration and the problems in it; None: a file cannot be read.
 
     :param started: when the running CRI-O was started, in UTC.
     """
@@ -56,7 +57,7 @@ def read_crio(
         "default_runtime": seen.default,
         "default_file": seen.default_file,
         "own_runtime": own and _named(own),
-        "restart_required": _older(reader, files, started) if active else False,
+        "restart_required": _restart_required(reader, files, started) if active else False,
     }, []
 
 
@@ -81,7 +82,9 @@ def _named(own: Runtime) -> dict[str, Any]:
     return {"name": own.name, "path": own.path}
 
 
-def _older(reader: NodeReader, files: list[ConfigFile], started: str | None) -> bool | None:
+def _restart_required(
+    reader: NodeReader, files: list[ConfigFile], started: str | None
+) -> bool | None:
     """Return whether the running CRI-O started before its files were last changed."""
     if started is None:
         return None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask the running dockerd over its socket, and look for programs where it does."""
+"""Query the running dockerd on its socket, and find programs in its PATH."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: str, timeout: float) -> None:
-        # The name is for the Host header, which dockerd wants but does not look at.
+        # For the Host header, which dockerd requires and ignores.
         super().__init__("docker", timeout=timeout)
         self._path = path
 
@@ -33,9 +33,11 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def read_info(path: str, timeout: float = 10.0) -> dict[str, Any] | None:
-    """Return the answer to ``GET /info``; None where dockerd does not answer.
+    """Return the response to ``GET /info``; None if dockerd does not respond.
 
-    Only for a daemon that runs: with socket activation the question would start one.
+    Only for a running daemon: with socket activation the request would start one.
+
+    :param timeout: seconds to wait for the connection and for each read.
     """
     connection = _UnixConnection(path, timeout)
     try:
@@ -50,7 +52,7 @@ def read_info(path: str, timeout: float = 10.0) -> dict[str, Any] | None:
 
 
 def find_program(name: str, pid: int | None = None) -> str | None:
-    """Return the program's path as the process ``pid`` would find it, else as dockerd would."""
+    """Return the program's path, found in the PATH of the process ``pid`` or in a default PATH."""
     if "/" in name:
         return name if _executable(name) else None
     for folder in _search_path(pid).split(":"):

@@ -26,7 +26,7 @@ from .._packages.installed import (
     read_versionlock_toml,
     read_zypp_locks,
 )
-from .._record.converged import said, settled
+from .._record.converged import cached_report, converged_fingerprints
 from .._toolkit.facts import read_repositories, read_toolkit
 from .problems import find_problems
 from .runtimes import UNITS, RuntimePaths, read_runtimes
@@ -81,7 +81,9 @@ def gather(
     record = read_state(reader, state_path)
     runtimes, runtime_problems = read_runtimes(
         *(asked, units, paths, packages, starts),
-        None if fresh else partial(said, record, mark=reader.mark, birth=reader.birth),
+        None
+        if fresh
+        else partial(cached_report, record, signature=reader.mark, process_start=reader.birth),
     )
     for runtime in runtimes.values():
         if runtime is not None:
@@ -89,7 +91,9 @@ def gather(
     for engine in ("containerd", "docker"):
         if runtimes[engine] is not None:
             owner = runtimes[engine].get("flavour") or engine
-            runtimes[engine]["settled"] = settled(record, engine, owner, reader.mark, reader.birth)
+            runtimes[engine]["converged"] = converged_fingerprints(
+                record, engine, owner, reader.mark, reader.birth
+            )
     node: dict[str, Any] = {
         "os": system,
         "python": read_python(reader),

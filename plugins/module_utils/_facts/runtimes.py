@@ -66,15 +66,15 @@ def read_runtimes(
     paths: RuntimePaths,
     packages: Sequence[Package] = (),
     starts: Mapping[str, str] | None = None,
-    said: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None = None,
+    cached_report: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return the fact ``runtimes`` and what is wrong with them.
 
     :param starts: when the units that run were started, in UTC.
-    :param said: what an engine said of itself and would say again, by its name, its owner's name
-        and the files that it is about; None: it is asked.
+    :param cached_report: returns the stored report of a runtime if it is still valid, by the
+        runtime, its distribution and the files that it is about; None: the runtime is queried.
     """
-    containerd, problems = _containerd(reader, units, paths.containerd, packages, said)
+    containerd, problems = _containerd(reader, units, paths.containerd, packages, cached_report)
     docker, docker_problems = _docker(reader, units, paths.docker, packages)
     crio, crio_problems = _crio(reader, units, starts or {})
     return (
@@ -124,7 +124,7 @@ def _containerd(
     units: Mapping[str, str | None] | None,
     plain_config: str,
     packages: Sequence[Package],
-    said: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
+    cached_report: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
 ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
     flavour, _sign = find_flavour(lambda path: reader.first((path,)) is not None)
     if flavour is PLAIN:
@@ -139,13 +139,15 @@ def _containerd(
         known = {item: bool(_active(states, item)) for item in flavour.units if states.get(item)}
         unit = unit_in_use(known) or flavour.units[0]
     text = reader.read_text(config_path)
-    words = said("containerd", name, (binary, config_path)) if said and binary else None
-    if words is None:
+    report = None
+    if cached_report and binary:
+        report = cached_report("containerd", name, (binary, config_path))
+    if report is None:
         effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
         version = _version(reader, binary, select(packages, CONTAINERD_PACKAGES))
     else:
-        effective = {item: words.get(item) for item in _NOTHING}
-        version = find_version(str(words.get("version")))
+        effective = {item: report.get(item) for item in _NOTHING}
+        version = find_version(str(report.get("version")))
         problems = [] if effective["cri_enabled"] else [_cri_disabled(config_path)]
     return (
         {

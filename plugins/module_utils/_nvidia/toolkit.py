@@ -35,11 +35,6 @@ OBSOLETE_PACKAGES = ("nvidia-docker2", "nvidia-container-runtime")
 
 KEY_FINGERPRINTS = ("C95B321B61E88C1809C4F759DDCAE044F796ECB0",)
 
-RUNTIME_PATH = "/usr/bin/nvidia-container-runtime"
-CONFIG_PATH = "/etc/nvidia-container-runtime/config.toml"
-CDI_PATH = "/etc/cdi/nvidia.yaml"
-CDI_SERVICE_PATH = "/var/run/cdi/nvidia.yaml"
-
 
 @dataclass(frozen=True)
 class Family:

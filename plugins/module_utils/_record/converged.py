@@ -2,15 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a module leaves behind where nothing was left to do, so that the facts can tell it. Pure.
+"""Entries of the node's record that say that a container runtime has converged. Pure.
 
-A runtime's module that finds all as wished and changes nothing notes the wish, the daemon's process
-and the marks that all files had when it read them. While every one of them is the same, so is the
-module's answer, and the facts say ``settled``: the role then needs no call to find that out.
-Whatever is edited, added, taken away, replaced or restarted breaks a mark, and the module looks
-again.
+A runtime's module that finds nothing to do and changes nothing stores the fingerprint of its
+caller's settings, the daemon's process and the signatures that all files had when it read them.
+While none of these changes, the module's result would be the same, and the facts return the
+fingerprint as ``converged``: the role then skips the module. Any edit, new file, removal,
+replacement or restart changes a signature, and the module runs again.
 
-containerd's note keeps what ``containerd config dump`` said, too: of all programs that the facts
+containerd's entry also has the report of ``containerd config dump``: of all programs that the facts
 start for a runtime it costs the node most (docs/benchmarks.md).
 """
 
@@ -23,114 +23,129 @@ from typing import Any
 
 from .._core.collection import COLLECTION
 
+# The name that earlier commits used: an entry of theirs is replaced, not left behind.
 _PREFIX = "settled:"
-_WORDS = "words"
+_REPORT = "report"
 
-#: A name for a file as it is now, which no edit leaves the same; None where nothing is there.
-Mark = Callable[[str], "str | None"]
-#: A name for the moment in which a process started; None if it is gone.
-Birth = Callable[[int], "str | None"]
+#: Returns a file's signature, which every change of the file alters; None: there is no file.
+Signature = Callable[[str], "str | None"]
+#: Returns a name for the start of a process; None: there is no such process.
+ProcessStart = Callable[[int], "str | None"]
 
 
-def wish_name(values: Mapping[str, Any]) -> str:
-    """Return a short name for what is asked of a module of this release."""
+def settings_fingerprint(values: Mapping[str, Any]) -> str:
+    """Return the fingerprint of settings for a module of this release of the collection."""
     text = json.dumps([COLLECTION, values], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def key(engine: str, name: str) -> str:
-    """Return where the note of an engine's module stands among the values of the node's record."""
-    return f"{_PREFIX}{engine}:{name}"
+def record_key(runtime: str, name: str) -> str:
+    """Return the key of a runtime's entry among the values of the node's record."""
+    return f"{_PREFIX}{runtime}:{name}"
 
 
-def note(
-    wish: str,
+def build_entry(
+    fingerprint: str,
     owner: str,
     process: str | None,
     files: Mapping[str, str | None],
-    words: Mapping[str, Any] | None = None,
+    report: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the note.
+    """Return the entry to store.
 
-    :param owner: whose engine it is; another distribution of it is not the one that was looked at.
-    :param process: the daemon's identity, None where none runs.
-    :param files: the marks of all files that the answer depends on.
-    :param words: what the engine says of its own configuration, which the facts then need not ask.
+    :param fingerprint: of the caller's settings.
+    :param owner: the distribution of the runtime; the entry is not valid for another one.
+    :param process: the daemon's identity; None: none runs.
+    :param files: the signatures of all files that the result depends on.
+    :param report: the runtime's own view of its configuration, which the facts can reuse.
     """
-    found = {"wish": wish, "owner": owner, "process": process, "files": dict(sorted(files.items()))}
-    return found if words is None else {**found, _WORDS: [COLLECTION, words]}
+    entry = {
+        "fingerprint": fingerprint,
+        "owner": owner,
+        "process": process,
+        "files": dict(sorted(files.items())),
+    }
+    return entry if report is None else {**entry, _REPORT: [COLLECTION, report]}
 
 
-def without_words(found: Any) -> Any:
-    """Return a note without the engine's words, where they are those that this release keeps."""
-    if not isinstance(found, Mapping) or _words(found) is None:
-        return found
-    return {name: value for name, value in found.items() if name != _WORDS}
+def without_report(entry: Any) -> Any:
+    """Return an entry without its report if this release of the collection stored it."""
+    if not isinstance(entry, Mapping) or _report(entry) is None:
+        return entry
+    return {name: value for name, value in entry.items() if name != _REPORT}
 
 
-def _words(found: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    release, words = [*(found.get(_WORDS) or ()), None, None][:2]
-    return words if release == COLLECTION and isinstance(words, Mapping) else None
+def _report(entry: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    release, report = [*(entry.get(_REPORT) or ()), None, None][:2]
+    return report if release == COLLECTION and isinstance(report, Mapping) else None
 
 
-def said(
+def cached_report(
     record: Mapping[str, Any] | None,
-    engine: str,
+    runtime: str,
     owner: str,
     files: Sequence[str],
     *,
-    mark: Mark,
-    birth: Birth,
+    signature: Signature,
+    process_start: ProcessStart,
 ) -> Mapping[str, Any] | None:
-    """Return what an engine said of itself, where it would say the same again.
+    """Return a runtime's stored report if the runtime would report the same again, else None.
 
-    :param files: the program and the file that are looked at now; the note has to be about them.
+    :param files: the program and the file in use now; the entry must be about them.
     """
-    for found in _notes(record, engine).values():
-        if stands(found, owner, mark, birth) is None or not {*files} <= {*found["files"]}:
+    for entry in _entries(record, runtime).values():
+        valid = valid_fingerprint(entry, owner, signature, process_start)
+        if valid is None or not {*files} <= {*entry["files"]}:
             continue
-        words = _words(found)
-        if words is not None:
-            return words
+        report = _report(entry)
+        if report is not None:
+            return report
     return None
 
 
-def settled(
-    record: Mapping[str, Any] | None, engine: str, owner: str, mark: Mark, birth: Birth
+def converged_fingerprints(
+    record: Mapping[str, Any] | None,
+    runtime: str,
+    owner: str,
+    signature: Signature,
+    process_start: ProcessStart,
 ) -> dict[str, str] | None:
-    """Return the wishes of an engine that are met, by the runtime's name.
+    """Return the fingerprints for which a container runtime has converged, by handler name.
 
-    :param record: the node's record; None: it cannot be read, and neither can the answer.
-    :param owner: whose engine is on the node.
+    :param record: the node's record; None: it cannot be read, and None is returned.
+    :param owner: the distribution of the runtime on the node.
     """
     if record is None:
         return None
     return {
-        name: wish
-        for name, found in _notes(record, engine).items()
-        if (wish := stands(found, owner, mark, birth)) is not None
+        name: fingerprint
+        for name, entry in _entries(record, runtime).items()
+        if (fingerprint := valid_fingerprint(entry, owner, signature, process_start)) is not None
     }
 
 
-def _notes(record: Mapping[str, Any] | None, engine: str) -> dict[str, Any]:
-    begin = key(engine, "")
+def _entries(record: Mapping[str, Any] | None, runtime: str) -> dict[str, Any]:
+    prefix = record_key(runtime, "")
     values = (record or {}).get("values", {})
-    return {name[len(begin) :]: values[name] for name in sorted(values) if name.startswith(begin)}
+    return {name[len(prefix) :]: values[name] for name in sorted(values) if name.startswith(prefix)}
 
 
-def stands(found: Any, owner: str, mark: Mark, birth: Birth) -> str | None:
-    """Return the wish of a note where nothing has moved since, else None."""
-    if not isinstance(found, Mapping) or found.get("owner") != owner:
+def valid_fingerprint(
+    entry: Any, owner: str, signature: Signature, process_start: ProcessStart
+) -> str | None:
+    """Return an entry's fingerprint if nothing has changed since it was stored, else None."""
+    if not isinstance(entry, Mapping) or entry.get("owner") != owner:
         return None
-    wish, process, files = (found.get(name) for name in ("wish", "process", "files"))
-    if not isinstance(wish, str) or not isinstance(files, Mapping) or not files:
+    fingerprint, process, files = (entry.get(name) for name in ("fingerprint", "process", "files"))
+    if not isinstance(fingerprint, str) or not isinstance(files, Mapping) or not files:
         return None
-    # Without a daemon nothing tells when one is started.
-    if not isinstance(process, str) or not _alive(process, birth):
+    # Without a daemon nothing shows when one is started.
+    if not isinstance(process, str) or not _is_running(process, process_start):
         return None
-    return wish if all(mark(path) == text for path, text in files.items()) else None
+    unchanged = all(signature(path) == text for path, text in files.items())
+    return fingerprint if unchanged else None
 
 
-def _alive(process: str, birth: Birth) -> bool:
-    pid, _at, moment = process.partition("@")
-    return pid.isdigit() and birth(int(pid)) == moment
+def _is_running(process: str, process_start: ProcessStart) -> bool:
+    pid, _at, start = process.partition("@")
+    return pid.isdigit() and process_start(int(pid)) == start

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The node's own record of what was changed: ``/var/lib/kubegpu/state.json`` and backups."""
+"""The record of the changes on a node: ``/var/lib/kubegpu/state.json`` and backups."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from .._host.files import (
 from .file_record import FileRecord, Undo, attributes_from_json, attributes_to_json
 
 FORMAT = 1
-# Backups are named by their sha256: who sees the names can try what a password in one is.
+# Backups are named by their sha256: the names allow guessing at a password in one.
 _FOLDER_MODE = 0o700
 _WRITABLE_BY_OTHERS = 0o022
 _FOR_OTHERS = 0o077
-# The folder that only this collection uses. Another one can be somebody's who lists it.
+# The directory that only this collection uses. Another one may belong to somebody else.
 _OWN_FOLDER = "/var/lib/kubegpu"
 
 
@@ -42,8 +42,8 @@ class StateStore:
     """The record of one node. Use it inside :meth:`transaction`.
 
     Keys are ``<module>:<name>:<path>`` for files (:meth:`write_recorded`, :meth:`undo`), and any
-    other string for values (:meth:`get`, :meth:`put`, :meth:`drop`). Every put is on disk when it
-    returns.
+    other string for values (:meth:`get`, :meth:`put`, :meth:`drop`). Each change is on
+    disk when its method returns.
     """
 
     def __init__(self, path: str) -> None:
@@ -51,17 +51,20 @@ class StateStore:
         self._folder = os.path.dirname(path)
         self._backups = os.path.join(self._folder, "backups")
         self._data: dict[str, Any] = self._load()
-        # The backups that a record has named since the transaction began.
+        # The backups that any record has named since the transaction began.
         self._known: set[str] = set()
 
     @contextlib.contextmanager
     def transaction(self, timeout: float = 60.0) -> Iterator[None]:
-        """Lock the node, read the record again, and leave no empty record behind."""
+        """Lock the node and reload the record; remove it at the end if it is empty.
+
+        :param timeout: seconds to wait for the lock.
+        """
         lock = f"{self._path}.lock"
         with locked(lock, timeout, folder_mode=_FOLDER_MODE):
             self._check_owner()
             self._close_folders()
-            # What killed runs left; nobody else writes here while we hold the lock.
+            # Temporary files of killed runs; nobody else writes here while the lock is held.
             remove_leftovers(self._path)
             remove_all_leftovers(self._backups)
             self._data = self._load()
@@ -75,7 +78,10 @@ class StateStore:
                     self._clean_up(lock)
 
     def _check_owner(self) -> None:
-        """Refuse a record that somebody else can have written: root puts back what it says."""
+        """Check that only root can write the record, since root restores files from it.
+
+        :raises KubegpuError: others can.
+        """
         try:
             status = os.stat(self._folder)
         except FileNotFoundError:
@@ -90,7 +96,7 @@ class StateStore:
         )
 
     def _close_folders(self) -> None:
-        """Take from others the right to list folders that an earlier release made."""
+        """Close directories of an earlier release to others."""
         own = (self._folder,) if self._folder == _OWN_FOLDER else ()
         for folder in (*own, self._backups):
             with contextlib.suppress(OSError):
@@ -99,7 +105,7 @@ class StateStore:
                     os.chmod(folder, _FOLDER_MODE)
 
     def get(self, key: str) -> Any:
-        """Return the value that was put under ``key``, or None."""
+        """Return the value of ``key``, or None."""
         return self._data["values"].get(key)
 
     def put(self, key: str, value: Any) -> None:
@@ -132,17 +138,17 @@ class StateStore:
         details: dict[str, Any],
         twin: FileRecord | None = None,
     ) -> FileRecord:
-        """Record the change, then make it: the file is ``before`` and becomes ``after``.
+        """Record the change from ``before`` to ``after``, then write the file.
 
-        An earlier record under the same key keeps its ``before``, so that undoing goes all the
-        way back.
+        An earlier record under the same key keeps its ``before``, so that undoing restores the
+        original file.
 
-        :param twin: a record of the same file under another key, which counts as earlier where
-            there is none under this one.
+        :param twin: a record of the same file under another key, used as the earlier one if there
+            is none under this key.
         """
         earlier = self.record(key) or twin
         if earlier is None or before.sha256 == earlier.before_sha256:
-            # The file is as it was before us (first write, a killed one, or undone by hand).
+            # The file is the original (first write, a killed one, or undone manually).
             made = () if earlier is None else earlier.made_directories
             record = FileRecord(
                 path=before.path,
@@ -174,7 +180,7 @@ class StateStore:
             + tuple(new for new in self._missing(after) if new not in record.made_directories),
         )
         # The record first: a kill leaves a record of a change that was not made, which undoing
-        # sees, and never a change or a backup that no record knows of.
+        # detects, and never a change or a backup without a record.
         self._put_record(key, record)
         if before.sha256 == record.before_sha256:
             self._keep(before, record.backup)
@@ -183,9 +189,9 @@ class StateStore:
         return record
 
     def take_back(self, key: str, before: FileState, earlier: FileRecord | None) -> None:
-        """Put the file back to what it was before this run's :meth:`write_recorded`.
+        """Restore the file to its state before this run's :meth:`write_recorded`.
 
-        :param earlier: what :meth:`record` said before that write.
+        :param earlier: the result of :meth:`record` before that write.
         """
         if earlier is None:
             self.write_undone(key, before)
@@ -194,7 +200,7 @@ class StateStore:
         self._put_record(key, earlier)
 
     def forget(self, key: str) -> None:
-        """Forget the record of a file that is as we want to leave it."""
+        """Delete the record of a file that stays as it is."""
         record = self.record(key)
         if record is None:
             return
@@ -208,21 +214,21 @@ class StateStore:
         record = self.record(key)
         if record is None:
             return Undo.REMOVE_LINES, current
-        way = record.undo(current.sha256)
-        if way is not Undo.RESTORE:
-            return way, current
+        undo = record.undo(current.sha256)
+        if undo is not Undo.RESTORE:
+            return undo, current
         if record.backup is None:
-            return way, FileState(current.path)
+            return undo, FileState(current.path)
         backup = read_file(record.backup)
         if backup.sha256 != record.before_sha256:
-            # Our own lines can still be taken out.
+            # The managed lines can still be removed.
             if backup.exists:
                 warn(
                     f"The backup {record.backup} of {current.path} is not what was saved: it is "
                     "not put back; only what this collection wrote is taken out."
                 )
             return Undo.REMOVE_LINES, current
-        return way, FileState(
+        return undo, FileState(
             current.path,
             backup.content,
             record.restored_mode(current.mode),
@@ -234,14 +240,14 @@ class StateStore:
         )
 
     def write_undone(self, key: str, after: FileState) -> None:
-        """Put the file into its undone shape, then forget the record and what we made for it."""
+        """Write the undone file, then delete the record and the directories made for the file."""
         remove_leftovers(after.path)
         write_file(after)
-        # The record goes last: a kill before that leaves one that says there is nothing to undo.
+        # The record is deleted last: a kill before leaves one with nothing left to undo.
         self.forget(key)
 
     def put_record(self, key: str, record: FileRecord) -> None:
-        """Replace a record, for a module that keeps several changes of one file apart."""
+        """Replace a record, for a module that records several changes of one file."""
         self._put_record(key, record)
 
     def _missing(self, wanted: FileState) -> tuple[str, ...]:
@@ -264,10 +270,10 @@ class StateStore:
     def _keep(self, state: FileState, backup: str | None) -> None:
         if backup is None or state.content is None:
             return
-        # One that is there can be damaged, and this is the last moment to see it.
+        # An existing one may be damaged, and this is the last moment to detect it.
         if read_file(backup).sha256 != state.sha256:
             with contextlib.suppress(OSError):
-                # If it cannot be made, writing into it says why.
+                # If this fails, writing the backup reports why.
                 os.mkdir(self._backups, _FOLDER_MODE)
             write_file(FileState(backup, state.content, 0o600))
 
@@ -287,9 +293,9 @@ class StateStore:
         }
 
     def _discard_unnamed(self) -> None:
-        """Remove the backups that records named and none does any more: they can hold a password.
+        """Remove backups that no record names any more: they may contain a password.
 
-        Others stay: somebody who moved a broken record away may need them.
+        Other files stay: somebody who moved a broken record away may need them.
         """
         for backup in self._known - self._named_backups():
             if os.path.dirname(backup) == self._backups:
@@ -297,8 +303,8 @@ class StateStore:
                     os.unlink(backup)
 
     def _clean_up(self, lock: str) -> None:
-        # The lock file goes while we hold it (see `locked`), the folder last: once the lock file
-        # is gone another run may work, and then the folder is not empty.
+        # The lock file is removed while it is held (see `locked`), the directory last: without the
+        # lock file another run may start, and then the directory is not empty.
         for remove, path in (
             (os.rmdir, self._backups),
             (os.unlink, lock),

@@ -19,7 +19,7 @@ from .store import StateStore
 
 @dataclass(frozen=True)
 class FileChange:
-    """One file's part of a change. ``undo``: the file takes its old shape, the record goes."""
+    """The change of one file. ``undo``: the file is restored and its record deleted."""
 
     key: str
     before: FileState
@@ -34,10 +34,10 @@ class FileChange:
 
 @contextlib.contextmanager
 def applied(store: StateStore, changes: Sequence[FileChange]) -> Iterator[None]:
-    """Write the changes, run the block (a validation, say), then finish.
+    """Write the changes, run the block (for example a validation), then undo what is to be undone.
 
-    Whatever fails, in writing or in the block, what was written so far is put back. Changes that
-    undo come after the block: they drop their record, so they are done when nothing else can fail.
+    If a write or the block fails, the files written so far are restored. Undoing comes after the
+    block, since it deletes the records: nothing else can fail then.
     """
     done: list[tuple[FileChange, FileRecord | None]] = []
     try:
@@ -48,17 +48,17 @@ def applied(store: StateStore, changes: Sequence[FileChange]) -> Iterator[None]:
         yield
     except BaseException:
         for change, earlier in reversed(done):
-            # The first failure is the one to be told; a file that cannot be put back keeps its
-            # record, so that the next run knows of it.
+            # The first failure is reported. A file that cannot be restored keeps its record, so
+            # that the next run knows of it.
             with contextlib.suppress(KubegpuError, OSError):
-                _put_back(store, change, earlier)
+                _restore(store, change, earlier)
         raise
     for change in changes:
         if change.undo:
             store.write_undone(change.key, change.after)
 
 
-def _put_back(store: StateStore, change: FileChange, earlier: FileRecord | None) -> None:
+def _restore(store: StateStore, change: FileChange, earlier: FileRecord | None) -> None:
     if store.record(change.key) is None:
         return
     if earlier is None:

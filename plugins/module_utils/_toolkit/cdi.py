@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""CDI specifications of NVIDIA's GPUs: what one was made for, and what has to be done."""
+"""CDI specifications of NVIDIA GPUs: their driver, and when they have to be made again. Pure."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _LIBRARY = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)\b")
 
 @dataclass(frozen=True)
 class CdiState:
-    """A specification as it stands: None where there is none or its driver cannot be told."""
+    """The current specification. ``driver_version`` is None if there is none or it is unknown."""
 
     exists: bool
     driver_version: str | None
 
     def describe(self) -> str:
-        """Return one line for a diff; the whole text would be hundreds of library paths."""
+        """Return one line for a diff; the whole file has hundreds of library paths."""
         if not self.exists:
             return ""
         return f"{KIND} for driver {self.driver_version or 'unknown'}\n"
@@ -44,24 +44,24 @@ class CdiState:
 
 @dataclass(frozen=True)
 class RefreshUnit:
-    """The toolkit's unit: whether it is there, and what its ``ExecCondition`` looks for and where.
+    """The toolkit's unit, and the pattern and file of its ``ExecCondition``.
 
-    ``or_there`` is a file with which it also starts.
+    ``or_there`` is a file whose presence also lets it start.
     """
 
     exists: bool = False
     pattern: str = ""
     file: str = ""
     or_there: str = ""
-    # Whether systemd left the last start out because of a condition.
+    # Whether systemd skipped the last start because of a condition.
     left_out: bool = False
 
     def declines(
         self, read: Callable[[str], str | None], exists: Callable[[str], bool]
     ) -> str | None:
-        """Return why the unit would not start; None where it would, or where that is not known.
+        """Return why the unit would not start; None: it would, or that is unknown.
 
-        :param read: path -> text of the file; None where there is none.
+        :param read: returns the text of a file; None: there is no file.
         """
         if not self.pattern or (self.or_there and exists(self.or_there)):
             return None
@@ -77,7 +77,7 @@ class RefreshUnit:
 
 
 def read_unit(properties: Mapping[str, str]) -> RefreshUnit:
-    """Return what ``systemctl show`` says of the unit."""
+    """Return the unit's state from the properties of ``systemctl show``."""
     condition = properties.get("ExecCondition", "")
     grep, other = _GREP.search(condition), _OR_THERE.search(condition)
     return RefreshUnit(
@@ -90,13 +90,13 @@ def read_unit(properties: Mapping[str, str]) -> RefreshUnit:
 
 
 def hook_of(text: str | None) -> str | None:
-    """Return the program of NVIDIA that containers run by this specification, if there is one."""
+    """Return NVIDIA's program that this specification has containers run; None: there is none."""
     found = _HOOK.search(text or "")
     return found[1] if found else None
 
 
 def read_specification(text: str | None) -> CdiState:
-    """Return what a specification says of itself."""
+    """Return the state of a specification from its text."""
     if not text or KIND not in text:
         return CdiState(False, None)
     found = _LIBRARY.search(text)
@@ -112,11 +112,15 @@ def needs_refresh(state: CdiState, driver_version: str | None) -> str | None:
     return None
 
 
-def check_generated(text: str, words: str) -> None:
-    """Raise where ``nvidia-ctk cdi generate`` gave nothing that a runtime could use."""
+def check_generated(text: str, output: str) -> None:
+    """Check the output of ``nvidia-ctk cdi generate``.
+
+    :param output: its last lines, for the evidence.
+    :raises KubegpuError: it is not a CDI specification.
+    """
     if not read_specification(text).exists:
         raise KubegpuError(
             "nvidia-ctk cdi generate made no CDI specification.",
-            evidence=words or "it printed nothing",
+            evidence=output or "it printed nothing",
             next_step="Check with nvidia-smi that the driver answers on this node.",
         )

@@ -31,8 +31,8 @@ _VENDOR_URI = re.compile(
     r"nvidia|compute/cuda/repos|repo\.radeon\.com|rocm|amdgpu|repositories\.intel\.com/(?:gpu|graph)",
     re.IGNORECASE,
 )
-# Files of our own may name a mirror, whose address says nothing.
-_OUR_FILE = re.compile(r"^kubegpu-.*\.(?:list|sources|repo)$")
+# Managed files may name a mirror, whose address does not show what it has.
+_MANAGED_FILE = re.compile(r"^kubegpu-.*\.(?:list|sources|repo)$")
 _APT_FOLDER = "/etc/apt/sources.list.d"
 _REPO_FOLDERS = ("/etc/yum.repos.d", "/etc/zypp/repos.d")
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}(?:[0-9A-F]{24})?!?")
@@ -62,7 +62,7 @@ def _cdi_spec(reader: NodeReader) -> dict[str, Any] | None:
             text = reader.read_text(f"{folder}/{name}")
             if text is not None:
                 match = _CDI_DRIVER.search(text)
-                # The name that other tools know it by.
+                # The path that other tools use for it.
                 path = f"/var{folder}" if folder == "/run/cdi" else folder
                 return {
                     "path": f"{path}/{name}",
@@ -72,7 +72,7 @@ def _cdi_spec(reader: NodeReader) -> dict[str, Any] | None:
 
 
 def read_config(text: str | None) -> dict[str, Any] | None:
-    """Return the settings of the toolkit's ``config.toml``, flat; None where there is no file."""
+    """Return the settings of the toolkit's ``config.toml`` by ``section.key``; None: no file."""
     if text is None:
         return None
     try:
@@ -90,7 +90,7 @@ def _flat(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def read_repositories(reader: NodeReader) -> list[dict[str, Any]]:
-    """Return the entries of NVIDIA's, AMD's and Intel's repositories, one for each address."""
+    """Return the entries of the repositories of NVIDIA, AMD and Intel, one for each address."""
     found: list[dict[str, Any]] = []
     for path in ("/etc/apt/sources.list", *_files(reader, _APT_FOLDER, (".list", ".sources"))):
         text = reader.read_text(path)
@@ -114,8 +114,8 @@ def read_repositories(reader: NodeReader) -> list[dict[str, Any]]:
 
 
 def is_wanted(path: str, uri: str) -> bool:
-    """Return whether the entry is a GPU vendor's, or one of our own."""
-    return bool(_VENDOR_URI.search(uri) or _OUR_FILE.match(path.rpartition("/")[2]))
+    """Return whether the entry is one of a GPU vendor or a managed one."""
+    return bool(_VENDOR_URI.search(uri) or _MANAGED_FILE.match(path.rpartition("/")[2]))
 
 
 def _files(reader: NodeReader, folder: str, suffixes: tuple[str, ...]) -> list[str]:
@@ -123,7 +123,7 @@ def _files(reader: NodeReader, folder: str, suffixes: tuple[str, ...]) -> list[s
 
 
 def parse_repo(text: str) -> list[dict[str, str]]:
-    """Return the sections of a ``.repo`` file; a value may go on in indented lines."""
+    """Return the sections of a ``.repo`` file; indented lines continue a value."""
     sections: list[dict[str, str]] = []
     name = None
     for line in text.splitlines():
@@ -149,7 +149,7 @@ def _repository(
     return {
         "file": path,
         "uri": addresses(uri, True),
-        # With several keys there is no single answer: the list has them.
+        # Several keys are in the list only.
         "key_fingerprint": keys[0] if len(keys) == 1 else None,
         "key_fingerprints": keys,
         "signed_by": None if signed_by is None else addresses(signed_by),
@@ -158,7 +158,7 @@ def _repository(
 
 
 def key_fingerprints(reader: NodeReader, signed_by: str | None) -> list[str]:
-    """Return the fingerprints that an entry trusts, as far as they are on this node.
+    """Return the fingerprints that an entry trusts, if its keys are on this node.
 
     ``signed_by`` is an embedded key, or paths, ``file:`` URLs and fingerprints.
     """
@@ -179,7 +179,7 @@ def key_fingerprints(reader: NodeReader, signed_by: str | None) -> list[str]:
 def _of_key(data: bytes | None) -> list[str]:
     if data is None:
         return []
-    # Only where a repository is there: what is imported is compiled by the node.
+    # Imported only if there is a repository: the node compiles each imported module.
     from .._formats.openpgp import fingerprints  # noqa: PLC0415
 
     try:

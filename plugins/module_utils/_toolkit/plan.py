@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The container toolkit of a node: from facts and wishes to a plan with a reason for each step."""
+"""Decide what a node's container toolkit and runtimes need, with a reason for each step. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from .._distro.data import best_effort
 from .._distro.support import unsupported
 from .._nvidia.toolkit import (
     CDI_REFRESH_SINCE,
-    CDI_SERVICE_PATH,
     FAMILIES,
     KEY_FINGERPRINTS,
     OBSOLETE_PACKAGES,
@@ -27,30 +26,31 @@ from .._nvidia.toolkit import (
     PINNED_VERSION,
     Family,
 )
+from .._nvidia.toolkit_paths import CDI_SERVICE_PATH
 from .._repository.addresses import same_repository
 from .._runtime.toml_settings import check as check_settings
 from .runtimes import (
     containerd_refusal,
+    converged_runtimes,
     docker_restart,
+    fingerprints,
     no_runtime,
     plan_containerd,
     plan_crio,
     plan_docker,
-    settled,
     toolkit_settings,
-    wishes,
 )
 from .settings import faults, release_of, unknown
-from .types import ToolkitWish, version_key
+from .types import Request, version_key
 
-# gpu_node_facts reports our repository files whatever their address is, by this prefix.
-_OUR_PREFIX = "kubegpu-"
+# gpu_node_facts reports managed repository files by this prefix, whatever their address.
+_MANAGED_PREFIX = "kubegpu-"
 _SETTINGS = "nvidia_container_toolkit_settings"
 
 
 @dataclass(frozen=True)
 class ToolkitPlan:
-    """What would be done on one node. ``action`` is none, install, upgrade, downgrade or refuse."""
+    """The plan of one node. ``action`` is none, install, upgrade, downgrade or refuse."""
 
     action: str
     version: str | None = None
@@ -60,15 +60,15 @@ class ToolkitPlan:
     change_packages: bool = False
     repository: Mapping[str, Any] | None = None
     change_config: bool = False
-    # Whether the packages will make the toolkit's file, which they leave when they go.
+    # Whether the packages create the toolkit's configuration, which they leave when removed.
     config_made: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     cdi: Mapping[str, Any] | None = None
     containerd: bool = False
     docker: bool = False
     crio: bool = False
-    wishes: Mapping[str, str] = field(default_factory=dict)
-    settled: tuple[str, ...] = ()
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    converged: tuple[str, ...] = ()
     steps: tuple[Step, ...] = ()
     reasons: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -76,82 +76,52 @@ class ToolkitPlan:
     def to_json(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
         data = asdict(self)
-        for name in ("obsolete", "settled", "reasons", "warnings", "steps"):
+        for name in ("obsolete", "converged", "reasons", "warnings", "steps"):
             data[name] = list(data[name])
         for name in ("reasons", "warnings"):
             data[name] = [printable(text) for text in data[name]]
         return data
 
 
-def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
-    """Return what has to be done so that the node's toolkit and runtimes are as wished.
+def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
+    """Return what has to be done so that the node's toolkit and runtimes are as requested.
 
     :param node: the facts ``gpu_node``.
-    :param wish: what is asked for.
     """
-    gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
-    if not gpus:
+    if not any(gpu["vendor"] == "nvidia" for gpu in node["gpus"]):
         return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
-    refusal = _refusal(node, wish) or containerd_refusal(node, wish)
+    refusal = _refusal(node, request) or containerd_refusal(node, request)
     if refusal:
         return ToolkitPlan("refuse", reasons=refusal)
     family = FAMILIES[node["os"]["package_manager"]]
-    version, why_version = _version(node, wish, family)
-    refusal = _settings_refusal(node, wish, version)
+    version, why_version = _version(node, request, family)
+    refusal = _settings_refusal(node, request, version)
     if refusal:
         return ToolkitPlan("refuse", reasons=refusal)
-    action, packages, package_steps = _packages(node, wish, version, why_version)
-    obsolete = tuple(
-        name for name in OBSOLETE_PACKAGES if name in (_toolkit(node)["obsolete_packages"] or {})
+    action, packages, package_steps = _packages(node, request, version, why_version)
+    obsolete, obsolete_step = _obsolete(node)
+    repository, repository_step = _repository(node, request, family)
+    settings, why_settings = toolkit_settings(
+        node, request, bool(node["runtimes"]["crio"]) and request.crio != "false"
     )
-    repository, repository_step = _repository(node, wish, family)
-    crio, crio_step, crio_notes = plan_crio(node, wish)
-    takes_part = bool(node["runtimes"]["crio"]) and wish.crio != "false"
-    settings, why_settings = toolkit_settings(node, wish, takes_part)
     config_steps = _config_steps(node, settings, why_settings)
-    cdi, cdi_step, cdi_warning = _cdi(node, wish, version)
-    # What a toolkit that changes does to the runtimes is for their modules to see.
-    quiet = () if package_steps or config_steps or obsolete else settled(node, wish)
-    containerd, containerd_step, containerd_notes = plan_containerd(
-        node, wish, look="containerd" not in quiet
-    )
-    docker, docker_step, docker_notes = plan_docker(node, wish, look="docker" not in quiet)
-    if obsolete:
-        package_steps = (
-            Step(
-                "packages",
-                "remove",
-                ", ".join(obsolete),
-                "the toolkit replaces it, and both would write daemon.json",
-            ),
-            *package_steps,
-        )
-    restart_step = docker_restart(wish, action, docker)
-    steps = tuple(
-        step
-        for step in (
-            repository_step,
-            *package_steps,
-            *config_steps,
-            cdi_step,
-            containerd_step,
-            docker_step,
-            restart_step,
-            crio_step,
-        )
-        if step is not None
-    )
+    cdi, cdi_step, cdi_note = _cdi(node, request, version)
+    changes_toolkit = bool(package_steps or config_steps or obsolete)
+    runtimes = _runtimes(node, request, action, changes_toolkit)
+    if obsolete_step:
+        package_steps = (obsolete_step, *package_steps)
+    steps = (repository_step, *package_steps, *config_steps, cdi_step, *runtimes.steps)
+    planned = tuple(step for step in steps if step is not None)
     notes = (
         best_effort(node["os"]) if package_steps or repository_step else "",
-        *(f"{_SETTINGS}: {words}" for words in unknown(wish.settings, release_of(version))),
-        *(cdi_warning, *containerd_notes, *docker_notes, *crio_notes, *no_runtime(node)),
+        *(f"{_SETTINGS}: {text}" for text in unknown(request.settings, release_of(version))),
+        *(cdi_note, *runtimes.notes, *no_runtime(node)),
     )
-    warnings = tuple(note for note in notes if note)
     return ToolkitPlan(
         action=action,
         version=version,
         packages=packages,
-        hold=wish.hold,
+        hold=request.hold,
         obsolete=obsolete,
         change_packages=bool(package_steps),
         repository=repository,
@@ -159,20 +129,57 @@ def plan_toolkit(node: Mapping[str, Any], wish: ToolkitWish) -> ToolkitPlan:
         config_made=action == "install" and _toolkit(node)["config"] is None,
         settings=settings,
         cdi=cdi,
+        containerd=runtimes.containerd,
+        docker=runtimes.docker,
+        crio=runtimes.crio,
+        fingerprints=fingerprints(request),
+        converged=runtimes.converged,
+        steps=planned,
+        reasons=tuple(f"{step.step}: {step.reason}" for step in planned)
+        or (f"Toolkit {version} and the runtimes are as requested.",),
+        warnings=tuple(note for note in notes if note),
+    )
+
+
+@dataclass(frozen=True)
+class _Runtimes:
+    """Which modules of the runtimes are called, and which need not be."""
+
+    containerd: bool
+    docker: bool
+    crio: bool
+    converged: tuple[str, ...]
+    steps: tuple[Step | None, ...]
+    notes: tuple[str, ...]
+
+
+def _runtimes(
+    node: Mapping[str, Any], request: Request, action: str, changes_toolkit: bool
+) -> _Runtimes:
+    # The modules of the runtimes find out what a change of the toolkit means to them.
+    converged = () if changes_toolkit else converged_runtimes(node, request)
+    containerd, containerd_step, containerd_notes = plan_containerd(
+        node, request, always="containerd" not in converged
+    )
+    docker, docker_step, docker_notes = plan_docker(node, request, always="docker" not in converged)
+    crio, crio_step, crio_notes = plan_crio(node, request)
+    called = {"containerd": containerd, "docker": docker}
+    return _Runtimes(
         containerd=containerd,
         docker=docker,
         crio=crio,
-        wishes=wishes(wish),
-        settled=tuple(
-            name
-            for name, called in (("containerd", containerd), ("docker", docker))
-            if name in quiet and not called
-        ),
-        steps=steps,
-        reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
-        or (f"Toolkit {version} and the runtimes are as wished.",),
-        warnings=warnings,
+        converged=tuple(name for name in called if name in converged and not called[name]),
+        steps=(containerd_step, docker_step, docker_restart(request, action, docker), crio_step),
+        notes=(*containerd_notes, *docker_notes, *crio_notes),
     )
+
+
+def _obsolete(node: Mapping[str, Any]) -> tuple[tuple[str, ...], Step | None]:
+    """Return the installed packages that the toolkit replaces, and the step that removes them."""
+    installed = _toolkit(node)["obsolete_packages"] or {}
+    names = tuple(name for name in OBSOLETE_PACKAGES if name in installed)
+    reason = "the toolkit replaces it, and both would write daemon.json"
+    return names, Step("packages", "remove", ", ".join(names), reason) if names else None
 
 
 def _toolkit(node: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -180,13 +187,14 @@ def _toolkit(node: Mapping[str, Any]) -> Mapping[str, Any]:
     return toolkit
 
 
-def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
+def _refusal(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
     system = node["os"]
-    if wish.manage_repository and not wish.repository_name.startswith(_OUR_PREFIX):
+    if request.manage_repository and not request.repository_name.startswith(_MANAGED_PREFIX):
         return (
             (
-                f"nvidia_container_toolkit_repository_name is {wish.repository_name!r}. Next step: "
-                f"let it begin with {_OUR_PREFIX!r}, by which the facts know our own file."
+                f"nvidia_container_toolkit_repository_name is {request.repository_name!r}. "
+                f"Next step: let it begin with {_MANAGED_PREFIX!r}, by which the facts know our "
+                "own file."
             ),
         )
     if system["package_manager"] not in FAMILIES:
@@ -197,7 +205,7 @@ def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
             "and use the modules containerd_runtime, crio_runtime and docker_runtime, which work "
             "there.",
         )
-    old = unsupported(system, wish.controller)
+    old = unsupported(system, request.controller)
     if old:
         return (old,)
     family = FAMILIES[system["package_manager"]]
@@ -209,25 +217,25 @@ def _refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
     return ()
 
 
-def _settings_refusal(node: Mapping[str, Any], wish: ToolkitWish, version: str) -> tuple[str, ...]:
-    """Return what is wrong with the settings that are asked for."""
+def _settings_refusal(node: Mapping[str, Any], request: Request, version: str) -> tuple[str, ...]:
+    """Return what is wrong with the requested settings."""
     try:
-        check_settings(wish.settings)
+        check_settings(request.settings)
     except InputError as error:
         return (f"{_SETTINGS}: {error.cause} Next step: {error.next_step}",)
     present = _toolkit(node)["config"] or {}
     return tuple(
-        f"{_SETTINGS}: {fault.words}. "
+        f"{_SETTINGS}: {fault.message}. "
         + ("No container that NVIDIA's runtime starts would run with it. " if fault.stops else "")
         + "Next step: correct the value, or leave it out."
-        for fault in faults(wish.settings, release_of(version), present)
+        for fault in faults(request.settings, release_of(version), present)
     )
 
 
-def _version(node: Mapping[str, Any], wish: ToolkitWish, family: Family) -> tuple[str, str]:
+def _version(node: Mapping[str, Any], request: Request, family: Family) -> tuple[str, str]:
     installed = _toolkit(node)["version"]
-    if wish.version:
-        full = wish.version if "-" in wish.version else f"{wish.version}-{family.revision}"
+    if request.version:
+        full = request.version if "-" in request.version else f"{request.version}-{family.revision}"
         return full, "asked for"
     if installed:
         return installed, "installed already, and no version was asked for"
@@ -235,11 +243,11 @@ def _version(node: Mapping[str, Any], wish: ToolkitWish, family: Family) -> tupl
 
 
 def _packages(
-    node: Mapping[str, Any], wish: ToolkitWish, version: str, why: str
+    node: Mapping[str, Any], request: Request, version: str, why: str
 ) -> tuple[str, dict[str, str], tuple[Step, ...]]:
     present: Mapping[str, str] = _toolkit(node)["packages"] or {}
-    # What is kept is kept as it is: toolkits before the split into four have fewer packages.
-    kept = not wish.version and _toolkit(node)["version"] is not None
+    # An installed toolkit is kept as it is: before the split into four it had fewer packages.
+    kept = not request.version and _toolkit(node)["version"] is not None
     names = [name for name in PACKAGES if name in present or not kept]
     packages = dict.fromkeys(names, version)
     differing = [name for name in names if present.get(name) != version]
@@ -257,11 +265,11 @@ def _packages(
             (Step("packages", action, f"toolkit {version}", reason),),
         )
     held = _toolkit(node)["held"]
-    if held is not None and bool(held) != wish.hold:
-        verb = "hold" if wish.hold else "unhold"
+    if held is not None and bool(held) != request.hold:
+        verb = "hold" if request.hold else "unhold"
         reason = (
             "an unattended upgrade could replace a part of the set"
-            if wish.hold
+            if request.hold
             else "nvidia_container_toolkit_hold is false"
         )
         return "none", packages, (Step("packages", verb, f"toolkit {version}", reason),)
@@ -269,13 +277,13 @@ def _packages(
 
 
 def _repository(
-    node: Mapping[str, Any], wish: ToolkitWish, family: Family
+    node: Mapping[str, Any], request: Request, family: Family
 ) -> tuple[dict[str, Any] | None, Step | None]:
-    if not wish.manage_repository:
+    if not request.manage_repository:
         return None, None
-    url = (wish.repository_url or family.repository_url).rstrip("/")
+    url = (request.repository_url or family.repository_url).rstrip("/")
     accepted = tuple(
-        text.replace(" ", "").upper() for text in wish.key_fingerprints or KEY_FINGERPRINTS
+        text.replace(" ", "").upper() for text in request.key_fingerprints or KEY_FINGERPRINTS
     )
     entries = [
         entry
@@ -284,7 +292,7 @@ def _repository(
     ]
     shown = addresses(url, True)
     wanted = {
-        "name": wish.repository_name,
+        "name": request.repository_name,
         "url": shown,
         "key_fingerprints": list(accepted),
         "replaces": list(family.earlier_urls),
@@ -338,10 +346,10 @@ def _config_steps(
 
 
 def _cdi(
-    node: Mapping[str, Any], wish: ToolkitWish, version: str
+    node: Mapping[str, Any], request: Request, version: str
 ) -> tuple[dict[str, Any] | None, Step | None, str | None]:
-    driver = wish.driver_version or node["driver"]["loaded"]
-    if not wish.cdi:
+    driver = request.driver_version or node["driver"]["loaded"]
+    if not request.cdi:
         return None, None, None
     if not driver:
         return (
@@ -362,7 +370,7 @@ def _cdi(
         {
             "driver_version": driver,
             "previous_driver_version": (spec["driver_version"] or "") if spec else "",
-            # The service has conditions of its own, which the node's module reads.
+            # The service has start conditions, which the module reads on the node.
             "method": "auto" if refreshed_by_service else "generate",
             "service_expected": refreshed_by_service,
             "path": spec["path"] if spec and spec["path"] != CDI_SERVICE_PATH else None,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The container runtimes of a node: what of them differs from what is wished, and why."""
+"""What the container runtimes of a node need in order to be as requested, and why. Pure."""
 
 from __future__ import annotations
 
@@ -14,56 +14,57 @@ from .._containerd.distributions import makes_handler
 from .._containerd.plan import NVIDIA_RUNTIME, RUNC_SHIM
 from .._core.steps import Step
 from .._crio.plan import RUNTIMES_SETTING, outside_path
-from .._nvidia.toolkit import RUNTIME_PATH
-from .._record.converged import wish_name
-from .types import ToolkitWish, version_key
+from .._nvidia.toolkit_paths import RUNTIME_PATH
+from .._record.converged import settings_fingerprint
+from .types import Request, version_key
 
-# Docker learned --gpus in this version; older ones select the GPU by --runtime.
+# The first version of Docker with --gpus; with older ones the GPU is selected by --runtime.
 GPUS_OPTION_SINCE = (19, 3)
-# What NVIDIA's runtime looks for where its file names nothing.
-_LOOKED_FOR = ("runc", "crun")
+# The programs that NVIDIA's runtime looks for if its configuration names none.
+_DEFAULT_PROGRAMS = ("runc", "crun")
 
 
-def wishes(wish: ToolkitWish) -> dict[str, str]:
-    """Return the names of what is asked of the modules of containerd and Docker."""
-    common = {"name": wish.runtime_name, "cdi": wish.runtime_cdi, "path": RUNTIME_PATH}
+def fingerprints(request: Request) -> dict[str, str]:
+    """Return the fingerprints of the settings for the modules of containerd and Docker."""
+    common = {"name": request.runtime_name, "cdi": request.runtime_cdi, "path": RUNTIME_PATH}
     return {
-        "containerd": wish_name(
+        "containerd": settings_fingerprint(
             {
                 **common,
-                "set_default": wish.containerd_set_default,
-                "enable_cri": wish.containerd_enable_cri,
-                "complete_runc": wish.containerd_complete_runc,
-                "options": wish.containerd_options,
-                "restart": wish.containerd_restart,
+                "set_default": request.containerd_set_default,
+                "enable_cri": request.containerd_enable_cri,
+                "complete_runc": request.containerd_complete_runc,
+                "options": request.containerd_options,
+                "restart": request.containerd_restart,
             }
         ),
-        "docker": wish_name(
-            {**common, "set_default": wish.docker_set_default, "restart": wish.docker_restart}
+        "docker": settings_fingerprint(
+            {**common, "set_default": request.docker_set_default, "restart": request.docker_restart}
         ),
     }
 
 
-def settled(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
-    """Return the engines whose modules would find nothing to do, as they found the last time."""
-    off = {"containerd": wish.containerd, "docker": wish.docker}
+def converged_runtimes(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
+    """Return the runtimes on which nothing changed since their modules had nothing to do."""
+    off = {"containerd": request.containerd, "docker": request.docker}
     return tuple(
         engine
-        for engine, name in wishes(wish).items()
+        for engine, fingerprint in fingerprints(request).items()
         if off[engine] != "false"
-        and ((node["runtimes"][engine] or {}).get("settled") or {}).get(wish.runtime_name) == name
+        and ((node["runtimes"][engine] or {}).get("converged") or {}).get(request.runtime_name)
+        == fingerprint
     )
 
 
 def plan_containerd(
-    node: Mapping[str, Any], wish: ToolkitWish, *, look: bool = True
+    node: Mapping[str, Any], request: Request, *, always: bool = True
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
-    """Return whether containerd's module is called, and what it would do as far as facts tell.
+    """Return whether containerd's module is called, and the step that the facts show, and notes.
 
-    :param look: whether it is called where the facts show no difference.
+    :param always: whether the module is called if the facts show no difference.
     """
     runtime = node["runtimes"]["containerd"]
-    if wish.containerd == "false" or (runtime is None and wish.containerd == "auto"):
+    if request.containerd == "false" or (runtime is None and request.containerd == "auto"):
         return False, None, ()
     if runtime is None:
         return (
@@ -71,9 +72,9 @@ def plan_containerd(
             None,
             ("containerd is asked for, but not installed. Next step: install it, then run again.",),
         )
-    if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
+    if runtime["cri_enabled"] is False and not request.containerd_enable_cri:
         return (
-            wish.containerd == "true",
+            request.containerd == "true",
             None,
             (
                 "containerd's CRI plugin is disabled, as Docker's packages do it: Kubernetes "
@@ -82,52 +83,52 @@ def plan_containerd(
             ),
         )
     handlers = runtime["handlers"] or {}
-    handler = handlers.get(wish.runtime_name)
+    handler = handlers.get(request.runtime_name)
     path = (handler or {}).get("path")
-    if handler is None and makes_handler(runtime["flavour"], wish.runtime_name, RUNTIME_PATH):
+    if handler is None and makes_handler(runtime["flavour"], request.runtime_name, RUNTIME_PATH):
         reason = f"{runtime['flavour']} makes the handler itself, when it starts and finds it"
         step = _runtime_step(
-            "containerd", _restart_action(wish.containerd_restart), wish.runtime_name, reason
+            "containerd", _restart_action(request.containerd_restart), request.runtime_name, reason
         )
     elif handler is None:
-        step = _runtime_step("containerd", "add", wish.runtime_name, "no such handler is there")
+        step = _runtime_step("containerd", "add", request.runtime_name, "no such handler is there")
     elif path and path != RUNTIME_PATH:
-        step = _runtime_step("containerd", "change", wish.runtime_name, f"it runs {path}")
-    elif wish.containerd_set_default and runtime["default_handler"] != wish.runtime_name:
+        step = _runtime_step("containerd", "change", request.runtime_name, f"it runs {path}")
+    elif request.containerd_set_default and runtime["default_handler"] != request.runtime_name:
         step = _runtime_step(
             "containerd",
             "default",
-            wish.runtime_name,
+            request.runtime_name,
             f"default is {runtime['default_handler']}",
         )
     else:
-        return look, None, ()
+        return always, None, ()
     return True, step, ()
 
 
-def containerd_refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str, ...]:
-    """Return why containerd's module would refuse the node: no runtime to inherit from has a type.
+def containerd_refusal(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
+    """Return why containerd's module would refuse: the runtime to inherit from has no type.
 
-    It sees that as well, but only after the packages were installed.
+    The module checks that too, but only after the packages are installed.
     """
     runtime = node["runtimes"]["containerd"]
-    if wish.containerd == "false" or runtime is None:
+    if request.containerd == "false" or runtime is None:
         return ()
-    if runtime["cri_enabled"] is False and not wish.containerd_enable_cri:
+    if runtime["cri_enabled"] is False and not request.containerd_enable_cri:
         return ()
     handlers = runtime["handlers"] or {}
     default = runtime["default_handler"]
     path = str((handlers.get(default) or {}).get("path") or "")
-    own = default == wish.runtime_name or posixpath.basename(path).startswith(NVIDIA_RUNTIME)
+    own = default == request.runtime_name or posixpath.basename(path).startswith(NVIDIA_RUNTIME)
     for name in ("runc",) if own else (default, "runc"):
         handler = handlers.get(name)
         if handler is None or handler["type"]:
             if (handler or {}).get("type") == RUNC_SHIM:
                 return ()
             continue
-        # From 2.0 on what a file leaves out of runc is built in.
+        # From containerd 2.0 on, settings of runc that a file omits have built-in values.
         built_in = name == "runc" and version_key(runtime["version"] or "0") >= (2,)
-        if built_in or (name == "runc" and wish.containerd_complete_runc):
+        if built_in or (name == "runc" and request.containerd_complete_runc):
             return ()
         option = (
             ", or set nvidia_container_toolkit_containerd_complete_runc: true"
@@ -136,21 +137,21 @@ def containerd_refusal(node: Mapping[str, Any], wish: ToolkitWish) -> tuple[str,
         )
         return (
             f"containerd's runtime {name} has no runtime_type: containerd starts no pod with it, "
-            f"and {wish.runtime_name} cannot inherit from it. Next step: write runtime_type = "
+            f"and {request.runtime_name} cannot inherit from it. Next step: write runtime_type = "
             f'"{RUNC_SHIM}" into its table of {runtime["config_path"]}{option}.',
         )
     return ()
 
 
 def plan_docker(
-    node: Mapping[str, Any], wish: ToolkitWish, *, look: bool = True
+    node: Mapping[str, Any], request: Request, *, always: bool = True
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
-    """Return whether Docker's module is called, and what it would do as far as facts tell.
+    """Return whether Docker's module is called, and the step that the facts show, and notes.
 
-    :param look: whether it is called where the facts show no difference.
+    :param always: whether the module is called if the facts show no difference.
     """
     runtime = node["runtimes"]["docker"]
-    if wish.docker == "false" or (runtime is None and wish.docker == "auto"):
+    if request.docker == "false" or (runtime is None and request.docker == "auto"):
         return False, None, ()
     if runtime is None:
         return (
@@ -162,42 +163,42 @@ def plan_docker(
     if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
         notes = (
             f"Docker {runtime['version']} has no --gpus: use docker run "
-            f"--runtime={wish.runtime_name}.",
+            f"--runtime={request.runtime_name}.",
         )
-    entry = (runtime["runtimes"] or {}).get(wish.runtime_name)
+    entry = (runtime["runtimes"] or {}).get(request.runtime_name)
     path = entry.get("path") if isinstance(entry, Mapping) else entry
     if entry is None:
-        step = _runtime_step("docker", "add", wish.runtime_name, "no such runtime is there")
+        step = _runtime_step("docker", "add", request.runtime_name, "no such runtime is there")
     elif path and path != RUNTIME_PATH:
-        step = _runtime_step("docker", "change", wish.runtime_name, f"it runs {path}")
-    elif wish.docker_set_default and runtime["default_runtime"] != wish.runtime_name:
+        step = _runtime_step("docker", "change", request.runtime_name, f"it runs {path}")
+    elif request.docker_set_default and runtime["default_runtime"] != request.runtime_name:
         step = _runtime_step(
             "docker",
             "default",
-            wish.runtime_name,
+            request.runtime_name,
             f"default is {runtime['default_runtime']}",
         )
     else:
-        return look, None, notes
+        return always, None, notes
     return True, step, notes
 
 
-def docker_restart(wish: ToolkitWish, action: str, docker: bool) -> Step | None:
-    """Return the restart that follows from installing the toolkit: its hook is looked for once."""
-    if not docker or action != "install" or wish.docker_restart == "never":
+def docker_restart(request: Request, action: str, docker: bool) -> Step | None:
+    """Return the restart that an installation needs: dockerd looks for the hook once, at start."""
+    if not docker or action != "install" or request.docker_restart == "never":
         return None
-    when = "" if wish.docker_restart == "always" else "where no container would be stopped"
+    when = "" if request.docker_restart == "always" else "where no container would be stopped"
     return Step(
         "docker", "restart", when, "--gpus needs a dockerd started after the toolkit was installed"
     )
 
 
 def plan_crio(
-    node: Mapping[str, Any], wish: ToolkitWish
+    node: Mapping[str, Any], request: Request
 ) -> tuple[bool, Step | None, tuple[str, ...]]:
-    """Return whether CRI-O differs from what is wished; where it does not, it is not asked."""
+    """Return whether CRI-O's module is called, and the step, and notes."""
     runtime = node["runtimes"]["crio"]
-    if wish.crio == "false" or (runtime is None and wish.crio == "auto"):
+    if request.crio == "false" or (runtime is None and request.crio == "auto"):
         return False, None, ()
     if runtime is None:
         return (
@@ -205,48 +206,50 @@ def plan_crio(
             None,
             ("CRI-O is asked for, but not installed. Next step: install it, then run again.",),
         )
-    handler = (runtime["runtimes"] or {}).get(wish.runtime_name)
+    handler = (runtime["runtimes"] or {}).get(request.runtime_name)
     if handler is None:
-        step = _runtime_step("crio", "add", wish.runtime_name, "no such handler is there")
+        step = _runtime_step("crio", "add", request.runtime_name, "no such handler is there")
     elif handler["path"] != RUNTIME_PATH:
         reason = f"it runs {handler['path']}"
-        step = _runtime_step("crio", "change", wish.runtime_name, reason)
+        step = _runtime_step("crio", "change", request.runtime_name, reason)
     elif handler["outdated"]:
         reason = "the node's own runtime, of which it has the settings, has others now"
-        step = _runtime_step("crio", "change", wish.runtime_name, reason)
-    elif wish.crio_set_default and runtime["default_runtime"] != wish.runtime_name:
+        step = _runtime_step("crio", "change", request.runtime_name, reason)
+    elif request.crio_set_default and runtime["default_runtime"] != request.runtime_name:
         reason = f"default is {runtime['default_runtime'] or 'what is built in'}"
-        step = _runtime_step("crio", "default", wish.runtime_name, reason)
-    elif not wish.crio_set_default and (
-        runtime["default_runtime"] == wish.runtime_name
+        step = _runtime_step("crio", "default", request.runtime_name, reason)
+    elif not request.crio_set_default and (
+        runtime["default_runtime"] == request.runtime_name
         and runtime["default_file"] == runtime["drop_in_path"]
     ):
         reason = "it is the default by us, and no longer asked for"
-        step = _runtime_step("crio", "default", f"not {wish.runtime_name}", reason)
+        step = _runtime_step("crio", "default", f"not {request.runtime_name}", reason)
     elif runtime["restart_required"]:
         reason = "its files were changed after it started"
-        step = _runtime_step("crio", _restart_action(wish.crio_restart), wish.runtime_name, reason)
+        step = _runtime_step(
+            "crio", _restart_action(request.crio_restart), request.runtime_name, reason
+        )
     else:
         return False, None, ()
     return True, step, ()
 
 
 def toolkit_settings(
-    node: Mapping[str, Any], wish: ToolkitWish, crio: bool
+    node: Mapping[str, Any], request: Request, crio: bool
 ) -> tuple[dict[str, Any], str | None]:
-    """Return the settings of the toolkit's own file that are wanted, and why if not by the user.
+    """Return the settings for the toolkit's configuration, and why one was added to the user's.
 
-    CRI-O's packages keep their runtime outside PATH, where NVIDIA's runtime would not find it.
+    CRI-O's packages install their runtime outside PATH, where NVIDIA's runtime does not find it.
 
-    :param crio: whether CRI-O takes part.
+    :param crio: whether CRI-O is configured.
     """
-    settings = dict(wish.settings)
+    settings = dict(request.settings)
     own = (node["runtimes"]["crio"] or {}).get("own_runtime") or {}
     program = own.get("path")
     if not crio or RUNTIMES_SETTING in settings or not outside_path(program):
         return settings, None
     present = (node["container_toolkit"]["config"] or {}).get(RUNTIMES_SETTING)
-    names = [str(name) for name in present or _LOOKED_FOR]
+    names = [str(name) for name in present or _DEFAULT_PROGRAMS]
     settings[RUNTIMES_SETTING] = names if program in names else [*names, program]
     return settings, f"CRI-O's {own['name']} is {program}, which NVIDIA's runtime does not look for"
 
@@ -260,7 +263,7 @@ def _runtime_step(engine: str, action: str, name: str, reason: str) -> Step:
 
 
 def no_runtime(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what to do about a node that has no runtime."""
+    """Return a note with the next step if the node has no container runtime."""
     if any(node["runtimes"][name] for name in ("containerd", "docker", "crio")):
         return ()
     return (

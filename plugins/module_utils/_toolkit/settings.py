@@ -21,7 +21,7 @@ from .types import version_key
 
 Release = tuple[int, ...]
 
-# The newest release that the table was compared with. A newer one may know more.
+# The newest release that the table covers. A newer one may have more settings.
 NEWEST: Release = (1, 20)
 _WORDS = {bool: "true or false", str: "text", list: "a list of text"}
 _LDCONFIG = "nvidia-container-cli.ldconfig"
@@ -36,8 +36,8 @@ _KNOWN_CAPABILITIES = ("compat32", "compute", "display", "graphics", "ngx", "uti
 class Setting:
     """One setting: ``since`` is the first release that has it, ``until`` the first without it.
 
-    :param values: the texts that are taken, each with the first release that takes it; none is any.
-    :param stops: whether the toolkit stops at another text. Otherwise it goes on with a default.
+    :param values: the accepted texts, each with the first release that accepts it; empty: any.
+    :param stops: whether the toolkit fails on another text. Otherwise it uses a default.
     """
 
     kind: type
@@ -47,7 +47,7 @@ class Setting:
     stops: bool = True
 
     def known_to(self, release: Release) -> bool:
-        """Return whether a release has the setting; an empty one is any."""
+        """Return whether a release has the setting; an empty release is any."""
         if not release:
             return True
         return release >= self.since and not (self.until and release >= self.until)
@@ -55,10 +55,10 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fault:
-    """A value that is not taken. ``stops`` says that no container starts with it."""
+    """A value that the toolkit does not accept. ``stops``: no container starts with it."""
 
     key: str
-    words: str
+    message: str
     stops: bool = True
 
 
@@ -131,30 +131,30 @@ def release_of(version: str | None) -> Release:
 def faults(
     settings: Mapping[str, Any], release: Release = (), present: Mapping[str, Any] | None = None
 ) -> list[Fault]:
-    """Return what is wrong with the types and values of settings that are known.
+    """Return the wrong types and values of known settings.
 
     :param settings: value by name, as ``section.key``.
-    :param release: the toolkit's; empty where it is not known, and what any release takes is right.
-    :param present: what the file says beside them.
+    :param release: the toolkit's; empty: unknown, and what any release accepts is right.
+    :param present: the other settings of the file.
     """
     found = []
     for key, value in settings.items():
-        words, stops = "", True
+        message, stops = "", True
         setting = SETTINGS.get(key)
         if key in _SECTIONS:
-            words = f"{key} is a section. Give each of its settings as {key}.name"
+            message = f"{key} is a section. Give each of its settings as {key}.name"
         elif setting is not None and not _has_type(value, setting.kind):
-            words = f"{key} has to be {_WORDS[setting.kind]}, and is {_shown(value)}"
+            message = f"{key} has to be {_WORDS[setting.kind]}, and is {_shown(value)}"
         elif setting is not None:
-            words = _wrong_value(key, setting, value, release, {**(present or {}), **settings})
+            message = _wrong_value(key, setting, value, release, {**(present or {}), **settings})
             stops = setting.stops
-        if words:
-            found.append(Fault(key, words, stops))
+        if message:
+            found.append(Fault(key, message, stops))
     return found
 
 
 def unknown(settings: Mapping[str, Any], release: Release = ()) -> list[str]:
-    """Return a sentence for each name that the release does not know, and so ignores."""
+    """Return a message for each name that the release does not know and therefore ignores."""
     return [
         _unknown(key, release)
         for key in settings
@@ -167,8 +167,8 @@ def _unknown(key: str, release: Release) -> str:
     setting = SETTINGS.get(key)
     if setting is not None:
         newer = release < setting.since
-        words = f"from {_dotted(setting.since)} on" if newer else f"before {_dotted(setting.until)}"
-        return f"{key} is a setting of the toolkit {words}; {name} ignores it."
+        when = f"from {_dotted(setting.since)} on" if newer else f"before {_dotted(setting.until)}"
+        return f"{key} is a setting of the toolkit {when}; {name} ignores it."
     names = [name for name, known in SETTINGS.items() if known.known_to(release)]
     near = difflib.get_close_matches(key, names, 1, 0.6) or [
         name for name in names if name.rpartition(".")[2] == key.rpartition(".")[2]
@@ -194,14 +194,14 @@ def _wrong_value(
     """Return what is wrong with a value of the right type."""
     taken = list(_taken(setting, release))
     text = value.lower() if key == _LOG_LEVEL else value
-    # A release that is newer than the table may take more.
+    # A release newer than the table may accept more.
     if taken and text not in taken and release[:2] <= NEWEST:
         return f"{key} has to be one of {', '.join(taken)}, and is {_shown(value)}"
     if key == _RUNTIMES and not value:
         return f"{key} has to name at least one runtime"
     if key == _CAPABILITIES and str(value) != "all":
-        words = [word.strip() for word in str(value).split(",")]
-        wrong = [word for word in words if word and word not in _KNOWN_CAPABILITIES]
+        names = [name.strip() for name in str(value).split(",")]
+        wrong = [name for name in names if name and name not in _KNOWN_CAPABILITIES]
         if wrong and release[:2] <= NEWEST:
             known = ", ".join(_KNOWN_CAPABILITIES)
             return f"{key} has to be all or some of {known}, and has {', '.join(wrong)}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is asked of the container toolkit and the runtimes."""
+"""The request for the container toolkit and the runtimes, and comparison of versions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class ToolkitWish:
-    """What the user asks for. Empty strings and tuples mean: what this release knows."""
+class Request:
+    """What the user asks for. Empty strings and tuples: the default of this release."""
 
     version: str = ""
     manage_repository: bool = True
@@ -37,14 +37,14 @@ class ToolkitWish:
     crio: str = "auto"
     crio_set_default: bool = False
     crio_restart: bool = True
-    # The driver that an earlier step of the same run loads.
+    # Version of the driver that an earlier step of the same run loads.
     driver_version: str = ""
-    # The ansible-core that would install the packages.
+    # Version of the ansible-core that would install the packages.
     controller: str = ""
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version, for comparing: ``1.20.0-1`` is (1, 20, 0, 1)."""
+    """Return the numbers of a version for comparison: ``1.20.0-1`` gives (1, 20, 0, 1)."""
     text = version.partition(":")[2] or version
     numbers: list[int] = []
     for part in text.replace("-", ".").replace("~", ".").replace("+", ".").split("."):

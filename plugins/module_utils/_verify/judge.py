@@ -438,7 +438,7 @@ def _toolkit(node: Mapping[str, Any], seen: Seen, wish: Wish, nvml: Verdict) -> 
 def _wrong_settings(toolkit: Mapping[str, Any]) -> Verdict | None:
     """Return the first setting of the toolkit's file with which no container starts."""
     found = faults(toolkit["config"] or {}, release_of(toolkit["version"]))
-    wrong = [fault.words for fault in found if fault.stops]
+    wrong = [fault.message for fault in found if fault.stops]
     if not wrong:
         return None
     return Verdict(

@@ -136,10 +136,10 @@ def node_result(
         else node["container_toolkit"]["version"],
         "containerd": _engine_words(
             results.get("containerd")
-            or _settled_answer(node, "containerd", toolkit.get("settled", ()))
+            or _converged_result(node, "containerd", toolkit.get("converged", ()))
         ),
         "docker": _engine_words(
-            results.get("docker") or _settled_answer(node, "docker", toolkit.get("settled", ()))
+            results.get("docker") or _converged_result(node, "docker", toolkit.get("converged", ()))
         ),
         "crio": _engine_words(results.get("crio") or _crio_answer(node)),
         "open": [
@@ -195,12 +195,12 @@ def fleet_rows(
     return rows
 
 
-def _settled_answer(
-    node: Mapping[str, Any] | None, engine: str, settled: Sequence[str]
+def _converged_result(
+    node: Mapping[str, Any] | None, engine: str, converged: Sequence[str]
 ) -> Mapping[str, Any] | None:
-    """Return what the module would have said: where nothing was touched it is not asked."""
+    """Return what the module would have returned: it is not called if nothing has changed."""
     runtime = (node or {}).get("runtimes", {}).get(engine)
-    if not runtime or engine not in settled:
+    if not runtime or engine not in converged:
         return None
     return {
         "handlers": runtime.get("handlers") or runtime.get("runtimes"),

@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as docker_apply
 from tests.integration.engines.docker_inputs.daemon import VERSIONS
 from tests.integration.engines.docker_inputs.node import Node
 
@@ -108,7 +108,7 @@ def test_absent_without_reload_says_what_is_still_to_be_done(running):
     assert running.dockerd.info()["DefaultRuntime"] == "runc"
 
 
-def test_default_that_is_no_longer_wished_for_goes_from_the_daemon(running):
+def test_default_that_is_no_longer_requested_is_removed_from_the_daemon(running):
     running.predicted(set_default=True, **RELOADS)
     answer = running.predicted(set_default=False, **RELOADS)
     assert answer["changed"]
@@ -179,7 +179,7 @@ def refused_for(node, name, **options):
 def test_conflict_with_default_runtime_in_the_unit_is_found_before_dockerd_finds_it(running):
     flag = "--default-runtime=runc"
     running.unit([flag])
-    assert not running.run(check=True).get("failed"), "no conflict where no default is wished for"
+    assert not running.run(check=True).get("failed"), "no conflict where no default is requested"
     words = refused_for(running, "--default-runtime runc", set_default=True)
     assert "dockerd does not start like that" in words
     # dockerd says the same, later and with the node down.
@@ -256,7 +256,7 @@ def test_reload_that_is_not_taken_puts_the_old_file_back(running, monkeypatch):
     systemctl_path = running.bin / "systemctl"
     script = systemctl_path.read_text()
     systemctl_path.write_text(script.replace("exec ", '[ "$1" = reload ] && exit 0\nexec '))
-    monkeypatch.setattr(_docker_flow, "RELOAD_SECONDS", 1.0)
+    monkeypatch.setattr(docker_apply, "RELOAD_SECONDS", 1.0)
     answer = running.run(set_default=True, **RELOADS)
     assert answer["failed"]
     assert "was put back, and dockerd runs with it" in answer["msg"]

@@ -27,7 +27,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan imp
     Request,
     plan_present,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import config as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.daemon import parse_version
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Record
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import (
+    Request as DockerRequest,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 from tests.integration.engines.containerd_inputs.judge import CACHE, binary, default
 from tests.integration.engines.containerd_inputs.judge import judge as judge_dumps
@@ -107,12 +112,12 @@ def test_docker(version, tmp_path):
     @examples(15)
     @given(daemon_configs(odd=False), st.booleans())
     def every_one(text, set_default):
-        wish = docker.Request(
+        wish = DockerRequest(
             "nvidia", True, "/usr/bin/nvidia-container-runtime", None, set_default, None
         )
-        numbers = docker.parse_version(version)
+        numbers = parse_version(version)
         document = docker.read(text, "daemon.json", numbers)
-        edited = docker.configure(document, wish, docker.Ledger(), numbers).document.text
+        edited = docker.configure(document, wish, Record(), numbers).document.text
         good, words = loads(text)
         assert good, f"the made configuration itself is refused: {words}"
         good, words = loads(edited)

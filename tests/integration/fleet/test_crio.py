@@ -22,7 +22,7 @@ PACKAGED_FILE = "/etc/crio/crio.conf.d/10-crio.conf"
 OURS = "/etc/crio/crio.conf.d/99-nvidia.toml"
 TASK = "Configure CRI-O"
 # The facts, and a call for each of the three runtimes; CRI-O is asked each time.
-ALL_CALLS, SETTLED_CALLS = 4, 2
+ALL_CALLS, CONVERGED_CALLS = 4, 2
 STANDIN = r"""#!/bin/sh
 # A stand-in of the test bed for CRI-O.
 if [ "$1" = --version ]; then echo "crio version 1.30.4 (stand-in of the test bed)"; exit; fi
@@ -91,7 +91,7 @@ def test_crio_from_the_plan_to_the_teardown(node, count_calls):
 
     process = execute(node, "sh", "-c", PROCESS)
     # What containerd and docker found out is kept, and they are not asked a second time.
-    for budget in (ALL_CALLS, SETTLED_CALLS):
+    for budget in (ALL_CALLS, CONVERGED_CALLS):
         with count_calls() as calls:
             again = play("site", *limit)
         assert again.stats[node.name]["changed"] == 0, again.changed()

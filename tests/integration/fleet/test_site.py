@@ -18,7 +18,7 @@ from tests.integration.fleet.playbooks import ETC, on_nodes, play
 # The facts, and a call for each of the two runtimes.
 GPU_CALLS, OTHER_CALLS = 3, 1
 # Once the modules of the runtimes have said that nothing is left to do.
-SETTLED_CALLS = 1
+CONVERGED_CALLS = 1
 
 DAEMONS = "systemctl show containerd docker --property=MainPID 2>/dev/null"
 LEFT = (
@@ -81,13 +81,13 @@ def test_second_run_changes_and_restarts_nothing_within_the_budget(
 
 
 @pytest.mark.full(why="test_second_run_... again and again, with files touched in between")
-def test_settled_runtimes_need_no_call_until_something_is_touched(
+def test_converged_runtimes_need_no_call_until_something_is_touched(
     converged, gpu_nodes, count_calls
 ):
     with count_calls() as calls:
         run = play("site")
     assert run.status == 0, run.output
-    assert all(calls[node] <= SETTLED_CALLS for node in gpu_nodes), calls
+    assert all(calls[node] <= CONVERGED_CALLS for node in gpu_nodes), calls
     touched = {
         gpu_nodes[0]: "touch -c /etc/docker/daemon.json",
         gpu_nodes[1]: "systemctl restart containerd",
@@ -99,10 +99,10 @@ def test_settled_runtimes_need_no_call_until_something_is_touched(
     assert run.status == 0, run.output
     assert {stats["changed"] for stats in run.stats.values()} == {0}, run.changed()
     for node in gpu_nodes:
-        assert (calls[node] > SETTLED_CALLS) == (node in touched), calls
+        assert (calls[node] > CONVERGED_CALLS) == (node in touched), calls
     with count_calls() as calls:
         run = play("site")
-    assert all(calls[node] <= SETTLED_CALLS for node in gpu_nodes), calls
+    assert all(calls[node] <= CONVERGED_CALLS for node in gpu_nodes), calls
 
 
 def test_toolkit_is_one_held_set(converged, gpu_nodes):

@@ -35,7 +35,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo imp
     plan_absent,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import config as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Record
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.types import (
+    Request as DockerRequest,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 from tests.unit.engine_documents import CRI, containerd_configs, daemon_configs, examples
 
@@ -223,13 +227,13 @@ def test_containerd_in_a_file_of_its_own(made, wishes, foreign):
 )
 def test_docker(text, default, cdi, arguments):
     path = "/usr/bin/nvidia-container-runtime"
-    wish = docker.Request("nvidia", True, path, arguments, default, cdi)
+    wish = DockerRequest("nvidia", True, path, arguments, default, cdi)
     version = (28, 5, 2)
     before = docker.read(text, "daemon.json", version)
-    once = docker.configure(before, wish, docker.Ledger(), version)
+    once = docker.configure(before, wish, Record(), version)
     docker.verify(before, once.document, "nvidia")
     after = docker.read(once.document.text, "daemon.json", version)
-    again = docker.configure(after, wish, once.ledger, version)
+    again = docker.configure(after, wish, once.record, version)
     assert again.document.text == once.document.text
     old = json.loads(text.lstrip("\ufeff").strip() or "null") or {}
     new = json.loads(once.document.text.lstrip("\ufeff"))
@@ -241,8 +245,8 @@ def test_docker(text, default, cdi, arguments):
         else:
             assert {k: v for k, v in other.items() if k != "cdi"} == one
     assert (new, list(new)) == (old, list(old))
-    gone = docker.Request("nvidia", False, path, arguments, False, None)
-    left = docker.remove(again.document, gone, again.ledger).document.text
+    gone = DockerRequest("nvidia", False, path, arguments, False, None)
+    left = docker.remove(again.document, gone, again.record).document.text
     if text.strip("\ufeff\n") in ("", "null"):
         # No object: what is left of ours says nothing either. (As bytes it is what it was.)
         assert not json.loads(left)

@@ -139,7 +139,7 @@ def test_edits_by_somebody_else_stay(node):
     )
 
 
-def test_a_setting_that_is_not_wished_any_more_goes_back(node):
+def test_a_setting_that_is_no_longer_requested_is_reverted(node):
     node.present()
     answer = node.present({"nvidia-container-runtime.mode": "legacy"})
     assert answer["changed"]
@@ -185,12 +185,12 @@ def test_what_the_packages_made_goes_with_them(node):
     folder = node.file.parent
     shutil.rmtree(folder)
     bare = node.tree()
-    wish = {"settings": {}, "existed": False}
-    assert not run_module(module.main, {**node.arguments, **wish}, check=True)["changed"]
+    arguments = {"settings": {}, "existed": False}
+    assert not run_module(module.main, {**node.arguments, **arguments}, check=True)["changed"]
     assert node.tree() == bare
     folder.mkdir()
     node.file.write_text(DEFAULT)
-    assert not run_module(module.main, {**node.arguments, **wish})["changed"]
+    assert not run_module(module.main, {**node.arguments, **arguments})["changed"]
     assert node.file.read_text() == DEFAULT
     # Later runs set something, and the packages of another release write the values anew.
     node.present({"nvidia-container-cli.no-cgroups": True})
@@ -202,8 +202,8 @@ def test_what_the_packages_made_goes_with_them(node):
 
 
 def test_what_the_packages_made_and_somebody_edited_stays(node):
-    wish = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
-    assert run_module(module.main, {**node.arguments, **wish})["changed"]
+    arguments = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
+    assert run_module(module.main, {**node.arguments, **arguments})["changed"]
     edited = node.file.read_text().replace('log-level = "info"', 'log-level = "debug"')
     node.file.write_text(edited)
     node.absent()
@@ -212,8 +212,8 @@ def test_what_the_packages_made_and_somebody_edited_stays(node):
 
 
 def test_an_edit_between_two_of_our_writes_stays_too(node):
-    wish = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
-    assert run_module(module.main, {**node.arguments, **wish})["changed"]
+    arguments = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
+    assert run_module(module.main, {**node.arguments, **arguments})["changed"]
     edited = node.file.read_text().replace("disable-require = false", "disable-require = true")
     edited = edited.replace('#swarm-resource = "DOCKER_RESOURCE_GPU"', 'swarm-resource = "ADMIN"')
     node.file.write_text(edited)
@@ -228,8 +228,8 @@ def test_an_edit_between_two_of_our_writes_stays_too(node):
 
 
 def test_what_the_packages_wrote_again_between_two_of_our_writes_goes(node):
-    wish = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
-    assert run_module(module.main, {**node.arguments, **wish})["changed"]
+    arguments = {"settings": {"nvidia-container-cli.no-cgroups": True}, "existed": False}
+    assert run_module(module.main, {**node.arguments, **arguments})["changed"]
     plain = [line for line in node.file.read_text().splitlines() if not line.startswith("#")]
     node.file.write_text("\n".join(plain))
     assert node.present({"nvidia-container-cli.no-cgroups": False})["changed"]
@@ -269,8 +269,8 @@ def test_container_path_of_ldconfig_where_the_file_allows_it(node):
 )
 def test_values_are_held_against_the_release_that_is_named(node, version, settings, taken):
     before = node.tree()
-    wish = {**node.arguments, "settings": settings, "toolkit_version": version}
-    answer = predicted(module.main, wish)
+    arguments = {**node.arguments, "settings": settings, "toolkit_version": version}
+    answer = predicted(module.main, arguments)
     assert bool(answer.get("failed")) is not taken
     assert (node.tree() != before) is taken
 
@@ -281,8 +281,8 @@ def test_a_name_that_the_release_does_not_know_is_told(node, monkeypatch):
     settings = {"features.allow-unknown-oci-spec-fields": True}
     node.present(settings)
     assert said == []
-    wish = {**node.arguments, "settings": settings, "toolkit_version": "1.17.8-1"}
-    run_module(module.main, wish)
+    arguments = {**node.arguments, "settings": settings, "toolkit_version": "1.17.8-1"}
+    run_module(module.main, arguments)
     assert "a setting of the toolkit from 1.19 on; toolkit 1.17.8 ignores it" in said[0]
 
 

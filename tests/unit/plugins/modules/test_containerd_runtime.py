@@ -44,7 +44,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint im
     process_birth,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import Daemon
-from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import said, settled
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import (
+    cached_report,
+    converged_fingerprints,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
 from tests.unit.module_process import predicted, run_module
@@ -218,17 +221,17 @@ def quiet(arguments, tmp_path, monkeypatch):
     daemon = Daemon("u", True, True, os.getpid(), 0.0, (), process_birth(os.getpid()))
     monkeypatch.setattr(_containerd_flow, "read_daemon", lambda *_given: daemon)
 
-    def run_one(wish="a", started=0.0, **options):
+    def run_one(fingerprint="a", started=0.0, **options):
         nonlocal daemon
         daemon = replace(daemon, started=time.time() + started)
         given = {"containerd_path": str(binary), "runtime_path": str(tmp_path / "runtime")}
-        given |= {"wish": wish, **options}
+        given |= {"fingerprint": fingerprint, **options}
         return run_module(containerd_runtime.main, {**arguments, **given})
 
     def noted():
         path = tmp_path / "var" / "state.json"
         record = json.loads(path.read_text()) if path.exists() else {}
-        return settled(record, "containerd", "containerd", mark, process_birth)
+        return converged_fingerprints(record, "containerd", "containerd", mark, process_birth)
 
     assert run_one()["changed"] and noted() == {}
     # The daemon is older than the file: a restart is left to do.
@@ -249,7 +252,14 @@ def test_what_containerd_says_is_kept_for_the_facts(quiet, tmp_path):
     def kept():
         record = json.loads((tmp_path / "var" / "state.json").read_text())
         files = [str(tmp_path / "containerd"), str(tmp_path / "etc" / "config.toml")]
-        return said(record, "containerd", "containerd", files, mark=mark, birth=process_birth)
+        return cached_report(
+            record,
+            "containerd",
+            "containerd",
+            files,
+            signature=mark,
+            process_start=process_birth,
+        )
 
     assert kept() is None
     assert not run_one(started=60)["changed"]

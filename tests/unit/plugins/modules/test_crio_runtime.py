@@ -20,8 +20,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     KubegpuError,
     RolledBackError,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._crio import apply as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio import apply as crio_apply
+from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import crio_runtime
@@ -273,14 +273,14 @@ def transaction(folder, system, state="present", **settings):
         config_path=str(folder / "crio.conf"),
         drop_in_path=str(own(folder)),
     )
-    world = flow.World(
+    dependencies = crio_apply.Dependencies(
         run=system,
         parse=tomllib.loads,
         store=StateStore(str(folder / "var" / "state.json")),
         exists=os.path.exists,
     )
-    options = flow.Settings(restart_timeout=1, **settings)
-    return flow.CrioRuntime(request, options, world)(False)
+    options = crio_apply.Settings(restart_timeout=1, **settings)
+    return crio_apply.CrioRuntime(request, options, dependencies)(False)
 
 
 def test_restart_is_required_until_it_is_done(folder, system):

@@ -18,13 +18,16 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as docker_apply
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import host as docker_host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
     mark,
     process_birth,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import settled
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import (
+    converged_fingerprints,
+)
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
 from tests.tools import tiers
 from tests.unit.module_process import predicted, run_module
@@ -139,8 +142,8 @@ def use(node, monkeypatch):
     monkeypatch.setattr(docker_runtime, "module_runner", lambda _module: node.run)
     monkeypatch.setattr(docker_runtime, "read_info", node.read_info)
     monkeypatch.setattr(docker_runtime, "find_program", node.find_program)
-    monkeypatch.setattr(_docker_flow, "RELOAD_SECONDS", 0.0)
-    monkeypatch.setattr(_docker_flow, "RESTART_SECONDS", 0.0)
+    monkeypatch.setattr(docker_apply, "RELOAD_SECONDS", 0.0)
+    monkeypatch.setattr(docker_apply, "RESTART_SECONDS", 0.0)
 
 
 # -- create, again, check, diff, absent, absent again (each with the check before it) ------------
@@ -443,7 +446,7 @@ def test_kill_at_any_point(tmp_path, monkeypatch, before, what):
 
     In the default tier the steps are dealt out to the files: each step meets one of them.
     """
-    wish = {"set_default": True, "cdi": True, "reload": True}
+    present = {"set_default": True, "cdi": True, "reload": True}
     first, stride = (1, 1) if tiers.is_full() else (1 + FILES.index(before), len(FILES))
     step, died = first, True
     while died:
@@ -456,19 +459,19 @@ def test_kill_at_any_point(tmp_path, monkeypatch, before, what):
         node.active = True
         node.take_over(True)
         if what == "absent":
-            node.once(**wish)
+            node.once(**present)
         old = node.config.read_bytes() if node.config.exists() else None
-        options = wish if what == "present" else {"state": "absent", "reload": True}
+        options = present if what == "present" else {"state": "absent", "reload": True}
         died = killed_at(step, node, options)
         found = node.config.read_bytes() if node.config.exists() else None
         assert found in (old, before) or json.loads(found)
         # The child's dockerd was a copy: what a reload there did is not known here, as after
         # a kill between write and reload.
         if what == "present":
-            answer = node.once(**wish)
+            answer = node.once(**present)
             assert not answer.get("failed"), answer.get("msg")
             assert node.info["DefaultRuntime"] == "nvidia"
-            assert not node.once(**wish)["changed"]
+            assert not node.once(**present)["changed"]
         answer = node.once(state="absent", reload=True)
         assert not answer.get("failed"), answer.get("msg")
         assert (node.config.read_bytes() if node.config.exists() else None) == before
@@ -507,28 +510,28 @@ def test_two_runs_at_once_both_end_well(node):
 def noted(node):
     """What the facts would say."""
     record = json.loads(node.state.read_text()) if node.state.exists() else {}
-    return settled(record, "docker", "docker", mark, process_birth)
+    return converged_fingerprints(record, "docker", "docker", mark, process_birth)
 
 
 @pytest.fixture
 def quiet(node, tmp_path, monkeypatch):
-    """A dockerd that runs with what is wished; the first run that found that out is over."""
-    look = _docker_flow.read_daemon
+    """A converged dockerd, after the first run that found it so."""
+    look = docker_host.read_daemon
 
     def read_daemon(*given):
         # It was started after all of what it looks for had come.
         daemon = look(*given)
         return replace(daemon, command_line=(str(node.runtime),), started=time.time() + 60)
 
-    monkeypatch.setattr(_docker_flow, "read_daemon", read_daemon)
+    monkeypatch.setattr(docker_host, "read_daemon", read_daemon)
     hook = tmp_path / "nvidia-container-runtime-hook"
     hook.write_text("")
     running(node)
     node.hook = str(hook)
-    assert node.once(reload=True, wish="a")["changed"]
+    assert node.once(reload=True, fingerprint="a")["changed"]
     # Only what was read and found right counts.
     assert noted(node) == {}
-    assert not node.once(reload=True, wish="a")["changed"]
+    assert not node.once(reload=True, fingerprint="a")["changed"]
     assert noted(node) == {"nvidia": "a"}
     return node
 
@@ -536,16 +539,16 @@ def quiet(node, tmp_path, monkeypatch):
 def test_what_touches_the_note(quiet):
     quiet.config.write_bytes(quiet.config.read_bytes())
     assert noted(quiet) == {}
-    assert not quiet.once(reload=True, wish="b")["changed"]
+    assert not quiet.once(reload=True, fingerprint="b")["changed"]
     assert noted(quiet) == {"nvidia": "b"}
     quiet.runtime.chmod(0o755)
     quiet.runtime.write_text("#!/bin/sh\n# another one\n")
     assert noted(quiet) == {}
 
 
-def test_no_note_in_check_mode_and_a_run_without_a_wish_leaves_it(quiet):
+def test_no_note_in_check_mode_and_a_run_without_a_fingerprint_leaves_it(quiet):
     before = quiet.state.read_text()
-    quiet.once(check=True, reload=True, wish="b")
+    quiet.once(check=True, reload=True, fingerprint="b")
     assert quiet.state.read_text() == before
     assert not quiet.once(reload=True)["changed"]
     assert quiet.state.read_text() == before
@@ -553,10 +556,10 @@ def test_no_note_in_check_mode_and_a_run_without_a_wish_leaves_it(quiet):
 
 def test_no_note_where_something_is_left(quiet):
     quiet.info["DefaultRuntime"] = "crun"
-    assert quiet.once(wish="a")["reload_required"]
+    assert quiet.once(fingerprint="a")["reload_required"]
     assert noted(quiet) == {}
 
 
 def test_absent_takes_the_note_away(quiet):
-    assert quiet.once(state="absent", reload=True, wish="a")["changed"]
+    assert quiet.once(state="absent", reload=True, fingerprint="a")["changed"]
     assert not quiet.state.exists()

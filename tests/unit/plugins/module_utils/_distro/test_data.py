@@ -37,9 +37,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.driver_branc
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import (
     registry as _package_managers,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import (
-    ToolkitWish,
-    plan_toolkit,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
+    Request as ToolkitRequest,
 )
 from tests.unit.fixtures.driver_cases import gpu
 from tests.unit.fixtures.node_facts import node
@@ -132,7 +132,7 @@ def system(identity, version):
 def plans(facts):
     driver = plan_driver(facts, *read_options({"today": "2026-11-21"}))
     cuda = plan_cuda(facts, *read_cuda({"versions": ["13.0"], "driver_version": "580"}))
-    toolkit = plan_toolkit(facts, ToolkitWish())
+    toolkit = plan_toolkit(facts, ToolkitRequest())
     return driver, cuda, toolkit
 
 

@@ -13,16 +13,16 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import mark
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import (
-    key,
-    note,
-    said,
-    settled,
-    stands,
-    wish_name,
-    without_words,
+    build_entry,
+    cached_report,
+    converged_fingerprints,
+    record_key,
+    settings_fingerprint,
+    valid_fingerprint,
+    without_report,
 )
 
-WISH = "5d1be7e9dda1ee8896be5b7e34a85ee1"
+FINGERPRINT = "5d1be7e9dda1ee8896be5b7e34a85ee1"
 
 
 def birth(pid: int) -> str | None:
@@ -39,11 +39,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def left(folder: Path) -> dict[str, Any]:
     paths = [str(folder / name) for name in ("config.toml", "conf.d", "not-there")]
-    return note(WISH, "k3s", "12@777", {path: mark(path) for path in paths})
+    return build_entry(FINGERPRINT, "k3s", "12@777", {path: mark(path) for path in paths})
 
 
 def test_nothing_was_touched(left: dict[str, Any]) -> None:
-    assert stands(left, "k3s", mark, birth) == WISH
+    assert valid_fingerprint(left, "k3s", mark, birth) == FINGERPRINT
 
 
 def rewritten(folder: Path) -> None:
@@ -74,74 +74,81 @@ def replaced(folder: Path) -> None:
 )
 def test_a_touched_file(folder: Path, left: dict[str, Any], touch: Any) -> None:
     touch(folder)
-    assert stands(left, "k3s", mark, birth) is None
+    assert valid_fingerprint(left, "k3s", mark, birth) is None
 
 
 @pytest.mark.parametrize("process", ["12@778", "13@777", None, "", "x"])
 def test_another_daemon(left: dict[str, Any], process: str | None) -> None:
-    assert stands({**left, "process": process}, "k3s", mark, birth) is None
+    assert valid_fingerprint({**left, "process": process}, "k3s", mark, birth) is None
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        *(None, [], {}, {"owner": "k3s", "wish": 3}),
-        {"owner": "k3s", "wish": WISH, "process": "12@777", "files": {}},
+        *(None, [], {}, {"owner": "k3s", "fingerprint": 3}),
+        {"owner": "k3s", "fingerprint": FINGERPRINT, "process": "12@777", "files": {}},
     ],
 )
 def test_no_note(found: Any) -> None:
-    assert stands(found, "k3s", mark, birth) is None
+    assert valid_fingerprint(found, "k3s", mark, birth) is None
 
 
 def test_another_distribution(left: dict[str, Any]) -> None:
-    assert stands(left, "containerd", mark, birth) is None
+    assert valid_fingerprint(left, "containerd", mark, birth) is None
 
 
 def test_by_engine_and_name(left: dict[str, Any]) -> None:
     record = {
         "values": {
-            key("containerd", "nvidia"): left,
-            key("containerd", "gpu"): {**left, "process": "1@1"},
-            key("docker", "nvidia"): {**left, "wish": "other", "owner": "docker"},
+            record_key("containerd", "nvidia"): left,
+            record_key("containerd", "gpu"): {**left, "process": "1@1"},
+            record_key("docker", "nvidia"): {**left, "fingerprint": "other", "owner": "docker"},
             "nvidia_driver": {},
         }
     }
-    assert settled(record, "containerd", "k3s", mark, birth) == {"nvidia": WISH}
-    assert settled(record, "docker", "docker", mark, birth) == {"nvidia": "other"}
-    assert settled({}, "docker", "docker", mark, birth) == {}
-    assert settled(None, "docker", "docker", mark, birth) is None
+    assert converged_fingerprints(record, "containerd", "k3s", mark, birth) == {
+        "nvidia": FINGERPRINT
+    }
+    assert converged_fingerprints(record, "docker", "docker", mark, birth) == {"nvidia": "other"}
+    assert converged_fingerprints({}, "docker", "docker", mark, birth) == {}
+    assert converged_fingerprints(None, "docker", "docker", mark, birth) is None
 
 
-def test_a_wish_is_its_values() -> None:
-    assert wish_name({"a": 1, "b": {"c": None}}) == wish_name({"b": {"c": None}, "a": 1})
-    assert len({wish_name(values) for values in ({}, {"a": 1}, {"a": "1"}, {"a": True})}) == 4
+def test_a_fingerprint_depends_on_the_values() -> None:
+    assert settings_fingerprint({"a": 1, "b": {"c": None}}) == settings_fingerprint(
+        {"b": {"c": None}, "a": 1}
+    )
+    assert (
+        len({settings_fingerprint(values) for values in ({}, {"a": 1}, {"a": "1"}, {"a": True})})
+        == 4
+    )
 
 
-WORDS = {"version": "containerd x 2.1.9", "cri_enabled": True, "handlers": {}}
+REPORT = {"version": "containerd x 2.1.9", "cri_enabled": True, "handlers": {}}
 
 
-def words(folder: Path, found: dict[str, Any], *names: str, owner: str = "k3s") -> Any:
-    record = {"values": {key("containerd", "nvidia"): found}}
+def report(folder: Path, found: dict[str, Any], *names: str, owner: str = "k3s") -> Any:
+    record = {"values": {record_key("containerd", "nvidia"): found}}
     paths = [str(folder / name) for name in names]
-    return said(record, "containerd", owner, paths, mark=mark, birth=birth)
+    return cached_report(record, "containerd", owner, paths, signature=mark, process_start=birth)
 
 
-def test_words_as_long_as_nothing_is_touched(folder: Path, left: dict[str, Any]) -> None:
-    spoken = note(WISH, "k3s", "12@777", left["files"], WORDS)
-    assert without_words(spoken) == left == without_words(left)
-    assert words(folder, spoken, "config.toml") == WORDS
+def test_report_as_long_as_nothing_is_touched(folder: Path, left: dict[str, Any]) -> None:
+    spoken = build_entry(FINGERPRINT, "k3s", "12@777", left["files"], REPORT)
+    assert without_report(spoken) == left == without_report(left)
+    assert report(folder, spoken, "config.toml") == REPORT
     # Nothing was kept, or not of this file, or of somebody else.
-    assert words(folder, left, "config.toml") is None
-    assert words(folder, spoken, "config.toml", "another") is None
-    assert words(folder, spoken, "config.toml", owner="containerd") is None
-    assert said(None, "containerd", "k3s", [], mark=mark, birth=birth) is None
+    assert report(folder, left, "config.toml") is None
+    assert report(folder, spoken, "config.toml", "another") is None
+    assert report(folder, spoken, "config.toml", owner="containerd") is None
+    assert cached_report(None, "containerd", "k3s", [], signature=mark, process_start=birth) is None
     rewritten(folder)
-    assert words(folder, spoken, "config.toml") is None
+    assert report(folder, spoken, "config.toml") is None
 
 
-def test_words_of_another_release(folder: Path, left: dict[str, Any]) -> None:
-    for strange in (["0.0.1", WORDS], [], None, ["0.0.1"]):
-        found = {**left, "words": strange}
-        assert words(folder, found, "config.toml") is None
+def test_report_of_another_release(folder: Path, left: dict[str, Any]) -> None:
+    for strange in (["0.0.1", REPORT], [], None, ["0.0.1"]):
+        found = {**left, "report": strange}
+        assert report(folder, found, "config.toml") is None
         # It is written anew where the module runs again.
-        assert without_words(found) != left
+        assert without_report(found) != left

@@ -24,8 +24,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     KubegpuError,
     RolledBackError,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as docker_apply
+from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import config as docker
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.files import FileState
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
@@ -344,7 +344,7 @@ def test_docker_asks_that_guard_before_it_writes(tmp_path, monkeypatch, state):
         text = edited.document.text.replace("/opt/kata", "/opt/other")
         return replace(edited, document=docker.read(text, "daemon.json", (28, 5)))
 
-    monkeypatch.setattr(_docker_flow.docker, name, wrong)
+    monkeypatch.setattr(docker_apply, name, wrong)
     before = path.read_text()
     answer = run_module(docker_runtime.main, {**arguments, "state": state})
     assert answer.get("failed"), answer

@@ -9,12 +9,14 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import read_wish
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import ToolkitWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import read_request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import Request
 
 
 def test_defaults():
-    assert read_wish({}) == read_wish({"version": None, "key_fingerprints": None}) == ToolkitWish()
+    assert (
+        read_request({}) == read_request({"version": None, "key_fingerprints": None}) == Request()
+    )
 
 
 def test_values_as_inventories_write_them():
@@ -26,7 +28,7 @@ def test_values_as_inventories_write_them():
         "key_fingerprints": "AB, CD",
         "settings": {"nvidia-container-cli.no-cgroups": True},
     }
-    assert read_wish(given) == ToolkitWish(
+    assert read_request(given) == Request(
         version="1.2",
         hold=False,
         containerd="true",
@@ -49,4 +51,4 @@ def test_values_as_inventories_write_them():
 )
 def test_what_is_refused(options, words):
     with pytest.raises(InputError, match=words):
-        read_wish(options)
+        read_request(options)

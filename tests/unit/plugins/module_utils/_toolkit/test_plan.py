@@ -10,10 +10,10 @@ import json
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import (
-    ToolkitWish,
-    plan_toolkit,
-    same_repository,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.plan import same_repository
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
+    Request,
     version_key,
 )
 from tests.unit.fixtures.crio import configured, packaged
@@ -32,7 +32,7 @@ def entry(uri=OFFICIAL, key=KEY, file="/etc/apt/sources.list.d/a.list", enabled=
 
 
 def test_bare_node_gets_everything_in_order():
-    plan = plan_toolkit(node(), ToolkitWish())
+    plan = plan_toolkit(node(), Request())
     assert plan.action == "install"
     assert steps(plan) == [
         ("repository", "add"),
@@ -49,32 +49,36 @@ def test_bare_node_gets_everything_in_order():
 
 
 def test_finished_node_gets_nothing():
-    plan = plan_toolkit(installed(), ToolkitWish())
+    plan = plan_toolkit(installed(), Request())
     assert (plan.action, steps(plan), plan.repository, plan.cdi) == ("none", [], None, None)
     assert not plan.change_packages
     assert plan.containerd and plan.docker
 
 
-def settled(**wish):
-    """Facts of a node whose runtimes' modules found nothing to do for this wish."""
+def converged(**request):
+    """Facts of a node whose runtimes' modules found nothing to do for this request."""
     facts = installed()
-    for engine, name in plan_toolkit(facts, ToolkitWish(**wish)).wishes.items():
-        facts["runtimes"][engine]["settled"] = {"nvidia": name}
+    for engine, name in plan_toolkit(facts, Request(**request)).fingerprints.items():
+        facts["runtimes"][engine]["converged"] = {"nvidia": name}
     return facts
 
 
-def test_settled_runtimes_need_no_call():
-    plan = plan_toolkit(settled(), ToolkitWish())
-    assert (plan.containerd, plan.docker, plan.settled) == (False, False, ("containerd", "docker"))
+def test_converged_runtimes_need_no_call():
+    plan = plan_toolkit(converged(), Request())
+    assert (plan.containerd, plan.docker, plan.converged) == (
+        False,
+        False,
+        ("containerd", "docker"),
+    )
     # What the record does not tell, the module has to.
-    facts = settled()
-    facts["runtimes"]["docker"]["settled"] = None
-    plan = plan_toolkit(facts, ToolkitWish())
-    assert (plan.containerd, plan.docker, plan.settled) == (False, True, ("containerd",))
+    facts = converged()
+    facts["runtimes"]["docker"]["converged"] = None
+    plan = plan_toolkit(facts, Request())
+    assert (plan.containerd, plan.docker, plan.converged) == (False, True, ("containerd",))
 
 
 @pytest.mark.parametrize(
-    ("wish", "called"),
+    ("options", "called"),
     [
         ({"containerd_options": {"Debug": True}}, ["containerd"]),
         ({"containerd_restart": False}, ["containerd"]),
@@ -87,32 +91,32 @@ def test_settled_runtimes_need_no_call():
         # What changes below the runtimes is for their modules to see.
         ({"version": "1.19.0"}, ["containerd", "docker"]),
         ({"settings": {"swarm-resource": "x"}}, ["containerd", "docker"]),
-        # Switched off is not settled.
+        # Switched off is not converged.
         ({"docker": "false"}, []),
         ({"hold": True}, []),
     ],
 )
-def test_settled_is_for_one_wish(wish, called):
-    plan = plan_toolkit(settled(), ToolkitWish(**wish))
+def test_converged_is_for_one_request(options, called):
+    plan = plan_toolkit(converged(), Request(**options))
     assert [name for name in ("containerd", "docker") if getattr(plan, name)] == called
-    expected = [] if wish.get("version") or wish.get("settings") else ["containerd", "docker"]
-    off = [name for name in ("containerd", "docker") if wish.get(name) == "false"]
-    assert list(plan.settled) == [one for one in expected if one not in called + off]
+    expected = [] if options.get("version") or options.get("settings") else ["containerd", "docker"]
+    off = [name for name in ("containerd", "docker") if options.get(name) == "false"]
+    assert list(plan.converged) == [one for one in expected if one not in called + off]
 
 
 def test_node_without_nvidia_gpu_is_left_alone():
-    plan = plan_toolkit(node(gpus=[]), ToolkitWish())
+    plan = plan_toolkit(node(gpus=[]), Request())
     assert plan.action == "none"
     assert not plan.containerd and not plan.docker and not plan.steps
 
 
 def test_no_version_keeps_what_is_installed():
-    plan = plan_toolkit(installed("1.17.8-1"), ToolkitWish())
+    plan = plan_toolkit(installed("1.17.8-1"), Request())
     assert (plan.action, plan.version, steps(plan)) == ("none", "1.17.8-1", [])
 
 
 @pytest.mark.parametrize(
-    ("present", "wish", "action", "version"),
+    ("present", "requested", "action", "version"),
     [
         ("1.17.8-1", "1.20.0", "upgrade", "1.20.0-1"),
         ("1.20.0-1", "1.19.0", "downgrade", "1.19.0-1"),
@@ -120,8 +124,8 @@ def test_no_version_keeps_what_is_installed():
         ("1.20.0-1", "1.20.0", "none", "1.20.0-1"),
     ],
 )
-def test_wished_version(present, wish, action, version):
-    plan = plan_toolkit(installed(present), ToolkitWish(version=wish))
+def test_requested_version(present, requested, action, version):
+    plan = plan_toolkit(installed(present), Request(version=requested))
     assert (plan.action, plan.version) == (action, version)
     assert plan.change_packages is (action != "none")
 
@@ -129,27 +133,29 @@ def test_wished_version(present, wish, action, version):
 def test_set_of_mixed_versions_becomes_one():
     facts = installed("1.20.0-1")
     facts["container_toolkit"]["packages"]["libnvidia-container1"] = "1.19.0-1"
-    plan = plan_toolkit(facts, ToolkitWish())
+    plan = plan_toolkit(facts, Request())
     assert (plan.action, plan.version) == ("upgrade", "1.20.0-1")
 
 
-@pytest.mark.parametrize(("held", "wish", "verb"), [(False, True, "hold"), (True, False, "unhold")])
-def test_hold_is_mended_alone(held, wish, verb):
-    plan = plan_toolkit(installed(container_toolkit__held=held), ToolkitWish(hold=wish))
+@pytest.mark.parametrize(
+    ("held", "requested", "verb"), [(False, True, "hold"), (True, False, "unhold")]
+)
+def test_hold_is_repaired_alone(held, requested, verb):
+    plan = plan_toolkit(installed(container_toolkit__held=held), Request(hold=requested))
     assert (plan.action, steps(plan)) == ("none", [("packages", verb)])
     assert plan.change_packages
 
 
 def test_nvidia_docker2_is_replaced():
     facts = installed(container_toolkit__obsolete_packages={"nvidia-docker2": "2.14.0-1"})
-    plan = plan_toolkit(facts, ToolkitWish())
+    plan = plan_toolkit(facts, Request())
     assert plan.obsolete == ("nvidia-docker2",)
     assert steps(plan) == [("packages", "remove")]
 
 
 class TestRepository:
     def test_trusted_entry_in_another_file_is_kept(self):
-        plan = plan_toolkit(installed(repositories=[entry()]), ToolkitWish())
+        plan = plan_toolkit(installed(repositories=[entry()]), Request())
         assert plan.repository is None
 
     @pytest.mark.parametrize(
@@ -162,24 +168,24 @@ class TestRepository:
         ],
     )
     def test_other_entries_are_replaced_and_the_reason_says_why(self, entries, words):
-        plan = plan_toolkit(installed(repositories=entries), ToolkitWish())
+        plan = plan_toolkit(installed(repositories=entries), Request())
         assert steps(plan) == [("repository", "replace")]
         assert words in plan.steps[0].reason
         # The same words on nodes of every package manager.
         assert " apt " not in plan.steps[0].reason
 
     def test_disabled_entry_does_not_count(self):
-        plan = plan_toolkit(installed(repositories=[entry(enabled=False)]), ToolkitWish())
+        plan = plan_toolkit(installed(repositories=[entry(enabled=False)]), Request())
         assert steps(plan) == [("repository", "add")]
 
     def test_mirror_replaces_the_official_entry(self):
-        wish = ToolkitWish(repository_url="http://mirror.example/nvidia/deb/")
-        plan = plan_toolkit(installed(repositories=[entry()]), wish)
+        request = Request(repository_url="http://mirror.example/nvidia/deb/")
+        plan = plan_toolkit(installed(repositories=[entry()]), request)
         assert steps(plan) == [("repository", "replace")]
         assert plan.repository["url"] == "http://mirror.example/nvidia/deb"
 
     def test_not_managed(self):
-        plan = plan_toolkit(installed(repositories=[]), ToolkitWish(manage_repository=False))
+        plan = plan_toolkit(installed(repositories=[]), Request(manage_repository=False))
         assert plan.repository is None
 
     @pytest.mark.parametrize(
@@ -209,7 +215,7 @@ class TestRepository:
 
 class TestCdi:
     def test_without_driver_it_waits(self):
-        plan = plan_toolkit(installed(), ToolkitWish())
+        plan = plan_toolkit(installed(), Request())
         assert plan.cdi is None
         assert any("No NVIDIA driver" in note for note in plan.warnings)
 
@@ -224,7 +230,7 @@ class TestCdi:
     )
     def test_missing_or_old_is_refreshed(self, version, spec, method):
         facts = installed(version, driver__loaded="580.95.05", container_toolkit__cdi_spec=spec)
-        plan = plan_toolkit(facts, ToolkitWish())
+        plan = plan_toolkit(facts, Request())
         assert steps(plan) == [("cdi", "refresh")]
         assert plan.cdi["method"] == method
         assert plan.cdi["service_expected"] is (method == "auto")
@@ -235,33 +241,33 @@ class TestCdi:
     def test_right_one_is_kept(self):
         spec = {"path": "/var/run/cdi/nvidia.yaml", "driver_version": "580.95.05"}
         facts = installed(driver__loaded="580.95.05", container_toolkit__cdi_spec=spec)
-        assert steps(plan_toolkit(facts, ToolkitWish())) == []
+        assert steps(plan_toolkit(facts, Request())) == []
 
     def test_not_wanted(self):
         facts = installed(driver__loaded="580.95.05")
-        assert plan_toolkit(facts, ToolkitWish(cdi=False)).cdi is None
+        assert plan_toolkit(facts, Request(cdi=False)).cdi is None
 
 
 class TestRuntimes:
     def test_none_is_reported_with_the_next_step(self):
         facts = node(runtimes={"containerd": None, "docker": None, "crio": None})
-        plan = plan_toolkit(facts, ToolkitWish())
+        plan = plan_toolkit(facts, Request())
         assert not plan.containerd and not plan.docker
         assert any("install containerd, CRI-O or Docker" in note for note in plan.warnings)
 
     def test_disabled_cri_is_left_alone_and_reported(self):
         facts = installed(runtimes__containerd__cri_enabled=False)
-        plan = plan_toolkit(facts, ToolkitWish())
+        plan = plan_toolkit(facts, Request())
         assert not plan.containerd
         assert any("enable_cri" in note for note in plan.warnings)
 
     def test_disabled_cri_is_enabled_on_request(self):
         facts = installed(runtimes__containerd__cri_enabled=False)
-        assert plan_toolkit(facts, ToolkitWish(containerd_enable_cri=True)).containerd
+        assert plan_toolkit(facts, Request(containerd_enable_cri=True)).containerd
 
     def test_default_is_a_change_of_its_own(self):
-        wish = ToolkitWish(containerd_set_default=True, docker_set_default=True)
-        assert steps(plan_toolkit(installed(), wish)) == [
+        request = Request(containerd_set_default=True, docker_set_default=True)
+        assert steps(plan_toolkit(installed(), request)) == [
             ("containerd", "default"),
             ("docker", "default"),
         ]
@@ -269,32 +275,32 @@ class TestRuntimes:
     def test_handler_with_another_binary_is_changed(self):
         facts = installed()
         facts["runtimes"]["containerd"]["handlers"]["nvidia"]["path"] = "/opt/nvidia/runtime"
-        plan = plan_toolkit(facts, ToolkitWish())
+        plan = plan_toolkit(facts, Request())
         assert steps(plan) == [("containerd", "change")]
 
     def test_switched_off_by_the_user(self):
-        plan = plan_toolkit(node(), ToolkitWish(containerd="false", docker="false"))
+        plan = plan_toolkit(node(), Request(containerd="false", docker="false"))
         assert not plan.containerd and not plan.docker
 
     def test_asked_for_but_not_there(self):
         facts = installed(runtimes__docker=None)
-        plan = plan_toolkit(facts, ToolkitWish(docker="true"))
+        plan = plan_toolkit(facts, Request(docker="true"))
         assert not plan.docker
         assert any("not installed" in note for note in plan.warnings)
 
     def test_s7_old_docker_is_told_about_gpus(self):
         facts = installed(runtimes__docker__version="18.09.9")
-        plan = plan_toolkit(facts, ToolkitWish())
+        plan = plan_toolkit(facts, Request())
         assert plan.docker
         assert any("has no --gpus" in note for note in plan.warnings)
 
 
 def test_settings_that_differ_are_set():
     facts = installed(container_toolkit__config={"nvidia-container-cli.debug": "/a"})
-    wish = ToolkitWish(settings={"nvidia-container-cli.debug": "/b"})
-    plan = plan_toolkit(facts, wish)
+    request = Request(settings={"nvidia-container-cli.debug": "/b"})
+    plan = plan_toolkit(facts, request)
     assert plan.change_config and steps(plan) == [("config", "set")]
-    same = ToolkitWish(settings={"nvidia-container-cli.debug": "/a"})
+    same = Request(settings={"nvidia-container-cli.debug": "/a"})
     assert not plan_toolkit(facts, same).change_config
 
 
@@ -308,7 +314,7 @@ def test_settings_that_differ_are_set():
     ],
 )
 def test_settings_that_no_container_starts_with_are_a_refusal(settings, words):
-    plan = plan_toolkit(installed(), ToolkitWish(settings=settings))
+    plan = plan_toolkit(installed(), Request(settings=settings))
     assert plan.action == "refuse"
     (reason,) = plan.reasons
     assert reason.startswith("nvidia_container_toolkit_settings: ")
@@ -316,15 +322,15 @@ def test_settings_that_no_container_starts_with_are_a_refusal(settings, words):
 
 
 def test_settings_are_judged_by_the_release_that_is_planned():
-    wish = {"nvidia-container-runtime.mode": "jit-cdi"}
-    old = plan_toolkit(installed(), ToolkitWish(settings=wish, version="1.17.8"))
+    request = {"nvidia-container-runtime.mode": "jit-cdi"}
+    old = plan_toolkit(installed(), Request(settings=request, version="1.17.8"))
     assert old.action == "refuse"
-    assert plan_toolkit(installed(), ToolkitWish(settings=wish)).action == "none"
+    assert plan_toolkit(installed(), Request(settings=request)).action == "none"
 
 
 def test_settings_that_are_not_known_are_a_warning_with_the_nearest_name():
-    wish = ToolkitWish(settings={"nvidia-container-cli.no-cgroup": True})
-    plan = plan_toolkit(installed(), wish)
+    request = Request(settings={"nvidia-container-cli.no-cgroup": True})
+    plan = plan_toolkit(installed(), request)
     assert plan.change_config
     (warning,) = (one for one in plan.warnings if "settings" in one)
     assert "nvidia_container_toolkit_settings: nvidia-container-cli.no-cgroup is no" in warning
@@ -332,10 +338,10 @@ def test_settings_that_are_not_known_are_a_warning_with_the_nearest_name():
 
 
 def test_file_that_the_packages_will_make_is_known_as_made():
-    assert plan_toolkit(node(), ToolkitWish()).config_made
+    assert plan_toolkit(node(), Request()).config_made
     there = node(container_toolkit__config={})
-    assert not plan_toolkit(there, ToolkitWish()).config_made
-    assert not plan_toolkit(installed(), ToolkitWish(version="1.19.0")).config_made
+    assert not plan_toolkit(there, Request()).config_made
+    assert not plan_toolkit(installed(), Request(version="1.19.0")).config_made
 
 
 @pytest.mark.parametrize(
@@ -354,7 +360,7 @@ def test_file_that_the_packages_will_make_is_known_as_made():
     ],
 )
 def test_refusals_name_the_cause(changes, words):
-    plan = plan_toolkit(node(**changes), ToolkitWish(controller="2.19.14"))
+    plan = plan_toolkit(node(**changes), Request(controller="2.19.14"))
     assert plan.action == "refuse"
     assert words in plan.reasons[0]
     assert not plan.steps and not plan.containerd
@@ -369,13 +375,13 @@ def test_versions_compare_by_number(older, newer):
 
 
 def test_plan_is_json():
-    data = plan_toolkit(node(), ToolkitWish()).to_json()
+    data = plan_toolkit(node(), Request()).to_json()
     assert json.loads(json.dumps(data)) == data
 
 
 def test_password_of_a_mirror_is_not_in_the_plan():
-    wish = ToolkitWish(repository_url="https://me:s3cret@mirror.example/deb")
-    plan = plan_toolkit(node(), wish)
+    request = Request(repository_url="https://me:s3cret@mirror.example/deb")
+    plan = plan_toolkit(node(), request)
     assert plan.repository is not None
     assert "s3cret" not in json.dumps(plan.to_json())
 
@@ -383,14 +389,14 @@ def test_password_of_a_mirror_is_not_in_the_plan():
 def test_keyring_with_several_accepted_keys_is_right():
     both = [KEY, "A" * 40]
     facts = installed(repositories=[{**entry(key=None), "key_fingerprints": both}])
-    assert plan_toolkit(facts, ToolkitWish(key_fingerprints=tuple(both))).repository is None
-    assert plan_toolkit(facts, ToolkitWish()).repository is not None
+    assert plan_toolkit(facts, Request(key_fingerprints=tuple(both))).repository is None
+    assert plan_toolkit(facts, Request()).repository is not None
 
 
 def test_toolkit_before_the_split_is_kept_as_it_is():
     facts = installed("1.9.0-1")
     del facts["container_toolkit"]["packages"]["nvidia-container-toolkit-base"]
-    plan = plan_toolkit(facts, ToolkitWish())
+    plan = plan_toolkit(facts, Request())
     assert (plan.action, plan.change_packages, len(plan.packages)) == ("none", False, 3)
 
 
@@ -407,16 +413,16 @@ def test_toolkit_before_the_split_is_kept_as_it_is():
 )
 def test_containerd_of_a_distribution(flavour, name, step):
     facts = node(runtimes__containerd__flavour=flavour)
-    plan = plan_toolkit(facts, ToolkitWish(runtime_name=name))
+    plan = plan_toolkit(facts, Request(runtime_name=name))
     assert plan.containerd
     assert ("containerd", step) in steps(plan)
     # Where the restart is left to the user, the plan says so.
-    plan = plan_toolkit(facts, ToolkitWish(runtime_name=name, containerd_restart=False))
+    plan = plan_toolkit(facts, Request(runtime_name=name, containerd_restart=False))
     waits = "wait for a restart" if step == "restart" else step
     assert ("containerd", waits) in steps(plan)
     there = {name: {"type": "io.containerd.runc.v2", "path": None, "options": {}}}
     facts = node(runtimes__containerd__flavour=flavour, runtimes__containerd__handlers=there)
-    plan = plan_toolkit(facts, ToolkitWish(runtime_name=name))
+    plan = plan_toolkit(facts, Request(runtime_name=name))
     assert not [engine for engine, _action in steps(plan) if engine == "containerd"]
 
 
@@ -426,7 +432,7 @@ OURS = {**RUNC, "path": "/usr/bin/nvidia-container-runtime"}
 
 
 @pytest.mark.parametrize(
-    ("handlers", "default", "version", "wishes", "refused"),
+    ("handlers", "default", "version", "options", "refused"),
     [
         ({"runc": UNTYPED}, "runc", "1.7.27", {}, "runc"),
         ({"runc": UNTYPED, "nvidia": OURS}, "nvidia", "1.7.27", {}, "runc"),
@@ -443,7 +449,7 @@ OURS = {**RUNC, "path": "/usr/bin/nvidia-container-runtime"}
     ],
 )  # fmt: skip
 def test_a_runtime_without_a_type_is_refused_before_anything_is_done(
-    handlers, default, version, wishes, refused
+    handlers, default, version, options, refused
 ):
     """The module refused it, when the packages had been installed."""
     facts = node(
@@ -451,7 +457,7 @@ def test_a_runtime_without_a_type_is_refused_before_anything_is_done(
         runtimes__containerd__default_handler=default,
         runtimes__containerd__version=version,
     )
-    plan = plan_toolkit(facts, ToolkitWish(**wishes))
+    plan = plan_toolkit(facts, Request(**options))
     assert (plan.action == "refuse") == bool(refused)
     if refused:
         assert plan.reasons[0].startswith(f"containerd's runtime {refused} has no runtime_type")
@@ -463,7 +469,7 @@ LISTED = {"nvidia-container-runtime.runtimes": ["runc", "crun", "/usr/libexec/cr
 
 class TestCrio:
     @pytest.mark.parametrize(
-        ("crio", "wishes", "expected"),
+        ("crio", "options", "expected"),
         [
             (packaged(), {}, [("crio", "add")]),
             (packaged(), {"crio": "false"}, []),
@@ -482,9 +488,9 @@ class TestCrio:
              [("crio", "wait for a restart")]),
         ],
     )  # fmt: skip
-    def test_it_is_asked_only_where_something_differs(self, crio, wishes, expected):
+    def test_it_is_asked_only_where_something_differs(self, crio, options, expected):
         facts = installed(runtimes__crio=crio, container_toolkit__config=LISTED)
-        plan = plan_toolkit(facts, ToolkitWish(**wishes))
+        plan = plan_toolkit(facts, Request(**options))
         assert steps(plan) == expected
         assert plan.crio is bool(expected)
         assert all(step.reason for step in plan.steps)
@@ -492,15 +498,15 @@ class TestCrio:
     def test_it_alone_is_runtime_enough(self):
         facts = installed(runtimes__containerd=None, runtimes__docker=None,
                           runtimes__crio=packaged())  # fmt: skip
-        plan = plan_toolkit(facts, ToolkitWish())
+        plan = plan_toolkit(facts, Request())
         assert not any("No container runtime" in note for note in plan.warnings)
 
     def test_asked_for_and_not_there(self):
-        plan = plan_toolkit(installed(), ToolkitWish(crio="true"))
+        plan = plan_toolkit(installed(), Request(crio="true"))
         assert not plan.crio and any("CRI-O is asked for" in note for note in plan.warnings)
 
     @pytest.mark.parametrize(
-        ("config", "own", "wished", "expected"),
+        ("config", "own", "requested", "expected"),
         [
             # As the toolkit's package has it, or before there is one.
             ({"nvidia-container-runtime.runtimes": ["runc", "crun"]}, None, {}, LISTED),
@@ -517,28 +523,28 @@ class TestCrio:
              {"nvidia-container-runtime.runtimes": ["crun"]}),
         ],
     )  # fmt: skip
-    def test_a_runtime_outside_path_is_named_to_nvidias(self, config, own, wished, expected):
+    def test_a_runtime_outside_path_is_named_to_nvidias(self, config, own, requested, expected):
         crio = configured(**({"own_runtime": own} if own else {}))
         facts = installed(runtimes__crio=crio, container_toolkit__config=config)
-        plan = plan_toolkit(facts, ToolkitWish(settings=wished))
+        plan = plan_toolkit(facts, Request(settings=requested))
         assert plan.settings == expected
         assert plan.change_config is (bool(expected) and config != expected)
-        if plan.change_config and not wished:
+        if plan.change_config and not requested:
             assert any("/usr/libexec/crio/crun" in reason for reason in plan.reasons)
 
     def test_without_crio_the_toolkits_settings_are_the_users(self):
-        wish = ToolkitWish(settings={"a.b": 1}, crio="false")
+        request = Request(settings={"a.b": 1}, crio="false")
         facts = installed(runtimes__crio=packaged())
-        assert plan_toolkit(facts, wish).settings == {"a.b": 1}
+        assert plan_toolkit(facts, request).settings == {"a.b": 1}
 
 
 def test_docker_that_may_not_be_restarted_is_not_planned_to_be():
-    plan = plan_toolkit(node(), ToolkitWish(docker_restart="never"))
+    plan = plan_toolkit(node(), Request(docker_restart="never"))
     assert ("docker", "restart") not in steps(plan)
 
 
 def test_name_by_which_the_facts_would_not_know_our_file_is_refused():
-    plan = plan_toolkit(node(), ToolkitWish(repository_name="toolkit"))
+    plan = plan_toolkit(node(), Request(repository_name="toolkit"))
     assert plan.action == "refuse" and "kubegpu-" in plan.reasons[0]
 
 
@@ -554,7 +560,7 @@ def test_name_by_which_the_facts_would_not_know_our_file_is_refused():
 )
 def test_rpm_families(manager, family, version, core):
     facts = node(os__package_manager=manager, os__family=family, os__version=version)
-    plan = plan_toolkit(facts, ToolkitWish(controller=core))
+    plan = plan_toolkit(facts, Request(controller=core))
     assert plan.action == "install" and plan.version == "1.20.1-1"
     assert plan.repository["url"].endswith("/stable/rpm")
     # NVIDIA signs the metadata of this repository, and not its packages.
@@ -570,4 +576,4 @@ def test_the_repository_of_an_rpm_node_that_is_there_stays():
         "key_fingerprints": ["C95B321B61E88C1809C4F759DDCAE044F796ECB0"],
     }
     facts = node(os__package_manager="dnf", os__family="rhel", repositories=[entry])
-    assert plan_toolkit(facts, ToolkitWish()).repository is None
+    assert plan_toolkit(facts, Request()).repository is None

@@ -114,7 +114,7 @@ def test_every_setting_of_1_20_0_is_known_and_right():
 def test_what_the_toolkit_stops_at(setting, value, version, words):
     (fault,) = faults({setting: value}, release_of(version))
     assert fault.key == setting and fault.stops
-    assert setting in fault.words and words in fault.words
+    assert setting in fault.message and words in fault.message
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,12 @@ def test_what_a_release_takes(setting, value, version):
 
 
 def test_container_path_of_ldconfig_where_a_feature_allows_it():
-    wish = {"nvidia-container-cli.ldconfig": "/sbin/ldconfig"}
+    requested = {"nvidia-container-cli.ldconfig": "/sbin/ldconfig"}
     allowed = {"features.allow-ldconfig-from-container": True}
-    assert faults(wish, (1, 20, 0), allowed) == [] == faults({**wish, **allowed}, (1, 20, 0))
-    assert faults(wish, (1, 20, 0), {"features.allow-ldconfig-from-container": False})
+    assert (
+        faults(requested, (1, 20, 0), allowed) == [] == faults({**requested, **allowed}, (1, 20, 0))
+    )
+    assert faults(requested, (1, 20, 0), {"features.allow-ldconfig-from-container": False})
 
 
 @pytest.mark.parametrize("setting", ["log-level", "modes.legacy.cuda-compat-mode"])

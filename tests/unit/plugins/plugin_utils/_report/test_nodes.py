@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import (
-    ToolkitWish,
-    plan_toolkit,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
+    Request as ToolkitRequest,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import (
     describe_gpus,
@@ -20,7 +20,7 @@ from tests.unit.fixtures.node_facts import P4, installed, node
 
 
 def plan(facts, **wish):
-    return plan_toolkit(facts, ToolkitWish(**wish)).to_json()
+    return plan_toolkit(facts, ToolkitRequest(**wish)).to_json()
 
 
 def step(name, action, detail, reason):
@@ -276,7 +276,7 @@ def test_a_reboot_that_waits_is_said_in_every_plan():
 
 def test_result_of_engines_that_were_not_asked():
     facts = installed()
-    told = {**plan(facts), "settled": ["containerd"]}
+    told = {**plan(facts), "converged": ["containerd"]}
     result = node_result("web-1", {"toolkit": told}, {}, facts)
     assert result["containerd"] == ["runc (default), nvidia", "unchanged"]
     assert result["docker"] == []

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
-from ansible_collections.kubegpu.nodes.plugins.modules import cdi_specification as module
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit import cdi_apply
 
 # Shape of nvidia-ctk 1.20.0's output, shortened to what is read.
 SPEC = """cdiVersion: 0.5.0
@@ -59,6 +62,25 @@ class Commands:
         return Result(0, "", "")
 
 
+def request(params):
+    names = cdi_apply.CdiRequest.__dataclass_fields__
+    return cdi_apply.CdiRequest(**{name: params[name] for name in names})
+
+
+def dependencies(params, run):
+    return cdi_apply.Dependencies(
+        run, lambda: StateStore(params["state_path"]), os.path.exists, os.path.realpath
+    )
+
+
+def present(params, run, check_mode):
+    return cdi_apply.present(request(params), dependencies(params, run), check_mode)
+
+
+def absent(params, check_mode):
+    return cdi_apply.absent(request(params), dependencies(params, Commands()), check_mode)
+
+
 @pytest.fixture
 def params(tmp_path):
     return {
@@ -80,47 +102,47 @@ def everything(tmp_path):
 
 def test_create_again_absent_absent_again(params, tmp_path):
     run = Commands()
-    predicted = module.present(params, run, check_mode=True)
+    predicted = present(params, run, check_mode=True)
     assert everything(tmp_path) == []
-    done = module.present(params, run, check_mode=False)
+    done = present(params, run, check_mode=False)
     assert done == predicted
     assert done["changed"] and done["method"] == "generate"
     assert done["diff"]["after"] == "nvidia.com/gpu for driver 580.95.05\n"
-    again = module.present(params, run, check_mode=False)
+    again = present(params, run, check_mode=False)
     assert not again["changed"] and again["diff"]["before"] == again["diff"]["after"]
 
     before = everything(tmp_path)
-    predicted = module.absent(params, check_mode=True)
+    predicted = absent(params, check_mode=True)
     assert everything(tmp_path) == before
-    gone = module.absent(params, check_mode=False)
+    gone = absent(params, check_mode=False)
     assert gone == predicted and gone["changed"]
     assert everything(tmp_path) == []
-    assert not module.absent(params, check_mode=False)["changed"]
+    assert not absent(params, check_mode=False)["changed"]
 
 
 def test_specification_of_another_driver_is_made_again_and_comes_back(params, tmp_path):
     old = tmp_path / "etc-cdi" / "nvidia.yaml"
     old.parent.mkdir()
     old.write_text(SPEC.format("535.104.05"))
-    done = module.present(params, Commands(), check_mode=False)
+    done = present(params, Commands(), check_mode=False)
     assert done["reasons"] == ["it was made for driver 535.104.05, not 580.95.05"]
     assert "580.95.05" in old.read_text()
-    module.absent(params, check_mode=False)
+    absent(params, check_mode=False)
     assert old.read_text() == SPEC.format("535.104.05")
 
 
 def test_specification_that_somebody_made_since_stays(params):
-    module.present(params, Commands(), check_mode=False)
+    present(params, Commands(), check_mode=False)
     with open(params["path"], "a", encoding="utf-8") as handle:
         handle.write("# mine\n")
-    assert not module.absent(params, check_mode=False)["changed"]
+    assert not absent(params, check_mode=False)["changed"]
     with open(params["path"], encoding="utf-8") as handle:
         assert handle.read().endswith("# mine\n")
 
 
 def test_service_is_used_where_the_toolkit_brings_it(params, tmp_path):
     run = Commands(service=tmp_path / "run-cdi" / "nvidia.yaml")
-    done = module.present(params, run, check_mode=False)
+    done = present(params, run, check_mode=False)
     assert done["method"] == "service" and done["path"] == params["service_path"]
     assert ["systemctl", "restart"] in run.calls and ["nvidia-ctk", "cdi"] not in run.calls
 
@@ -129,11 +151,11 @@ def test_play_that_installs_first_predicts_what_it_reports(params, tmp_path):
     run = Commands(service=tmp_path / "run-cdi" / "nvidia.yaml")
     params.update(previous_driver_version="", service_expected=True)
     run.service = None
-    predicted = module.present(params, run, check_mode=True)
+    predicted = present(params, run, check_mode=True)
     run.service = tmp_path / "run-cdi" / "nvidia.yaml"
     run(["systemctl", "restart", "by the package itself"])
     calls = len(run.calls)
-    assert module.present(params, run, check_mode=False) == predicted
+    assert present(params, run, check_mode=False) == predicted
     assert ["systemctl", "restart"] not in run.calls[calls:]
 
 
@@ -149,28 +171,28 @@ def debian_open(tmp_path):
 
 
 def test_service_that_declines_is_replaced_by_the_command(params, debian_open):
-    predicted = module.present(params, debian_open, check_mode=True)
-    done = module.present(params, debian_open, check_mode=False)
+    predicted = present(params, debian_open, check_mode=True)
+    done = present(params, debian_open, check_mode=False)
     assert done == predicted
     assert (done["method"], done["path"]) == ("generate", params["path"])
     assert "which has nvidia-current-open.ko" in done["reasons"][1]
     calls = len(debian_open.calls)
-    again = module.present(params, debian_open, check_mode=False)
+    again = present(params, debian_open, check_mode=False)
     assert not again["changed"] and again["reasons"] == []
     assert ["systemctl", "restart"] not in debian_open.calls[calls:]
-    module.absent(params, check_mode=False)
-    assert module.present(params, debian_open, check_mode=True)["changed"]
+    absent(params, check_mode=False)
+    assert present(params, debian_open, check_mode=True)["changed"]
 
 
 def test_what_the_service_wrote_for_another_driver_does_not_hide_the_new_one(params, debian_open):
     """Containers get what is in /var/run/cdi, and with other modules the service does not start."""
     debian_open.service.parent.mkdir()
     debian_open.service.write_text(SPEC.format("535.261.03"))
-    done = module.present(params, debian_open, check_mode=False)
+    done = present(params, debian_open, check_mode=False)
     assert done["reasons"][0] == "it was made for driver 535.261.03, not 580.95.05"
     assert debian_open.service.read_text() == NEW
-    assert not module.present(params, debian_open, check_mode=False)["changed"]
-    module.absent(params, check_mode=False)
+    assert not present(params, debian_open, check_mode=False)["changed"]
+    absent(params, check_mode=False)
     assert debian_open.service.read_text() == SPEC.format("535.261.03")
 
 
@@ -181,20 +203,20 @@ def test_what_the_command_makes_outlasts_the_services_place(
 ):
     """A caller hands on the path that the facts tell, which is where the service wrote."""
     lasting = tmp_path / "etc-cdi" / "nvidia.yaml"
-    monkeypatch.setattr(module, "_LASTING_PATH", str(lasting))
+    monkeypatch.setattr(cdi_apply, "_LASTING_PATH", str(lasting))
     debian_open.service.parent.mkdir()
     debian_open.service.write_text(SPEC.format("535.261.03"))
     (tmp_path / "var-run-cdi").symlink_to(debian_open.service.parent)
     params.update(method=method, path=str(tmp_path / folder / "nvidia.yaml"))
-    predicted = module.present(params, debian_open, check_mode=True)
-    done = module.present(params, debian_open, check_mode=False)
+    predicted = present(params, debian_open, check_mode=True)
+    done = present(params, debian_open, check_mode=False)
     assert done == predicted
     assert (done["method"], done["path"]) == ("generate", str(lasting))
     assert lasting.read_text() == debian_open.service.read_text() == NEW
     # The next boot.
     debian_open.service.unlink()
-    assert not module.present(params, debian_open, check_mode=False)["changed"]
-    assert module.absent(params, check_mode=False)["changed"]
+    assert not present(params, debian_open, check_mode=False)["changed"]
+    assert absent(params, check_mode=False)["changed"]
     assert not lasting.parent.exists()
 
 
@@ -208,7 +230,7 @@ def test_systemd_has_the_last_word(params, debian_open, tmp_path):
         text = answer.stdout.replace("grep -qE", "test-modules")
         return Result(answer.rc, text if argv[0] == "systemctl" else answer.stdout, "")
 
-    done = module.present(params, unknown, check_mode=False)
+    done = present(params, unknown, check_mode=False)
     assert done["method"] == "generate" and "a condition of its unit" in done["reasons"][1]
 
 
@@ -218,7 +240,7 @@ def test_service_that_was_asked_for_and_declines_is_an_error_with_the_condition(
     params["method"] = "service"
     before = everything(tmp_path)
     with pytest.raises(KubegpuError, match="ExecCondition looks for") as caught:
-        module.present(params, debian_open, check_mode=False)
+        present(params, debian_open, check_mode=False)
     assert "method: auto" in caught.value.next_step
     assert "nvidia-smi" not in str(caught.value)
     assert everything(tmp_path) == before
@@ -236,14 +258,14 @@ def test_what_the_service_left_goes_with_its_program(params, tmp_path, name):
     left.write_text(LEFT.format(program))
     program.write_text("")
     # While the toolkit is there, its service has made it.
-    assert not module.absent(params, check_mode=False)["changed"]
+    assert not absent(params, check_mode=False)["changed"]
     params["toolkit_removed"] = True
-    predicted = module.absent(params, check_mode=True)
+    predicted = absent(params, check_mode=True)
     assert predicted["changed"] and left.exists()
     program.unlink()
-    assert module.absent({**params, "toolkit_removed": False}, check_mode=False) == predicted
+    assert absent({**params, "toolkit_removed": False}, check_mode=False) == predicted
     assert not left.exists() and str(program) in predicted["reasons"][0]
-    assert not module.absent(params, check_mode=False)["changed"]
+    assert not absent(params, check_mode=False)["changed"]
 
 
 @pytest.mark.parametrize("removed", [True, False])
@@ -258,16 +280,16 @@ def test_what_comes_back_goes_with_a_toolkit_that_is_gone(
     left.write_text(LEFT.format(program))
     debian_open.spec = SPEC.format("590.1")
     params.update(driver_version="590.1", toolkit_removed=removed)
-    assert module.present(params, debian_open, check_mode=False)["changed"]
+    assert present(params, debian_open, check_mode=False)["changed"]
     if made_again:
         left.write_text(LEFT.format(program) + "# again\n")
-    predicted = module.absent(params, check_mode=True)
+    predicted = absent(params, check_mode=True)
     if removed:
         program.unlink()
-    assert module.absent(params, check_mode=False) == predicted
+    assert absent(params, check_mode=False) == predicted
     assert predicted["changed"] and left.exists() is not removed
     assert any(str(program) in reason for reason in predicted["reasons"]) is removed
-    assert not module.absent(params, check_mode=False)["changed"]
+    assert not absent(params, check_mode=False)["changed"]
 
 
 def test_specification_of_somebody_else_is_not_taken_for_the_services(params, tmp_path):
@@ -275,20 +297,20 @@ def test_specification_of_somebody_else_is_not_taken_for_the_services(params, tm
     left.parent.mkdir()
     left.write_text(SPEC.format("580.95.05"))
     params["toolkit_removed"] = True
-    assert not module.absent(params, check_mode=True)["changed"]
-    assert not module.absent(params, check_mode=False)["changed"]
+    assert not absent(params, check_mode=True)["changed"]
+    assert not absent(params, check_mode=False)["changed"]
     assert left.exists()
 
 
 def test_generator_that_fails_is_quoted_and_nothing_is_written(params, tmp_path):
     with pytest.raises(KubegpuError, match="no NVML") as caught:
-        module.present(params, Commands(spec=""), check_mode=False)
+        present(params, Commands(spec=""), check_mode=False)
     assert "nvidia-smi" in caught.value.next_step
     assert everything(tmp_path) == []
 
 
 def test_absent_undoes_a_specification_wherever_it_was(params, tmp_path):
     elsewhere = {**params, "path": str(tmp_path / "other" / "gpus.yaml")}
-    module.present(elsewhere, Commands(), check_mode=False)
-    assert module.absent(params, check_mode=False)["changed"]
+    present(elsewhere, Commands(), check_mode=False)
+    assert absent(params, check_mode=False)["changed"]
     assert everything(tmp_path) == []
