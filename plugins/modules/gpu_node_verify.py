@@ -273,13 +273,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.rootfs impor
     interpreter,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import read_daemon
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import (
-    NODE_LAYERS,
-    Wish,
-    failed,
-    own_gpus,
-    verify,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import failed, verify
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.evidence import own_gpus
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS, Wish
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.collect import (
     Options,
     Verifier,

@@ -87,7 +87,9 @@ AREAS: dict[str, dict[str, str]] = {
         "_test_pods/plan": "_test_pods/plan _test_pods/apply",
     },
     "verification": {
-        "_verify/judge": "_verify/judge _verify/fabric _verify/collect",
+        "_verify/judge": "_verify/judge _verify/judge_runtime _verify/fabric _verify/collect",
+        "_verify/judge_runtime": "_verify/judge_runtime _verify/judge _verify/collect",
+        "_verify/evidence": "_verify/judge _verify/judge_runtime",
         "_verify/fabric": "_verify/fabric _verify/judge",
         "_verify/collect": "_verify/collect _verify/fabric plugins/modules/test_gpu_node_verify.py",
         "plugin_utils/_report/verification": "plugin_utils/_report/verification "

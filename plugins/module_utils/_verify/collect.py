@@ -28,7 +28,7 @@ from .._facts.gather import read_nvml
 from .._host.command import TIMED_OUT, Result, Runner
 from .._runtime.cri import CRIO_SOCKET, ask
 from .fabric import Fabric, look
-from .judge import NODE_LAYERS, RUNTIME, Engine, Seen, Trial
+from .types import NODE_LAYERS, RUNTIME, Engine, Seen, Trial
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader

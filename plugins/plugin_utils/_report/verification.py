@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import LAYERS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
 # Reasons for not trying that the other columns of the table tell.
 _OBVIOUS = frozenset({"waits", "needs_driver", "no_gpu", "not_asked"})

@@ -29,8 +29,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.collect impo
     World,
     cleaned,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import NODE_LAYERS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.rootfs import Scratch
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_verify
 from tests.unit.fixtures.crio import configured, packaged
 from tests.unit.fixtures.make_tree import write

@@ -18,7 +18,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.fabric impor
     look,
     proof,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import Seen, verify
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import verify
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import Seen
 from tests.unit.fixtures.driver_cases import facts
 
 DONE = {"state": "completed", "status": "success"}
