@@ -244,246 +244,80 @@ ansible_facts:
       type: dict
 """
 
-import contextlib
-import os
-import re
-import signal
-import typing
-import uuid
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import (
-    Runner,
-    module_runner,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
-    InputError,
-    KubegpuError,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.files import changed_since, locked
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.image import check_reference
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.rootfs import (
-    Scratch,
-    image_names,
-    interpreter,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import (
+    Interrupted,
+    raise_on_signals,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import read_daemon
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import failed, verify
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.evidence import own_gpus
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS, Wish
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.collect import (
-    Options,
-    Verifier,
-    World,
-    cleaned,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.verify import (
+    failure_text,
+    node_dependencies,
+    verify_node,
 )
 
-_LOCK = "/run/kubegpu-verify.lock"
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class _Stopped(BaseException):
-    """A signal asked the module to stop. No ordinary error: nobody on the way may swallow it."""
-
-
-def _stop(number: int, _frame: typing.Any) -> None:
-    raise _Stopped(signal.Signals(number).name)
-
-
-def _listen() -> None:
-    for number in _SIGNALS:
-        signal.signal(number, _stop)
-
-
-def _deaf() -> None:
-    """Let no second signal end the cleaning, and end what a first one left running."""
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    with contextlib.suppress(OSError, ValueError):
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as handle:
-            children = [int(word) for word in handle.read().split()]
-        for child in children:
-            with contextlib.suppress(OSError):
-                os.kill(child, signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def _alone() -> typing.Iterator[None]:
-    with locked(_LOCK, timeout=300):
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(_LOCK)
-
-
-def _check(params: dict[str, typing.Any]) -> None:
-    try:
-        re.compile(params["expect"])
-    except re.error as error:
-        raise InputError(
-            f"expect is no regular expression: {params['expect']!r}.",
-            evidence=str(error),
-            next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
-        ) from error
-    if params["fabric_timeout"] < 0:
-        raise InputError("fabric_timeout is negative.", next_step="Give 0 for no waiting.")
-    for name in ("timeout", "image_timeout"):
-        if params[name] < 1:
-            raise InputError(f"{name} is {params[name]}.", next_step="Give at least 1 second.")
-    if params["image"]:
-        check_reference("image", params["image"])
-    archive = params["image_archive"]
-    if archive and not os.path.isfile(archive):
-        raise InputError(
-            f"image_archive: there is no file {archive} on the node.",
-            next_step="Copy it there first, or correct the path.",
-        )
-    if not params["devices"] or not all(
-        re.fullmatch(r"all|[\w./=:-]+(?:,[\w./=:-]+)*", one) for one in params["devices"]
-    ):
-        raise InputError(
-            f"devices is {params['devices']!r}.",
-            next_step="Give a list of all, numbers such as '0' or '0,1', or UUIDs.",
-        )
-
-
-def _options(params: dict[str, typing.Any]) -> Options:
-    return Options(
-        layers=tuple(params["layers"]),
-        container=params["container"],
-        engines=tuple(params["engines"]),
-        handler=params["name"],
-        runtime_path=params["runtime_path"],
-        image=params["image"],
-        archive=params["image_archive"] or "",
-        pull=params["pull"],
-        command=tuple(params["command"]),
-        expect=params["expect"],
-        devices=tuple(params["devices"]),
-        timeout=params["timeout"],
-        image_timeout=params["image_timeout"],
-        fabric=params["fabric"],
-        fabric_timeout=params["fabric_timeout"],
-        containerd_socket=params["containerd_socket"],
-    )
-
-
-def _restarted_since(run: Runner) -> typing.Callable[[str, str], bool | None]:
-    def answer(unit: str, path: str) -> bool | None:
-        started = read_daemon(run, unit).started
-        if started is None or not os.path.exists(path):
-            return None
-        return not changed_since(path, started)
-
-    return answer
-
-
-def judge(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dict[str, typing.Any]:
-    """Return the module's answer."""
-    _check(params)
-    reader = NodeReader("/", run)
-    paths = RuntimePaths(params["containerd_config_path"], params["docker_config_path"])
-    node = gather(reader, paths, fresh=True)
-    world = World(
-        run,
-        reader,
-        Scratch(),
-        uuid.uuid4().hex[:8],
-        image_names,
-        interpreter,
-        _restarted_since(run),
-    )
-    verifier = Verifier(world, _options(params), check_mode)
-    seen = None
-    if own_gpus(node):
-        with cleaned(verifier, _alone, _deaf):
-            seen = verifier.seen(node)
-    wish = Wish(
-        gpus=params["gpus"],
-        driver=params["driver_version"],
-        cdi=params["cdi"],
-        default=tuple(params["require_default"]),
-        layers=tuple(params["layers"]),
-    )
-    verdicts = verify(node, seen, wish)
-    name = node["os"]["hostname"] or ""
-    return {
-        "changed": False,
-        "ok": not failed(verdicts),
-        "failed_layers": list(dict.fromkeys(one.layer for one in verdicts if one.ok is False)),
-        "layers": [one.entry(name) for one in verdicts],
-        "ansible_facts": {"gpu_node": node},
-    }
+_RUNTIMES = ["containerd", "docker", "crio"]
+_ARGUMENT_SPEC = {
+    "layers": {
+        "type": "list",
+        "elements": "str",
+        "choices": list(NODE_LAYERS),
+        "default": list(NODE_LAYERS),
+    },
+    "gpus": {"type": "int"},
+    "driver_version": {"type": "str", "default": ""},
+    "cdi": {"type": "bool", "default": False},
+    "name": {"type": "str", "default": "nvidia"},
+    "require_default": {
+        "type": "list",
+        "elements": "str",
+        "choices": _RUNTIMES,
+        "default": [],
+    },
+    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+    "engines": {
+        "type": "list",
+        "elements": "str",
+        "choices": _RUNTIMES,
+        "default": _RUNTIMES,
+    },
+    "container": {"type": "bool", "default": True},
+    "image": {"type": "str", "default": ""},
+    "image_archive": {"type": "path"},
+    "pull": {"type": "bool", "default": False},
+    "command": {"type": "list", "elements": "str", "default": []},
+    "expect": {"type": "str", "default": ""},
+    "devices": {"type": "list", "elements": "str", "default": ["all"]},
+    "timeout": {"type": "int", "default": 60},
+    "image_timeout": {"type": "int", "default": 600},
+    "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
+    "fabric_timeout": {"type": "int", "default": 120},
+    "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
+    "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
+    "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
+    "fail": {"type": "bool", "default": False},
+}
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "layers": {
-                "type": "list",
-                "elements": "str",
-                "choices": list(NODE_LAYERS),
-                "default": list(NODE_LAYERS),
-            },
-            "gpus": {"type": "int"},
-            "driver_version": {"type": "str", "default": ""},
-            "cdi": {"type": "bool", "default": False},
-            "name": {"type": "str", "default": "nvidia"},
-            "require_default": {
-                "type": "list",
-                "elements": "str",
-                "choices": ["containerd", "docker", "crio"],
-                "default": [],
-            },
-            "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
-            "engines": {
-                "type": "list",
-                "elements": "str",
-                "choices": ["containerd", "docker", "crio"],
-                "default": ["containerd", "docker", "crio"],
-            },
-            "container": {"type": "bool", "default": True},
-            "image": {"type": "str", "default": ""},
-            "image_archive": {"type": "path"},
-            "pull": {"type": "bool", "default": False},
-            "command": {"type": "list", "elements": "str", "default": []},
-            "expect": {"type": "str", "default": ""},
-            "devices": {"type": "list", "elements": "str", "default": ["all"]},
-            "timeout": {"type": "int", "default": 60},
-            "image_timeout": {"type": "int", "default": 600},
-            "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
-            "fabric_timeout": {"type": "int", "default": 120},
-            "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
-            "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
-            "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
-            "fail": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    _listen()
+    module = AnsibleModule(argument_spec=_ARGUMENT_SPEC, supports_check_mode=True)
+    raise_on_signals()
     try:
-        answer = judge(module.params, module_runner(module), module.check_mode)
+        dependencies = node_dependencies(module_runner(module))
+        result = verify_node(module.params, dependencies, module.check_mode)
     except KubegpuError as error:
         module.fail_json(msg=str(error))
-    except _Stopped as stopped:
+    except Interrupted as interrupted:
         module.fail_json(
-            msg=f"Stopped by {stopped} before all was looked at; what was started is removed."
+            msg=f"Stopped by {interrupted} before all was looked at; what was started is removed."
         )
-    if module.params["fail"] and not answer["ok"]:
-        causes = [
-            f"{one['layer']}: {one['cause']}\nSeen: {one['evidence']}\n"
-            f"Next step: {one['next_step']}"
-            for one in answer["layers"]
-            if one["ok"] is False
-        ]
-        module.fail_json(msg=printable("\n".join(causes)), **answer)
-    module.exit_json(**answer)
+    if module.params["fail"] and not result["ok"]:
+        module.fail_json(msg=printable(failure_text(result["layers"])), **result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judge a GPU node layer by layer, from its facts and from what was tried on it. Pure.
-
-One entry a layer: ``{node, layer, ok, code, cause, evidence, next_step, proof}``. ``ok`` is None
-where a layer was not tried; then ``cause`` says why. ``proof`` says what was shown, and how.
-"""
+"""Judge a GPU node layer by layer, from its facts and the state collected from it. Pure."""
 
 from __future__ import annotations
 
@@ -18,54 +14,58 @@ from .._core.finding import Finding
 from .._diagnosis.known_errors import explain, explain_one
 from .._host.command import TIMED_OUT, Result
 from .._toolkit.settings import faults, release_of
-from .evidence import LISTED_GPU, end_of, number, of_finding, own_gpus
-from .fabric import fault, proof
+from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
+from .fabric import describe, fabric_fault
 from .judge_runtime import judge_runtimes
-from .types import MODULE, NODE_LAYERS, NVML, PCI, TOOLKIT, Seen, Verdict, Wish
+from .types import MODULE, NODE_LAYERS, NVML, PCI, TOOLKIT, LayerResult, Request, State
 
 _CDI_DEVICE = re.compile(r"^nvidia\.com/gpu=(\S+)", re.MULTILINE)
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 
 
-def verify(
-    node: Mapping[str, Any], seen: Seen | None = None, wish: Wish | None = None
-) -> list[Verdict]:
-    """Return how the node's layers stand, in their order; one for each container runtime.
+def judge_node(
+    node: Mapping[str, Any], state: State | None = None, request: Request | None = None
+) -> list[LayerResult]:
+    """Return the results of the requested layers, in their order.
+
+    The layer ``runtime`` has one result for each container runtime.
 
     :param node: the facts ``gpu_node``, read after all changes.
+    :param state: None if nothing was collected, as on a node without a GPU.
     """
-    seen, wish = seen or Seen(), wish or Wish()
+    state, request = state or State(), request or Request()
     gpus = own_gpus(node)
-    if not gpus and not wish.gpus:
+    if not gpus and not request.gpus:
         cause = "No NVIDIA GPU is on this node's PCI bus: there is nothing to verify."
-        return [Verdict(layer, None, "no_gpu", cause) for layer in NODE_LAYERS if _in(wish, layer)]
-    found = [_pci(gpus, wish)]
-    module = _module(node, gpus, seen, wish)
+        return [
+            LayerResult(layer, None, "no_gpu", cause)
+            for layer in NODE_LAYERS
+            if _in(request, layer)
+        ]
+    found = [_pci(gpus, request)]
+    module = _module(node, gpus, state, request)
     found.append(module)
-    nvml = _nvml(node, gpus, seen, module)
+    nvml = _nvml(node, gpus, state, module)
     found.append(nvml)
-    toolkit = _toolkit(node, seen, wish, nvml)
+    toolkit = _toolkit(node, state, request, nvml)
     found.append(toolkit)
-    driver_works = module.ok is not False and nvml.ok is not False
-    found.extend(judge_runtimes(node, seen, wish, driver_works, toolkit))
-    return [verdict for verdict in found if _in(wish, verdict.layer)]
+    driver_ok = module.ok is not False and nvml.ok is not False
+    found.extend(judge_runtimes(node, state, request, driver_ok, toolkit))
+    return [result for result in found if _in(request, result.layer)]
 
 
-def failed(verdicts: Iterable[Verdict]) -> bool:
-    return any(verdict.ok is False for verdict in verdicts)
+def any_failed(results: Iterable[LayerResult]) -> bool:
+    return any(one.ok is False for one in results)
 
 
-# -- layers -----------------------------------------------------------------------------------
-
-
-def _pci(gpus: Sequence[Mapping[str, Any]], wish: Wish) -> Verdict:
+def _pci(gpus: Sequence[Mapping[str, Any]], request: Request) -> LayerResult:
     count = len(gpus)
-    if wish.gpus is not None and count != wish.gpus:
-        return Verdict(
+    if request.gpus is not None and count != request.gpus:
+        return LayerResult(
             PCI,
             False,
             "gpu_count",
-            f"{number(count, 'NVIDIA GPU')} on the PCI bus, and {wish.gpus} should be there.",
+            f"{count_of(count, 'NVIDIA GPU')} on the PCI bus, and {request.gpus} should be there.",
             _addresses(gpus) or "no NVIDIA function on the bus",
             "See that all cards are seated and powered, and dmesg | grep -i -e pciehp -e 'fallen "
             "off'; or correct the number that is expected.",
@@ -76,10 +76,10 @@ def _pci(gpus: Sequence[Mapping[str, Any]], wish: Wish) -> Verdict:
             others.setdefault(gpu["kernel_driver"], []).append(gpu)
     for driver, bound in others.items():
         return _unbound(driver, bound)
-    return Verdict(PCI, True, proof=f"{number(count, 'GPU')} bound to the driver nvidia")
+    return LayerResult(PCI, True, proof=f"{count_of(count, 'GPU')} bound to the driver nvidia")
 
 
-def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]]) -> Verdict:
+def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]]) -> LayerResult:
     names = ", ".join(f"{gpu['product'] or gpu['device_id']} at {gpu['address']}" for gpu in gpus)
     are = "is" if len(gpus) == 1 else "are"
     if driver is None:
@@ -96,21 +96,21 @@ def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]]) -> Verdict:
         step = f"Block {driver} (blacklist {driver} in /etc/modprobe.d), rebuild the initramfs, "
         step += "reboot; the role nvidia_driver does it."
     evidence = f"/sys/bus/pci/devices/{gpus[0]['address']}/driver is {driver or 'not there'}"
-    return Verdict(PCI, False, "gpu_not_bound", cause, evidence, step)
+    return LayerResult(PCI, False, "gpu_not_bound", cause, evidence, step)
 
 
 def _module(
-    node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], seen: Seen, wish: Wish
-) -> Verdict:
+    node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], state: State, request: Request
+) -> LayerResult:
     driver = node["driver"]
     loaded, installed, userland = driver["loaded"], driver["installed"], driver["userland"]
     if not loaded:
-        if seen.diagnosis is not None:
-            return of_finding(MODULE, seen.diagnosis)
+        if state.diagnosis is not None:
+            return from_finding(MODULE, state.diagnosis)
         there = f"Driver {installed} is installed, but its" if installed else "NVIDIA's"
         step = "Run kubegpu.nodes.site for this node: role nvidia_driver "
         step += "loads it, or says why it cannot." if installed else "installs and loads it."
-        return Verdict(
+        return LayerResult(
             MODULE,
             False,
             "driver_not_loaded",
@@ -119,7 +119,7 @@ def _module(
             step,
         )
     if installed and installed != loaded:
-        return Verdict(
+        return LayerResult(
             MODULE,
             False,
             "pending_reboot",
@@ -129,7 +129,7 @@ def _module(
         )
     if userland and userland != loaded:
         mismatch = explain("Driver/library version mismatch")[0]
-        return Verdict(
+        return LayerResult(
             MODULE,
             False,
             mismatch.code,
@@ -137,58 +137,60 @@ def _module(
             f"module {loaded}, libraries {userland}",
             mismatch.next_step,
         )
-    if wish.driver and wish.driver != loaded:
-        return Verdict(
+    if request.driver and request.driver != loaded:
+        return LayerResult(
             MODULE,
             False,
             "other_driver",
-            f"Driver {loaded} is loaded, and {wish.driver} should be.",
+            f"Driver {loaded} is loaded, and {request.driver} should be.",
             f"/proc/driver/nvidia/version says {loaded}",
             "Run kubegpu.nodes.site for this node, or correct the version that is expected.",
         )
     kind = f", {driver['kernel_module']} modules" if driver["kernel_module"] else ""
-    return Verdict(MODULE, True, proof=f"{loaded} is loaded{kind}")
+    return LayerResult(MODULE, True, proof=f"{loaded} is loaded{kind}")
 
 
 def _nvml(
-    node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], seen: Seen, module: Verdict
-) -> Verdict:
+    node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], state: State, module: LayerResult
+) -> LayerResult:
     nvml = node["nvml"]
     if nvml is None:
         if not node["driver"]["loaded"]:
             return _waits(NVML, module)
-        return _no_nvml(node, gpus, seen)
+        return _no_nvml(node, gpus, state)
     devices = nvml["devices"]
     if len(devices) != len(gpus):
         known = {device["address"] for device in devices}
         missing = [gpu for gpu in gpus if gpu["address"] not in known]
         lost = f"; not there: {_addresses(missing)}" if missing and None not in known else ""
-        return Verdict(
+        return LayerResult(
             NVML,
             False,
             "gpu_missing_in_nvml",
-            f"The driver counts {number(len(devices), 'GPU')}, and the PCI bus has {len(gpus)}.",
+            f"The driver counts {count_of(len(devices), 'GPU')}, and the PCI bus has {len(gpus)}.",
             f"NVML lists {', '.join(str(device['uuid']) for device in devices) or 'none'}{lost}",
             "Look at dmesg | grep -i -e NVRM -e Xid for the GPU that is missing: one that fell off "
             "the bus comes back by powering the node off and on.",
         )
-    of_fabric = fault(node, seen.fabric)
-    if of_fabric is not None:
-        return of_finding(NVML, of_fabric)
+    fabric = fabric_fault(node, state.fabric)
+    if fabric is not None:
+        return from_finding(NVML, fabric)
     cuda = f", CUDA {nvml['cuda_version']}" if nvml["cuda_version"] else ""
     how = "pynvml" if node["python"]["pynvml"] is not None else "nvidia-smi"
-    return Verdict(
+    return LayerResult(
         NVML,
         True,
-        proof=f"{how} lists {number(len(devices), 'GPU')}, driver {nvml['driver_version']}{cuda}"
-        f"{proof(seen.fabric)}",
+        proof=f"{how} lists {count_of(len(devices), 'GPU')}, driver {nvml['driver_version']}{cuda}"
+        f"{describe(state.fabric)}",
     )
 
 
-def _no_nvml(node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], seen: Seen) -> Verdict:
-    smi = seen.smi
+def _no_nvml(
+    node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], state: State
+) -> LayerResult:
+    smi = state.smi
     if smi is None or smi.rc == 127:
-        return Verdict(
+        return LayerResult(
             NVML,
             False,
             "nvidia_smi_missing",
@@ -200,74 +202,60 @@ def _no_nvml(node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], seen: S
         )
     if smi.ok and LISTED_GPU.search(smi.stdout):
         return _half_answer(node, smi)
-    words = smi.stdout.strip() or smi.stderr.strip()
+    output = smi.stdout.strip() or smi.stderr.strip()
     if smi.rc == TIMED_OUT:
-        words = f"nvidia-smi did not answer in time. {words}".strip()
+        output = f"nvidia-smi did not answer in time. {output}".strip()
     otherwise = Finding(
         "driver_not_answering",
         f"The driver {node['driver']['loaded']} is loaded, but does not answer.",
-        end_of(words),
+        shorten(output),
         "Look at: dmesg | grep -i -e NVRM -e Xid.",
     )
     known = {"driver": node["driver"]["loaded"], "gpus": gpus}
-    return of_finding(NVML, explain_one(words, otherwise, **known))
+    return from_finding(NVML, explain_one(output, otherwise, **known))
 
 
-def _half_answer(node: Mapping[str, Any], smi: Result) -> Verdict:
-    """Return what is wrong where the driver lists its GPUs, and does not say more of them."""
+def _half_answer(node: Mapping[str, Any], smi: Result) -> LayerResult:
+    """Return the result for a driver that lists its GPUs and reports nothing else of them."""
     driver = node["driver"]["loaded"]
     how = "pynvml" if node["python"]["pynvml"] is not None else "nvidia-smi -q -x"
-    said = next(
+    reported = next(
         (one["evidence"] for one in node["problems"] if one["code"] == "driver_not_answering"), ""
     )
     count = len(LISTED_GPU.findall(smi.stdout))
     otherwise = Finding(
         "driver_not_answering",
-        f"{how} fails, with driver {driver}; nvidia-smi -L answers, with {number(count, 'GPU')}.",
-        f"{how}: {end_of(said) or 'no answer'}",
+        f"{how} fails, with driver {driver}; nvidia-smi -L answers, with {count_of(count, 'GPU')}.",
+        f"{how}: {shorten(reported) or 'no answer'}",
         f"Run {how.replace('pynvml', 'nvidia-smi -q')} on the node, with -i for one GPU after the "
         "other: one of them may not answer. Look at: dmesg | grep -i -e NVRM -e Xid.",
     )
-    finding = explain_one(said, otherwise, driver=driver) if said else otherwise
-    return of_finding(NVML, finding)
+    finding = explain_one(reported, otherwise, driver=driver) if reported else otherwise
+    return from_finding(NVML, finding)
 
 
-def _toolkit(node: Mapping[str, Any], seen: Seen, wish: Wish, nvml: Verdict) -> Verdict:
+def _toolkit(
+    node: Mapping[str, Any], state: State, request: Request, nvml: LayerResult
+) -> LayerResult:
     toolkit, loaded = node["container_toolkit"], node["driver"]["loaded"]
-    runtime = seen.runtime
+    runtime = state.runtime
     if runtime is None or runtime.rc == 127:
-        package = toolkit["version"]
-        return Verdict(
-            TOOLKIT,
-            False,
-            "toolkit_missing",
-            f"The container toolkit {package} is installed, but its program {seen.runtime_path} is "
-            "not there."
-            if package
-            else "NVIDIA's container toolkit is not installed.",
-            runtime.words() if runtime else f"there is no {seen.runtime_path}",
-            # To the package manager all is there, so that site would change nothing.
-            "Install the packages of the container toolkit again (apt-get install --reinstall, dnf "
-            "reinstall): nvidia-container-toolkit and nvidia-container-toolkit-base."
-            if package
-            else "Run kubegpu.nodes.site for this node: role nvidia_container_toolkit installs it "
-            "and configures the runtimes.",
-        )
-    # Before the program is judged: it does not even tell its version with a wrong setting.
+        return _no_toolkit(toolkit["version"], state)
+    # Checked first: with a wrong setting, the program does not even print its version.
     wrong = _wrong_settings(toolkit)
     if wrong is not None:
         return wrong
     if not runtime.ok:
-        return Verdict(
+        return LayerResult(
             TOOLKIT,
             False,
             "toolkit_broken",
-            f"{seen.runtime_path} does not answer.",
+            f"{state.runtime_path} does not answer.",
             runtime.words(),
             "Install the packages of the container toolkit again.",
         )
-    if seen.config_there and toolkit["config"] is None:
-        return Verdict(
+    if state.config_exists and toolkit["config"] is None:
+        return LayerResult(
             TOOLKIT,
             False,
             "toolkit_config_invalid",
@@ -275,36 +263,55 @@ def _toolkit(node: Mapping[str, Any], seen: Seen, wish: Wish, nvml: Verdict) -> 
             "/etc/nvidia-container-runtime/config.toml is no TOML",
             "Correct it, or make it anew: nvidia-ctk config --in-place.",
         )
-    fault = _cdi(node, seen, wish)
-    if fault is not None:
-        return fault
-    if seen.cli is not None and not seen.cli.ok and seen.cli.rc != 127 and nvml.ok:
-        words = seen.cli.words()
+    wrong = _cdi(node, state, request)
+    if wrong is not None:
+        return wrong
+    if state.cli is not None and not state.cli.ok and state.cli.rc != 127 and nvml.ok:
+        output = state.cli.words()
         otherwise = Finding(
             "toolkit_broken",
             "nvidia-container-cli does not find the driver, which works outside of it.",
-            end_of(words),
+            shorten(output),
             "Ask it on the node: nvidia-container-cli --load-kmods --debug=/dev/stderr info.",
         )
-        return of_finding(TOOLKIT, explain_one(words, otherwise, driver=loaded))
+        return from_finding(TOOLKIT, explain_one(output, otherwise, driver=loaded))
     version = _VERSION.search(runtime.stdout)
-    said = [f"{seen.runtime_path.rpartition('/')[2]} {version.group() if version else 'answers'}"]
+    shown = [f"{state.runtime_path.rpartition('/')[2]} {version.group() if version else 'answers'}"]
     spec = toolkit["cdi_spec"]
     if spec:
         made = f" for driver {spec['driver_version']}" if spec["driver_version"] else ""
-        said.append(f"CDI specification {spec['path']}{made}")
+        shown.append(f"CDI specification {spec['path']}{made}")
     else:
-        said.append("no CDI specification, and none is needed")
-    return Verdict(TOOLKIT, True, proof="; ".join(said))
+        shown.append("no CDI specification, and none is needed")
+    return LayerResult(TOOLKIT, True, proof="; ".join(shown))
 
 
-def _wrong_settings(toolkit: Mapping[str, Any]) -> Verdict | None:
-    """Return the first setting of the toolkit's file with which no container starts."""
+def _no_toolkit(package: str | None, state: State) -> LayerResult:
+    return LayerResult(
+        TOOLKIT,
+        False,
+        "toolkit_missing",
+        f"The container toolkit {package} is installed, but its program {state.runtime_path} is "
+        "not there."
+        if package
+        else "NVIDIA's container toolkit is not installed.",
+        state.runtime.words() if state.runtime else f"there is no {state.runtime_path}",
+        # The package is installed, so that site would change nothing.
+        "Install the packages of the container toolkit again (apt-get install --reinstall, dnf "
+        "reinstall): nvidia-container-toolkit and nvidia-container-toolkit-base."
+        if package
+        else "Run kubegpu.nodes.site for this node: role nvidia_container_toolkit installs it "
+        "and configures the runtimes.",
+    )
+
+
+def _wrong_settings(toolkit: Mapping[str, Any]) -> LayerResult | None:
+    """Return the settings in the toolkit's file that keep all containers from starting."""
     found = faults(toolkit["config"] or {}, release_of(toolkit["version"]))
     wrong = [fault.words for fault in found if fault.stops]
     if not wrong:
         return None
-    return Verdict(
+    return LayerResult(
         TOOLKIT,
         False,
         "toolkit_config_invalid",
@@ -315,8 +322,8 @@ def _wrong_settings(toolkit: Mapping[str, Any]) -> Verdict | None:
     )
 
 
-def _cdi(node: Mapping[str, Any], seen: Seen, wish: Wish) -> Verdict | None:
-    """Return what is wrong with the CDI specification, if anything is."""
+def _cdi(node: Mapping[str, Any], state: State, request: Request) -> LayerResult | None:
+    """Return what is wrong with the CDI specification; None if nothing is."""
     toolkit, loaded = node["container_toolkit"], node["driver"]["loaded"]
     spec = toolkit["cdi_spec"]
     again = (
@@ -325,10 +332,10 @@ def _cdi(node: Mapping[str, Any], seen: Seen, wish: Wish) -> Verdict | None:
     )
     mode = (toolkit["config"] or {}).get("nvidia-container-runtime.mode")
     if spec is None:
-        if not wish.cdi and mode != "cdi":
+        if not request.cdi and mode != "cdi":
             return None
         why = "the toolkit's mode is cdi" if mode == "cdi" else "one is asked for"
-        return Verdict(
+        return LayerResult(
             TOOLKIT,
             False,
             "cdi_missing",
@@ -338,7 +345,7 @@ def _cdi(node: Mapping[str, Any], seen: Seen, wish: Wish) -> Verdict | None:
         )
     made = spec["driver_version"]
     if loaded and made and made != loaded:
-        return Verdict(
+        return LayerResult(
             TOOLKIT,
             False,
             "cdi_stale",
@@ -347,29 +354,26 @@ def _cdi(node: Mapping[str, Any], seen: Seen, wish: Wish) -> Verdict | None:
             spec["path"],
             again,
         )
-    if seen.cdi is None or seen.cdi.rc == 127:
+    if state.cdi is None or state.cdi.rc == 127:
         return None
-    if not seen.cdi.ok or not _CDI_DEVICE.search(seen.cdi.stdout):
-        return Verdict(
+    if not state.cdi.ok or not _CDI_DEVICE.search(state.cdi.stdout):
+        return LayerResult(
             TOOLKIT,
             False,
             "cdi_invalid",
             f"The CDI specification {spec['path']} has no device of nvidia.com/gpu.",
-            end_of(seen.cdi.words()) or "nvidia-ctk cdi list names none",
+            shorten(state.cdi.words()) or "nvidia-ctk cdi list names none",
             again,
         )
     return None
 
 
-# -- small things -----------------------------------------------------------------------------
+def _in(request: Request, layer: str) -> bool:
+    return layer in request.layers
 
 
-def _in(wish: Wish, layer: str) -> bool:
-    return layer in wish.layers
-
-
-def _waits(layer: str, other: Verdict) -> Verdict:
-    return Verdict(layer, None, "waits", f"It rests on the layer {other.layer}, which failed.")
+def _waits(layer: str, other: LayerResult) -> LayerResult:
+    return LayerResult(layer, None, "waits", f"It rests on the layer {other.layer}, which failed.")
 
 
 def _addresses(gpus: Sequence[Mapping[str, Any]]) -> str:

@@ -1,8 +1,7 @@
 # Copyright (c) 2026 kubegpu.nodes contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-
-"""What is asked of a node, what was seen of it, and how its layers stand. Pure."""
+"""Request, state and result of the verification of a node. Pure."""
 
 from __future__ import annotations
 
@@ -17,90 +16,19 @@ if TYPE_CHECKING:
 PCI, MODULE, NVML, TOOLKIT, RUNTIME = "pci", "module", "nvml", "toolkit", "runtime"
 NODE_LAYERS = (PCI, MODULE, NVML, TOOLKIT, RUNTIME)
 ALLOCATABLE, POD = "allocatable", "pod"
-# In the order in which each rests on the one before.
+# Each layer depends on the one before it.
 LAYERS = (*NODE_LAYERS, ALLOCATABLE, POD)
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One container that was started, or why none was.
+class Request:
+    """Expected state of the node.
 
-    :param way: how, in a few words; shown to the user.
-    :param subject: what it was made of.
-    :param devices: the GPUs that it was given: ``all``, or their numbers or UUIDs.
-    :param counts: whether the lines of ``nvidia-smi -L`` in its output are its GPUs.
-    :param bare: whether it has a root file system of ours, and so only what the toolkit puts there.
-    :param expect: a regular expression that its output has to have; empty is none.
-    :param result: what it answered; None where it was not started.
-    :param skipped: why it was not started, and whose fault that is.
-    """
-
-    way: str
-    subject: str = ""
-    command: tuple[str, ...] = ()
-    devices: str = "all"
-    counts: bool = False
-    bare: bool = False
-    expect: str = ""
-    result: Result | None = None
-    skipped: Finding | None = None
-
-
-@dataclass(frozen=True)
-class Engine:
-    """A container runtime of the node.
-
-    :param listed: whether it knows the handler; None where it cannot be asked.
-    :param how: how it was asked.
-    :param fault: what stands before any question: it does not run, or its CRI does not answer.
-    :param idle: why it takes no part.
-    """
-
-    name: str
-    handler: str
-    listed: bool | None = None
-    handlers: tuple[str, ...] = ()
-    default: str | None = None
-    how: str = ""
-    fault: Finding | None = None
-    idle: str = ""
-    trials: tuple[Trial, ...] = ()
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What was asked of the node beyond its facts; None is 'not asked'.
-
-    :param smi: what ``nvidia-smi -L`` answered, where NVML is not in the facts.
-    :param diagnosis: why the driver is not loaded.
-    :param runtime: what ``nvidia-container-runtime --version`` answered.
-    :param runtime_path: which program that was.
-    :param cdi: what ``nvidia-ctk cdi list`` answered.
-    :param cli: what ``nvidia-container-cli info`` answered.
-    :param config_there: whether the toolkit's configuration file is there.
-    :param fabric: how the NVLink fabric stands; None where the node has none.
-    """
-
-    smi: Result | None = None
-    diagnosis: Finding | None = None
-    runtime: Result | None = None
-    runtime_path: str = "nvidia-container-runtime"
-    cdi: Result | None = None
-    cli: Result | None = None
-    config_there: bool = False
-    fabric: Fabric | None = None
-    engines: tuple[Engine, ...] = ()
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What the node should be.
-
-    :param gpus: how many GPUs it should have; None is as many as are on the bus.
-    :param driver: the driver's exact version; empty is any.
-    :param cdi: whether a CDI specification has to be there.
-    :param default: the runtimes whose default the handler has to be.
-    :param layers: those that are judged.
+    :param gpus: number of GPUs; None expects as many as there are on the PCI bus.
+    :param driver: exact driver version; empty accepts any.
+    :param cdi: whether a CDI specification is required.
+    :param default: runtimes whose default handler must be the requested one.
+    :param layers: layers to judge.
     """
 
     gpus: int | None = None
@@ -111,8 +39,84 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """How one layer stands."""
+class ContainerRun:
+    """One test container: its output, or why it was not started.
+
+    :param method: how it is started, such as ``docker run --gpus all``; shown to the user.
+    :param subject: the image or root file system; shown to the user.
+    :param devices: the GPUs it is given: ``all``, or indices or UUIDs separated by commas.
+    :param counts_gpus: whether the ``nvidia-smi -L`` lines of its output are counted as GPUs.
+    :param bare: whether it runs in the temporary root file system, which holds no driver files.
+    :param expect: regular expression that its output must match; empty matches anything.
+    :param result: exit status and output; None if it was not started.
+    :param skipped: why it was not started.
+    """
+
+    method: str
+    subject: str = ""
+    command: tuple[str, ...] = ()
+    devices: str = "all"
+    counts_gpus: bool = False
+    bare: bool = False
+    expect: str = ""
+    result: Result | None = None
+    skipped: Finding | None = None
+
+
+@dataclass(frozen=True)
+class RuntimeState:
+    """A container runtime of the node.
+
+    :param listed: whether the runtime knows the handler; None if it cannot be queried.
+    :param source: where the handlers were read, such as ``crictl info``; shown to the user.
+    :param fault: why it cannot be tested, for example because it does not run.
+    :param idle: why it is not tested, without being at fault.
+    """
+
+    name: str
+    handler: str
+    listed: bool | None = None
+    handlers: tuple[str, ...] = ()
+    default: str | None = None
+    source: str = ""
+    fault: Finding | None = None
+    idle: str = ""
+    containers: tuple[ContainerRun, ...] = ()
+
+
+@dataclass(frozen=True)
+class State:
+    """What was read from the node in addition to its facts; None means not read.
+
+    :param smi: result of ``nvidia-smi -L``, if the facts have no NVML data.
+    :param diagnosis: why the driver is not loaded.
+    :param runtime: result of ``nvidia-container-runtime --version``.
+    :param runtime_path: the program that ``runtime`` is of.
+    :param cdi: result of ``nvidia-ctk cdi list``.
+    :param cli: result of ``nvidia-container-cli info``.
+    :param config_exists: whether the toolkit's configuration file exists.
+    :param fabric: state of the NVLink fabric; None if the node has none.
+    """
+
+    smi: Result | None = None
+    diagnosis: Finding | None = None
+    runtime: Result | None = None
+    runtime_path: str = "nvidia-container-runtime"
+    cdi: Result | None = None
+    cli: Result | None = None
+    config_exists: bool = False
+    fabric: Fabric | None = None
+    runtimes: tuple[RuntimeState, ...] = ()
+
+
+@dataclass(frozen=True)
+class LayerResult:
+    """Result of one layer.
+
+    :param ok: None if the layer was not tested; then ``cause`` says why.
+    :param proof: what was shown of a layer that is ok, and how.
+    :param subject: the container runtime, in the layer ``runtime``.
+    """
 
     layer: str
     ok: bool | None
@@ -124,4 +128,5 @@ class Verdict:
     subject: str = ""
 
     def entry(self, node: str) -> dict[str, Any]:
+        """Return the result as the module returns it."""
         return {"node": node, **{name: getattr(self, name) for name in self.__dataclass_fields__}}
