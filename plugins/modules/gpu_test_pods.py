@@ -199,194 +199,103 @@ requests:
   sample: {list: 5, create: 2, delete: 2, get: 3}
 """
 
-import os
-import re
-import signal
-import socket
 import typing
 import uuid
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    unasked,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader, unasked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import (
+    is_alive,
+    own_identity,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
-    InputError,
-    KubegpuError,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import (
+    Interrupted,
+    ignore_signals,
+    raise_on_signals,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.image import check_reference
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
     Cluster,
     read_connection,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.plan import TestSpec
-from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.apply import Tester
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.apply import PodTests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.options import read_options
 
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class Interrupted(BaseException):
-    """The module was told to end."""
-
-
-def _end(number: int, frame: object) -> None:
-    # The first one ends the test and lets it clean up; nothing interrupts that.
-    _shield()
-    raise Interrupted(signal.Signals(number).name)
-
-
-def _shield() -> None:
-    """Let nothing interrupt the removal of the pods, which is bounded in time."""
-    for one in _SIGNALS:
-        signal.signal(one, signal.SIG_IGN)
-
-
-def _started(pid: int) -> str:
-    """Return when a process was started, as its number can be given again; empty if unknown."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as handle:
-            return handle.read().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
-def _machine() -> str:
-    """Return what a process id is of: containers may share the name of their machine."""
-    try:
-        return f"{socket.gethostname()}/{os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return socket.gethostname()
-
-
-def _myself() -> str:
-    return f"{_machine()} {os.getpid()} {_started(os.getpid())}".strip()
-
-
-def _alive(owner: str) -> bool | None:
-    """Return whether the run that made a pod goes on; None where it is not of this machine."""
-    host, pid, started = (*owner.split(" "), "", "", "")[:3]
-    if host != _machine() or not pid.isdigit():
-        return None
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return not started or _started(int(pid)) == started
-
-
-def _specification(params: dict[str, typing.Any]) -> TestSpec:
-    try:
-        re.compile(params["expect"])
-    except re.error as error:
-        raise InputError(
-            f"The option expect is no regular expression: {params['expect']!r}",
-            evidence=str(error),
-            next_step="Write it as Python's re has it; a backslash before what is meant as it is.",
-        ) from error
-    for name in ("count", "timeout"):
-        if params[name] < 1:
-            raise InputError(
-                f"The option {name} is {params[name]}", next_step="Give a number from 1 on."
-            )
-    check_reference("The option image", params["image"])
-    return TestSpec(
-        image=params["image"],
-        expect=params["expect"],
-        command=tuple(params["command"]),
-        args=tuple(params["args"]),
-        env=params["env"],
-        namespace=params["namespace"],
-        runtime_class=params["runtime_class"],
-        tolerations=tuple(params["tolerations"]),
-        pull_policy=params["pull_policy"],
-        pull_secrets=tuple(params["pull_secrets"]),
-        priority_class=params["priority_class"],
-        run_as_user=params["run_as_user"],
-        timeout=params["timeout"],
-        busy_fails=params["busy"] == "fail",
-    )
+_ARGUMENT_SPEC: dict[str, typing.Any] = {
+    "state": {"type": "str", "choices": ["tested", "absent"], "default": "tested"},
+    "nodes": {"type": "dict", "default": {}},
+    "image": {
+        "type": "str",
+        "default": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04",
+    },
+    "command": {"type": "list", "elements": "str", "default": []},
+    "args": {"type": "list", "elements": "str", "default": []},
+    "env": {"type": "dict", "default": {}},
+    "expect": {"type": "str", "default": "Test PASSED"},
+    "count": {"type": "int", "default": 1},
+    "runtime_class": {"type": "str", "default": "auto"},
+    "tolerations": {
+        "type": "list",
+        "elements": "dict",
+        "default": [{"operator": "Exists", "effect": "NoSchedule"}],
+    },
+    "namespace": {"type": "str", "default": "kubegpu"},
+    "remove_namespace": {"type": "bool", "default": True},
+    "pull_policy": {
+        "type": "str",
+        "choices": ["IfNotPresent", "Always", "Never"],
+        "default": "IfNotPresent",
+    },
+    # Their names; the secrets stay in the cluster.
+    "pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
+    "priority_class": {"type": "str", "default": ""},
+    "run_as_user": {"type": "int", "default": 65532},
+    "busy": {"type": "str", "choices": ["skip", "fail"], "default": "skip"},
+    "timeout": {"type": "int", "default": 180},
+    **KUBE_ARGUMENTS,
+}
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "state": {"type": "str", "choices": ["tested", "absent"], "default": "tested"},
-            "nodes": {"type": "dict", "default": {}},
-            "image": {
-                "type": "str",
-                "default": "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda11.7.1-ubuntu20.04",
-            },
-            "command": {"type": "list", "elements": "str", "default": []},
-            "args": {"type": "list", "elements": "str", "default": []},
-            "env": {"type": "dict", "default": {}},
-            "expect": {"type": "str", "default": "Test PASSED"},
-            "count": {"type": "int", "default": 1},
-            "runtime_class": {"type": "str", "default": "auto"},
-            "tolerations": {
-                "type": "list",
-                "elements": "dict",
-                "default": [{"operator": "Exists", "effect": "NoSchedule"}],
-            },
-            "namespace": {"type": "str", "default": "kubegpu"},
-            "remove_namespace": {"type": "bool", "default": True},
-            "pull_policy": {
-                "type": "str",
-                "choices": ["IfNotPresent", "Always", "Never"],
-                "default": "IfNotPresent",
-            },
-            # Their names; the secrets stay in the cluster.
-            "pull_secrets": {"type": "list", "elements": "str", "default": [], "no_log": False},
-            "priority_class": {"type": "str", "default": ""},
-            "run_as_user": {"type": "int", "default": 65532},
-            "busy": {"type": "str", "choices": ["skip", "fail"], "default": "skip"},
-            "timeout": {"type": "int", "default": 180},
-            **KUBE_ARGUMENTS,
-        },
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=_ARGUMENT_SPEC, supports_check_mode=True)
     result: dict[str, typing.Any] = {}
     try:
-        spec, nodes = _specification(module.params), read_expected(module.params["nodes"])
+        request, nodes = read_options(module.params), read_expected(module.params["nodes"])
     except KubegpuError as error:
         module.fail_json(msg=str(error))
-    tested = module.params["state"] == "tested"
+    is_test = module.params["state"] == "tested"
     try:
-        tester = Tester(
+        tests = PodTests(
             reader=Reader(Cluster.connect(read_connection(module.params))),
-            spec=spec,
+            request=request,
             run_id=uuid.uuid4().hex[:12],
-            owner=_myself(),
-            alive=_alive,
-            shield=_shield,
+            owner=own_identity(),
+            alive=is_alive,
+            before_cleanup=ignore_signals,
             check_mode=module.check_mode,
         )
-        for number in _SIGNALS:
-            signal.signal(number, _end)
-        if not tested:
-            tester.absent(module.params["remove_namespace"])
+        raise_on_signals()
+        if not is_test:
+            tests.absent(module.params["remove_namespace"])
         elif nodes:
-            result = tester.test(nodes, module.params["count"])
+            result = tests.test(nodes, module.params["count"])
         else:
             result = {"results": {}, "layers": []}
     except KubegpuError as error:
-        more = {"layers": unasked(nodes, "pod", error)} if tested else {}
+        more = {"layers": unasked(nodes, "pod", error)} if is_test else {}
         module.fail_json(msg=str(error), **more)
     except Interrupted as error:
         module.fail_json(msg=f"Interrupted by {error}. The test pods were removed.")
-    for note in tester.reader.notes:
+    for note in tests.reader.notes:
         module.warn(printable(note))
     module.exit_json(
-        changed=bool(tester.changes),
-        changes=tester.changes,
-        requests=dict(tester.reader.cluster.requests),
+        changed=bool(tests.changes),
+        changes=tests.changes,
+        requests=dict(tests.reader.cluster.requests),
         **result,
     )
 
