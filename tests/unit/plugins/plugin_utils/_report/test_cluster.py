@@ -16,7 +16,7 @@ def first(**labels):
 
 def test_nothing_to_do():
     assert first() == {
-        "node": "h1", "kubernetes": "n1", "changes": ["none"], "why": ["all is as wished"],
+        "node": "h1", "kubernetes": "n1", "changes": ["none"], "why": ["up to date"],
     }  # fmt: skip
 
 
@@ -60,6 +60,6 @@ def test_the_device_plugin():
 
     applied = {"action": "apply", "objects": [{"kind": "DaemonSet"}], "reasons": ["because"]}
     assert row(applied) == (["apply DaemonSet"], ["because"])
-    assert row(applied, changed=False) == (["none"], ["all is as wished"])
+    assert row(applied, changed=False) == (["none"], ["up to date"])
     assert row({"action": "refuse", "text": "no"}) == (["refused"], ["no"])
     assert row({"action": "leave", "others": ["an operator"]})[1] == ["the cluster has an operator"]
