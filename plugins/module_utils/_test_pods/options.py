@@ -26,12 +26,12 @@ def read_options(params: Mapping[str, Any]) -> Request:
         raise InputError(
             f"The option expect is no regular expression: {params['expect']!r}",
             evidence=str(error),
-            next_step="Write it as Python's re has it; a backslash before what is meant as it is.",
+            next_step="Use Python's syntax (re), with a backslash before special characters.",
         ) from error
     for name in ("count", "timeout"):
         if params[name] < 1:
             raise InputError(
-                f"The option {name} is {params[name]}", next_step="Give a number from 1 on."
+                f"The option {name} is {params[name]}", next_step="Give a number from 1."
             )
     check_reference("The option image", params["image"])
     return Request(

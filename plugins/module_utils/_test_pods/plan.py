@@ -169,8 +169,8 @@ def check_node(target: Target, state: NodeState, request: Request) -> PodResult 
     if not resource.allocatable:
         return _failed(
             "plugin_missing",
-            f"{state.name} offers no {target.resource}: it is not that others have them, no device "
-            "plugin offers any there.",
+            f"{state.name} offers no {target.resource}: they are not allocated to other pods, no "
+            "device plugin offers any there.",
             f"{target.resource}: capacity {resource.capacity}, allocatable 0",
             "The module gpu_cluster_info and the playbook verify say why.",
         )
@@ -181,7 +181,7 @@ def check_node(target: Target, state: NodeState, request: Request) -> PodResult 
             "node_cordoned",
             f"The node {state.name} is cordoned: no pod can be placed there.",
             "spec.unschedulable is true",
-            f"Let it take pods again: kubectl uncordon {state.name}",
+            f"Make it schedulable again: kubectl uncordon {state.name}",
         )
     rejecting = [
         taint_text(taint)
@@ -194,7 +194,7 @@ def check_node(target: Target, state: NodeState, request: Request) -> PodResult 
             "taint_not_tolerated",
             f"The test pod does not tolerate the taint of {state.name}: {', '.join(rejecting)}.",
             "",
-            "Add it to gpu_verify_tolerations (option tolerations), or take the taint off.",
+            "Add it to gpu_verify_tolerations (option tolerations), or remove the taint.",
         )
     return None
 
@@ -208,7 +208,7 @@ def all_taken(target: Target, resource: Resource) -> PodResult:
         f"{some} {resource.allocatable} {target.resource} of {target.node} are taken, by "
         f"{'the pod' if len(resource.pods) == 1 else 'the pods'} {pods}.",
         f"{target.resource}: allocatable {resource.allocatable}, allocated {resource.allocated}",
-        "Nothing is wrong with that; test the node when one of its GPUs is free.",
+        "This is not a fault. Test the node when one of its GPUs is free.",
     )
 
 
@@ -244,9 +244,9 @@ def judge(
     if view is None:
         return _failed(
             "pod_gone",
-            f"The test pod of {target.node} was deleted by somebody else before it ended.",
+            f"The test pod of {target.node} was deleted by another party before it ended.",
             "",
-            "See who did (the audit log; a clean-up job), and run it again.",
+            "Find out by whom (audit log, clean-up jobs), and run it again.",
         )
     if view.phase == "Succeeded":
         if re.search(request.expect, view.log, re.MULTILINE):
@@ -265,7 +265,7 @@ def judge(
             "timed_out",
             f"The test pod on {target.node} ran for {seconds:.0f} s and did not end.",
             shorten(" | ".join(view.last_lines(3))) or "its log is empty",
-            "See whether nvidia-smi answers on that node; a larger image or test needs a higher "
+            "Check whether nvidia-smi answers on that node; a larger image or test needs a higher "
             "gpu_verify_timeout (option timeout).",
         )
     if known is not None:
@@ -273,7 +273,7 @@ def judge(
     return _failed(
         "pod_not_started",
         f"The test pod did not start on {target.node} within {seconds:.0f} s.",
-        "its events tell of no failure; an image that is large takes its time to be pulled",
+        "its events report no failure; pulling a large image takes time",
         "Raise gpu_verify_timeout (option timeout), or look at kubelet's journal there.",
     )
 
@@ -297,7 +297,7 @@ def _unplaced(target: Target, view: PodView, state: NodeState) -> PodResult:
         if not resource.allocatable:
             return _failed(
                 "plugin_missing",
-                f"{state.name} no longer offers any {target.resource}: its device plugin has gone.",
+                f"{state.name} no longer offers any {target.resource}: its device plugin is gone.",
                 shorten(message),
                 "The module gpu_cluster_info and the playbook verify say why.",
             )
@@ -313,12 +313,12 @@ def _unplaced(target: Target, view: PodView, state: NodeState) -> PodResult:
             "node_full",
             f"{state.name} has no room for the test pod.",
             shorten(message),
-            "Test it when it has less to do.",
+            "Test it when its load is lower.",
         )
     return _failed(
         "not_scheduled",
         f"The scheduler did not place the test pod on {target.node}.",
-        shorten(message) or "it said nothing: see that kube-scheduler runs",
+        shorten(message) or "no message: check that kube-scheduler runs",
         "Look at the label kubernetes.io/hostname of the node, at its taints, and at the "
         "scheduler.",
     )

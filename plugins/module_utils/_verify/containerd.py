@@ -115,7 +115,7 @@ class ContainerdProbe:
         return Finding(
             "restart_required",
             f"{facts['config_path']} was changed after the running containerd started: "
-            "what it says of handlers is not in force.",
+            "the handlers in the file are not in effect.",
             f"{self._options.handler} is {'in' if in_file else 'not in'} the file",
             f"systemctl restart {facts['unit']} (running containers go on), or run "
             "kubegpu.nodes.site, which does it.",

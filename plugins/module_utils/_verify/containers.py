@@ -195,7 +195,7 @@ class ContainerTests:
             f"{name}_not_running",
             f"{name} does not run.",
             journal or f"systemctl is-active {unit} says no",
-            f"systemctl start {unit}; if it does not come back: journalctl --unit {unit}.",
+            f"systemctl start {unit}; if it does not start: journalctl --unit {unit}.",
         )
 
     def wrong_program(self, name: str, handler: Mapping[str, Any] | None) -> Finding | None:
@@ -227,12 +227,12 @@ class ContainerTests:
                 "image_missing",
                 f"The image {what} is not on this node, and was not pulled.",
                 "pull is false",
-                "Bring it there (archive: a file on the node), set pull: true, or leave image out: "
+                "Copy it there (image_archive: a file on the node), set pull: true, or omit image: "
                 "then a bare root file system is used.",
             )
         otherwise = Finding(
             "image_missing",
-            f"The image {what} could not be brought onto this node.",
+            f"The image {what} could not be imported or pulled on this node.",
             answer.words() or f"the archive has {', '.join(names) or 'no name'}",
             "Check the name, the path and the registry.",
         )

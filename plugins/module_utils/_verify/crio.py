@@ -42,8 +42,8 @@ def probe_crio(tests: ContainerTests, facts: Mapping[str, Any]) -> RuntimeState:
     elif answer.handlers is None and facts["restart_required"]:
         fault = Finding(
             "restart_required",
-            f"The files of CRI-O were changed after the running one started: what they say of "
-            f"{handler} is not in force.",
+            f"The files of CRI-O were changed after the running one started: their settings of "
+            f"{handler} are not in effect.",
             f"{handler} is {'in' if handler in known else 'not in'} the files",
             f"systemctl restart {facts['unit']} (running containers go on), or run "
             "kubegpu.nodes.site, which does it.",

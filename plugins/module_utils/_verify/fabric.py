@@ -26,7 +26,7 @@ COMPLETED = "completed"
 # Seconds between two queries.
 _INTERVAL = 2
 _SITE = (
-    "Run kubegpu.nodes.site for this node with a wish for the driver (nvidia_driver_branch): role "
+    "Run kubegpu.nodes.site for this node with a requested driver (nvidia_driver_branch): role "
     "nvidia_driver installs the fabric manager in the driver's version and starts it."
 )
 
@@ -121,8 +121,8 @@ def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | No
             "imex_failed",
             "The IMEX service failed: memory of GPUs in other nodes cannot be used.",
             f"systemctl is-active {IMEX_UNIT} says failed",
-            f"Look at: journalctl --unit {IMEX_UNIT}; /etc/nvidia-imex/nodes_config.cfg has to be "
-            "the same on all nodes of the domain, and the service of the driver's very version.",
+            f"Look at: journalctl --unit {IMEX_UNIT}; /etc/nvidia-imex/nodes_config.cfg must be "
+            "the same on all nodes of the domain, and the service must have the driver's version.",
         )
     if fabric is None:
         return None
@@ -144,12 +144,12 @@ def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | No
         )
     elif node["nvswitches"]:
         step = (
-            "See that the fabric manager runs for this node's NVSwitches: nvidia_driver_fabric is "
-            "false, so that this collection leaves it alone."
+            "Check that the fabric manager runs for this node's NVSwitches: nvidia_driver_fabric "
+            "is false, so that this collection does not manage it."
         )
     else:
         step = (
-            "This node has no NVSwitches of its own: see that the fabric manager runs where they "
+            "This node has no NVSwitches of its own: check that the fabric manager runs where they "
             "are (the host of this virtual machine, or the rack's switch trays)."
         )
     evidence = f"fabric state: {states}; seen for {fabric.waited} s"
@@ -168,7 +168,7 @@ def _not_running(node: Mapping[str, Any], fabric: Fabric, why: str) -> Finding:
         return replace(found, evidence="; ".join([found.evidence, *evidence]))
     if fabric.journal:
         evidence.append(fabric.journal.splitlines()[-1])
-    state = "is not there" if fabric.unit is None else f"does not run ({fabric.unit})"
+    state = "does not exist" if fabric.unit is None else f"does not run ({fabric.unit})"
     return Finding(
         "fabric_manager_not_running",
         f"NVIDIA's fabric manager {state}, and this node needs it ({why}): CUDA programs fail with "

@@ -67,8 +67,8 @@ def _pci(gpus: Sequence[Mapping[str, Any]], request: Request) -> LayerResult:
             "gpu_count",
             f"{count_of(count, 'NVIDIA GPU')} on the PCI bus, and {request.gpus} should be there.",
             _addresses(gpus) or "no NVIDIA function on the bus",
-            "See that all cards are seated and powered, and dmesg | grep -i -e pciehp -e 'fallen "
-            "off'; or correct the number that is expected.",
+            "Check that all cards are seated and powered, and look at dmesg | grep -i -e pciehp "
+            "-e 'fallen off'; or correct the expected number.",
         )
     others: dict[str | None, list[Mapping[str, Any]]] = {}
     for gpu in gpus:
@@ -86,7 +86,7 @@ def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]]) -> LayerResu
         cause = f"{names} {are} bound to no driver."
         step = "The layer module says why NVIDIA's driver does not serve it."
     elif driver == "vfio-pci":
-        cause = f"{names} {are} bound to vfio-pci: set aside for virtual machines."
+        cause = f"{names} {are} bound to vfio-pci: reserved for virtual machines."
         step = (
             "Leave this node out of the GPU nodes, or take the card back: remove it from "
             "vfio-pci.ids (kernel command line, modprobe.d) and reboot."
@@ -95,7 +95,7 @@ def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]]) -> LayerResu
         cause = f"{names} {are} bound to {driver}, not to NVIDIA's driver."
         step = f"Block {driver} (blacklist {driver} in /etc/modprobe.d), rebuild the initramfs, "
         step += "reboot; the role nvidia_driver does it."
-    evidence = f"/sys/bus/pci/devices/{gpus[0]['address']}/driver is {driver or 'not there'}"
+    evidence = f"/sys/bus/pci/devices/{gpus[0]['address']}/driver is {driver or 'missing'}"
     return LayerResult(PCI, False, "gpu_not_bound", cause, evidence, step)
 
 
@@ -115,7 +115,7 @@ def _module(
             False,
             "driver_not_loaded",
             f"{there} kernel module is not loaded.",
-            "/proc/driver/nvidia/version is not there",
+            "/proc/driver/nvidia/version does not exist",
             step,
         )
     if installed and installed != loaded:
@@ -142,9 +142,9 @@ def _module(
             MODULE,
             False,
             "other_driver",
-            f"Driver {loaded} is loaded, and {request.driver} should be.",
+            f"Driver {loaded} is loaded, and {request.driver} is expected.",
             f"/proc/driver/nvidia/version says {loaded}",
-            "Run kubegpu.nodes.site for this node, or correct the version that is expected.",
+            "Run kubegpu.nodes.site for this node, or correct the expected version.",
         )
     kind = f", {driver['kernel_module']} modules" if driver["kernel_module"] else ""
     return LayerResult(MODULE, True, proof=f"{loaded} is loaded{kind}")
@@ -162,7 +162,7 @@ def _nvml(
     if len(devices) != len(gpus):
         known = {device["address"] for device in devices}
         missing = [gpu for gpu in gpus if gpu["address"] not in known]
-        lost = f"; not there: {_addresses(missing)}" if missing and None not in known else ""
+        lost = f"; missing: {_addresses(missing)}" if missing and None not in known else ""
         return LayerResult(
             NVML,
             False,
@@ -194,8 +194,8 @@ def _no_nvml(
             NVML,
             False,
             "nvidia_smi_missing",
-            "The driver cannot be asked: neither nvidia-smi nor the Python library pynvml is on "
-            "this node.",
+            "The driver cannot be queried: this node has neither nvidia-smi nor the Python library "
+            "pynvml.",
             smi.words() if smi else "",
             "Install the driver's utilities (nvidia-utils-<branch>, nvidia-smi); the role "
             "nvidia_driver does it.",
@@ -260,8 +260,8 @@ def _toolkit(
             False,
             "toolkit_config_invalid",
             "The toolkit's configuration cannot be read: containers will not start.",
-            "/etc/nvidia-container-runtime/config.toml is no TOML",
-            "Correct it, or make it anew: nvidia-ctk config --in-place.",
+            "/etc/nvidia-container-runtime/config.toml is not valid TOML",
+            "Correct it, or generate it again: nvidia-ctk config --in-place.",
         )
     wrong = _cdi(node, state, request)
     if wrong is not None:
@@ -327,14 +327,14 @@ def _cdi(node: Mapping[str, Any], state: State, request: Request) -> LayerResult
     toolkit, loaded = node["container_toolkit"], node["driver"]["loaded"]
     spec = toolkit["cdi_spec"]
     again = (
-        "Make it again: systemctl restart nvidia-cdi-refresh, or nvidia-ctk cdi generate "
+        "Generate it again: systemctl restart nvidia-cdi-refresh, or nvidia-ctk cdi generate "
         "--output=/var/run/cdi/nvidia.yaml; the module cdi_specification does it."
     )
     mode = (toolkit["config"] or {}).get("nvidia-container-runtime.mode")
     if spec is None:
         if not request.cdi and mode != "cdi":
             return None
-        why = "the toolkit's mode is cdi" if mode == "cdi" else "one is asked for"
+        why = "the toolkit's mode is cdi" if mode == "cdi" else "one is required"
         return LayerResult(
             TOOLKIT,
             False,
@@ -373,7 +373,9 @@ def _in(request: Request, layer: str) -> bool:
 
 
 def _waits(layer: str, other: LayerResult) -> LayerResult:
-    return LayerResult(layer, None, "waits", f"It rests on the layer {other.layer}, which failed.")
+    return LayerResult(
+        layer, None, "waits", f"It depends on the layer {other.layer}, which failed."
+    )
 
 
 def _addresses(gpus: Sequence[Mapping[str, Any]]) -> str:

@@ -79,7 +79,7 @@ def _judge_runtime(
             f"{name} knows no handler {handler}.",
             f"{runtime.source} names {', '.join(runtime.handlers) or 'none'}",
             "Run kubegpu.nodes.site for this node: role nvidia_container_toolkit adds it, and "
-            "restarts what has to be.",
+            "restarts the runtime if necessary.",
             subject=name,
         )
     if name in request.default and runtime.default != handler:
@@ -108,7 +108,7 @@ def _not_default(runtime: RuntimeState) -> LayerResult:
         who = "containers that are started without --gpus or --runtime get no GPU."
         step += f", or start containers with --gpus or --runtime={handler}."
     else:
-        who = "pods that name no RuntimeClass get no GPU, the device plugin among them."
+        who = "pods that name no RuntimeClass get no GPU, including the device plugin."
         step += f", or give the device plugin runtimeClassName: {handler}."
     return LayerResult(
         RUNTIME,
@@ -182,15 +182,15 @@ def _container_fault(
             "timed_out",
             f"{container.method} did not end in time.",
             shorten(text),
-            "Give it more time (timeout); see whether nvidia-smi on the node answers, and what "
-            "the journal of the runtime says.",
+            "Raise the time limit (timeout); check that nvidia-smi answers on the node, and look "
+            "at the journal of the runtime.",
         )
         return explain_one(text, otherwise, **known)
     if not result.ok and container.counts_gpus and container.bare and _NO_SMI.search(text):
         return Finding(
             "nothing_injected",
-            f"{container.method} started a container, but the toolkit put nothing of the driver "
-            "into it.",
+            f"{container.method} started a container, but the toolkit added no files of the "
+            "driver to it.",
             shorten(text),
             "Look at nvidia-container-runtime.mode in /etc/nvidia-container-runtime/config.toml, "
             "at what the handler's program is, and whether nvidia-container-cli list names "
@@ -201,7 +201,7 @@ def _container_fault(
             "container_failed",
             f"{container.method} failed (exit status {result.rc}).",
             shorten(text),
-            "Try it by hand on the node; the journal of the runtime may say more.",
+            "Try it manually on the node; the journal of the runtime may say more.",
         )
         return explain_one(text, otherwise, **known)
     return _wrong_output(node, container, result.stdout, text)
@@ -232,7 +232,7 @@ def _wrong_output(
             "not_as_expected",
             f"The container ran, but did not say {container.expect!r}.",
             shorten(text) or "it said nothing",
-            "See what the command does in the image; correct expect or command.",
+            "Check what the command does in the image, and correct expect or command.",
         )
         known = {"driver": node["driver"]["loaded"], "gpus": own_gpus(node)}
         return explain_one(text, otherwise, **known)

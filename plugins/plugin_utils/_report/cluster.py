@@ -52,9 +52,9 @@ def _steps(key: str, node: Mapping[str, Any], unknown: set[str]) -> list[tuple[s
     wanted = {**(node.get("labels") or {}), **(node.get("annotations") or {})}
     taints = [f"{taint['key']}:{taint['effect']}" for taint in node.get("taints") or ()]
     if not wanted and not taints:
-        return [("labels: take ours away", "no GPU is in the machine")]
+        return [("labels: remove ours", "the machine has no GPU")]
     values = ", ".join(f"{name}={wanted[name]}" for name in sorted(wanted))
-    steps = [("labels: set", f"by what is in the machine: {values}")] if wanted else []
+    steps = [("labels: set", f"from the detected hardware: {values}")] if wanted else []
     return steps + ([("taints: set", ", ".join(taints))] if taints else [])
 
 

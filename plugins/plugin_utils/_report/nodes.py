@@ -419,7 +419,7 @@ def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -
         return []
     return [
         f"site stops this node at {refused[0]}, which is refused; its steps for "
-        f"{' and '.join(later)} come once that is settled"
+        f"{' and '.join(later)} follow once that is resolved"
     ]
 
 

@@ -49,6 +49,6 @@ def test_a_root_that_docker_does_not_take_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(probe.dependencies.root, "copy", lambda paths: None)
     monkeypatch.setattr(probe.dependencies.root, "pack", lambda name: f"/x/{name}")
     monkeypatch.setattr(probe.dependencies.reader, "exists", lambda path: True)
-    with pytest.raises(KubegpuError, match="did not take the root file system"):
+    with pytest.raises(KubegpuError, match="did not import the root file system"):
         runtimes(probe, facts(runtimes__containerd=None))
     assert not run.matching("docker run")

@@ -24,9 +24,9 @@ def test_labels_and_taints_that_come_and_go():
     taint = {"key": "gpu", "value": "", "effect": "NoSchedule"}
     row = first(nodes={"h1": {**NODE, "changed": True, "taints": [taint]}})
     assert row["changes"] == ["labels: set", "taints: set"]
-    assert row["why"] == ["by what is in the machine: kubegpu.nodes/gpu=nvidia", "gpu:NoSchedule"]
+    assert row["why"] == ["from the detected hardware: kubegpu.nodes/gpu=nvidia", "gpu:NoSchedule"]
     row = first(nodes={"h1": {**NODE, "changed": True, "labels": {}}})
-    assert row["changes"] == ["labels: take ours away"]
+    assert row["changes"] == ["labels: remove ours"]
 
 
 def test_hosts_that_are_not_in_the_cluster():
