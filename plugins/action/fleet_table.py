@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Show rows of the whole fleet as one table on the controller's screen."""
+"""Show rows of all hosts as one table on the controller's screen."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FALLBACK_WIDTH = 120
 
 
 class ActionModule(ActionBase):
-    """Runs on the controller only: no connection to a node is made."""
+    """Runs on the controller only and connects to no node."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -69,8 +69,8 @@ class ActionModule(ActionBase):
         ]
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
         table = render(columns, options["rows"], width, options["title"])
-        said = notes(options["rows"], options["notes"], columns[0].key) if options["notes"] else []
-        below = [paragraph(text, width) for text in said]
+        texts = notes(options["rows"], options["notes"], columns[0].key) if options["notes"] else []
+        below = [paragraph(text, width) for text in texts]
         text = "\n".join([table, *(["", *below] if below else [])])
         Display().display(f"\n{text}\n")
         if options["dest"]:
@@ -80,7 +80,7 @@ class ActionModule(ActionBase):
 
 
 def _write_json(dest: str, rows: list[dict[str, Any]]) -> None:
-    # A link is followed, and only a plain file is replaced: /dev/null has to stay what it is.
+    # Links are followed, and only a regular file is replaced: /dev/null must remain a device.
     target = os.path.realpath(dest)
     text = json.dumps(rows, indent=2, sort_keys=True) + "\n"
     try:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Look at the variables of all hosts of a play at once."""
+"""Check the variables of all hosts of a play."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STRICTNESS = "ignore warn fail"
 
 
 class ActionModule(ActionBase):
-    """Runs on the controller only: no connection to a node is made."""
+    """Runs on the controller only and connects to no node."""
 
     TRANSFERS_FILES = False
     _requires_connection = False
@@ -50,18 +50,18 @@ class ActionModule(ActionBase):
         )
         variables = task_vars or {}
         specifications = role_options(list(ROLES))
-        fleet = _Fleet(self, specifications, variables)
-        names: dict[str, list[str]] = {"": prefixed(fleet.play)}
+        hosts = _Hosts(self, specifications, variables)
+        names: dict[str, list[str]] = {"": prefixed(hosts.play)}
         by_host: dict[str, list[dict[str, Any]]] = {}
         serials: dict[str, Any] = {}
         every: dict[str, list[Any]] = {MAX_FAIL_PERCENTAGE: [], UNKNOWN: []}
         for host in options["hosts"]:
-            names[host], values = fleet.read(host)
+            names[host], values = hosts.read(host)
             for name in every.keys() & values.keys():
                 every[name].append(values[name])
             if SERIAL in values:
                 serials[host] = values[SERIAL]
-            found = fleet.wrong(values)
+            found = hosts.wrong(values)
             if found:
                 by_host[host] = found
         nothing_reads = unknown(names, known_names(specifications))
@@ -87,8 +87,8 @@ class ActionModule(ActionBase):
         return result
 
 
-class _Fleet:
-    """What is the same for all hosts, and what was found out once."""
+class _Hosts:
+    """Reads and checks the variables of hosts; what they share is read once."""
 
     def __init__(
         self,
@@ -98,15 +98,15 @@ class _Fleet:
     ) -> None:
         self._action = action
         self._specifications = specifications
-        self._seen: dict[str, list[dict[str, Any]]] = {}
+        self._cache: dict[str, list[dict[str, Any]]] = {}
         options = {name: option for one in specifications.values() for name, option in one.items()}
-        # What is secret is never looked at: any text is right for it.
-        self._looked_at = {
+        # Secrets are not checked: any text is valid.
+        self._checked = {
             name
             for name, option in {**options, **PLAYBOOK_VARIABLES}.items()
             if not option.get("no_log")
         }
-        # Variables of the play count for each host, and hostvars has none of them.
+        # Variables of the play apply to each host and are missing from hostvars.
         self._hostvars = variables["hostvars"]
         own = self._hostvars.raw_get(variables["inventory_hostname"])
         self._of_play = {
@@ -117,36 +117,36 @@ class _Fleet:
         self.play = prefixed(self._of_play)
 
     def read(self, host: str) -> tuple[list[str], dict[str, Any]]:
-        """Return the names that are set for a host, and the values of those that are known.
+        """Return the prefixed names that are set for a host, and the values of known variables.
 
-        A value can be made of others, of the host's or of the play's: each host has its own.
+        Values are templated with the variables of the host and of the play.
         """
-        there = self._hostvars.raw_get(host)
-        every = {**there, **self._of_play}
+        own = self._hostvars.raw_get(host)
+        every = {**own, **self._of_play}
         templar = self._action._templar.copy_with_new_env(available_variables=every)
-        names = prefixed(there)
+        names = prefixed(own)
         found = {}
-        for name in {*names, *self.play} & self._looked_at:
+        for name in {*names, *self.play} & self._checked:
             try:
                 value = templar.template(every[name])
             except AnsibleError:
-                # It is made of what is known only later.
+                # It depends on a variable that is not defined yet.
                 continue
-            # None is what a role takes for "not set".
+            # Roles treat None as not set.
             if value is not None:
                 found[name] = value
         return names, found
 
     def wrong(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return the wrong ones; hosts of one group mostly have the same values."""
+        """Return the wrong values. Cached, as hosts of one group usually have the same values."""
         key = repr(sorted(values.items()))
-        if key not in self._seen:
-            self._seen[key] = [one.to_json() for one in wrong(values, self._specifications, fits)]
-        return self._seen[key]
+        if key not in self._cache:
+            self._cache[key] = [one.to_json() for one in wrong(values, self._specifications, fits)]
+        return self._cache[key]
 
 
 def _playbook_texts(by_host: Mapping[str, list[dict[str, Any]]]) -> list[str]:
-    """Return what is wrong with the playbooks' own variables, each text once."""
+    """Return the messages about variables of the playbooks, each once."""
     texts = [
         one["words"] for found in by_host.values() for one in found if one["part"] == "playbook"
     ]

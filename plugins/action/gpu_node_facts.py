@@ -10,4 +10,4 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
 
 
 class ActionModule(ModuleAction):
-    """What a lost connection means is the only thing that is not Ansible's own."""
+    """Ansible's own action, except for the handling of a lost connection."""

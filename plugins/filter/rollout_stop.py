@@ -52,11 +52,11 @@ from typing import Any
 def rollout_stop(
     batch: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], limit: Any = 0
 ) -> str:
-    """Return the answer of :func:`stop_words`."""
-    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import stop_words
+    """Return the answer of :func:`stop_message`."""
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import stop_message
 
     failures = {host: hostvars[host].get("kubegpu_failure") for host in batch}
-    return stop_words(failures, float(limit))
+    return stop_message(failures, float(limit))
 
 
 class FilterModule:

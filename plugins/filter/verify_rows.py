@@ -98,7 +98,7 @@ def verify_rows(
     missing: str = "the node could not be read",
 ) -> list[dict[str, Any]]:
     """Return the answer of :func:`rows`."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import LAYERS
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.verification import rows
 
     layers = LAYERS if layers is None else layers

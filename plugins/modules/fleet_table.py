@@ -6,67 +6,68 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fleet_table
-short_description: Show rows of the whole fleet as one table
+short_description: Show rows of all hosts as one table
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Prints a table on the controller's screen and, on request, writes its rows as JSON there.
-  - Use it with C(run_once). No connection to a node is made, and no node is changed, which is why
-    it never says changed, not even where it wrote the JSON file on the controller.
+  - Prints a table on the controller's screen. With O(dest), it also writes the rows to a JSON file
+    on the controller.
+  - Use it with C(run_once). It connects to no node and changes none. Therefore C(changed) is always
+    false, even if the JSON file was written.
 options:
   title:
-    description: A line above the table.
+    description: Line above the table.
     type: str
     default: ""
   columns:
-    description: What is shown, in order.
+    description: The columns, in order.
     type: list
     elements: dict
     required: true
     suboptions:
       key:
-        description: The rows' key.
+        description: Key of the rows.
         type: str
         required: true
       title:
-        description: The words above the column.
+        description: Heading of the column.
         type: str
         required: true
       paired:
-        description: Whether items of this column begin on the same line as the items with the same
-          place in the other paired columns.
+        description: Start each item of this column on the same line as the item at the same
+          position in the other paired columns.
         type: bool
         default: false
       below:
-        description: More of the rows' keys. Their values stand below that of O(columns[].key), in
-          the same cell; what is empty is left out.
+        description: More keys of the rows. Their values are shown below that of
+          O(columns[].key), in the same cell. Empty values are left out.
         type: list
         elements: str
         default: []
       optional:
-        description: Whether the column is left out where no row says anything in it.
+        description: Leave the column out if it is empty in all rows.
         type: bool
         default: false
   notes:
-    description: The rows' key for a list of remarks. They are shown below the table, each once
-      with the names of the rows (their first column) that make it.
+    description: Key of the rows for a list of remarks. Each remark is shown once below the table,
+      with the names (the first column) of its rows.
     type: str
   rows:
-    description: The rows. A list in a cell is shown one item a line.
+    description: The rows. A list is shown with one item a line.
     type: list
     elements: dict
     required: true
   dest:
-    description: A file on the controller to which the rows are written as JSON. Its directory is
-      made. A device or pipe is written to, never replaced.
+    description: Path of a JSON file on the controller to which the rows are written. Its directory
+      is created. A device or pipe is written to, not replaced.
     type: path
 attributes:
   check_mode:
-    description: Shows and writes the same in check mode.
+    description: Does the same in check mode.
     support: full
   diff_mode:
-    description: There is nothing to compare.
+    description: Nothing is changed, so that there is no diff.
     support: none
   idempotent:
     description: A second run does the same.
@@ -78,9 +79,9 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Show which host has which GPUs
+- name: Show the GPUs of each host
   kubegpu.nodes.fleet_table:
-    title: GPUs of the fleet
+    title: GPUs of all hosts
     columns:
       - {key: node, title: Node}
       - {key: gpus, title: GPUs}

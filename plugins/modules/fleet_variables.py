@@ -6,29 +6,29 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: fleet_variables
-short_description: Look at the variables of all hosts of a play at once
+short_description: Check the variables of all hosts of a play
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Names the variables that begin as those of a role of this collection, or of its playbooks, do
-    and that nothing reads, each once for all hosts, with the nearest name that there is.
-  - Checks the values that are set against the roles' argument specifications, so that a wrong one
-    can be told as a refusal of the hosts that have it. One of the playbooks' own variables fails
-    the task, since it counts for the whole run.
-  - Use it with C(run_once). It runs on the controller, and no connection to a node is made.
+  - Reports variables with the prefix of a role or of the playbooks of this collection that nothing
+    reads. Each is reported once for all hosts, with the most similar known name.
+  - Checks values against the argument specifications of the roles, so that the plan can refuse the
+    hosts that have a wrong value. A wrong value of a variable of the playbooks fails the task,
+    because it affects the whole run.
+  - Use it with C(run_once). It runs on the controller and connects to no node.
 options:
   hosts:
-    description: The hosts whose variables are looked at.
+    description: The hosts whose variables are checked.
     type: list
     elements: str
     required: true
 attributes:
   check_mode:
-    description: Looks in check mode as otherwise.
+    description: Does the same in check mode.
     support: full
   diff_mode:
-    description: There is nothing to compare.
+    description: Nothing is changed, so that there is no diff.
     support: none
   idempotent:
     description: A second run does the same.
@@ -38,14 +38,15 @@ attributes:
     platforms: posix
     support: full
 notes:
-  - What is done about unknown names is said by the variable C(kubegpu_unknown_variables) of the
-    hosts or of the play. V(warn), the default, warns, V(fail) fails and V(ignore) says nothing.
-    Where hosts say different things, the strictest counts.
-  - Secrets are not looked at. A value that is made of what is known only later is left to its role.
+  - The variable C(kubegpu_unknown_variables) of the hosts or the play determines what happens with
+    unknown names. V(warn), the default, warns, V(fail) fails, and V(ignore) does nothing. If hosts
+    have different values, the strictest one applies.
+  - Secrets are not checked. A value that depends on a variable which is not defined yet is left to
+    its role.
 """
 
 EXAMPLES = r"""
-- name: Look at the variables of all hosts
+- name: Check the variables of all hosts
   kubegpu.nodes.fleet_variables:
     hosts: "{{ ansible_play_hosts }}"
   run_once: true
@@ -54,16 +55,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 unknown:
-  description: The names that nothing reads, with the nearest known one, or null.
+  description: The names that nothing reads, each with the most similar known name, or null.
   returned: always
   type: list
   elements: dict
   sample: [{"name": "nvidia_driver_kernel_modules", "nearest": "nvidia_driver_kernel_module"}]
 wrong:
   description:
-    - What is wrong, by host. C(variable), C(part) (of the plan's table), C(words), and C(cluster),
-      which is whether it counts for nodes of a cluster only. Hosts of which all is right are left
-      out.
+    - Wrong values by host, each with C(variable), C(part) (of the plan's table), C(words) (the
+      message), and C(cluster), which is true if the value applies to nodes of a cluster only. Hosts
+      without wrong values are left out.
   returned: always
   type: dict
   sample:
@@ -73,13 +74,13 @@ wrong:
         words: "nvidia_driver_source has to be one of auto, distro, nvidia, runfile."
         cluster: false
 serials:
-  description: What C(kubegpu_serial) is for each host that says one. A play of a part of these
-    hosts finds its own smallest batches in it, by P(kubegpu.nodes.rollout_serial#filter).
+  description: The value of C(kubegpu_serial) of each host that sets it. From these,
+    P(kubegpu.nodes.rollout_serial#filter) selects the smallest batches for the hosts of a play.
   returned: success
   type: dict
   sample: {"gpu1": 4, "gpu2": "25%"}
 max_fail_percentage:
-  description: The smallest C(kubegpu_max_fail_percentage), 0 where nobody says one.
+  description: The smallest C(kubegpu_max_fail_percentage), 0 if no host sets it.
   returned: success
   type: float
   sample: 0.0

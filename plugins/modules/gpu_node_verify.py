@@ -7,22 +7,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_node_verify
-short_description: Proves layer by layer that containers of a node can use its GPUs
+short_description: Verify layer by layer that containers of a node can use its GPUs
 version_added: 0.1.0
 description:
-  - Looks at the node anew and judges it layer by layer. V(pci), all NVIDIA GPUs are bound to the
-    driver. V(module), the driver that is installed is the one that is loaded, with libraries of the
-    same version. V(nvml), the driver answers and counts as many GPUs as the PCI bus. V(toolkit),
-    NVIDIA's container runtime answers, its configuration can be read, and the CDI specification is
-    that of the driver that is loaded. V(runtime), containerd, CRI-O or Docker knows the handler,
-    and a container that is really started through it (not by CRI-O) sees the GPUs.
-  - Each failure has a cause, what was seen, and the next step. What drivers, toolkit and runtimes
-    say where something is wrong is recognised and explained, with the driver that an image wants,
-    for example. See P(kubegpu.nodes.verify_rows#filter) for a table of it.
-  - Changes nothing. The containers that it starts are bounded in time and are removed, with
-    whatever was made for them, also when the module is stopped by a signal; what is left by a run
-    that was killed is removed by the next one.
-  - Whether Kubernetes gives GPUs to pods is not looked at.
+  - Reads the node's facts again and judges the node layer by layer. In V(pci), all NVIDIA GPUs are
+    bound to the driver. In V(module), the loaded driver is the installed one, with libraries of
+    the same version. In V(nvml), the driver answers and counts as many GPUs as the PCI bus. In
+    V(toolkit), NVIDIA's container runtime answers, its configuration can be read, and the CDI
+    specification is that of the loaded driver. In V(runtime), containerd, CRI-O or Docker knows
+    the handler, and a container that is started through it (not with CRI-O) sees the GPUs.
+  - Each failure has a cause, evidence and a next step. Known error messages of the driver, the
+    toolkit and the runtimes are explained, for example with the driver version that an image
+    requires. See P(kubegpu.nodes.verify_rows#filter) for a table of the results.
+  - The node is not changed. The containers that are started have a time limit, and are removed
+    with everything that was created for them, even if a signal stops the module. What a killed run
+    leaves behind is removed by the next run.
+  - Whether Kubernetes assigns GPUs to pods is not verified.
 author:
   - kubegpu.nodes contributors (@kubegpu)
 extends_documentation_fragment:
@@ -30,32 +30,31 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     description: >-
-      Looks at everything, and starts no container: it says which one it would start.
+      Reads everything, starts no container, and reports which containers would be started.
     support: full
   diff_mode:
-    description: There is nothing to compare, as nothing is changed.
+    description: Nothing is changed, so that there is no diff.
     support: none
   facts:
     description: Returns an C(ansible_facts) dictionary.
     support: full
 options:
   layers:
-    description: The layers that are judged.
+    description: The layers to judge.
     type: list
     elements: str
     choices: [pci, module, nvml, toolkit, runtime]
     default: [pci, module, nvml, toolkit, runtime]
   gpus:
-    description: How many NVIDIA GPUs the node should have. Without it, as many as are on its bus.
+    description: Expected number of NVIDIA GPUs. The default is the number on the node's PCI bus.
     type: int
   driver_version:
-    description: The exact version of the driver that should be loaded. Without it, any.
+    description: Expected version of the loaded driver, in full. By default any version is accepted.
     type: str
     default: ''
   cdi:
     description: >-
-      Whether a CDI specification has to be there. One that is there has to be that of the driver,
-      whatever is said here.
+      Require a CDI specification. An existing one must match the driver, whatever this option is.
     type: bool
     default: false
   name:
@@ -63,90 +62,93 @@ options:
     type: str
     default: nvidia
   require_default:
-    description: The runtimes whose default the handler has to be.
+    description: The runtimes in which the handler must be the default.
     type: list
     elements: str
     choices: [containerd, docker, crio]
     default: []
   runtime_path:
-    description: NVIDIA's container runtime, where the handler does not name another one.
+    description: Path of NVIDIA's container runtime, unless the handler names another one.
     type: path
     default: /usr/bin/nvidia-container-runtime
   engines:
     description: >-
-      The runtimes that are looked at, where the node has them. A containerd that serves Docker
-      alone, and a Docker that does not run beside a containerd of Kubernetes, take no part. Of
-      CRI-O the handler is looked up, and no container is started outside of a pod.
+      The container runtimes to verify, if the node has them. A containerd that serves Docker alone,
+      and a Docker that does not run next to a containerd of Kubernetes, are skipped. For CRI-O, the
+      handler is looked up, and no container is started outside of a pod.
     type: list
     elements: str
     choices: [containerd, docker, crio]
     default: [containerd, docker, crio]
   container:
-    description: Whether containers are started. Without, the handler is only looked up.
+    description: Start containers. If V(false), the handler is only looked up.
     type: bool
     default: true
   image:
     description:
-      - Image of the test container. With containerd, one that Kubernetes has (in the namespace
-        C(k8s.io)) is used where it lies.
-      - With O(image_archive), the name of the image in it that is meant.
-      - Without any image a bare root file system is made of the node's own C(ld.so) and C(libc),
-        without anything of the driver. C(nvidia-smi) and its libraries can come into it by the
-        toolkit alone, so that it shows the same as an image would, but for the image's own CUDA.
+      - Image of the test container. With containerd, an image of Kubernetes (in the namespace
+        C(k8s.io)) is used in place.
+      - With O(image_archive), the name of the image in the archive.
+      - Without an image, a bare root file system is made of the node's own C(ld.so) and C(libc),
+        without any file of the driver. C(nvidia-smi) and its libraries can only be added by the
+        toolkit, so that the test shows the same as with an image, except for the image's own CUDA.
     type: str
     default: ''
   image_archive:
     description: >-
-      An archive of the image on the node, as C(docker save), C(ctr images export) and C(skopeo)
-      make them.
+      Path of an archive of the image on the node, in the format of C(docker save), C(ctr images
+      export) or C(skopeo copy).
     type: path
   pull:
-    description: Whether an image that is not there may be pulled. It is removed afterwards.
+    description: Pull the image if the node does not have it. It is removed afterwards.
     type: bool
     default: false
   command:
     description: >-
-      What the container runs. Without it C(nvidia-smi -L), whose GPUs are counted; or with O(image)
-      and O(expect) what the image runs by itself.
+      Command of the container. The default is C(nvidia-smi -L), whose GPUs are counted; with
+      O(image) and O(expect), it is the image's own command.
     type: list
     elements: str
     default: []
   expect:
-    description: A regular expression (Python's, C(^) and C($) are a line's) that its output has.
+    description: >-
+      Regular expression that the output must match. It has Python's syntax; C(^) and C($) match at
+      each line.
     type: str
     default: ''
   devices:
     description: >-
-      The GPUs that a container is given, one container for each entry; V(all), or numbers or UUIDs
-      that are separated by commas.
+      The GPUs to give to a container, with one container for each entry. An entry is V(all), or
+      indices or UUIDs, separated by commas.
     type: list
     elements: str
     default: [all]
   timeout:
-    description: Seconds that a container has.
+    description: Time limit of a container, in seconds.
     type: int
     default: 60
   image_timeout:
-    description: Seconds that bringing an image has.
+    description: Time limit for pulling or importing the image, in seconds.
     type: int
     default: 600
   fabric:
     description:
-      - Whether the fabric manager has to run, as O(kubegpu.nodes.nvidia_driver#module:fabric).
-        V(auto) is where the node has NVSwitches, or GPUs of a board that has them.
-      - V(false) leaves that to whoever looks after it; GPUs still have to join their fabric.
+      - Whether the fabric manager must run, as O(kubegpu.nodes.nvidia_driver#module:fabric).
+        V(auto) requires it if the node has NVSwitches, or GPUs of a board with NVSwitches.
+      - V(false) accepts a stopped fabric manager. GPUs must join their fabric in any case.
     type: str
     choices: ["auto", "true", "false"]
     default: auto
   fabric_timeout:
     description: >-
-      Seconds that GPUs behind NVSwitches have to join their fabric, before the layer C(nvml) fails.
+      Seconds that GPUs behind NVSwitches may take to join their fabric, before the layer C(nvml)
+      fails.
     type: int
     default: 120
   containerd_socket:
     description: >-
-      Socket of containerd. With the default, that of k3s, RKE2, k0s or MicroK8s is used where the
-      node runs one of them.
+      Socket of containerd. If this is the default, and the node runs k3s, RKE2, k0s or MicroK8s,
+      the socket of that distribution is used.
     type: path
     default: /run/containerd/containerd.sock
   containerd_config_path:
@@ -159,8 +161,8 @@ options:
     default: /etc/docker/daemon.json
   fail:
     description: >-
-      Whether the task fails where a layer failed. By default it tells only, so that a play can look
-      at all nodes first.
+      Fail the task if a layer failed. By default failures are only returned, so that a play can
+      verify all nodes first.
     type: bool
     default: false
 seealso:
@@ -168,19 +170,19 @@ seealso:
   - plugin: kubegpu.nodes.verify_rows
     plugin_type: filter
 notes:
-  - Needs root, C(ctr) for containers of containerd and C(docker) for those of Docker.
-  - With containerd the container runs in the namespace C(kubegpu-verify), through the program that
-    CRI's handler names. The kubelet would remove a pod that it does not know, so that CRI itself is
-    only asked. A pod in the cluster shows the rest.
+  - Requires root, C(ctr) for containers of containerd, and C(docker) for containers of Docker.
+  - With containerd, the container runs in the namespace C(kubegpu-verify), through the program of
+    CRI's handler. CRI itself is only queried, because the kubelet would remove a pod that it does
+    not know. The rest is shown by a pod in the cluster, see M(kubegpu.nodes.gpu_test_pods).
 """
 
 EXAMPLES = r"""
-- name: See whether containers can use the GPUs
+- name: Verify that containers can use the GPUs
   kubegpu.nodes.gpu_node_verify:
   become: true
   register: verified
 
-- name: Stop where they cannot
+- name: Stop if they cannot
   ansible.builtin.assert:
     that: verified.ok
     fail_msg: "{{ verified.layers | selectattr('ok', 'false') | map(attribute='cause') | list }}"
@@ -193,7 +195,7 @@ EXAMPLES = r"""
     fail: true
   become: true
 
-- name: Only look
+- name: Verify without starting a container
   kubegpu.nodes.gpu_node_verify:
     container: false
   become: true
@@ -201,7 +203,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ok:
-  description: Whether no layer failed.
+  description: Whether all tested layers are fine.
   returned: always
   type: bool
   sample: false
@@ -214,8 +216,8 @@ failed_layers:
 layers:
   description:
     - One entry for each layer, and for C(runtime) one for each runtime, in C(subject).
-    - C(ok) is V(null) where a layer was not tried; C(cause) says why. C(proof) says what was shown
-      of a layer that is good, and how. C(code) names the cause for programs.
+    - C(ok) is V(null) if a layer was not tested; C(cause) says why. C(proof) says how a layer that
+      is fine was verified. C(code) identifies the cause for programs.
   returned: always
   type: list
   elements: dict
@@ -234,260 +236,90 @@ layers:
       proof: ''
       subject: containerd
 ansible_facts:
-  description: The facts of M(kubegpu.nodes.gpu_node_facts), as they were read for this.
+  description: The facts of M(kubegpu.nodes.gpu_node_facts), as read by this module.
   returned: always
   type: dict
   contains:
     gpu_node:
-      description: What the node is and has.
+      description: Facts of the node.
       returned: always
       type: dict
 """
 
-import contextlib
-import os
-import re
-import signal
-import typing
-import uuid
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import (
-    Runner,
-    module_runner,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
-    InputError,
-    KubegpuError,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.files import changed_since, locked
-from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.image import check_reference
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.rootfs import (
-    Scratch,
-    image_names,
-    interpreter,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import (
+    Interrupted,
+    raise_on_signals,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import read_daemon
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import (
-    NODE_LAYERS,
-    Wish,
-    failed,
-    own_gpus,
-    verify,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.collect import (
-    Options,
-    Verifier,
-    World,
-    cleaned,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.verify import (
+    failure_text,
+    node_dependencies,
+    verify_node,
 )
 
-_LOCK = "/run/kubegpu-verify.lock"
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class _Stopped(BaseException):
-    """A signal asked the module to stop. No ordinary error: nobody on the way may swallow it."""
-
-
-def _stop(number: int, _frame: typing.Any) -> None:
-    raise _Stopped(signal.Signals(number).name)
-
-
-def _listen() -> None:
-    for number in _SIGNALS:
-        signal.signal(number, _stop)
-
-
-def _deaf() -> None:
-    """Let no second signal end the cleaning, and end what a first one left running."""
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    with contextlib.suppress(OSError, ValueError):
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as handle:
-            children = [int(word) for word in handle.read().split()]
-        for child in children:
-            with contextlib.suppress(OSError):
-                os.kill(child, signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def _alone() -> typing.Iterator[None]:
-    with locked(_LOCK, timeout=300):
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                os.unlink(_LOCK)
-
-
-def _check(params: dict[str, typing.Any]) -> None:
-    try:
-        re.compile(params["expect"])
-    except re.error as error:
-        raise InputError(
-            f"expect is no regular expression: {params['expect']!r}.",
-            evidence=str(error),
-            next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
-        ) from error
-    if params["fabric_timeout"] < 0:
-        raise InputError("fabric_timeout is negative.", next_step="Give 0 for no waiting.")
-    for name in ("timeout", "image_timeout"):
-        if params[name] < 1:
-            raise InputError(f"{name} is {params[name]}.", next_step="Give at least 1 second.")
-    if params["image"]:
-        check_reference("image", params["image"])
-    archive = params["image_archive"]
-    if archive and not os.path.isfile(archive):
-        raise InputError(
-            f"image_archive: there is no file {archive} on the node.",
-            next_step="Copy it there first, or correct the path.",
-        )
-    if not params["devices"] or not all(
-        re.fullmatch(r"all|[\w./=:-]+(?:,[\w./=:-]+)*", one) for one in params["devices"]
-    ):
-        raise InputError(
-            f"devices is {params['devices']!r}.",
-            next_step="Give a list of all, numbers such as '0' or '0,1', or UUIDs.",
-        )
-
-
-def _options(params: dict[str, typing.Any]) -> Options:
-    return Options(
-        layers=tuple(params["layers"]),
-        container=params["container"],
-        engines=tuple(params["engines"]),
-        handler=params["name"],
-        runtime_path=params["runtime_path"],
-        image=params["image"],
-        archive=params["image_archive"] or "",
-        pull=params["pull"],
-        command=tuple(params["command"]),
-        expect=params["expect"],
-        devices=tuple(params["devices"]),
-        timeout=params["timeout"],
-        image_timeout=params["image_timeout"],
-        fabric=params["fabric"],
-        fabric_timeout=params["fabric_timeout"],
-        containerd_socket=params["containerd_socket"],
-    )
-
-
-def _restarted_since(run: Runner) -> typing.Callable[[str, str], bool | None]:
-    def answer(unit: str, path: str) -> bool | None:
-        started = read_daemon(run, unit).started
-        if started is None or not os.path.exists(path):
-            return None
-        return not changed_since(path, started)
-
-    return answer
-
-
-def judge(params: dict[str, typing.Any], run: Runner, check_mode: bool) -> dict[str, typing.Any]:
-    """Return the module's answer."""
-    _check(params)
-    reader = NodeReader("/", run)
-    paths = RuntimePaths(params["containerd_config_path"], params["docker_config_path"])
-    node = gather(reader, paths, fresh=True)
-    world = World(
-        run,
-        reader,
-        Scratch(),
-        uuid.uuid4().hex[:8],
-        image_names,
-        interpreter,
-        _restarted_since(run),
-    )
-    verifier = Verifier(world, _options(params), check_mode)
-    seen = None
-    if own_gpus(node):
-        with cleaned(verifier, _alone, _deaf):
-            seen = verifier.seen(node)
-    wish = Wish(
-        gpus=params["gpus"],
-        driver=params["driver_version"],
-        cdi=params["cdi"],
-        default=tuple(params["require_default"]),
-        layers=tuple(params["layers"]),
-    )
-    verdicts = verify(node, seen, wish)
-    name = node["os"]["hostname"] or ""
-    return {
-        "changed": False,
-        "ok": not failed(verdicts),
-        "failed_layers": list(dict.fromkeys(one.layer for one in verdicts if one.ok is False)),
-        "layers": [one.entry(name) for one in verdicts],
-        "ansible_facts": {"gpu_node": node},
-    }
+_RUNTIMES = ["containerd", "docker", "crio"]
+_ARGUMENT_SPEC = {
+    "layers": {
+        "type": "list",
+        "elements": "str",
+        "choices": list(NODE_LAYERS),
+        "default": list(NODE_LAYERS),
+    },
+    "gpus": {"type": "int"},
+    "driver_version": {"type": "str", "default": ""},
+    "cdi": {"type": "bool", "default": False},
+    "name": {"type": "str", "default": "nvidia"},
+    "require_default": {
+        "type": "list",
+        "elements": "str",
+        "choices": _RUNTIMES,
+        "default": [],
+    },
+    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+    "engines": {
+        "type": "list",
+        "elements": "str",
+        "choices": _RUNTIMES,
+        "default": _RUNTIMES,
+    },
+    "container": {"type": "bool", "default": True},
+    "image": {"type": "str", "default": ""},
+    "image_archive": {"type": "path"},
+    "pull": {"type": "bool", "default": False},
+    "command": {"type": "list", "elements": "str", "default": []},
+    "expect": {"type": "str", "default": ""},
+    "devices": {"type": "list", "elements": "str", "default": ["all"]},
+    "timeout": {"type": "int", "default": 60},
+    "image_timeout": {"type": "int", "default": 600},
+    "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
+    "fabric_timeout": {"type": "int", "default": 120},
+    "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
+    "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
+    "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
+    "fail": {"type": "bool", "default": False},
+}
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "layers": {
-                "type": "list",
-                "elements": "str",
-                "choices": list(NODE_LAYERS),
-                "default": list(NODE_LAYERS),
-            },
-            "gpus": {"type": "int"},
-            "driver_version": {"type": "str", "default": ""},
-            "cdi": {"type": "bool", "default": False},
-            "name": {"type": "str", "default": "nvidia"},
-            "require_default": {
-                "type": "list",
-                "elements": "str",
-                "choices": ["containerd", "docker", "crio"],
-                "default": [],
-            },
-            "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
-            "engines": {
-                "type": "list",
-                "elements": "str",
-                "choices": ["containerd", "docker", "crio"],
-                "default": ["containerd", "docker", "crio"],
-            },
-            "container": {"type": "bool", "default": True},
-            "image": {"type": "str", "default": ""},
-            "image_archive": {"type": "path"},
-            "pull": {"type": "bool", "default": False},
-            "command": {"type": "list", "elements": "str", "default": []},
-            "expect": {"type": "str", "default": ""},
-            "devices": {"type": "list", "elements": "str", "default": ["all"]},
-            "timeout": {"type": "int", "default": 60},
-            "image_timeout": {"type": "int", "default": 600},
-            "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
-            "fabric_timeout": {"type": "int", "default": 120},
-            "containerd_socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
-            "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
-            "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
-            "fail": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    _listen()
+    module = AnsibleModule(argument_spec=_ARGUMENT_SPEC, supports_check_mode=True)
+    raise_on_signals()
     try:
-        answer = judge(module.params, module_runner(module), module.check_mode)
+        dependencies = node_dependencies(module_runner(module))
+        result = verify_node(module.params, dependencies, module.check_mode)
     except KubegpuError as error:
         module.fail_json(msg=str(error))
-    except _Stopped as stopped:
+    except Interrupted as interrupted:
         module.fail_json(
-            msg=f"Stopped by {stopped} before all was looked at; what was started is removed."
+            msg=f"Stopped by {interrupted} before all was looked at; what was started is removed."
         )
-    if module.params["fail"] and not answer["ok"]:
-        causes = [
-            f"{one['layer']}: {one['cause']}\nSeen: {one['evidence']}\n"
-            f"Next step: {one['next_step']}"
-            for one in answer["layers"]
-            if one["ok"] is False
-        ]
-        module.fail_json(msg=printable("\n".join(causes)), **answer)
-    module.exit_json(**answer)
+    if module.params["fail"] and not result["ok"]:
+        module.fail_json(msg=printable(failure_text(result["layers"])), **result)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

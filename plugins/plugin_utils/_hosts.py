@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which nodes take part: small, since each process of a run that has a filter imports it."""
+"""Select the hosts of a play.
+
+This file imports little, because each process that runs a filter imports it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 def hosts_with(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str | None = None
 ) -> list[str]:
-    """Return the hosts whose variable ``key`` is true; without one, those whose node was read."""
+    """Return the hosts whose variable ``key`` is true; without a key, the hosts that have facts."""
     known = [host for host in hosts if host in hostvars]
     if key is None:
         return [host for host in known if "gpu_node" in hostvars[host].get("ansible_facts", ())]
@@ -26,10 +29,10 @@ def hosts_with(
 def gpu_groups(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return the groups of the hosts whose node was read: by vendor, and those of a cluster.
+    """Return the groups of the hosts that have facts: by vendor of the GPUs, and of a cluster.
 
-    One with a wrong value of a variable that counts for it is in ``kubegpu_refused`` alone, so that
-    no other play runs on it.
+    A host with a wrong value that applies to it is in ``kubegpu_refused`` only, so that no other
+    play runs on it.
     """
     found = []
     for host in hosts_with(hosts, hostvars):
@@ -46,21 +49,21 @@ def gpu_groups(
 def wrong_values(
     host: str, variables: Mapping[str, Any], vendor: str, in_cluster: bool
 ) -> list[Mapping[str, Any]]:
-    """Return the wrong values that count for a host: those of parts that it takes part in.
+    """Return the wrong values of a host, without those of parts that do not apply to it.
 
-    :param variables: the host's; ``fleet_variables`` has left there what it found.
+    :param variables: the host's variables, with the result of ``fleet_variables``.
     """
-    looked_at = variables.get("__kubegpu_variables") or {}
-    found: Sequence[Mapping[str, Any]] = (looked_at.get("wrong") or {}).get(host) or ()
+    checked = variables.get("__kubegpu_variables") or {}
+    found: Sequence[Mapping[str, Any]] = (checked.get("wrong") or {}).get(host) or ()
     return [one for one in found if (in_cluster if one["cluster"] else vendor == "nvidia")]
 
 
 def hosts_to_verify(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], every: bool = False
 ) -> list[str]:
-    """Return the hosts that a run changed, and whose driver is there to be verified.
+    """Return the hosts that a run changed and that have a loaded driver.
 
-    :param every: whether those that were not changed are to be verified too.
+    :param every: include the hosts that were not changed.
     """
     found = []
     for host in hosts_with(hosts, hostvars):
@@ -75,7 +78,7 @@ def hosts_to_verify(
         if (
             truth(variables.get("gpu_verify_enabled", True))
             and variables.get("kubegpu_failed") is not True
-            # Where somebody else brings the driver later, there is nothing to verify yet.
+            # A driver that is not managed here may be installed later: nothing to verify yet.
             and variables["ansible_facts"]["gpu_node"]["driver"]["loaded"] is not None
             and (every or any(changed) or truth(variables.get("gpu_verify_all", False)))
         ):

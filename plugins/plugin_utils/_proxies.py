@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Give the proxy's address, which can hold a password, to modules that are not ours.
+"""Pass proxy addresses, which can hold a password, to modules of other collections.
 
 Ansible puts a task's ``environment`` in front of the command that starts the module. Every user of
-the node can read it there while it runs, and sudo writes it to the log. Here the variables lie in a
-file of Ansible's temporary folder, which only the user of the connection can open; the shell reads
-it, removes it, and starts the module. Our own modules have options for it (``no_log``).
+the node can read it in the process list, and sudo logs it. Therefore the variables are written to a
+file in Ansible's temporary directory, which only the connection's user can read. The shell reads
+the file, removes it, and starts the module. Our own modules have options for it (``no_log``).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options 
     proxies_of,
 )
 
-# They have the options, or reach for nothing outside of the node.
-_WITHOUT = (
+# Modules that have options for proxies, or use no network.
+_UNPROXIED = (
     "ansible.builtin.async_status",
     "ansible.builtin.file",
     "ansible.builtin.slurp",
@@ -37,12 +37,12 @@ _WITHOUT = (
 
 
 class ProxiedAction(ActionBase):
-    """Runs modules with the proxies of its task's options ``http_proxy``, ``https_proxy``, ..."""
+    """Runs other modules with the proxies of the task's options (``http_proxy``, ...)."""
 
     _for_this_module = False
 
     def _execute_module(self, module_name: str | None = None, **more: Any) -> dict[str, object]:
-        before, self._for_this_module = self._for_this_module, module_name not in _WITHOUT
+        before, self._for_this_module = self._for_this_module, module_name not in _UNPROXIED
         try:
             answer: dict[str, object] = super()._execute_module(module_name=module_name, **more)
             return answer
@@ -52,13 +52,13 @@ class ProxiedAction(ActionBase):
     def _compute_environment_string(self, raw_environment_out: dict[str, Any] | None = None) -> str:
         text: str = super()._compute_environment_string(raw_environment_out)
         proxies = proxies_of(self._task.args)
-        # It is called twice for a module; the first time it is not for the command.
+        # Called twice for a module; the call with an argument is not for the command.
         if raw_environment_out is not None or not self._for_this_module or not proxies:
             return text
         return f"{self._from_file(proxies)} {text}"
 
     def _from_file(self, proxies: Mapping[str, str]) -> str:
-        """Put the variables into a file on the node; return the words for the shell to read it."""
+        """Write the variables to a file on the node; return shell code to read and remove it."""
         shell = self._connection._shell
         if shell.tmpdir is None:
             self._make_tmp_path()
@@ -67,7 +67,7 @@ class ProxiedAction(ActionBase):
             f"export {name}={shlex.quote(proxies[name])}\n" for name in PROXIES if name in proxies
         ]
         self._transfer_data(path, "".join(lines))
-        # Whoever the module runs as has to be able to read it.
+        # The user that the module runs as must be able to read it.
         self._fixup_perms2([shell.tmpdir, path], execute=False)
         quoted = shlex.quote(path)
         return f". {quoted}; rm -f {quoted};"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Batches of nodes: how large they are, how a node failed, and when the others have to wait."""
+"""Rollout in batches: sizes, failures of nodes, and when the next batch is not started."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 ALL = "100%"
-# Tasks that fail where nothing was done: the value, or the plan, is refused.
+# Actions of tasks that fail before anything was changed: a value or the plan is refused.
 _REFUSING = ("fail", "validate_argument_spec")
 _PERCENTAGE = re.compile(r"\d{1,3}%\Z", re.ASCII)
 
 
-def serial_wrong(value: Any) -> str:
-    """Return what a value of ``kubegpu_serial`` has to be, or nothing where it is."""
+def serial_error(value: Any) -> str:
+    """Return what a wrong value of ``kubegpu_serial`` must be; empty if the value is right."""
     items = value if isinstance(value, (list, tuple)) else [value]
     for item in items or [None]:
         text = str(item).strip()
@@ -29,8 +29,8 @@ def serial_wrong(value: Any) -> str:
     return ""
 
 
-def percentage_wrong(value: Any) -> str:
-    """Return what a value of ``kubegpu_max_fail_percentage`` has to be, or nothing where it is."""
+def percentage_error(value: Any) -> str:
+    """Return what a wrong ``kubegpu_max_fail_percentage`` must be; empty if the value is right."""
     try:
         good = not isinstance(value, bool) and 0 <= float(str(value)) <= 100
     except ValueError:
@@ -39,26 +39,26 @@ def percentage_wrong(value: Any) -> str:
 
 
 def serial(values: Sequence[Any], count: int) -> Any:
-    """Return what Ansible's ``serial`` is to be for hosts that say these values.
+    """Return Ansible's ``serial`` for a play, from the values of its hosts.
 
-    A play has one size of its batches. Where hosts say different ones, the one whose largest batch
-    is the smallest holds for all: nobody's nodes go more at once than was allowed for them.
+    A play has one value. If the hosts' values differ, the one whose largest batch is the smallest
+    applies to all, so that no host is in a larger batch than its own value allows.
 
-    :param values: what hosts say; those that say nothing are not among it.
-    :param count: how many hosts the play has, of which percentages are.
+    :param values: the values of the hosts that set one.
+    :param count: number of hosts of the play, to which percentages refer.
     """
     return min(values, key=lambda value: max(batch_sizes(value, count), default=0), default=ALL)
 
 
 def batch_sizes(value: Any, count: int) -> list[int]:
-    """Return the sizes of the batches that Ansible makes of so many hosts."""
+    """Return the sizes of the batches that Ansible makes of ``count`` hosts."""
     items = list(value) if isinstance(value, (list, tuple)) else [value]
     sizes: list[int] = []
     left = count
     while left > 0:
         text = str(items[min(len(sizes), len(items) - 1)]).strip()
-        wished = int(int(text[:-1]) / 100 * count) or 1 if text.endswith("%") else int(text)
-        sizes.append(min(wished, left) if wished > 0 else left)
+        size = int(int(text[:-1]) / 100 * count) or 1 if text.endswith("%") else int(text)
+        sizes.append(min(size, left) if size > 0 else left)
         left -= sizes[-1]
     return sizes
 
@@ -66,13 +66,13 @@ def batch_sizes(value: Any, count: int) -> list[int]:
 def failure(
     task: Mapping[str, Any], result: Mapping[str, Any], changed: bool = False
 ) -> dict[str, Any]:
-    """Return what is kept of a failed task.
+    """Return what is stored of a failed task.
 
     :param task: Ansible's ``ansible_failed_task``.
     :param result: Ansible's ``ansible_failed_result``.
-    :param changed: whether something on the node was changed before it.
-    :returns: ``task`` (its name), ``words`` (what it said) and ``refused`` (whether it stopped
-        before anything was done, since the plan or a value is refused).
+    :param changed: whether the node was changed before it.
+    :returns: ``task`` (its name), ``words`` (its message) and ``refused`` (whether it failed
+        because the plan or a value is refused, before anything was changed).
     """
     action = str(task.get("action") or "").rpartition(".")[2]
     return {
@@ -82,27 +82,27 @@ def failure(
     }
 
 
-def failure_words(kept: Mapping[str, Any]) -> str:
-    """Return a kept failure as one line: its cause, and where it was."""
-    cause = (str(kept["words"]).splitlines() or [""])[0]
-    if kept["refused"]:
+def failure_message(stored: Mapping[str, Any]) -> str:
+    """Return a stored failure as one line: cause and task."""
+    cause = (str(stored["words"]).splitlines() or [""])[0]
+    if stored["refused"]:
         return f"the run stopped at this node, which is refused: {cause}"
-    return f"the run stopped at this node, in the task {kept['task']!r}: {cause}"
+    return f"the run stopped at this node, in the task {stored['task']!r}: {cause}"
 
 
-def stop_words(failures: Mapping[str, Mapping[str, Any] | None], limit: float) -> str:
-    """Return what is said of nodes whose batch is not begun, or nothing where it may be.
+def stop_message(failures: Mapping[str, Mapping[str, Any] | None], limit: float) -> str:
+    """Return why the next batch is not started; empty if it may be.
 
-    :param failures: of each host of the batch the kept failure, None where there is none.
-    :param limit: the percentage of the batch's hosts that may fail.
+    :param failures: the stored failure of each host of the batch, None for a host without one.
+    :param limit: percentage of the hosts of the batch that may fail.
     """
-    failed = [host for host, kept in failures.items() if kept and not kept["refused"]]
+    failed = [host for host, one in failures.items() if one and not one["refused"]]
     if not failed or len(failed) * 100 / len(failures) <= limit:
         return ""
     share = f"{limit:g} %" if limit else "none"
     return (
         f"not begun: {len(failed)} of {len(failures)} nodes of a batch failed ({_some(failed)}), "
-        f"and kubegpu_max_fail_percentage allows {share}. Next step: mend what failed and run "
+        f"and kubegpu_max_fail_percentage allows {share}. Next step: fix what failed and run "
         "again; what is done already is left as it is"
     )
 

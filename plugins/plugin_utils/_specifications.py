@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The argument specifications of the collection's roles, as they are installed."""
+"""Argument specifications of the installed collection's roles."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.common.yaml import yaml_load
 
 _ROLES = Path(__file__).parents[2] / "roles"
-# What Ansible's validator takes; the rest of a specification is documentation.
+# Keys that Ansible's validator uses; the other keys are documentation.
 _CHECKED = ("type", "elements", "choices", "options")
 
 
 def role_options(roles: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the options of each role's entry point ``main``, which has all of them.
+    """Return the options of each role's entry point ``main``, which has all options of the role.
 
-    :raises AnsibleError: the file of a role is not there or cannot be read.
+    :raises AnsibleError: the specification of a role cannot be read.
     """
     found = {}
     for role in roles:
@@ -38,6 +38,6 @@ def role_options(roles: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def fits(name: str, specification: Mapping[str, Any], value: Any) -> bool:
-    """Return whether a value is one of the specification, as Ansible checks it for a role."""
+    """Return whether Ansible accepts a value for a role's option."""
     checked = {key: specification[key] for key in _CHECKED if key in specification}
     return not ArgumentSpecValidator({name: checked}).validate({name: value}).error_messages

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Variables that begin as ours do: which ones nothing reads, and which have a wrong value. Pure."""
+"""Variables with a prefix of this collection: unknown names and wrong values. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types impor
     Request as ToolkitRequest,
 )
 
-from ._rollout import percentage_wrong, serial_wrong
+from ._rollout import percentage_error, serial_error
 from ._variables_data import (
     KEPT_FACTS,
     MAX_FAIL_PERCENTAGE,
@@ -39,10 +39,10 @@ from ._variables_data import (
     SERIAL,
 )
 
-# Names that are less alike than that are so by chance.
-_ALIKE = 0.6
+# Similarity of two names, from 0 to 1, below which none is suggested.
+_MIN_SIMILARITY = 0.6
 # Characters of a value that are shown.
-_SHOWN = 120
+_MAX_SHOWN = 120
 _TYPES = {
     "bool": "true or false",
     "int": "a whole number",
@@ -52,7 +52,7 @@ _TYPES = {
     "str": "a text",
     "path": "a path",
 }
-# Options that have another name in the plans.
+# Variables whose option has another name in the plan filters.
 _OTHER_NAMES = {
     "nvidia_driver_key_url": "repository_key_url",
     "cuda_toolkit_key_url": "repository_key_url",
@@ -61,7 +61,7 @@ _OTHER_NAMES = {
 
 @dataclass(frozen=True)
 class Unknown:
-    """A name that no role and no playbook reads, and the hosts for which it is set."""
+    """A variable that no role and no playbook reads, and the hosts that have it."""
 
     name: str
     hosts: tuple[str, ...]
@@ -78,7 +78,12 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Wrong:
-    """A value that is refused: whose it is, and what is to be said."""
+    """A value that is refused.
+
+    :param part: the part of the plan that refuses it.
+    :param words: the message.
+    :param cluster: whether it applies to nodes of a cluster only.
+    """
 
     variable: str
     part: str
@@ -86,7 +91,7 @@ class Wrong:
     cluster: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
+        """Return the entry of the module's result ``wrong``."""
         return {
             "variable": self.variable,
             "part": self.part,
@@ -96,7 +101,7 @@ class Wrong:
 
 
 def known_names(specifications: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Return the names of all variables: the roles' options, and those of the playbooks.
+    """Return the names of all variables of the roles and the playbooks.
 
     :param specifications: the options of each role, by the role's name.
     """
@@ -105,7 +110,7 @@ def known_names(specifications: Mapping[str, Mapping[str, Any]]) -> set[str]:
 
 
 def prefixed(names: Iterable[str]) -> list[str]:
-    """Return those names that begin as a variable of a role, or of the playbooks, does."""
+    """Return the names that have the prefix of a role or of the playbooks."""
     prefixes = (PREFIX, *(f"{role}_" for role in ROLES))
     return [name for name in names if isinstance(name, str) and name.startswith(prefixes)]
 
@@ -113,25 +118,26 @@ def prefixed(names: Iterable[str]) -> list[str]:
 def unknown(names: Mapping[str, Iterable[str]], known: Iterable[str]) -> list[Unknown]:
     """Return the variables that nothing reads, each once.
 
-    :param names: the prefixed names that are set, by host; those of the play stand under "".
-    :param known: the names that there are.
+    :param names: the prefixed names that are set, by host; those of the play have the key "".
+    :param known: the names of all variables.
     """
-    there = set(known)
+    known_set = set(known)
     found: dict[str, list[str]] = {}
     for host, given in names.items():
         for name in given:
-            if name not in there:
+            if name not in known_set:
                 found.setdefault(name, []).extend([host] if host else [])
     return [
-        Unknown(name, tuple(hosts), nearest(name, there)) for name, hosts in sorted(found.items())
+        Unknown(name, tuple(hosts), nearest(name, known_set))
+        for name, hosts in sorted(found.items())
     ]
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name of the same role that is most like this one, None where none is."""
+    """Return the most similar known name with the same prefix; None if none is similar."""
     prefix = _prefix(name)
     ends = {one[len(prefix) :]: one for one in sorted(known) if one.startswith(prefix)}
-    close = difflib.get_close_matches(name[len(prefix) :], ends, 1, _ALIKE)
+    close = difflib.get_close_matches(name[len(prefix) :], ends, 1, _MIN_SIMILARITY)
     return ends[close[0]] if close else None
 
 
@@ -140,16 +146,16 @@ def _prefix(name: str) -> str:
     return max(prefixes, key=len, default=PREFIX)
 
 
-def type_words(specification: Mapping[str, Any]) -> str:
-    """Return what a value has to be, by its specification."""
+def type_text(specification: Mapping[str, Any]) -> str:
+    """Return the type of a specification as text."""
     kind = str(specification.get("type", "str"))
     if "choices" in specification:
         choices = ", ".join(str(choice) for choice in specification["choices"])
         return f"made of {choices}" if kind == "list" else f"one of {choices}"
-    words = _TYPES.get(kind, kind)
+    text = _TYPES.get(kind, kind)
     inner = specification.get("elements")
     names = {"str": "texts", "dict": "mappings", "int": "whole numbers"}
-    return f"{words} of {names[inner]}" if inner in names else words
+    return f"{text} of {names[inner]}" if inner in names else text
 
 
 def wrong(
@@ -161,43 +167,41 @@ def wrong(
 
     :param values: what is set for one host, by the variables' names.
     :param specifications: the options of each role, by the role's name.
-    :param fits: whether a value is one of its specification, as Ansible sees it.
+    :param fits: whether Ansible accepts a value for its specification.
     """
     found = []
     for name, specification in PLAYBOOK_VARIABLES.items():
         if name in values:
-            words = _playbook_words(name, specification, values[name], fits)
-            if words:
-                found.append(Wrong(name, "playbook", _said(name, words, values[name])))
+            expected = _playbook_error(name, specification, values[name], fits)
+            if expected:
+                found.append(Wrong(name, "playbook", _message(name, expected, values[name])))
     for role, (part, cluster) in ROLES.items():
         options = specifications.get(role, {})
         given = {name: values[name] for name in options if name in values}
         bad = [name for name, value in given.items() if not fits(name, options[name], value)]
         found += [
-            Wrong(name, part, _said(name, type_words(options[name]), given.pop(name)), cluster)
+            Wrong(name, part, _message(name, type_text(options[name]), given.pop(name)), cluster)
             for name in bad
         ]
-        found += [
-            Wrong(name, part, words, cluster) for name, words in _refused(role, given).items()
-        ]
+        found += [Wrong(name, part, text, cluster) for name, text in _refused(role, given).items()]
     return found
 
 
-def _playbook_words(
+def _playbook_error(
     name: str,
     specification: Mapping[str, Any],
     value: Any,
     fits: Callable[[str, Mapping[str, Any], Any], bool],
 ) -> str:
     if name == SERIAL:
-        return serial_wrong(value)
+        return serial_error(value)
     if name == MAX_FAIL_PERCENTAGE:
-        return percentage_wrong(value)
-    return "" if fits(name, specification, value) else type_words(specification)
+        return percentage_error(value)
+    return "" if fits(name, specification, value) else type_text(specification)
 
 
-def _said(name: str, words: str, value: Any) -> str:
-    # What lies deeper can be a secret under any name (name and value of an environment).
+def _message(name: str, expected: str, value: Any) -> str:
+    # Nested values are not shown: they can hold secrets under any name (as in an environment).
     if isinstance(value, Mapping):
         shown = "a mapping"
     elif isinstance(value, (list, tuple)) and not all(
@@ -206,22 +210,22 @@ def _said(name: str, words: str, value: Any) -> str:
         shown = "a list of more than plain values"
     else:
         shown = redact(repr(value))
-    if len(shown) > _SHOWN:
-        shown = f"{shown[:_SHOWN]}..."
-    return str(InputError(f"{name} has to be {words}.", evidence=f"{name}: {shown}"))
+    if len(shown) > _MAX_SHOWN:
+        shown = f"{shown[:_MAX_SHOWN]}..."
+    return str(InputError(f"{name} has to be {expected}.", evidence=f"{name}: {shown}"))
 
 
 def _refused(role: str, given: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the role's own reader of options says against them, by the variable's name."""
+    """Return the messages of the role's own reader of options, by the variable's name."""
     together = _read(role, given)
     if not together:
         return {}
-    # Some are wrong only beside others.
+    # Some values are wrong only in combination with others.
     alone = {name: _read(role, {name: value}) for name, value in given.items()}
-    found = {name: words for name, words in alone.items() if words}
+    found = {name: text for name, text in alone.items() if text}
     if not found:
         found = {next((name for name in given if name in together), f"{role}_*"): together}
-    return {name: words if name in words else f"{name}: {words}" for name, words in found.items()}
+    return {name: text if name in text else f"{name}: {text}" for name, text in found.items()}
 
 
 def _read(role: str, given: Mapping[str, Any]) -> str:

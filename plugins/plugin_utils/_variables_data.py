@@ -4,8 +4,8 @@
 
 """The variables of the playbooks, in the form of a role's argument specification.
 
-Those of the roles are in ``roles/*/meta/argument_specs.yml``. What each means is in
-docs/playbooks.md and docs/kubernetes.md.
+The variables of the roles are in ``roles/*/meta/argument_specs.yml``. docs/playbooks.md and
+docs/kubernetes.md describe the variables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     SERIAL: {"type": "raw"},
     MAX_FAIL_PERCENTAGE: {"type": "raw"},
     UNKNOWN: {"type": "str", "choices": ["warn", "fail", "ignore"]},
-    # Of the playbook verify, beside the role's own.
+    # Of the playbook verify, in addition to the role's own.
     "gpu_verify_all": {"type": "bool"},
     "kubegpu_plan_file": {"type": "path"},
     "kubegpu_verify_file": {"type": "path"},
@@ -44,7 +44,7 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     "kubegpu_kube_namespace": {"type": "str"},
 }
 
-# Facts that the playbooks keep for the user to read, or hand from play to play.
+# Facts that the playbooks set for the user, or pass from play to play.
 KEPT_FACTS = (
     "kubegpu_begun",
     "kubegpu_changed",
@@ -55,7 +55,7 @@ KEPT_FACTS = (
     "kubegpu_work",
 )
 
-# Roles in the order of the run: the part in the plan's table, and whether it is about a cluster.
+# Roles in the order of the run: part in the plan's table, and whether it is for clusters only.
 ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_driver": ("driver", False),
     "cuda_toolkit": ("cuda", False),

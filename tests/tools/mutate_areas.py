@@ -91,9 +91,17 @@ AREAS: dict[str, dict[str, str]] = {
         "_test_pods/plan": "_test_pods/plan _test_pods/apply",
     },
     "verification": {
-        "_verify/judge": "_verify/judge _verify/fabric _verify/collect",
+        "_verify/judge": "_verify/judge _verify/judge_runtime _verify/fabric",
+        "_verify/judge_runtime": "_verify/judge_runtime _verify/judge",
+        "_verify/evidence": "_verify/judge _verify/judge_runtime",
         "_verify/fabric": "_verify/fabric _verify/judge",
         "_verify/collect": "_verify/collect _verify/fabric plugins/modules/test_gpu_node_verify.py",
+        "_verify/containers": "_verify/containers _verify/containerd _verify/docker _verify/crio "
+        "_verify/collect",
+        "_verify/containerd": "_verify/containerd _verify/containers _verify/collect",
+        "_verify/docker": "_verify/docker _verify/containers _verify/collect",
+        "_verify/crio": "_verify/crio",
+        "_verify/options": "_verify/verify plugins/modules/test_gpu_node_verify.py",
         "plugin_utils/_report/verification": "plugin_utils/_report/verification "
         "plugins/filter/test_verify_filters.py",
     },

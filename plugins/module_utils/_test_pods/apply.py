@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Make a test pod on each node, see how they end, and take them away again, whatever happens."""
+"""Create a test pod on each node, wait for the results, and delete all pods in any case."""
 
 from __future__ import annotations
 
@@ -19,36 +19,34 @@ from .._cluster.workloads import MANAGED_BY, OURS
 from .._core.finding import Finding
 from .._kube.errors import KubeError
 from .plan import (
-    AUTO,
     OWNER,
     RUN_LABEL,
     SELECTOR,
-    Target,
-    TestSpec,
-    Verdict,
-    before,
+    check_node,
     choose_resource,
+    device_plugin_class,
     is_done,
+    is_leftover,
     judge,
-    leftover,
-    manifest,
     namespace_manifest,
-    plugin_class,
+    not_admitted,
+    pod_manifest,
     pod_name,
-    refused,
 )
+from .types import AUTO, PodResult, Request, Target
 
+# All times in seconds.
 _INTERVAL = 1.0
-#: How long something that may mend itself is waited for: an image's second try, the scheduler's.
+# For what may recover: a second pull of the image, a second attempt of the scheduler.
 _PATIENCE = 20.0
-#: How long kubelet may take to see the deadline that the pod has itself.
+# For the kubelet to enforce the pod's own deadline.
 _GRACE = 10.0
 _GONE = 30.0
-#: What is expected need not be said last.
-_LINES = 1000
-#: A namespace that has just been made gets its service account a moment later.
+# For a new namespace to get its service account.
 _ACCOUNT = 20.0
-#: What is no sign that somebody uses a namespace.
+# Lines of the log that are searched for the expected text.
+_LINES = 1000
+# Objects that Kubernetes creates itself in each namespace.
 _NOT_USED = {"configmaps": ("kube-root-ca.crt",), "serviceaccounts": ("default",)}
 _KINDS = (
     ("/api/v1", "pods"),
@@ -59,67 +57,73 @@ _KINDS = (
     ("/apis/apps/v1", "deployments"),
 )
 
-#: Tells whether a run is still going on: None where it is one of another machine.
+#: Returns whether the process of an identity is alive; None if it is of another machine.
 Alive = Callable[[str], "bool | None"]
 
 
 @dataclass
-class Tester:
-    """One run of test pods."""
+class PodTests:
+    """One run of test pods.
+
+    :param run_id: label of this run's pods.
+    :param owner: identity of this process, stored in an annotation of the pods.
+    """
 
     reader: Reader
-    spec: TestSpec
+    request: Request
     run_id: str
     owner: str
     alive: Alive
-    #: Called before the pods are removed: from then on nothing may interrupt.
-    shield: Callable[[], None] = lambda: None
+    #: Called before the pods are deleted: from then on nothing may interrupt.
+    before_cleanup: Callable[[], None] = lambda: None
     check_mode: bool = False
     sleep: Sleep = time.sleep
     clock: Clock = time.monotonic
-    #: What the run changed in the cluster that stays: the namespace, leftovers that are gone.
+    #: Lasting changes in the cluster: namespace created, leftovers deleted.
     changes: list[str] = field(default_factory=list)
 
-    __test__ = False  # no class of tests, whatever pytest thinks of its name
-
     def test(self, hosts: Sequence[Expected], count: int) -> dict[str, Any]:
-        """Return the verdict of every host; nothing of the pods is left."""
+        """Run the pods, and return the results by host.
+
+        :param count: GPUs that each pod requests.
+        :raises KubeError: the API server failed a request that no result can stand for.
+        """
         self._prepare()
-        if self.spec.runtime_class == AUTO:
-            found_class = plugin_class(self.reader.parts())
-            self.spec = replace(self.spec, runtime_class=found_class, auto_class=True)
+        if self.request.runtime_class == AUTO:
+            found_class = device_plugin_class(self.reader.parts())
+            self.request = replace(self.request, runtime_class=found_class, auto_class=True)
         extra = sorted({name for host in hosts for name in host.resources})
         states, nodes, _pods = self.reader.states(extra)
         found, notes, doubts = match_hosts(hosts, nodes, states)
         self.reader.notes += notes
-        verdicts: dict[str, Verdict] = {}
+        results: dict[str, PodResult] = {}
         targets: list[Target] = []
         for host in hosts:
             state = found[host.key]
             if state is None:
-                verdicts[host.key] = Verdict(False, doubts.get(host.key) or _unknown(host))
+                results[host.key] = PodResult(False, doubts.get(host.key) or _unknown(host))
                 continue
             target = self._target(host, state, count)
-            verdict = before(target, state, self.spec)
-            if verdict is not None:
-                verdicts[host.key] = verdict
+            result = check_node(target, state, self.request)
+            if result is not None:
+                results[host.key] = result
             else:
                 targets.append(target)
         details: dict[str, Any] = {}
         if self.check_mode:
-            verdicts.update({target.key: Verdict(None, _CHECK_MODE) for target in targets})
+            results.update({target.key: PodResult(None, _CHECK_MODE) for target in targets})
         elif targets:
-            verdicts.update(self._run(targets, extra, details))
-        if self.spec.busy_fails:
-            verdicts = {key: _strict(verdict) for key, verdict in verdicts.items()}
+            results.update(self._run(targets, extra, details))
+        if self.request.busy_fails:
+            results = {key: _strict(result) for key, result in results.items()}
         return {
             "results": {
-                host.key: self._result(host, found[host.key], verdicts[host.key], details)
+                host.key: self._result(host, found[host.key], results[host.key], details)
                 for host in hosts
             },
             "layers": [
                 {
-                    **_layer(host.key, verdicts[host.key]),
+                    **_layer(host.key, results[host.key]),
                     "log": (details.get(host.key) or {}).get("log", []),
                 }
                 for host in hosts
@@ -127,8 +131,11 @@ class Tester:
         }
 
     def absent(self, with_namespace: bool) -> None:
-        """Remove all pods of tests, and the namespace if we made it and nobody else uses it."""
-        base = f"/api/v1/namespaces/{self.spec.namespace}"
+        """Delete all test pods, and the namespace if this collection created it and it is unused.
+
+        :param with_namespace: whether the namespace is deleted.
+        """
+        base = f"/api/v1/namespaces/{self.request.namespace}"
         namespace = self.reader.cluster.get(base)
         if namespace is None or (namespace.get("metadata") or {}).get("deletionTimestamp"):
             return
@@ -138,7 +145,7 @@ class Tester:
             self._remove_namespace(namespace, {pod["metadata"]["name"] for pod in pods})
 
     def _remove_namespace(self, namespace: Mapping[str, Any], gone: set[str]) -> None:
-        name = self.spec.namespace
+        name = self.request.namespace
         if (namespace["metadata"].get("labels") or {}).get(MANAGED_BY) != OURS:
             return
         others = list(self._others(gone))
@@ -152,14 +159,14 @@ class Tester:
         try:
             self.reader.cluster.delete(f"/api/v1/namespaces/{name}", dry_run=self.check_mode)
         except KubeError as error:
-            # Another run was quicker, and what is in it is going.
+            # Conflict: another run is deleting it already.
             if error.status != 409:
                 raise
         self.changes.append(f"namespace {name} removed")
 
     def _others(self, gone: set[str]) -> Iterable[str]:
         for group, kind in _KINDS:
-            path = f"{group}/namespaces/{self.spec.namespace}/{kind}"
+            path = f"{group}/namespaces/{self.request.namespace}/{kind}"
             for item in self.reader.cluster.list(path):
                 name = item["metadata"]["name"]
                 if item["metadata"].get("deletionTimestamp") or name in _NOT_USED.get(kind, ()):
@@ -171,27 +178,27 @@ class Tester:
                 yield f"{kind[:-1]} {name}"
 
     def _prepare(self) -> None:
-        """Make the namespace where it is not there; remove what a killed run left in it."""
-        name = self.spec.namespace
+        """Create the namespace if it is missing; delete pods that a killed run left in it."""
+        name = self.request.namespace
         base = f"/api/v1/namespaces/{name}"
         if self.reader.cluster.get(base) is None and self._make_namespace():
             return
         pods = self.reader.cluster.list(f"{base}/pods", labelSelector=SELECTOR)
         now = self.reader.cluster.server_time
-        left = [
+        leftovers = [
             pod
             for pod in pods
-            if leftover(
+            if is_leftover(
                 pod,
                 now,
                 self.alive((pod["metadata"].get("annotations") or {}).get(OWNER, "")),
             )
         ]
-        self._remove(left, "left-over test pod")
+        self._remove(leftovers, "left-over test pod")
 
     def _make_namespace(self) -> bool:
-        """Return whether it was made here: another run at the same time may be quicker."""
-        name = self.spec.namespace
+        """Return whether this run created it; another one may have done so at the same time."""
+        name = self.request.namespace
         try:
             self.reader.cluster.create(
                 "/api/v1/namespaces", namespace_manifest(name), dry_run=self.check_mode
@@ -205,17 +212,17 @@ class Tester:
 
     def _remove(self, pods: Sequence[Mapping[str, Any]], what: str) -> None:
         names = [pod["metadata"]["name"] for pod in pods]
-        self.changes += [f"{what} {self.spec.namespace}/{name} removed" for name in names]
+        self.changes += [f"{what} {self.request.namespace}/{name} removed" for name in names]
         if names and not self.check_mode:
             for name, error in self._delete(names).items():
                 raise error if error.status in (401, 403) else KubeError(
-                    f"The pod {self.spec.namespace}/{name} cannot be deleted: {error.cause}",
+                    f"The pod {self.request.namespace}/{name} cannot be deleted: {error.cause}",
                     evidence=error.evidence, next_step=error.next_step, status=error.status,
                 )  # fmt: skip
             self._await_gone({pod["metadata"]["uid"] for pod in pods}, SELECTOR)
 
     def _delete(self, names: Sequence[str]) -> dict[str, KubeError]:
-        base = f"/api/v1/namespaces/{self.spec.namespace}/pods"
+        base = f"/api/v1/namespaces/{self.request.namespace}/pods"
         answers = self.reader.cluster.each(
             lambda name: self.reader.cluster.delete(f"{base}/{name}"), names
         )
@@ -225,7 +232,7 @@ class Tester:
 
     def _await_gone(self, uids: set[str], selector: str) -> None:
         end = self.clock() + _GONE
-        base = f"/api/v1/namespaces/{self.spec.namespace}/pods"
+        base = f"/api/v1/namespaces/{self.request.namespace}/pods"
         while self.clock() < end:
             there = self.reader.cluster.list(base, labelSelector=selector)
             if not uids & {pod["metadata"]["uid"] for pod in there}:
@@ -247,33 +254,33 @@ class Tester:
 
     def _run(
         self, targets: Sequence[Target], extra: Sequence[str], details: dict[str, Any]
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, PodResult]:
         names = [pod_name(target.node, self.run_id) for target in targets]
         uids: set[str] = set()
         done = False
         try:
-            verdicts = self._make(targets, uids)
-            rest = [target for target in targets if target.key not in verdicts]
-            verdicts.update(self._watch(rest, extra, details))
+            results = self._make(targets, uids)
+            rest = [target for target in targets if target.key not in results]
+            results.update(self._watch(rest, extra, details))
             done = True
         finally:
-            # An interrupt comes here too. A pod whose making was under way is asked for as well.
-            self.shield()
+            # Reached on an interrupt too. Includes pods whose creation was not yet confirmed.
+            self.before_cleanup()
             failed = self._delete(names)
             self.reader.notes += [
-                f"The test pod {self.spec.namespace}/{name} could not be deleted: {error.cause} "
+                f"The test pod {self.request.namespace}/{name} could not be deleted: {error.cause} "
                 "The next run removes it."
                 for name, error in failed.items()
             ]
             if done:
                 self._await_gone(uids, f"{RUN_LABEL}={self.run_id}")
-        return verdicts
+        return results
 
-    def _make(self, targets: Sequence[Target], uids: set[str]) -> dict[str, Verdict]:
-        path = f"/api/v1/namespaces/{self.spec.namespace}/pods"
+    def _make(self, targets: Sequence[Target], uids: set[str]) -> dict[str, PodResult]:
+        path = f"/api/v1/namespaces/{self.request.namespace}/pods"
 
         def make(target: Target) -> dict[str, Any]:
-            body = manifest(target, self.spec, self.run_id, self.owner)
+            body = pod_manifest(target, self.request, self.run_id, self.owner)
             end = self.clock() + _ACCOUNT
             while True:
                 try:
@@ -284,24 +291,26 @@ class Tester:
                         raise
                 self.sleep(_INTERVAL)
 
-        verdicts = {}
+        results = {}
         for target, made in zip(targets, self.reader.cluster.each(make, targets)):
             if isinstance(made, KubeError):
-                verdicts[target.key] = refused(target, made.cause, made.evidence, made.next_step)
+                results[target.key] = not_admitted(
+                    target, made.cause, made.evidence, made.next_step
+                )
             else:
                 uids.add(str(made["metadata"]["uid"]))
-        return verdicts
+        return results
 
     def _watch(
         self, targets: Sequence[Target], extra: Sequence[str], details: dict[str, Any]
-    ) -> dict[str, Verdict]:
-        path = f"/api/v1/namespaces/{self.spec.namespace}/pods"
+    ) -> dict[str, PodResult]:
+        path = f"/api/v1/namespaces/{self.request.namespace}/pods"
         start = self.clock()
-        verdicts: dict[str, Verdict] = {}
+        results: dict[str, PodResult] = {}
         waiting = {pod_name(target.node, self.run_id): target for target in targets}
         while waiting:
             waited = self.clock() - start
-            over = waited > self.spec.timeout + _GRACE
+            over = waited > self.request.timeout + _GRACE
             pods = self.reader.cluster.list(path, labelSelector=f"{RUN_LABEL}={self.run_id}")
             views = {pod["metadata"]["name"]: pod_view(pod) for pod in pods}
             ready: list[tuple[Target, PodView | None]] = []
@@ -312,10 +321,10 @@ class Tester:
                 if view is None or over or is_done(view, waited, _PATIENCE):
                     ready.append((target, view))
                     del waiting[name]
-            verdicts.update(self._judge(ready, extra, waited, details))
+            results.update(self._judge(ready, extra, waited, details))
             if waiting:
                 self.sleep(_INTERVAL)
-        return verdicts
+        return results
 
     def _judge(
         self,
@@ -323,7 +332,7 @@ class Tester:
         extra: Sequence[str],
         waited: float,
         details: dict[str, Any],
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, PodResult]:
         if not ready:
             return {}
         views = self.reader.cluster.each(
@@ -331,26 +340,26 @@ class Tester:
         )
         states: Mapping[str, NodeState] = {}
         if any(view is not None and not view.node for _target, view in ready):
-            # Who holds the GPUs now, which may not be who held them before.
+            # Read again: other pods may hold the GPUs now.
             states = self.reader.states(extra)[0]
-        verdicts = {}
+        results = {}
         for (target, bare), answer in zip(ready, views):
             view = bare if isinstance(answer, KubeError) else answer
             state = states.get(target.node) or _EMPTY
-            verdicts[target.key] = judge(target, self.spec, view, state, waited)
+            results[target.key] = judge(target, self.request, view, state, waited)
             details[target.key] = {
                 "pod": view.full_name if view else None,
                 "resource": target.resource,
                 "seconds": round(waited, 1),
                 "log": view.last_lines(20) if view else [],
             }
-        return verdicts
+        return results
 
     @staticmethod
     def _result(
-        host: Expected, state: NodeState | None, verdict: Verdict, details: Mapping[str, Any]
+        host: Expected, state: NodeState | None, result: PodResult, details: Mapping[str, Any]
     ) -> dict[str, Any]:
-        entry = _layer(host.key, verdict)
+        entry = _layer(host.key, result)
         more = details.get(host.key) or {}
         return {
             "node": state.name if state else None,
@@ -378,22 +387,22 @@ def _unknown(host: Expected) -> Finding:
     )
 
 
-def _strict(verdict: Verdict) -> Verdict:
-    taken = verdict.finding is not None and verdict.finding.code == "all_taken"
-    return replace(verdict, ok=False) if taken else verdict
+def _strict(result: PodResult) -> PodResult:
+    allocated = result.finding is not None and result.finding.code == "all_taken"
+    return replace(result, ok=False) if allocated else result
 
 
-def _layer(key: str, verdict: Verdict) -> dict[str, Any]:
-    """Return how the layer pod of a host stands, in the shape of the other layers."""
-    found = verdict.finding or Finding("", "")
+def _layer(key: str, result: PodResult) -> dict[str, Any]:
+    """Return the entry of a host's layer ``pod``, in the form of the other layers."""
+    found = result.finding or Finding("", "")
     return {
         "node": key,
         "layer": "pod",
-        "ok": verdict.ok,
+        "ok": result.ok,
         "code": found.code,
         "cause": found.cause,
         "evidence": found.evidence,
         "next_step": found.next_step,
-        "proof": verdict.proof,
+        "proof": result.proof,
         "subject": "",
     }

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A folder on the node for a container of our own: a root file system of the node's programs."""
+"""Temporary root file system for a test container, with programs and libraries of the node."""
 
 from __future__ import annotations
 
@@ -15,43 +15,48 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .._core.errors import KubegpuError
+from .._host.files import locked
 
-# Not below /tmp or /run: programs may not be started from there on many nodes.
+# Not in /tmp or /run, which many nodes mount with noexec.
 BASE = "/var/lib/kubegpu-verify"
+_LOCK = "/run/kubegpu-verify.lock"
 _ROOT = "rootfs"
-_NOTES = "notes"
+_RECORD = "notes"
 _FOLDERS = ("dev", "etc", "proc", "sys", "tmp", "usr/bin", "usr/lib", "usr/sbin", "var", "run")
-# Folders that are links into usr on most of today's systems.
+# Links into /usr on most current systems.
 _MERGED = ("bin", "lib", "lib32", "lib64", "libx32", "sbin")
 
 
-class Scratch:
-    """The folder, made when something is put into it. Nothing of it is left by ``remove``."""
+class TemporaryRoot:
+    """The directory of a verification run: a root file system, and a record of what to remove.
+
+    It is created when something is written into it.
+    """
 
     def __init__(self, base: str = BASE) -> None:
         self.base = base
-        self.root = os.path.join(base, _ROOT)
+        self.path = os.path.join(base, _ROOT)
 
     def make(self) -> None:
-        """Make an empty root file system whose folders are laid out as the node's."""
-        # A container may have left something in the one before.
-        self._remove(self.root)
+        """Create an empty root file system with the directory layout of the node."""
+        # A container may have written into an earlier one.
+        self._remove(self.path)
         try:
             os.makedirs(self.base, mode=0o700, exist_ok=True)
             for name in _FOLDERS:
-                os.makedirs(os.path.join(self.root, name), exist_ok=True)
+                os.makedirs(os.path.join(self.path, name), exist_ok=True)
             for name in _MERGED:
-                place = os.path.join(self.root, name)
-                if os.path.islink(f"/{name}") and not os.path.lexists(place):
-                    os.symlink(os.readlink(f"/{name}").lstrip("/"), place)
-                    os.makedirs(os.path.realpath(place), exist_ok=True)
+                target = os.path.join(self.path, name)
+                if os.path.islink(f"/{name}") and not os.path.lexists(target):
+                    os.symlink(os.readlink(f"/{name}").lstrip("/"), target)
+                    os.makedirs(os.path.realpath(target), exist_ok=True)
         except OSError as error:
             raise _unwritable(self.base, error) from error
 
     def copy(self, paths: Sequence[str]) -> None:
-        """Put files of the node at the same places, links followed; what is not there is not."""
+        """Copy files of the node to the same paths, following links; missing files are skipped."""
         for path in paths:
-            target = os.path.join(self.root, path.lstrip("/"))
+            target = os.path.join(self.path, path.lstrip("/"))
             try:
                 if os.path.isfile(path) and not os.path.exists(target):
                     os.makedirs(os.path.dirname(target), exist_ok=True)
@@ -65,42 +70,42 @@ class Scratch:
         path = os.path.join(self.base, name)
         try:
             with tarfile.open(path, "w") as archive:
-                archive.add(self.root, arcname=".")
+                archive.add(self.path, arcname=".")
         except OSError as error:
             raise _unwritable(path, error) from error
         return path
 
-    def note(self, line: str) -> None:
-        """Write down what has to be removed, for a run after this one was killed."""
+    def record(self, line: str) -> None:
+        """Record something to remove, for a later run in case this one is killed."""
         try:
             os.makedirs(self.base, mode=0o700, exist_ok=True)
-            with open(os.path.join(self.base, _NOTES), "a", encoding="utf-8") as handle:
+            with open(os.path.join(self.base, _RECORD), "a", encoding="utf-8") as handle:
                 handle.write(f"{line}\n")
         except OSError as error:
             raise _unwritable(self.base, error) from error
 
-    def notes(self) -> list[str]:
-        """Return what was written down, by this run or one that was killed."""
+    def recorded(self) -> list[str]:
+        """Return what was recorded, by this run or by one that was killed."""
         try:
-            with open(os.path.join(self.base, _NOTES), encoding="utf-8") as handle:
+            with open(os.path.join(self.base, _RECORD), encoding="utf-8") as handle:
                 return handle.read().splitlines()
         except OSError:
             return []
 
-    def there(self) -> bool:
+    def exists(self) -> bool:
         return os.path.isdir(self.base)
 
     def remove(self) -> None:
-        """Remove all of it."""
+        """Remove the directory with all that is in it."""
         self._remove(self.base)
 
     def _remove(self, folder: str) -> None:
-        # What is mounted below belongs to somebody else.
+        # Files of a mounted file system are not ours to remove.
         if os.path.isdir(folder) and not any(self._mounts()):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _mounts(self) -> Iterator[str]:
-        """Return what is mounted below the folder."""
+        """Return the mount points in the directory."""
         with contextlib.suppress(OSError), open("/proc/self/mounts", encoding="utf-8") as handle:
             for line in handle:
                 fields = line.split()
@@ -109,20 +114,38 @@ class Scratch:
 
 
 def interpreter(path: str) -> str | None:
-    """Return the program that a script names in its first line."""
+    """Return the program in a script's first line (``#!``); None for other files."""
     try:
         with open(path, "rb") as handle:
             head = handle.read(256)
     except OSError:
         return None
-    words = head[2:].split(b"\n", 1)[0].split() if head.startswith(b"#!") else []
-    return words[0].decode(errors="replace") if words else None
+    arguments = head[2:].split(b"\n", 1)[0].split() if head.startswith(b"#!") else []
+    return arguments[0].decode(errors="replace") if arguments else None
+
+
+def is_file(path: str) -> bool:
+    return os.path.isfile(path)
+
+
+@contextlib.contextmanager
+def exclusive() -> Iterator[None]:
+    """Keep other verification runs out while the block runs; wait at most 300 seconds for them.
+
+    :raises LockedError: another run holds the lock for longer.
+    """
+    with locked(_LOCK, timeout=300):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(_LOCK)
 
 
 def image_names(path: str) -> list[str]:
     """Return the names of the images in an archive of ``docker save`` or of OCI's layout.
 
-    :raises KubegpuError: it is no such archive.
+    :raises KubegpuError: the file cannot be read, or is no such archive.
     """
     try:
         with tarfile.open(path) as archive:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What would change in a cluster, as rows of a table. Pure."""
+"""Rows of the plan table for the changes in a cluster. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 def cluster_plan(
     labels: Mapping[str, Any], plugin: Mapping[str, Any], plugin_changed: bool
 ) -> list[dict[str, Any]]:
-    """Return one row a host, and one for the device plugin.
+    """Return one row for each host, and one for the device plugin.
 
-    :param labels: the answer of node_gpu_label in check mode.
-    :param plugin: the plan of the device plugin; empty where it takes no part.
-    :param plugin_changed: whether the API server's dry run would change something of it.
+    :param labels: the result of node_gpu_label in check mode.
+    :param plugin: the plan of the device plugin; empty if it is not installed.
+    :param plugin_changed: whether the dry run of the API server changes any of its objects.
     """
     unknown, conflicts = set(labels.get("unknown") or ()), labels.get("conflicts") or []
     refused = labels.get("refused") or {}
@@ -27,7 +27,7 @@ def cluster_plan(
             rows.append(_row(key, None, [("refused", str(refused[key]))]))
             continue
         if node.get("node") is None and key not in unknown:
-            # A host without a GPU that is not of the cluster has nothing to do with it.
+            # A host that has no GPU and is not in the cluster is left out.
             continue
         steps = _steps(key, node, unknown)
         steps += [
@@ -52,9 +52,9 @@ def _steps(key: str, node: Mapping[str, Any], unknown: set[str]) -> list[tuple[s
     wanted = {**(node.get("labels") or {}), **(node.get("annotations") or {})}
     taints = [f"{taint['key']}:{taint['effect']}" for taint in node.get("taints") or ()]
     if not wanted and not taints:
-        return [("labels: take ours away", "no GPU is in the machine")]
-    said = ", ".join(f"{name}={wanted[name]}" for name in sorted(wanted))
-    steps = [("labels: set", f"by what is in the machine: {said}")] if wanted else []
+        return [("labels: remove ours", "the machine has no GPU")]
+    values = ", ".join(f"{name}={wanted[name]}" for name in sorted(wanted))
+    steps = [("labels: set", f"from the detected hardware: {values}")] if wanted else []
     return steps + ([("taints: set", ", ".join(taints))] if taints else [])
 
 
@@ -74,5 +74,5 @@ def _row(key: str, name: str | None, steps: list[tuple[str, str]]) -> dict[str, 
         "node": key,
         "kubernetes": name,
         "changes": [step for step, _reason in steps] or ["none"],
-        "why": [reason for _step, reason in steps] or ["all is as wished"],
+        "why": [reason for _step, reason in steps] or ["up to date"],
     }

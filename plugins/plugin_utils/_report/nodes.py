@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One node as a row of the plan table: what it is, what is there, what would change and why."""
+"""Rows of a node: of the plan table (what would change and why), and of the result table."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
-from .._rollout import failure_words
+from .._rollout import failure_message
 
-# In the order in which site does them.
+# In the order in which the playbook site runs them.
 PARTS = ("driver", "cuda", "toolkit")
 
-# Problems of the facts on which the driver's plan has its own say.
+# Codes of problems in the facts that the driver's plan reports itself.
 _DECIDED_BY_DRIVER = (
     "legacy_gpu",
     "nouveau_loaded",
     "unknown_gpu",
     "vgpu_guest_without_grid_driver",
 )
-_ENGINES = ("containerd", "docker", "crio")
-# Steps of the toolkit's plan whose names say enough.
-_SPEAK_FOR_THEMSELVES = ("cdi", *_ENGINES)
+_RUNTIMES = ("containerd", "docker", "crio")
+# Steps of the toolkit's plan that are shown without the part's name.
+_SELF_EXPLANATORY = ("cdi", *_RUNTIMES)
 _NEW_CONFIGURATION = "the running daemon does not know the new configuration"
 _NOT_READ = "the node could not be read"
 
 
 def describe_gpus(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the GPUs as people say them: ``4x Tesla V100-SXM2-16GB (volta)``."""
+    """Return the GPUs by product, such as ``4x Tesla V100-SXM2-16GB (volta)``."""
     counted: dict[str, int] = {}
     for gpu in gpus:
         name = gpu["product"] or f"{gpu['vendor']} {gpu['device_id']}"
@@ -51,19 +51,18 @@ def node_plan(
     skip_tags: Sequence[str] = (),
     wrong: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Return the row of one node, with lists where a person reads one item a line.
+    """Return the row of one node in the plan table. Lists are shown with one item a line.
 
     :param name: the inventory name.
-    :param node: the facts ``gpu_node``, or None where the node could not be read.
-    :param plans: the decisions as JSON values, by part (``PARTS``); a part that takes no part
-        is not there. They are in the row as they are, each under its part's name.
-    :param results: answers of ``containerd_runtime``, ``docker_runtime`` and ``crio_runtime``
-        in check mode, by engine; they know more than the facts and replace the plan's own step
-        for that engine.
-    :param run_tags: the tags that the run is told; steps of other tags are named and left out.
-    :param skip_tags: the tags that it is told to skip.
+    :param node: the facts ``gpu_node``; None if the node could not be read.
+    :param plans: the plans as JSON values, by part (``PARTS``), without parts that are disabled.
+        The row holds each plan unchanged under the part's name.
+    :param results: results of ``containerd_runtime``, ``docker_runtime`` and ``crio_runtime`` in
+        check mode, by runtime. They are more precise than the plan's own step and replace it.
+    :param run_tags: the tags of the run; steps with other tags are left out, and named.
+    :param skip_tags: the tags that the run skips.
     :param wrong: wrong values of variables of the node, each with ``variable``, ``part`` and
-        ``words``; the node is refused then, whatever is planned for it.
+        ``words``. With any, the node is refused, whatever its plans are.
     """
     if not node:
         return _row(name, action="unknown", why=[_NOT_READ])
@@ -79,7 +78,7 @@ def node_plan(
     planned = [
         step for part, plan in parts.items() for step in _part_steps(part, plan, results or {})
     ]
-    steps = [step for step in planned if _comes(_tag(step), run_tags, skip_tags)]
+    steps = [step for step in planned if _selected(_tag(step), run_tags, skip_tags)]
     left_out = list(dict.fromkeys(_tag(step) for step in planned if step not in steps))
     refused = [part for part in parts if (part, "refused") in _actions(steps)]
     return {
@@ -87,14 +86,14 @@ def node_plan(
         **parts,
         "action": "refuse" if refused else "change" if steps else "none",
         "steps": steps,
-        "changes": [_change_words(step) for step in steps],
-        "why": [*(step["reason"] for step in steps), *_kept(parts, planned)]
-        or ["nothing that this run does" if left_out else "all is as wished"],
+        "changes": [_change_text(step) for step in steps],
+        "why": [*(step["reason"] for step in steps), *_unchanged_reasons(parts, planned)]
+        or ["nothing that this run does" if left_out else "up to date"],
         "warnings": [
             *_after_refusal(refused, steps),
             *([f"left out by the tags of this run: {', '.join(left_out)}"] if left_out else []),
-            # Where nothing else is left to do, no result will say it.
-            *([] if steps else _driver_open(parts.get("driver"), None)),
+            # Without other steps there is no result that reports it.
+            *([] if steps else _driver_pending(parts.get("driver"), None)),
             *(text for plan in parts.values() for text in plan["warnings"]),
             *_problems(node, parts),
         ],
@@ -110,48 +109,49 @@ def node_result(
     predicted: bool = False,
     toolkit_done: bool = True,
 ) -> dict[str, Any]:
-    """Return the row of one node after a run.
+    """Return the row of one node in the result table.
 
     :param name: the inventory name.
-    :param plans: by part, that of the driver from the facts after the run; empty is a part that
-        took no part.
-    :param results: what ``containerd_runtime``, ``docker_runtime``, ``crio_runtime`` and
-        ``nvidia_driver`` (under ``driver``) answered.
+    :param plans: the plans by part, empty for a part that is disabled. The driver's is made from
+        the facts after the run.
+    :param results: results of ``containerd_runtime``, ``docker_runtime``, ``crio_runtime`` and
+        ``nvidia_driver`` (under ``driver``).
     :param node: the facts ``gpu_node`` after the run.
-    :param predicted: whether the run only looked, so that the facts are those before it.
-    :param toolkit_done: whether the toolkit's part ran; without it the facts tell its version.
+    :param predicted: whether the run was in check mode, so that the facts are those before it.
+    :param toolkit_done: whether the toolkit's part ran. If not, its version is taken from the
+        facts.
     """
     driver, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
-    still_open = [
+    restarts = [
         f"restart {engine}: {result.get('restart_reason') or 'its daemon is older than its file'}"
         for engine, result in results.items()
         if result.get("restart_required")
     ]
     return {
         "node": name,
-        "driver": _driver_words(node, driver, results.get("driver"), predicted),
-        "cuda": _cuda_words(node, cuda, predicted),
+        "driver": _driver_text(node, driver, results.get("driver"), predicted),
+        "cuda": _cuda_text(node, cuda, predicted),
         "toolkit": toolkit["version"]
         if toolkit_done or not node
         else node["container_toolkit"]["version"],
-        "containerd": _engine_words(
+        "containerd": _runtime_text(
             results.get("containerd")
             or _converged_result(node, "containerd", toolkit.get("converged", ()))
         ),
-        "docker": _engine_words(
+        "docker": _runtime_text(
             results.get("docker") or _converged_result(node, "docker", toolkit.get("converged", ()))
         ),
-        "crio": _engine_words(results.get("crio") or _crio_answer(node)),
+        "crio": _runtime_text(results.get("crio") or _crio_result(node)),
         "open": [
-            *_driver_open(driver, results.get("driver")),
-            *still_open,
+            *_driver_pending(driver, results.get("driver")),
+            *restarts,
             *(text for plan in (driver, cuda, toolkit) for text in plan.get("warnings", ())),
         ],
     }
 
 
 def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what a row says of wrong values: their words stand below the table, once for all."""
+    """Return the part of a row for wrong values. Their messages are shown below the table."""
     steps = [
         {"part": one["part"], **_step("variables", "refused", one["variable"], one["words"])}
         for one in wrong
@@ -179,9 +179,9 @@ def fleet_rows(
     key: str,
     missing: str = _NOT_READ,
 ) -> list[dict[str, Any]]:
-    """Return each host's row, kept under ``key``; one that failed before it had one says so.
+    """Return each host's row, stored under ``key``, or a row with the failure of the host.
 
-    :param missing: what is said of a host without a row of which no failure was kept either.
+    :param missing: the reason if a host has neither a row nor a stored failure.
     """
     rows: list[dict[str, Any]] = []
     for host in hosts:
@@ -189,16 +189,16 @@ def fleet_rows(
         if row:
             rows.append(dict(row))
         else:
-            kept = hostvars[host].get("kubegpu_failure")
-            words = failure_words(kept) if kept else missing
-            rows.append({**_row(host, None, action="unknown", why=[words]), "open": [words]})
+            stored = hostvars[host].get("kubegpu_failure")
+            reason = failure_message(stored) if stored else missing
+            rows.append({**_row(host, None, action="unknown", why=[reason]), "open": [reason]})
     return rows
 
 
 def _converged_result(
     node: Mapping[str, Any] | None, engine: str, converged: Sequence[str]
 ) -> Mapping[str, Any] | None:
-    """Return what the module would have returned: it is not called if nothing has changed."""
+    """Return what the module would return for a converged runtime, for which it is not called."""
     runtime = (node or {}).get("runtimes", {}).get(engine)
     if not runtime or engine not in converged:
         return None
@@ -208,15 +208,15 @@ def _converged_result(
     }
 
 
-def _crio_answer(node: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return what the module would have said: where nothing differs it is not asked."""
+def _crio_result(node: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return what the module would return if nothing differs, for which it is not called."""
     crio = (node or {}).get("runtimes", {}).get("crio")
     if not crio or crio.get("runtimes") is None:
         return None
     return {"handlers": crio["runtimes"], "default_runtime": crio["default_runtime"]}
 
 
-def _engine_words(result: Mapping[str, Any] | None) -> list[str]:
+def _runtime_text(result: Mapping[str, Any] | None) -> list[str]:
     if result is None:
         return []
     handlers = result.get("handlers") or result.get("runtimes") or {}
@@ -269,23 +269,23 @@ def _present(node: Mapping[str, Any]) -> list[str]:
 
 
 def _present_driver(node: Mapping[str, Any]) -> list[str]:
-    """Return what is there of the driver; loaded and installed are told apart where they differ."""
+    """Return the driver version, or the loaded and the installed one if they differ."""
     driver = node["driver"]
     loaded, installed = driver.get("loaded"), driver.get("installed")
-    flavour = f" {driver['kernel_module']}" if driver.get("kernel_module") else ""
+    module_type = f" {driver['kernel_module']}" if driver.get("kernel_module") else ""
     if loaded and installed in (None, loaded):
-        return [f"driver {loaded}{flavour}"]
-    words = [f"driver {loaded}{flavour} is loaded"] if loaded else []
+        return [f"driver {loaded}{module_type}"]
+    texts = [f"driver {loaded}{module_type} is loaded"] if loaded else []
     if installed:
-        words.append(f"driver {installed} is installed" + ("" if loaded else ", not loaded"))
-    return words
+        texts.append(f"driver {installed} is installed" + ("" if loaded else ", not loaded"))
+    return texts
 
 
 def _cuda_toolkits(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list((node.get("cuda") or {}).get("toolkits") or ())
 
 
-def _driver_words(
+def _driver_text(
     node: Mapping[str, Any] | None,
     driver: Mapping[str, Any],
     result: Mapping[str, Any] | None,
@@ -293,20 +293,20 @@ def _driver_words(
 ) -> list[str]:
     changed = bool(result and result.get("changed"))
     if predicted and changed and driver.get("action") == "remove":
-        words = ["none"]
+        texts = ["none"]
     elif predicted and changed and driver.get("branch"):
         version = driver["version"] or f"branch {driver['branch']}"
-        words = [f"{version} {driver['kernel_module'] or ''}".rstrip()]
+        texts = [f"{version} {driver['kernel_module'] or ''}".rstrip()]
     else:
-        words = [text.partition(" ")[2] for text in _present_driver(node)] if node else []
-        if node and changed and not words:
-            words = ["none"]
+        texts = [text.partition(" ")[2] for text in _present_driver(node)] if node else []
+        if node and changed and not texts:
+            texts = ["none"]
     if driver:
-        words.append("changed" if changed else "unchanged")
-    return words
+        texts.append("changed" if changed else "unchanged")
+    return texts
 
 
-def _cuda_words(
+def _cuda_text(
     node: Mapping[str, Any] | None, cuda: Mapping[str, Any], predicted: bool
 ) -> list[str]:
     there = {
@@ -314,17 +314,19 @@ def _cuda_words(
     }
     if predicted and cuda.get("change"):
         default = cuda.get("default")
-        wished = [str(one["version"]) for one in cuda.get("versions", ())]
-        there = {version: version == default for version in dict.fromkeys((*there, *wished))}
+        requested = [str(one["version"]) for one in cuda.get("versions", ())]
+        there = {version: version == default for version in dict.fromkeys((*there, *requested))}
     return [f"{version} (default)" if default else version for version, default in there.items()]
 
 
-def _driver_open(driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None) -> list[str]:
-    """Return what the driver still waits for: a reboot, with the reason."""
+def _driver_pending(
+    driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None
+) -> list[str]:
+    """Return whether a reboot is pending for the driver, with the reason."""
     reboot: Mapping[str, Any] = (driver or {}).get("reboot") or {}
     required, reason = reboot.get("required"), reboot.get("reason")
     if result and "reboot_required" in result:
-        # The module tried, where the plan can only expect.
+        # The module tried to do without, which the plan can only predict.
         required, reason = result["reboot_required"], result.get("reboot_reason") or reason
     return [f"reboot: {reason or 'the driver needs it'}"] if required else []
 
@@ -336,53 +338,55 @@ def _part_steps(
         return [{"part": part, **_step(part, "refused", "", "\n".join(plan["reasons"]))}]
     steps = [dict(step) for step in plan["steps"]]
     if part == "driver":
-        # The step that carries out the decision says all of it: branch, source, kernel modules.
+        # The step that installs the packages gets all reasons: branch, source, kernel modules.
         for step in steps:
             if step["step"] == "packages" and step["action"] == plan["action"]:
-                told = [one["reason"] for one in steps if one["reason"]]
-                more = [text for text in plan["reasons"] if not _said(text, told)]
+                shown = [one["reason"] for one in steps if one["reason"]]
+                more = [text for text in plan["reasons"] if not _contained(text, shown)]
                 step["reason"] = "\n".join([step["reason"], *more])
     if part == "toolkit":
-        steps = _with_answers(steps, results)
+        steps = _with_results(steps, results)
     return [{"part": part, **step} for step in steps]
 
 
 def _tag(step: Mapping[str, str]) -> str:
-    """Return the tag of site that does a step."""
-    engine = step["part"] == "toolkit" and step["step"] in _ENGINES
-    return "runtime" if engine else step["part"]
+    """Return the tag of the playbook site that runs a step."""
+    is_runtime = step["part"] == "toolkit" and step["step"] in _RUNTIMES
+    return "runtime" if is_runtime else step["part"]
 
 
-def _comes(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
-    """Return whether a run does what has the tag, by Ansible's rules."""
-    asked, skipped = {*run_tags}, {*skip_tags}
-    return bool(asked & {"all", "tagged", tag}) and not skipped & {"all", "tagged", tag}
+def _selected(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
+    """Return whether a run selects a tag, by Ansible's rules."""
+    selected, skipped = {*run_tags}, {*skip_tags}
+    return bool(selected & {"all", "tagged", tag}) and not skipped & {"all", "tagged", tag}
 
 
 def _actions(steps: Sequence[Mapping[str, str]]) -> set[tuple[str, str]]:
     return {(step["part"], step["action"]) for step in steps}
 
 
-def _said(text: str, told: Sequence[str]) -> bool:
-    """Return whether a step says it already, in more words or in fewer."""
-    return any(text in reason or reason in text for reason in told)
+def _contained(text: str, shown: Sequence[str]) -> bool:
+    """Return whether a text is part of a shown reason, or a shown reason is part of it."""
+    return any(text in reason or reason in text for reason in shown)
 
 
-def _kept(parts: Mapping[str, Mapping[str, Any]], steps: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return why a driver stays as it is."""
+def _unchanged_reasons(
+    parts: Mapping[str, Mapping[str, Any]], steps: Sequence[Mapping[str, str]]
+) -> list[str]:
+    """Return why a driver is not changed."""
     driver = parts.get("driver")
     if driver is None or any(step["part"] == "driver" for step in steps):
         return []
     return list(driver["reasons"])
 
 
-def _with_answers(
+def _with_results(
     planned: Sequence[Mapping[str, str]], results: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, str]]:
     steps = [dict(step) for step in planned if step["step"] not in results]
     for engine, result in results.items():
         known = _result_steps(engine, result)
-        # What follows from installing the toolkit a module cannot know before it is there.
+        # A module cannot predict the restarts that the installation of the toolkit causes.
         known += [
             dict(step)
             for step in planned
@@ -395,18 +399,18 @@ def _with_answers(
 
 
 def _problems(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the facts' problems that no plan has said already."""
-    said = " ".join(text for plan in parts.values() for text in plan["warnings"])
+    """Return the problems in the facts that no plan reports."""
+    reported = " ".join(text for plan in parts.values() for text in plan["warnings"])
     return [
         problem["cause"]
         for problem in node["problems"]
-        if problem["cause"] not in said
+        if problem["cause"] not in reported
         and not ("driver" in parts and problem["code"] in _DECIDED_BY_DRIVER)
     ]
 
 
 def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return what a refusal means for the parts that come after it."""
+    """Return what a refused part means for the parts after it."""
     if not refused:
         return []
     after = [part for part in PARTS[PARTS.index(refused[0]) + 1 :] if part not in refused]
@@ -415,7 +419,7 @@ def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -
         return []
     return [
         f"site stops this node at {refused[0]}, which is refused; its steps for "
-        f"{' and '.join(later)} come once that is settled"
+        f"{' and '.join(later)} follow once that is resolved"
     ]
 
 
@@ -425,7 +429,7 @@ def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]
         return [_step(engine, "fail", "", message[0] if message else "")]
     steps = []
     if result.get("changed"):
-        # The first reason is for the change; the others are remarks of the module's own report.
+        # The first reason is that of the change; the others are remarks.
         reason = next(iter(result.get("reasons") or ()), "the configuration differs")
         steps.append(_step(engine, "configure", "", reason))
     if result.get("reloaded"):
@@ -439,15 +443,15 @@ def _result_steps(engine: str, result: Mapping[str, Any]) -> list[dict[str, str]
     return steps
 
 
-def _change_words(step: Mapping[str, str]) -> str:
+def _change_text(step: Mapping[str, str]) -> str:
     part, name, action = step["part"], step["step"], step["action"]
     detail = step["detail"]
     if name == "repository":
-        # An address is long and stands in the JSON.
+        # The address is long, and is in the JSON file.
         detail = ""
     elif name == "files":
         detail = ", ".join(path.rpartition("/")[2] for path in detail.split(", "))
-    alone = name in (part, action) or name in _SPEAK_FOR_THEMSELVES
+    alone = name in (part, action) or name in _SELF_EXPLANATORY
     subject = (part if name == action else name) if alone else f"{part} {name}"
     return f"{subject}: {action} {detail}".rstrip()
 

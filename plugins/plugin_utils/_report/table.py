@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A table as text: columns as wide as their content, the widest ones wrapped to the screen."""
+"""Render a table as text. The widest columns are wrapped to the width of the screen."""
 
 from __future__ import annotations
 
@@ -17,57 +17,62 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable impo
 _GAP = "  "
 _INDENT = "  "
 _NARROWEST = 12
-# A longer word is broken rather than given a column of its own width.
+# Longer words are broken.
 _LONGEST_WORD = 36
-# Fewer names are shorter than words for them.
-_ALL_SAY_IT = 4
+# Number of rows from which "all N" replaces their names.
+_MIN_FOR_ALL = 4
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column: the rows' key and the words above it."""
+    """A column of the table.
+
+    :param key: key of the rows.
+    :param title: heading.
+    :param paired: start each item on the same line as the item at the same position in the other
+        paired columns.
+    :param below: more keys, whose values are shown in the same cell unless they are empty.
+    :param optional: leave the column out if it is empty in all rows.
+    """
 
     key: str
     title: str
-    # Items of the paired columns that have the same place begin on the same line.
     paired: bool = False
-    # Keys whose values stand below, where they say anything: one cell instead of narrow columns.
     below: tuple[str, ...] = ()
-    # Left out where no row says anything.
     optional: bool = False
 
 
 def render(
     columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int, title: str = ""
 ) -> str:
-    """Return the table as text of at most ``width`` characters a line, where that is possible.
+    """Return the table as text, with lines of at most ``width`` characters if possible.
 
-    What is in a row comes from a node: characters that are not printable are shown as escapes.
+    Values come from nodes: unprintable characters are shown as escape sequences.
 
-    :param columns: what is shown, in order.
-    :param rows: one mapping a row; a list is shown one item a line, None as a dash.
-    :param width: characters that the screen has.
-    :param title: a line above the table.
+    :param columns: the columns, in order.
+    :param rows: one mapping for each row. A list is shown with one item a line, None as a dash.
+    :param width: characters per line of the screen.
+    :param title: line above the table.
     """
     columns = [one for one in columns if not one.optional or any(row.get(one.key) for row in rows)]
     cells = [[_cell(row, column) for column in columns] for row in rows]
     natural, words, texts = [], [], []
     for index, column in enumerate(columns):
-        said = [
+        content = [
             column.title,
             *(line for row in cells for item in row[index] for line in item.splitlines()),
         ]
-        natural.append(max(len(line) for line in said))
-        words.append(max(len(word) for line in said for word in line.split()))
-        texts.append(sum(len(line) for line in said))
+        natural.append(max(len(line) for line in content))
+        words.append(max(len(word) for line in content for word in line.split()))
+        texts.append(sum(len(line) for line in content))
     widths = _fit(natural, words, texts, width - len(_GAP) * (len(columns) - 1))
     lines = [printable(title), ""] if title else []
     lines.append(_join([column.title for column in columns], widths))
     lines.append(_join(["-" * size for size in widths], widths))
-    # Rows of several lines run into each other without a line between them.
-    apart = any(column.below or column.paired for column in columns)
+    # Rows of several lines need an empty line between them.
+    spaced = any(column.below or column.paired for column in columns)
     for number, row in enumerate(cells):
-        if apart and number:
+        if spaced and number:
             lines.append("")
         items = [[_wrap(item, size) for item in cell] for cell, size in zip(row, widths)]
         _pair([item for item, column in zip(items, columns) if column.paired])
@@ -80,26 +85,26 @@ def render(
 
 
 def notes(rows: Sequence[Mapping[str, Any]], key: str, name: str) -> list[str]:
-    """Return what rows have to say under ``key``, each text once with the rows that say it.
+    """Return the texts that rows have under ``key``, each once with the names of its rows.
 
-    :param name: the rows' key for their own name. Where all of several say the same, their number
-        stands for their names.
+    :param name: the key of a row's own name. If many rows all have a text, their number is shown
+        instead of the names.
     """
-    said: dict[str, list[str]] = {}
+    by_text: dict[str, list[str]] = {}
     for row in rows:
         for text in row.get(key) or ():
-            said.setdefault(text, []).append(str(row.get(name)))
-    every = len(rows) if len(rows) >= _ALL_SAY_IT else None
+            by_text.setdefault(text, []).append(str(row.get(name)))
+    every = len(rows) if len(rows) >= _MIN_FOR_ALL else None
     return [
         f"{f'all {every}' if len(names) == every else ', '.join(names)}: {text}"
-        for text, names in said.items()
+        for text, names in by_text.items()
     ]
 
 
 def paragraph(text: str, width: int) -> str:
-    """Return a text wrapped to the screen, the lines after the first one set in.
+    """Return a text wrapped to the screen, with the lines after the first one indented.
 
-    Characters that are not printable are shown as escapes.
+    Unprintable characters are shown as escape sequences.
     """
     wrapped: list[str] = []
     for line in printable(text).splitlines() or [""]:
@@ -115,7 +120,7 @@ def paragraph(text: str, width: int) -> str:
 
 
 def _pair(cells: Sequence[list[list[str]]]) -> None:
-    """Give items with the same place the same number of lines."""
+    """Give items at the same position the same number of lines."""
     for index in range(max((len(cell) for cell in cells), default=0)):
         height = max(len(cell[index]) for cell in cells if index < len(cell))
         for cell in cells:
@@ -124,7 +129,7 @@ def _pair(cells: Sequence[list[list[str]]]) -> None:
 
 
 def _cell(row: Mapping[str, Any], column: Column) -> list[str]:
-    """Return the items of a cell, each with its lines in it."""
+    """Return the items of a cell. An item can have several lines."""
     more = [row.get(key) for key in column.below]
     return [
         *_items(row.get(column.key)),
@@ -143,7 +148,7 @@ def _items(value: Any) -> list[str]:
 
 
 def _wrap(item: str, size: int) -> list[str]:
-    # What goes on from the line above is set in a little, so that items can be told apart.
+    # Continuation lines are indented, so that items can be told apart.
     indent = _INDENT if size > _NARROWEST else ""
     return [
         part
@@ -155,39 +160,39 @@ def _wrap(item: str, size: int) -> list[str]:
 def _fit(
     natural: Sequence[int], words: Sequence[int], texts: Sequence[int], room: int
 ) -> list[int]:
-    """Return the columns' widths: narrow ones as they are, the others by how much is in them.
+    """Return the widths of the columns: narrow ones unwrapped, the others by their content.
 
-    :param natural: the widths without wrapping.
-    :param words: the longest word of each column, which wrapping had better not break.
-    :param texts: how many characters stand in each column.
-    :param room: the characters that there are for all of them.
+    :param natural: widths without wrapping.
+    :param words: length of the longest word of each column, which wrapping should not break.
+    :param texts: number of characters in each column.
+    :param room: characters for all columns together.
     """
     widths = list(natural)
     if sum(natural) <= room:
         return widths
     fair = max(_NARROWEST, room // (len(natural) + 1))
     least = [max(fair, min(word + len(_INDENT), _LONGEST_WORD)) for word in words]
-    # The root of the text: lines grow with text divided by width.
+    # Square root, because the number of lines is the length of the text divided by the width.
     weights = [math.sqrt(text + 1) for text in texts]
     wide = set(range(len(natural)))
     while wide:
         left = room - sum(width for index, width in enumerate(widths) if index not in wide)
         total = sum(weights[index] for index in wide)
         share = {index: int(left * weights[index] / total) for index in wide}
-        settled = {}
+        fixed = {}
         for index in wide:
             if natural[index] <= max(share[index], left // len(wide)):
-                settled[index] = natural[index]
+                fixed[index] = natural[index]
             elif share[index] < least[index]:
-                settled[index] = min(natural[index], least[index])
-        for index, size in (settled or share).items():
+                fixed[index] = min(natural[index], least[index])
+        for index, size in (fixed or share).items():
             widths[index] = size
-        wide -= set(settled or share)
+        wide -= set(fixed or share)
     return _shrink(widths, room)
 
 
 def _shrink(widths: list[int], room: int) -> list[int]:
-    """Take from the widest columns until all fit, but leave each readable."""
+    """Narrow the widest columns until all fit, but none below the minimum."""
     while sum(widths) > room and max(widths) > _NARROWEST:
         widths[widths.index(max(widths))] -= 1
     return widths

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What was verified, as rows of a table: one a node, one column a layer. Pure."""
+"""Rows of the table of verified nodes, with one column for each layer. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import LAYERS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
-# Reasons for not trying that the other columns of the table tell.
+# Codes of untested layers for which other columns of the table show the reason.
 _OBVIOUS = frozenset({"waits", "needs_driver", "no_gpu", "not_asked"})
 _WORDS = {True: "ok", False: "failed", None: "not tried"}
 
@@ -23,12 +23,12 @@ def rows(
     layers: Sequence[str] = LAYERS,
     missing: str = "the node could not be read",
 ) -> list[dict[str, Any]]:
-    """Return one row a node for the table, from the entries of all layers.
+    """Return one row for each node, from the entries of all layers.
 
     :param entries: ``{node, layer, ok, cause, evidence, next_step}`` of any layer, in any order.
-    :param hosts: nodes that have a row whatever happens; one without entries has failed.
-    :param layers: the table's columns.
-    :param missing: what is said of a host without entries.
+    :param hosts: nodes that get a row in any case; one without entries has failed.
+    :param layers: the layers that have a column.
+    :param missing: cause of failure of a host without entries.
     """
     by_node: dict[str, list[Mapping[str, Any]]] = {host: [] for host in hosts}
     for entry in entries:
@@ -44,13 +44,13 @@ def _row(
     row: dict[str, Any] = {"node": name}
     for layer in layers:
         oks = [entry["ok"] for entry in entries if entry["layer"] == layer]
-        # A runtime that takes no part says nothing about one that does.
+        # A runtime that was not tested does not change the result of another one.
         value = False if False in oks else True if True in oks else None
         row[layer] = _WORDS[value] if oks else None
     failures = [entry for entry in entries if entry["ok"] is False]
-    open_ones = [entry for entry in entries if entry["ok"] is None and entry.get("cause")]
+    untested = [entry for entry in entries if entry["ok"] is None and entry.get("cause")]
     row["result"] = (
-        "failed" if failures or not entries else "ok" if _proven(entries) else "not tried"
+        "failed" if failures or not entries else "ok" if _any_ok(entries) else "not tried"
     )
     row["failed"] = row["result"] == "failed"
     row["causes"] = list(
@@ -62,14 +62,14 @@ def _row(
         )
     )
     row["not_tried"] = list(
-        dict.fromkeys(f"{_place(entry)}: {entry['cause']}" for entry in open_ones)
+        dict.fromkeys(f"{_place(entry)}: {entry['cause']}" for entry in untested)
     )
-    # What stands below the table: failures, and what was meant to be tried and was not.
+    # Shown below the table: failures, and layers that should have been tested and were not.
     row["notes"] = [
         *row["causes"],
         *dict.fromkeys(
-            f"{_place(entry)}: not tried. {_said(entry)}"
-            for entry in open_ones
+            f"{_place(entry)}: not tried. {_cause(entry)}"
+            for entry in untested
             if row.get(entry["layer"]) == _WORDS[None] and entry.get("code") not in _OBVIOUS
         ),
     ]
@@ -78,12 +78,12 @@ def _row(
     return row
 
 
-def _said(entry: Mapping[str, Any]) -> str:
+def _cause(entry: Mapping[str, Any]) -> str:
     step = f"\nNext step: {entry['next_step']}" if entry.get("next_step") else ""
     return f"{entry['cause']}{step}".strip()
 
 
-def _proven(entries: Sequence[Mapping[str, Any]]) -> bool:
+def _any_ok(entries: Sequence[Mapping[str, Any]]) -> bool:
     return any(entry["ok"] for entry in entries)
 
 

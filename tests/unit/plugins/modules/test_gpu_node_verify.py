@@ -10,6 +10,11 @@ import signal
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import (
+    SIGNALS,
+    Interrupted,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import verify
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_verify
 from tests.unit.module_process import run_module
 
@@ -17,7 +22,7 @@ from tests.unit.module_process import run_module
 @pytest.fixture(autouse=True)
 def signals():
     """The module listens to signals; this process is no module."""
-    kept = {number: signal.getsignal(number) for number in gpu_node_verify._SIGNALS}
+    kept = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     for number, handler in kept.items():
         signal.signal(number, handler)
@@ -27,7 +32,7 @@ def signals():
 def no_gpu(monkeypatch):
     """Whatever machine runs the tests."""
     facts = {"gpus": [], "os": {"hostname": "here"}}
-    monkeypatch.setattr(gpu_node_verify, "gather", lambda *_given, fresh: facts)
+    monkeypatch.setattr(verify, "gather", lambda *_given, fresh: facts)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,7 @@ def test_a_signal_is_no_ordinary_error_and_is_told(monkeypatch):
     def stopped(*_arguments, **_options):
         signal.raise_signal(signal.SIGTERM)
 
-    monkeypatch.setattr(gpu_node_verify, "gather", stopped)
+    monkeypatch.setattr(verify, "gather", stopped)
     answer = run_module(gpu_node_verify.main, {})
     assert answer["failed"] and "Stopped by SIGTERM" in answer["msg"]
-    assert not issubclass(gpu_node_verify._Stopped, Exception)
+    assert not issubclass(Interrupted, Exception)

@@ -10,11 +10,11 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import (
     failure,
-    failure_words,
-    percentage_wrong,
+    failure_message,
+    percentage_error,
     serial,
-    serial_wrong,
-    stop_words,
+    serial_error,
+    stop_message,
 )
 
 
@@ -36,14 +36,14 @@ def test_the_smallest_batches_hold_where_hosts_say_different_ones(values, count,
 
 @pytest.mark.parametrize("value", [1, "12", "25%", [1, "50%"], 100])
 def test_what_serial_can_be(value):
-    assert serial_wrong(value) == ""
+    assert serial_error(value) == ""
 
 
 @pytest.mark.parametrize(
     "value", [0, -1, "0", "0%", "101%", "12.5%", "abc", "", [], True, [1, "x"], "1.5", "²"]
 )
 def test_what_serial_cannot_be(value):
-    assert "a number of nodes from 1 on" in serial_wrong(value)
+    assert "a number of nodes from 1 on" in serial_error(value)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_serial_cannot_be(value):
     ],
 )
 def test_a_percentage_of_failures(value, good):
-    assert (percentage_wrong(value) == "") is good
+    assert (percentage_error(value) == "") is good
 
 
 RESULT = {"failed": True, "msg": "No package list has it.\nSeen: x\nNext step: y"}
@@ -68,7 +68,7 @@ RESULT = {"failed": True, "msg": "No package list has it.\nSeen: x\nNext step: y
 def test_a_failure_is_kept_with_its_task_and_words():
     kept = failure({"name": "Install", "action": "kubegpu.nodes.nvidia_driver"}, RESULT)
     assert kept == {"task": "Install", "words": RESULT["msg"], "refused": False}
-    assert failure_words(kept) == (
+    assert failure_message(kept) == (
         "the run stopped at this node, in the task 'Install': No package list has it."
     )
 
@@ -77,7 +77,7 @@ def test_a_failure_is_kept_with_its_task_and_words():
 def test_a_refusal_is_told_from_a_failure(action):
     kept = failure({"name": "Stop", "action": action}, RESULT)
     assert kept["refused"]
-    assert failure_words(kept) == (
+    assert failure_message(kept) == (
         "the run stopped at this node, which is refused: No package list has it."
     )
 
@@ -113,13 +113,13 @@ def batch(failed=0, refused=0, good=0):
     ],
 )
 def test_when_no_other_batch_is_begun(hosts, limit, stops):
-    assert bool(stop_words(hosts, limit)) is stops
+    assert bool(stop_message(hosts, limit)) is stops
 
 
 def test_what_is_said_of_the_batches_that_wait():
-    assert stop_words(batch(failed=1, good=3), 0) == (
+    assert stop_message(batch(failed=1, good=3), 0) == (
         "not begun: 1 of 4 nodes of a batch failed (gpu1), and kubegpu_max_fail_percentage allows "
-        "none. Next step: mend what failed and run again; what is done already is left as it is"
+        "none. Next step: fix what failed and run again; what is done already is left as it is"
     )
-    words = stop_words(batch(failed=7, good=1), 12.5)
+    words = stop_message(batch(failed=7, good=1), 12.5)
     assert "(gpu1, gpu2, gpu3, gpu4, gpu5 and 2 more)" in words and "allows 12.5 %" in words

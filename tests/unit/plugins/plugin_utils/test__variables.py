@@ -17,7 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     Unknown,
     known_names,
     prefixed,
-    type_words,
+    type_text,
     unknown,
     wrong,
 )
@@ -242,4 +242,4 @@ def test_what_lies_in_a_wrong_value_is_not_shown(name, value):
     ],
 )
 def test_words_for_a_specification(specification, words):
-    assert type_words(specification) == words
+    assert type_text(specification) == words

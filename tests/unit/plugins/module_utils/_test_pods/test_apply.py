@@ -14,11 +14,9 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.apply import Tester
-from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.plan import (
-    SELECTOR,
-    TestSpec,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.apply import PodTests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.plan import SELECTOR
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.types import Request
 from tests.unit.fixtures.cluster_objects import GPU, daemonset, node, pod
 from tests.unit.fixtures.dra import (
     CLASSES,
@@ -36,7 +34,7 @@ PASSED = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
 
 
 class Interrupted(BaseException):
-    """As the module's own, when a signal came."""
+    """As raised on a signal."""
 
 
 def two_nodes(**more):
@@ -54,11 +52,11 @@ def ends(phase, **more):
 
 def begun(cluster, time=None, **more):
     time = time or Time()
-    spec = more.pop("spec", {})
-    return Tester(
+    request = more.pop("request", {})
+    return PodTests(
         **{
             "reader": Reader(cluster),
-            "spec": TestSpec("image", "Test PASSED", **spec),
+            "request": Request("image", "Test PASSED", **request),
             "run_id": "run1",
             "owner": "here 1 1",
             "alive": lambda owner: None,
@@ -98,11 +96,11 @@ def test_an_interrupt_leaves_no_pod():
         order.append(len(left(cluster)))
         raise Interrupted
 
-    one = begun(cluster, Time(stop), shield=lambda: order.append("shield"))
+    one = begun(cluster, Time(stop), before_cleanup=lambda: order.append("cleanup"))
     with pytest.raises(Interrupted):
         run(one)
     # Nothing may interrupt the removal, so that is said first.
-    assert order == [2, "shield"] and left(cluster) == []
+    assert order == [2, "cleanup"] and left(cluster) == []
 
 
 def test_an_api_server_that_goes_away_leaves_no_pod():
@@ -120,7 +118,7 @@ def test_a_pod_that_does_not_end_is_given_up_in_time():
     cluster, time = two_nodes(), Time()
     cluster.made = ends("Running")
     cluster.log = "counting"
-    results = run(begun(cluster, time, spec={"timeout": 60}))["results"]
+    results = run(begun(cluster, time, request={"timeout": 60}))["results"]
     assert {one["code"] for one in results.values()} == {"timed_out"}
     assert 60 <= time.now < 90 and left(cluster) == []
 
@@ -240,7 +238,7 @@ def test_a_dra_driver_gives_the_test_pod_its_gpu_by_the_resources_name():
         end(item)
 
     cluster.made = keep
-    one = begun(cluster, spec={"runtime_class": "auto"})
+    one = begun(cluster, request={"runtime_class": "auto"})
     assert run(one, "n1")["results"]["n1"]["ok"]
     (item,) = made
     assert item["spec"]["containers"][0]["resources"] == {"limits": {GPU: "1"}}
@@ -249,7 +247,7 @@ def test_a_dra_driver_gives_the_test_pod_its_gpu_by_the_resources_name():
     assert left(cluster) == []
     # A class that was asked for is taken.
     made.clear()
-    run(begun(cluster, spec={"runtime_class": "nvidia"}), "n1")
+    run(begun(cluster, request={"runtime_class": "nvidia"}), "n1")
     assert made[0]["spec"]["runtimeClassName"] == "nvidia"
 
 

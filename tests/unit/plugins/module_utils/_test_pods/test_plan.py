@@ -14,19 +14,18 @@ from hypothesis import strategies as st
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.allocation import node_states
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import pod_view
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.plan import (
-    Target,
-    TestSpec,
-    before,
+    check_node,
     choose_resource,
     is_done,
+    is_leftover,
     judge,
-    leftover,
-    manifest,
+    pod_manifest,
     pod_name,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.types import Request, Target
 from tests.unit.fixtures.cluster_objects import GPU, node, pod
 
-SPEC = TestSpec("image", "Test PASSED", tolerations=({"operator": "Exists"},))
+REQUEST = Request("image", "Test PASSED", tolerations=({"operator": "Exists"},))
 TARGET = Target("host1", "n1", "n1", GPU, 1)
 
 
@@ -46,14 +45,14 @@ def test_a_pods_name_is_always_valid(name, run):
 
 
 def test_the_pod_that_is_made():
-    spec = replace(SPEC, runtime_class="nvidia", command=("a",), env={"X": 1})
-    made = manifest(TARGET, spec, "run1", "me 1")
+    request = replace(REQUEST, runtime_class="nvidia", command=("a",), env={"X": 1})
+    made = pod_manifest(TARGET, request, "run1", "me 1")
     assert "nodeName" not in made["spec"]  # the scheduler takes part
     assert made["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "n1"}
     (container,) = made["spec"]["containers"]
     assert container["resources"] == {"limits": {GPU: "1"}}
     assert made["spec"]["runtimeClassName"] == "nvidia"
-    assert made["spec"]["activeDeadlineSeconds"] == SPEC.timeout
+    assert made["spec"]["activeDeadlineSeconds"] == REQUEST.timeout
     assert made["spec"]["automountServiceAccountToken"] is False
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert container["env"] == [{"name": "X", "value": "1"}]
@@ -72,34 +71,34 @@ def test_the_pod_that_is_made():
     ],
 )
 def test_s14_whether_a_pod_is_made_tells_taken_from_missing(made, pods, ok, code):
-    verdict = before(TARGET, state(pods, **made), SPEC)
+    result = check_node(TARGET, state(pods, **made), REQUEST)
     if ok == "made":
-        assert verdict is None
+        assert result is None
     else:
-        assert (verdict.ok, verdict.finding.code) == (ok, code)
+        assert (result.ok, result.finding.code) == (ok, code)
 
 
 def test_s14_the_pods_that_have_the_gpus_are_named():
     pods = [pod("a", gpus=1), pod("b", gpus=1, namespace="team")]
-    verdict = before(TARGET, state(pods), SPEC)
-    assert verdict.finding.cause == (
+    result = check_node(TARGET, state(pods), REQUEST)
+    assert result.finding.cause == (
         "All 2 nvidia.com/gpu of n1 are taken, by the pods default/a, team/b."
     )
 
 
 def test_a_taint_that_is_not_tolerated():
     taint = {"key": "team", "value": "a", "effect": "NoExecute"}
-    spec = replace(SPEC, tolerations=())
-    assert before(TARGET, state(taints=[taint]), spec).finding.code == "taint_not_tolerated"
-    assert before(TARGET, state(taints=[taint]), SPEC) is None
+    request = replace(REQUEST, tolerations=())
+    assert check_node(TARGET, state(taints=[taint]), request).finding.code == "taint_not_tolerated"
+    assert check_node(TARGET, state(taints=[taint]), REQUEST) is None
 
 
 def test_the_log_is_what_proves():
-    verdict = judge(TARGET, SPEC, ended("[Vector addition]\nTest PASSED\nDone\n"), state(), 1)
-    assert verdict.ok and "'Test PASSED'" in verdict.proof
-    verdict = judge(TARGET, SPEC, ended("Done\n"), state(), 1)
-    assert (verdict.ok, verdict.finding.code) == (False, "not_as_expected")
-    assert verdict.finding.evidence == "Done"
+    result = judge(TARGET, REQUEST, ended("[Vector addition]\nTest PASSED\nDone\n"), state(), 1)
+    assert result.ok and "'Test PASSED'" in result.proof
+    result = judge(TARGET, REQUEST, ended("Done\n"), state(), 1)
+    assert (result.ok, result.finding.code) == (False, "not_as_expected")
+    assert result.finding.evidence == "Done"
 
 
 def container_status(**state_):
@@ -165,10 +164,10 @@ def container_status(**state_):
     ],
 )  # fmt: skip
 def test_why_a_pod_did_not_pass(view, code, seen):
-    verdict = judge(replace(TARGET, driver="535.104.05"), SPEC, view, state(), 130)
-    assert (verdict.ok, verdict.finding.code) == (False, code)
-    assert seen in verdict.finding.evidence
-    assert verdict.finding.next_step
+    result = judge(replace(TARGET, driver="535.104.05"), REQUEST, view, state(), 130)
+    assert (result.ok, result.finding.code) == (False, code)
+    assert seen in result.finding.evidence
+    assert result.finding.next_step
 
 
 def unplaced(message):
@@ -192,8 +191,8 @@ SHORT = "0/3 nodes are available: 1 Insufficient nvidia.com/gpu, 2 node(s) didn'
 def test_s14_a_pod_that_is_not_placed(message, now, ok, code):
     view = unplaced(message)
     assert not is_done(view, 5, 20) and is_done(view, 21, 20)
-    verdict = judge(TARGET, SPEC, view, now, 21)
-    assert (verdict.ok, verdict.finding.code) == (ok, code)
+    result = judge(TARGET, REQUEST, view, now, 21)
+    assert (result.ok, result.finding.code) == (ok, code)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +211,7 @@ def test_which_resource_is_tested(wanted, made, name):
 
 
 NOON = 1795348800.0  # 2026-11-22T12:00:00Z
-DEADLINE = SPEC.timeout
+DEADLINE = REQUEST.timeout
 
 
 @pytest.mark.parametrize(
@@ -231,14 +230,14 @@ DEADLINE = SPEC.timeout
 )
 def test_what_a_run_left_behind(alive, now, left):
     """The controller whose clock is an hour behind makes the same pod as any other (L12)."""
-    made = manifest(TARGET, SPEC, "run1", "elsewhere 1 1")
+    made = pod_manifest(TARGET, REQUEST, "run1", "elsewhere 1 1")
     # As the API server writes it.
     made["metadata"]["creationTimestamp"] = "2026-11-22T12:00:00Z"
-    assert leftover(made, now, alive) is left
+    assert is_leftover(made, now, alive) is left
 
 
 def test_no_time_of_a_controller_s_clock_is_in_a_pod():
-    made = manifest(TARGET, SPEC, "run1", "elsewhere 1 1")
+    made = pod_manifest(TARGET, REQUEST, "run1", "elsewhere 1 1")
     assert made["metadata"]["annotations"] == {"kubegpu.nodes/owner": "elsewhere 1 1"}
 
 
@@ -247,5 +246,5 @@ def test_what_no_run_made_so_is_left_over(change):
     made = {"metadata": {"creationTimestamp": "2026-11-22T12:00:00Z", **change}, "spec": {}}
     if change:
         made["spec"]["activeDeadlineSeconds"] = 5
-    assert leftover(made, NOON, None)
-    assert not leftover(made, NOON, True)
+    assert is_leftover(made, NOON, None)
+    assert not is_leftover(made, NOON, True)

@@ -14,11 +14,12 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.fabric import (
     Fabric,
-    fault,
-    look,
-    proof,
+    describe,
+    fabric_fault,
+    wait_for_fabric,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import Seen, verify
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import judge_node
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import State
 from tests.unit.fixtures.driver_cases import facts
 
 DONE = {"state": "completed", "status": "success"}
@@ -50,7 +51,7 @@ def machine(*states, switches=4, unit="active", gpu="H100", **packages):
     return given
 
 
-class World:
+class FabricDriver:
     """A clock, and a driver that says one thing after the other."""
 
     def __init__(self, *answers, units=(), journal=""):
@@ -71,71 +72,73 @@ class World:
     def sleep(self, seconds):
         self.now += seconds
 
-    def look(self, node, timeout=60, **options):
-        return look(node, self.run, self.devices, timeout, lambda: self.now, self.sleep, **options)
+    def wait(self, node, timeout=60, **options):
+        return wait_for_fabric(
+            node, self.run, self.devices, timeout, lambda: self.now, self.sleep, **options
+        )
 
 
 def test_a_node_without_a_fabric_is_not_asked():
-    world = World()
-    assert world.look(machine(None, switches=0, unit=None)) is None
-    assert fault(machine(None, switches=0, unit=None), None) is None and proof(None) == ""
+    driver = FabricDriver()
+    assert driver.wait(machine(None, switches=0, unit=None)) is None
+    assert fabric_fault(machine(None, switches=0, unit=None), None) is None and describe(None) == ""
     node = machine(None)
     node["nvml"] = None
-    assert world.look(node) is None
+    assert driver.wait(node) is None
 
 
 def test_all_have_joined():
     node = machine(DONE, DONE)
-    world = World()
-    fabric = world.look(node)
-    assert world.asked == 0 and fault(node, fabric) is None
-    assert proof(fabric) == ", fabric completed for 2 GPUs, nvidia-fabricmanager runs"
-    nvml = next(one for one in verify(node, Seen(fabric=fabric)) if one.layer == "nvml")
+    driver = FabricDriver()
+    fabric = driver.wait(node)
+    assert driver.asked == 0 and fabric_fault(node, fabric) is None
+    assert describe(fabric) == ", fabric completed for 2 GPUs, nvidia-fabricmanager runs"
+    nvml = next(one for one in judge_node(node, State(fabric=fabric)) if one.layer == "nvml")
     assert nvml.ok and "fabric completed" in nvml.proof
 
 
 def test_it_is_waited_for():
     node = machine(COMING, COMING)
-    world = World((COMING, COMING), (DONE, COMING), (DONE, DONE))
-    fabric = world.look(node)
-    assert (world.asked, fabric.waited, fabric.open) == (3, 6, ())
-    assert fault(node, fabric) is None
+    driver = FabricDriver((COMING, COMING), (DONE, COMING), (DONE, DONE))
+    fabric = driver.wait(node)
+    assert (driver.asked, fabric.waited, fabric.not_joined) == (3, 6, ())
+    assert fabric_fault(node, fabric) is None
 
 
 def test_waiting_has_an_end():
     node = machine(DONE, COMING)
-    fabric = World((DONE, COMING)).look(node, timeout=10)
+    fabric = FabricDriver((DONE, COMING)).wait(node, timeout=10)
     assert fabric.waited == 10
-    found = fault(node, fabric)
+    found = fabric_fault(node, fabric)
     assert found.code == "fabric_not_ready" and "1 of 2 GPUs has not" in found.cause
     assert "in progress" in found.evidence and "10 s" in found.evidence
     assert "journalctl --unit nvidia-fabricmanager" in found.next_step
-    nvml = next(one for one in verify(node, Seen(fabric=fabric)) if one.layer == "nvml")
+    nvml = next(one for one in judge_node(node, State(fabric=fabric)) if one.layer == "nvml")
     assert (nvml.ok, nvml.code) == (False, "fabric_not_ready")
 
 
 def test_a_registration_that_failed():
     node = machine({"state": "completed", "status": "error 999"})
-    fabric = World().look(node)
+    fabric = FabricDriver().wait(node)
     assert fabric.waited == 0
-    assert "completed (error 999)" in fault(node, fabric).evidence
+    assert "completed (error 999)" in fabric_fault(node, fabric).evidence
 
 
 def test_a_virtual_machine_waits_for_its_host():
     node = machine(COMING, switches=0, unit=None)
-    found = fault(node, World((COMING,)).look(node, timeout=4))
+    found = fabric_fault(node, FabricDriver((COMING,)).wait(node, timeout=4))
     assert "host of this virtual machine" in found.next_step
-    fabric = World((DONE,)).look(node)
-    assert fault(node, fabric) is None and proof(fabric) == ", fabric completed for 1 GPU"
+    fabric = FabricDriver((DONE,)).wait(node)
+    assert fabric_fault(node, fabric) is None and describe(fabric) == ", fabric completed for 1 GPU"
 
 
 @pytest.mark.parametrize("unit", ["failed", "inactive", None])
 def test_a_manager_that_does_not_run_is_not_waited_for(unit):
     node = machine(COMING, unit=unit)
-    world = World()
-    fabric = world.look(node)
-    assert world.asked == 0
-    found = fault(node, fabric)
+    driver = FabricDriver()
+    fabric = driver.wait(node)
+    assert driver.asked == 0
+    found = fabric_fault(node, fabric)
     assert found.code == "fabric_manager_not_running"
     assert "4 NVSwitches" in found.cause and "nvidia_driver" in found.next_step
 
@@ -143,16 +146,16 @@ def test_a_manager_that_does_not_run_is_not_waited_for(unit):
 @pytest.mark.parametrize("unit", ["failed", "inactive", None])
 def test_a_manager_that_is_left_alone_may_be_down(unit):
     node = machine(DONE, unit=unit)
-    fabric = World((DONE,)).look(node, managed="false")
-    assert fault(node, fabric) is None
+    fabric = FabricDriver((DONE,)).wait(node, managed="false")
+    assert fabric_fault(node, fabric) is None
     # The GPUs have to join all the same.
     node = machine(COMING, unit=unit)
-    found = fault(node, World((COMING,)).look(node, timeout=4, managed="false"))
+    found = fabric_fault(node, FabricDriver((COMING,)).wait(node, timeout=4, managed="false"))
     assert found.code == "fabric_not_ready" and "nvidia_driver_fabric" in found.next_step
     # Without a state of the GPUs, nothing is known against it.
     node = machine(None, unit=unit, gpu="A100")
-    assert World((None,)).look(node, managed="false") is None
-    found = fault(node, World().look(node))
+    assert FabricDriver((None,)).wait(node, managed="false") is None
+    found = fabric_fault(node, FabricDriver().wait(node))
     assert found.code == "fabric_manager_not_running"
 
 
@@ -162,34 +165,34 @@ def test_its_own_words_are_explained():
         unit="failed",
         nvidia_fabricmanager_580="580.95.05-0ubuntu1",
     )
-    found = fault(node, World(journal=f"Starting...\n{MISMATCH}\n").look(node))
+    found = fabric_fault(node, FabricDriver(journal=f"Starting...\n{MISMATCH}\n").wait(node))
     assert found.code == "fabric_manager_version"
     assert "580.95.05" in found.cause and "580.178.04" in found.cause
     assert "nvidia-fabricmanager-580 580.95.05 beside driver 580.178.04" in found.evidence
-    nothing = World(journal="error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]").look(node)
-    assert fault(node, nothing).code == "fabric_nothing_to_do"
-    other = fault(node, World(journal="out of luck\n").look(node))
+    nothing = FabricDriver(journal="error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]").wait(node)
+    assert fabric_fault(node, nothing).code == "fabric_nothing_to_do"
+    other = fabric_fault(node, FabricDriver(journal="out of luck\n").wait(node))
     assert other.code == "fabric_manager_not_running" and "out of luck" in other.evidence
 
 
 def test_a100_has_no_state_of_its_own():
     """Then the service alone tells."""
     node = machine(None, None, gpu="A100")
-    fabric = World().look(node)
-    assert fault(node, fabric) is None and proof(fabric) == ", nvidia-fabricmanager runs"
+    fabric = FabricDriver().wait(node)
+    assert fabric_fault(node, fabric) is None and describe(fabric) == ", nvidia-fabricmanager runs"
     node = machine(None, gpu="A100", unit="activating")
-    fabric = World((None,), units=["activating", "active"]).look(node)
-    assert fabric.waited == 4 and fault(node, fabric) is None
+    fabric = FabricDriver((None,), units=["activating", "active"]).wait(node)
+    assert fabric.waited == 4 and fabric_fault(node, fabric) is None
     node = machine(None, gpu="A100", unit="inactive")
-    assert fault(node, World().look(node)).code == "fabric_manager_not_running"
+    assert fabric_fault(node, FabricDriver().wait(node)).code == "fabric_manager_not_running"
 
 
 def test_gpus_that_have_joined_need_no_service_of_ours():
     node = machine(DONE, unit="inactive")
-    assert fault(node, World().look(node)) is None
+    assert fabric_fault(node, FabricDriver().wait(node)) is None
 
 
 def test_imex_that_failed():
     node = machine(DONE)
     node["driver"]["services"]["nvidia-imex"] = "failed"
-    assert fault(node, Fabric()).code == "imex_failed"
+    assert fabric_fault(node, Fabric()).code == "imex_failed"

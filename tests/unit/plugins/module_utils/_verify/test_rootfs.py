@@ -15,15 +15,15 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.rootfs import (
-    Scratch,
+    TemporaryRoot,
     image_names,
     interpreter,
 )
 
 
 @pytest.fixture
-def scratch(tmp_path):
-    return Scratch(str(tmp_path / "verify"))
+def temporary_root(tmp_path):
+    return TemporaryRoot(str(tmp_path / "verify"))
 
 
 def archive(path, files, mode="w"):
@@ -36,9 +36,9 @@ def archive(path, files, mode="w"):
     return str(path)
 
 
-def test_folders_are_laid_out_as_the_nodes(scratch, tmp_path):
-    scratch.make()
-    scratch.copy(["/bin/true", "/nowhere/at/all", "/etc/passwd"])
+def test_folders_are_laid_out_as_the_nodes(temporary_root, tmp_path):
+    temporary_root.make()
+    temporary_root.copy(["/bin/true", "/nowhere/at/all", "/etc/passwd"])
     root = tmp_path / "verify" / "rootfs"
     assert (root / "bin" / "true").read_bytes()
     # Where /bin is a link into usr, it is one here too: the loader finds what it looks for.
@@ -47,30 +47,33 @@ def test_folders_are_laid_out_as_the_nodes(scratch, tmp_path):
     assert (tmp_path / "verify").stat().st_mode & 0o777 == 0o700
 
 
-def test_what_a_container_left_is_not_in_the_next_one(scratch, tmp_path):
-    scratch.make()
+def test_what_a_container_left_is_not_in_the_next_one(temporary_root, tmp_path):
+    temporary_root.make()
     (tmp_path / "verify" / "rootfs" / "usr" / "bin" / "nvidia-smi").write_text("x")
-    scratch.make()
+    temporary_root.make()
     assert not (tmp_path / "verify" / "rootfs" / "usr" / "bin" / "nvidia-smi").exists()
 
 
-def test_all_of_it_goes(scratch, tmp_path):
-    assert not scratch.there()
-    scratch.remove()
-    scratch.note("one")
-    scratch.note("two")
-    scratch.make()
-    assert scratch.there() and scratch.notes() == ["one", "two"]
-    scratch.remove()
-    assert not scratch.there() and scratch.notes() == []
+def test_all_of_it_goes(temporary_root, tmp_path):
+    assert not temporary_root.exists()
+    temporary_root.remove()
+    temporary_root.record("one")
+    temporary_root.record("two")
+    temporary_root.make()
+    assert temporary_root.exists() and temporary_root.recorded() == ["one", "two"]
+    temporary_root.remove()
+    assert not temporary_root.exists() and temporary_root.recorded() == []
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_root_file_system_as_a_tar(scratch):
-    scratch.make()
-    scratch.copy(["/etc/passwd"])
+def test_a_root_file_system_as_a_tar(temporary_root):
+    temporary_root.make()
+    temporary_root.copy(["/etc/passwd"])
     names = subprocess.run(
-        ["tar", "-tf", scratch.pack("rootfs.tar")], capture_output=True, text=True, check=True
+        ["tar", "-tf", temporary_root.pack("rootfs.tar")],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
     assert "./etc/passwd" in names
 
@@ -78,9 +81,9 @@ def test_a_root_file_system_as_a_tar(scratch):
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(KubegpuError, match="cannot be written on the node"):
-        Scratch(str(tmp_path / "file" / "verify")).make()
+        TemporaryRoot(str(tmp_path / "file" / "verify")).make()
     with pytest.raises(KubegpuError, match="cannot be written on the node"):
-        Scratch(str(tmp_path / "file" / "verify")).note("x")
+        TemporaryRoot(str(tmp_path / "file" / "verify")).record("x")
 
 
 @pytest.mark.parametrize(

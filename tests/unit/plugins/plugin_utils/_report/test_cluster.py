@@ -16,7 +16,7 @@ def first(**labels):
 
 def test_nothing_to_do():
     assert first() == {
-        "node": "h1", "kubernetes": "n1", "changes": ["none"], "why": ["all is as wished"],
+        "node": "h1", "kubernetes": "n1", "changes": ["none"], "why": ["up to date"],
     }  # fmt: skip
 
 
@@ -24,9 +24,9 @@ def test_labels_and_taints_that_come_and_go():
     taint = {"key": "gpu", "value": "", "effect": "NoSchedule"}
     row = first(nodes={"h1": {**NODE, "changed": True, "taints": [taint]}})
     assert row["changes"] == ["labels: set", "taints: set"]
-    assert row["why"] == ["by what is in the machine: kubegpu.nodes/gpu=nvidia", "gpu:NoSchedule"]
+    assert row["why"] == ["from the detected hardware: kubegpu.nodes/gpu=nvidia", "gpu:NoSchedule"]
     row = first(nodes={"h1": {**NODE, "changed": True, "labels": {}}})
-    assert row["changes"] == ["labels: take ours away"]
+    assert row["changes"] == ["labels: remove ours"]
 
 
 def test_hosts_that_are_not_in_the_cluster():
@@ -60,6 +60,6 @@ def test_the_device_plugin():
 
     applied = {"action": "apply", "objects": [{"kind": "DaemonSet"}], "reasons": ["because"]}
     assert row(applied) == (["apply DaemonSet"], ["because"])
-    assert row(applied, changed=False) == (["none"], ["all is as wished"])
+    assert row(applied, changed=False) == (["none"], ["up to date"])
     assert row({"action": "refuse", "text": "no"}) == (["refused"], ["no"])
     assert row({"action": "leave", "others": ["an operator"]})[1] == ["the cluster has an operator"]

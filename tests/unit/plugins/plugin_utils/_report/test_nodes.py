@@ -62,7 +62,7 @@ def test_row_says_what_is_there_and_what_would_change():
 def test_row_of_a_finished_node():
     facts = installed()
     row = node_plan("web-1", facts, {"toolkit": plan(facts)})
-    assert (row["action"], row["changes"], row["why"]) == ("none", [], ["all is as wished"])
+    assert (row["action"], row["changes"], row["why"]) == ("none", [], ["up to date"])
 
 
 def test_row_of_a_node_without_gpu_or_of_another_vendor():

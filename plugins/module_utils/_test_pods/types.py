@@ -1,0 +1,74 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Request, target and result of a test pod. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .._core.finding import Finding
+
+# Value of ``runtime_class``: the class that the cluster's device plugin uses.
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the test pods run, and how long they may take.
+
+    :param expect: regular expression that a line of the log must match.
+    :param runtime_class: empty for none.
+    :param auto_class: whether ``runtime_class`` was taken from the device plugin, not requested.
+    :param timeout: seconds, including the pull of the image.
+    :param busy_fails: whether a node whose GPUs are all allocated counts as failed.
+    """
+
+    image: str
+    expect: str
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    namespace: str = "kubegpu"
+    runtime_class: str = ""
+    auto_class: bool = False
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    pull_policy: str = "IfNotPresent"
+    pull_secrets: tuple[str, ...] = ()
+    priority_class: str = ""
+    run_as_user: int = 65532
+    timeout: int = 120
+    busy_fails: bool = False
+
+
+@dataclass(frozen=True)
+class Target:
+    """A test pod to create: for which host, on which node, with which resource.
+
+    :param key: the host's key in the option ``nodes``.
+    :param count: how many of ``resource`` the pod requests.
+    :param dra: whether a DRA driver provides the device. Such a pod needs no RuntimeClass, and
+        NVIDIA's could add GPUs that the claim does not have.
+    """
+
+    key: str
+    node: str
+    hostname: str
+    resource: str
+    count: int
+    driver: str | None = None
+    gpus: tuple[Mapping[str, Any], ...] = ()
+    dra: bool = False
+
+
+@dataclass(frozen=True)
+class PodResult:
+    """Result of a test; ``ok`` is None if the node could not be tested."""
+
+    ok: bool | None
+    finding: Finding | None = None
+    proof: str = ""

@@ -1,0 +1,91 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verify a node: read its facts, collect its state, judge the layers."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .._facts.gather import gather
+from .._facts.runtimes import RuntimePaths
+from .._host.command import Runner
+from .._host.files import changed_since
+from .._host.reader import NodeReader
+from .._host.signals import end_children, ignore_signals
+from .._host.systemd import read_daemon
+from .collect import Collector, cleaned
+from .containers import Dependencies
+from .evidence import own_gpus
+from .judge import any_failed, judge_node
+from .options import check_options, read_probe_options, read_request
+from .rootfs import TemporaryRoot, exclusive, image_names, interpreter, is_file
+
+
+def node_dependencies(run: Runner) -> Dependencies:
+    """Return access to the node that this process runs on."""
+    reader = NodeReader("/", run)
+    return Dependencies(
+        run,
+        reader,
+        TemporaryRoot(),
+        uuid.uuid4().hex[:8],
+        image_names,
+        interpreter,
+        _restarted_since(run, reader),
+        exclusive,
+        _before_cleanup,
+    )
+
+
+def verify_node(
+    params: Mapping[str, Any], dependencies: Dependencies, check_mode: bool
+) -> dict[str, Any]:
+    """Return the result of the module.
+
+    :raises KubegpuError: an option has a wrong value, or a test container could not be prepared.
+    """
+    check_options(params, is_file)
+    paths = RuntimePaths(params["containerd_config_path"], params["docker_config_path"])
+    node = gather(dependencies.reader, paths, fresh=True)
+    collector = Collector(dependencies, read_probe_options(params), check_mode)
+    state = None
+    if own_gpus(node):
+        with cleaned(collector):
+            state = collector.collect(node)
+    results = judge_node(node, state, read_request(params))
+    name = node["os"]["hostname"] or ""
+    return {
+        "changed": False,
+        "ok": not any_failed(results),
+        "failed_layers": list(dict.fromkeys(one.layer for one in results if one.ok is False)),
+        "layers": [one.entry(name) for one in results],
+        "ansible_facts": {"gpu_node": node},
+    }
+
+
+def failure_text(layers: list[dict[str, Any]]) -> str:
+    """Return cause, evidence and next step of each layer that failed."""
+    return "\n".join(
+        f"{one['layer']}: {one['cause']}\nSeen: {one['evidence']}\nNext step: {one['next_step']}"
+        for one in layers
+        if one["ok"] is False
+    )
+
+
+def _before_cleanup() -> None:
+    ignore_signals()
+    # A signal leaves the command running that it interrupted.
+    end_children()
+
+
+def _restarted_since(run: Runner, reader: NodeReader) -> Callable[[str, str], bool | None]:
+    def restarted(unit: str, path: str) -> bool | None:
+        started = read_daemon(run, unit).started
+        if started is None or not reader.exists(path):
+            return None
+        return not changed_since(path, started)
+
+    return restarted

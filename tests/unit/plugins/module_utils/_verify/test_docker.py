@@ -1,0 +1,54 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How Docker is probed."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.collect import (
+    cleaned,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.options import ProbeOptions
+from tests.unit.fixtures.probed_node import collector, facts, runtimes
+
+
+def test_an_old_docker_is_not_asked_for_gpus(tmp_path):
+    probe, run = collector(tmp_path)
+    runtimes(probe, facts(runtimes__docker__version="18.09.9"))
+    assert run.matching("docker run") and not run.matching("--gpus")
+
+
+def test_what_docker_was_given_goes_too(tmp_path):
+    """By its label and its name, and by the notes of what was pulled or loaded."""
+    (tmp_path / "root/run").mkdir(parents=True)
+    (tmp_path / "root/run/docker.pid").write_text("1\n")
+    answers = {"docker ps": "0123\n", "docker images": "4567\n4567\n"}
+    probe, run = collector(tmp_path, answers=answers, root=tmp_path / "root")
+    with cleaned(probe):
+        probe.dependencies.root.record("other:1")
+        run.asked.clear()
+    (asked,) = run.matching("docker ps")
+    assert "--all" in asked and "label=kubegpu.nodes=verify" in asked
+    assert run.matching("^docker rm") == [
+        "docker rm --force --volumes 0123",
+        "docker rmi --force 4567",
+        "docker rmi other:1",
+    ]
+    assert not probe.dependencies.root.exists()
+
+
+def test_a_root_that_docker_does_not_take_is_told(tmp_path, monkeypatch):
+    probe, run = collector(
+        tmp_path, ProbeOptions(), {"docker import": Result(1, "", "no space left")}
+    )
+    monkeypatch.setattr(probe.dependencies.root, "copy", lambda paths: None)
+    monkeypatch.setattr(probe.dependencies.root, "pack", lambda name: f"/x/{name}")
+    monkeypatch.setattr(probe.dependencies.reader, "exists", lambda path: True)
+    with pytest.raises(KubegpuError, match="did not import the root file system"):
+        runtimes(probe, facts(runtimes__containerd=None))
+    assert not run.matching("docker run")

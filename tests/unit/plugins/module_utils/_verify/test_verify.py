@@ -1,0 +1,32 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verification as the module runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify import verify
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
+from tests.unit.fixtures.probed_node import collector, facts
+
+
+@pytest.mark.parametrize(("check", "started"), [(True, 0), (False, 1)])
+def test_check_mode_starts_no_container(tmp_path, monkeypatch, check, started):
+    probe, run = collector(tmp_path)
+    monkeypatch.setattr(verify, "gather", lambda *_a, **_k: facts(runtimes__docker=None))
+    params = {
+        "containerd_config_path": "/c", "docker_config_path": "/d", "gpus": None,
+        "driver_version": "", "cdi": False, "require_default": [], "layers": list(NODE_LAYERS),
+        **{name: getattr(probe.options, name) for name in (
+            "container", "engines", "runtime_path", "image", "pull", "command", "expect",
+            "devices", "timeout", "image_timeout", "fabric", "fabric_timeout", "containerd_socket",
+        )},
+        "name": "nvidia", "image_archive": None,
+    }  # fmt: skip
+    result = verify.verify_node(params, probe.dependencies, check)
+    assert [one["layer"] for one in result["layers"]][-1] == "runtime"
+    assert len(run.matching("^ctr .* run ")) == started
+    assert not (tmp_path / "verify").exists()
