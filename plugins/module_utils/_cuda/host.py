@@ -19,8 +19,18 @@ from .._core.errors import KubegpuError
 from .._host.command import Result, Runner
 from .._host.files import FileState, write_file
 from .._nvidia.runfile import CUDA_LOG, uninstall_arguments
-from . import record as flow
+from .compiler import PROGRAM, Proof, check_release, explain_compile, other_host_compilers
 from .config_files import LINK, PREFIX
+from .installer import explain_runfile
+from .link import (
+    GROUP,
+    OTHER,
+    Link,
+    LinkChange,
+    parse_alternatives,
+    restore_link,
+)
+from .link import LINK as PLAIN_LINK
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader
@@ -44,23 +54,23 @@ class CudaNode:
 
     # The link.
 
-    def read_link(self) -> flow.Link:
+    def read_link(self) -> Link:
         target = self._target()
         if target is None and self.reader.exists(LINK):
-            return flow.Link(flow.OTHER)
+            return Link(OTHER)
         found = self._alternatives()
         if found is not None:
             # Whoever makes the link by hand, as a runfile does, passes the alternatives by.
             through = target is not None and target.endswith(_ALTERNATIVE)
             return found if through else replace(found, target=target or "")
-        return flow.Link() if target is None else flow.Link(flow.LINK, target)
+        return Link() if target is None else Link(PLAIN_LINK, target)
 
     def _target(self) -> str | None:
         if not self.reader.is_link(LINK):
             return None
         return self.run(["readlink", self.place(LINK)]).stdout.strip()
 
-    def change_link(self, change: flow.LinkChange) -> None:
+    def change_link(self, change: LinkChange) -> None:
         """Run the commands of the change, and see that the link is as promised."""
         for argv in change.commands:
             words = list(argv)
@@ -79,10 +89,10 @@ class CudaNode:
                     next_step="Run with become, and look at what stands there.",
                 )
 
-    def _alternatives(self) -> flow.Link | None:
-        argv = ["update-alternatives", *self._alternatives_root(), "--query", flow.GROUP]
+    def _alternatives(self) -> Link | None:
+        argv = ["update-alternatives", *self._alternatives_root(), "--query", GROUP]
         answer = self.run(argv)
-        return flow.parse_alternatives(answer.stdout) if answer.ok else None
+        return parse_alternatives(answer.stdout) if answer.ok else None
 
     def _alternatives_root(self) -> list[str]:
         return [] if self.reader.root == "/" else ["--root", self.reader.root]
@@ -102,7 +112,7 @@ class CudaNode:
             ["sh", file, *(self._below(argument, path) for argument in arguments)], timeout=limit
         )
         if self._target() != before:
-            self.change_link(flow.restore_link(LINK, before))
+            self.change_link(restore_link(LINK, before))
         if answer.ok and self.reader.exists(f"{path}/bin/nvcc"):
             return
         log = (self.reader.read_text(CUDA_LOG) or "").splitlines()[-30:]
@@ -110,7 +120,7 @@ class CudaNode:
             answer.words() if not answer.ok else f"it ended well, but {path}/bin/nvcc is not there"
         )
         self.remove(path)
-        raise flow.explain_runfile(version, path, words, "\n".join(log))
+        raise explain_runfile(version, path, words, "\n".join(log))
 
     def uninstall(self, path: str) -> str:
         """Run a toolkit's own uninstaller; return what is left of it, or nothing."""
@@ -150,31 +160,29 @@ class CudaNode:
         root = [] if self.reader.root == "/" else ["-r", self.reader.root]
         return self.run(["ldconfig", *root], timeout=120)
 
-    def prove(self, proof: flow.Proof, scratch: str) -> tuple[str, str]:
+    def prove(self, proof: Proof, scratch: str) -> tuple[str, str]:
         """Have the compiler say its version and compile.
 
         :returns: the version, and the host compiler that had to be named, or nothing.
         """
         answer = self.run([proof.nvcc, "--version"], environment=proof.environment)
-        version = flow.check_release(
-            proof, f"{answer.stdout}\n{answer.stderr}", found=answer.rc != 127
-        )
+        version = check_release(proof, f"{answer.stdout}\n{answer.stderr}", found=answer.rc != 127)
         words = self._compile(proof, scratch)
         if not words:
             return version, ""
         if not proof.host_compiler:
             # Debian's package brings g++-11 and no gcc, which nvcc asks for.
-            for name in flow.other_host_compilers(words):
+            for name in other_host_compilers(words):
                 if self.reader.exists(name):
                     other = replace(proof, host_compiler=self.place(name))
                     if not self._compile(other, scratch):
                         return version, name
-        raise flow.explain_compile(proof, words)
+        raise explain_compile(proof, words)
 
-    def _compile(self, proof: flow.Proof, scratch: str) -> str:
+    def _compile(self, proof: Proof, scratch: str) -> str:
         """Compile the program; return what was said where that failed."""
         source, result = f"{scratch}/kubegpu-proof.cu", f"{scratch}/kubegpu-proof.o"
-        write_file(FileState(source, flow.PROGRAM.encode(), 0o600))
+        write_file(FileState(source, PROGRAM.encode(), 0o600))
         answer = self.run(
             proof.arguments(source, result),
             timeout=_COMPILE_TIMEOUT,

@@ -14,10 +14,18 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import record as flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.compiler import (
+    Proof,
+    nvcc_release,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.config_files import LINK
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.host import CudaNode
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.record import Proof, nvcc_release
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.link import (
+    ALTERNATIVES,
+    Link,
+    LinkChange,
+    set_link,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.cuda_releases import (
@@ -125,7 +133,7 @@ def links(tmp_path):
         (tmp_path / f"usr/local/cuda-{number}/bin").mkdir(parents=True)
         path = f"/usr/local/cuda-{number}"
         command = ("update-alternatives", "--install", LINK, "cuda", path, number.replace(".", ""))
-        node.change_link(flow.LinkChange(flow.Link(), flow.Link(), (command,)))
+        node.change_link(LinkChange(Link(), Link(), (command,)))
     return node, tmp_path / LINK[1:]
 
 
@@ -136,8 +144,8 @@ def test_a_link_that_was_made_past_the_alternatives_is_seen_and_mended(links):
     link.unlink()
     link.symlink_to("/usr/local/cuda-12.9")
     now = node.read_link()
-    assert (now.kind, now.target) == (flow.ALTERNATIVES, "/usr/local/cuda-12.9")
-    change = flow.set_link(LINK, now, "/usr/local/cuda-13.0")
+    assert (now.kind, now.target) == (ALTERNATIVES, "/usr/local/cuda-12.9")
+    change = set_link(LINK, now, "/usr/local/cuda-13.0")
     assert change.changed
     node.change_link(change)
     assert os.readlink(link) == through
