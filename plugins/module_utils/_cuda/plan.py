@@ -90,21 +90,18 @@ def _plan(
     if old:
         raise Refusal(old)
     runfiles = _runfiles(node, wish, wanted)
-    runfile_steps = [
-        Step(
-            "runfile",
-            "install",
-            f"CUDA {entry['version']} into {entry['path']}",
-            f"{entry['reason']}; no driver is installed from {entry['name']}",
-        )
-        for entry in runfiles
-    ]
     local = [one for one in wanted if one.source != DISTRO]
     link, link_step = _link(node, default, local)
     files, file_steps = _files(node, wish, default, local)
     steps = tuple(
         step
-        for step in (repository_step, *package_steps, *runfile_steps, link_step, *file_steps)
+        for step in (
+            repository_step,
+            *package_steps,
+            *_runfile_steps(runfiles),
+            link_step,
+            *file_steps,
+        )
         if step is not None
     )
     if package_steps or repository_step:
@@ -115,16 +112,7 @@ def _plan(
         action = "install"
     return CudaPlan(
         action=action,
-        versions=tuple(
-            {
-                "version": one.version,
-                "path": one.path,
-                "source": one.source,
-                "action": one.action,
-                "architecture": _architecture(one.release, gpus, tables.cuda),
-            }
-            for one in wanted
-        ),
+        versions=_described(wanted, gpus, tables),
         default=default.version if default else None,
         packages=packages,
         obsolete=obsolete(node, packages),
@@ -146,6 +134,34 @@ def _plan(
         warnings=tuple(
             text for text in dict.fromkeys((*warnings, note, *_unasked(node, wanted))) if text
         ),
+    )
+
+
+def _runfile_steps(runfiles: Sequence[Mapping[str, Any]]) -> list[Step]:
+    return [
+        Step(
+            "runfile",
+            "install",
+            f"CUDA {entry['version']} into {entry['path']}",
+            f"{entry['reason']}; no driver is installed from {entry['name']}",
+        )
+        for entry in runfiles
+    ]
+
+
+def _described(
+    wanted: Sequence[Wanted], gpus: Sequence[Mapping[str, Any]], tables: Tables
+) -> tuple[dict[str, Any], ...]:
+    """Return each version as the plan has it."""
+    return tuple(
+        {
+            "version": one.version,
+            "path": one.path,
+            "source": one.source,
+            "action": one.action,
+            "architecture": _architecture(one.release, gpus, tables.cuda),
+        }
+        for one in wanted
     )
 
 

@@ -73,18 +73,9 @@ def _nvidia(
         for entry in node["repositories"]
         if entry["enabled"] and same_repository(entry["uri"], (url, *earlier))
     ]
-    if len(entries) == 1 and same_repository(entries[0]["uri"], (url,)):
-        keys = tuple(
-            entries[0].get("key_fingerprints") or filter(None, [entries[0]["key_fingerprint"]])
-        )
-        if not accepted or (keys and set(keys) <= set(accepted)):
-            return None, None, note
-        reason = f"{entries[0]['file']} trusts {', '.join(keys) or 'no key of its own'}"
-    elif entries:
-        files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
-        reason = f"{files} has it at another address, or several times"
-    else:
-        reason = "no source of NVIDIA's CUDA packages is there"
+    reason = _why_changed(entries, url, accepted)
+    if not reason:
+        return None, None, note
     public = addresses(url, True)
     key_url = wish.repository_key_url or (below(url, str(row["key"])) if row.get("key") else "")
     if not accepted:
@@ -104,6 +95,25 @@ def _nvidia(
         "replaces": list(earlier),
     }
     return wished, Step("repository", "replace" if entries else "add", public, reason), note
+
+
+def _why_changed(entries: Sequence[Mapping[str, Any]], url: str, accepted: Sequence[str]) -> str:
+    """Return why the repository has to be written; an empty string where it is right.
+
+    :param entries: the repositories of this address, and of the original where ``url`` mirrors it.
+    :param accepted: the fingerprints of the keys that may sign it.
+    """
+    if len(entries) == 1 and same_repository(entries[0]["uri"], (url,)):
+        keys = tuple(
+            entries[0].get("key_fingerprints") or filter(None, [entries[0]["key_fingerprint"]])
+        )
+        if not accepted or (keys and set(keys) <= set(accepted)):
+            return ""
+        return f"{entries[0]['file']} trusts {', '.join(keys) or 'no key of its own'}"
+    if entries:
+        files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
+        return f"{files} has it at another address, or several times"
+    return "no source of NVIDIA's CUDA packages is there"
 
 
 def _too_old_for(

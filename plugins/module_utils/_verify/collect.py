@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 from .._containerd.distributions import PLAIN, asked_by, find_flavour
 from .._core.errors import KubegpuError
 from .._core.finding import Finding
-from .._diagnosis.driver import UNKNOWN, diagnose
+from .._diagnosis.codes import UNKNOWN
+from .._diagnosis.driver import diagnose
 from .._diagnosis.evidence import collect
 from .._diagnosis.known_errors import explain_one
 from .._facts.gather import read_nvml
