@@ -6,47 +6,48 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cuda_toolkit
-short_description: Install CUDA toolkits side by side, or give back what stood there before
+short_description: Install CUDA toolkits side by side, or restore the previous state
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Brings the CUDA toolkits that are asked for to the node, by NVIDIA's packages, the
-    distribution's, or NVIDIA's runfile. The driver inside a runfile, and the package C(cuda) that
-    brings one, are never installed.
-  - The versions are checked against the GPUs and the driver first, and refused where these cannot
-    run them. A toolkit that is there in the version asked for is kept, whoever put it there.
-  - One version is the default, by the link C(/usr/local/cuda), through alternatives where they
-    manage the link, as NVIDIA's packages have it. The loader and the login shells get to know it.
-  - Each compiler then has to say its version and compile a small program, which needs no GPU.
-  - What stood there before is recorded on the node, and O(state=absent) gives it back. Toolkits
-    that are no longer named in O(versions) stay until then, with a warning.
-  - Decides by the same rules as the filter P(kubegpu.nodes.cuda_toolkit_plan#filter).
+  - Installs the requested CUDA toolkits from NVIDIA's packages, the distribution's packages or
+    NVIDIA's runfile. The driver inside a runfile and the package C(cuda), which depends on one,
+    are never installed.
+  - Checks the versions against the GPUs and the driver first, and refuses those that cannot run. A
+    toolkit that is installed in the requested version is kept, whoever installed it.
+  - Points the link C(/usr/local/cuda) at the default version, by C(update-alternatives) where that
+    manages the link, as with NVIDIA's packages. Adds the toolkits to the configuration of the
+    loader and of the login shells.
+  - Then checks the version of each compiler and compiles a small program, which needs no GPU.
+  - Records the previous state on the node, which O(state=absent) restores. Toolkits that are no
+    longer listed in O(versions) stay until then, with a warning.
+  - Makes the same decisions as the filter P(kubegpu.nodes.cuda_toolkit_plan#filter).
 options:
   state:
     description:
-      - V(absent) removes the toolkits that this module installed, packages and runfiles, and puts
-        link and files back. Toolkits that were there before stay.
+      - V(absent) removes the toolkits that this module installed from packages and runfiles, and
+        restores the link and the files. Toolkits that were installed before stay.
     type: str
     choices: [present, absent]
     default: present
   versions:
     description:
-      - The CUDA versions that shall be there side by side, such as V(12.9) (any update of it) or
-        V(12.4.1). In quotes.
+      - The CUDA versions to install side by side, such as V(12.9) (any update of it) or V(12.4.1).
+        Put them in quotes.
     type: list
     elements: str
     default: []
   default:
     description:
-      - The version that C(/usr/local/cuda) leads to. Empty is the newest of O(versions), V(none)
-        leaves the link alone.
+      - The version that C(/usr/local/cuda) points to. If empty, the newest of O(versions). V(none)
+        leaves the link unchanged.
     type: str
     default: ""
   source:
     description:
-      - Where the toolkits come from. V(package) is NVIDIA's repository, V(distro) the
-        distribution's own package, V(auto) is V(runfile) for versions that O(runfiles) has, and
+      - Where the toolkits come from. V(package) is NVIDIA's repository, V(distro) is the
+        distribution's own package. V(auto) is V(runfile) for versions listed in O(runfiles), and
         V(package) for the others.
     type: str
     choices: [auto, package, runfile, distro]
@@ -54,59 +55,59 @@ options:
   runfiles:
     description:
       - NVIDIA's C(cuda_*_linux.run) by version, as written in O(versions).
-      - Each has C(url) or C(path) (on the controller; with C(remote=true), on the node) and
-        C(checksum), a sha256 or the address of a file that has it (C(https://), C(file://) or a
-        path). Without it the file is not run.
+      - Each entry has C(url) or C(path) (on the controller; with C(remote=true), on the node) and
+        C(checksum), a sha256 or the address of a file that contains it (C(https://), C(file://)
+        or a path). A file without a checksum is not run.
     type: dict
     default: {}
   libraries:
     description:
-      - Libraries beside the toolkit, by NVIDIA's packages for the default version, C(cudnn) and
-        C(nccl), with their version. It may be empty, for the newest (of C(cudnn) 9).
-      - That of C(nccl) is the build for this CUDA; where NVIDIA has none, give one for another CUDA
-        of the same major version in full, such as V(2.28.3-1+cuda12.8).
+      - Libraries to install from NVIDIA's packages for the default version. Keys are C(cudnn) and
+        C(nccl), values their versions. An empty value is the newest version (of C(cudnn) 9).
+      - A version of C(nccl) is the build for the default CUDA version. If NVIDIA has none, give the
+        full version for another CUDA of the same major version, such as V(2.28.3-1+cuda12.8).
     type: dict
     default: {}
   hold:
     description:
-      - Whether the packages are held, and what came along with the toolkits.
+      - Hold the packages and their dependencies at their versions.
     type: bool
     default: true
   configure:
     description:
-      - Whether the loader (C(/etc/ld.so.conf.d/kubegpu-cuda.conf)) and the login shells
-        (C(/etc/profile.d/kubegpu-cuda.sh)) get to know the toolkits.
+      - Configure the loader (C(/etc/ld.so.conf.d/kubegpu-cuda.conf)) and the login shells
+        (C(/etc/profile.d/kubegpu-cuda.sh)) for the toolkits.
     type: bool
     default: true
   verify:
     description:
-      - Whether the compilers have to compile a small program after a change.
+      - Compile a small program with each compiler after a change.
     type: bool
     default: true
   host_compiler:
     description:
-      - The host compiler of that proof, such as V(/usr/bin/g++-11). Empty is nvcc's own choice.
+      - The host compiler of that test, such as V(/usr/bin/g++-11). If empty, nvcc chooses one.
     type: str
     default: ""
   temporary:
     description:
-      - Where a runfile is unpacked, which takes about 10 GB. Empty is its own choice, C(/tmp).
+      - The directory to unpack a runfile in, which takes about 10 GB. If empty, C(/tmp).
     type: str
     default: ""
   driver_version:
     description:
-      - Version or branch of the driver to check against. Empty is the loaded one, else the
+      - Version or branch of the driver to check against. If empty, the loaded driver, or else the
         installed one.
     type: str
     default: ""
   manage_repository:
     description:
-      - Whether the plan looks at the package repository. The module itself never adds one.
+      - Include the package repository in the plan. The module itself never adds one.
     type: bool
     default: true
   repository_name:
     description:
-      - Stem of the repository's file, for the plan.
+      - Name of the repository's file without its ending, for the plan.
     type: str
     default: kubegpu-nvidia-cuda
   repository_url:
@@ -116,7 +117,7 @@ options:
     default: ""
   repository_key_url:
     description:
-      - Where the repository's key is read, for the plan.
+      - Address of the repository's key, for the plan.
     type: str
     default: ""
   key_fingerprints:
@@ -127,18 +128,18 @@ options:
     default: []
   planned_repositories:
     description:
-      - Addresses of repositories that are there by the time of this task, for the plan.
+      - Addresses of repositories that were added before this task, for the plan.
     type: list
     elements: str
     default: []
   data:
     description:
-      - Rows that are merged over the tables of P(kubegpu.nodes.driver_required_by#filter).
+      - Rows to merge over the tables of P(kubegpu.nodes.driver_required_by#filter).
     type: dict
     default: {}
   repositories:
     description:
-      - Rows that are merged over the table of NVIDIA's repositories.
+      - Rows to merge over the table of NVIDIA's repositories.
     type: dict
     default: {}
   install_timeout:
@@ -148,25 +149,25 @@ options:
     default: 3600
   _phase:
     description:
-      - Internal. What the module's action plugin asks for.
+      - Internal. The phase that the action plugin runs.
     type: str
     choices: [plan, begin, runfile, uninstall, finish]
     default: plan
   _runfile:
     description:
-      - Internal. Where the runfile is on the node.
+      - Internal. Path of the runfile on the node.
     type: str
     default: ""
   _version:
     description:
-      - Internal. The version that the runfile is for.
+      - Internal. The version in the runfile.
     type: str
     default: ""
 notes:
-  - Is not run with C(async). What takes long runs detached from the connection by itself.
-  - Needs root. Packages are installed with apt, dnf (4 and 5) and zypper, runfiles on any Linux.
-  - NVIDIA's runfile needs a host compiler on the node for the proof; where there is none, it is
-    refused before it is run.
+  - Does not support C(async). Long operations run in the background of the node by themselves.
+  - Needs root. Supports apt, dnf (4 and 5) and zypper for packages, and any Linux for runfiles.
+  - The compiler test of a runfile needs a host compiler on the node. If there is none, the runfile
+    is refused before it is run.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.package_manager
@@ -187,12 +188,12 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Two versions side by side, the older one as default
+- name: Install two versions side by side, with the older one as default
   kubegpu.nodes.cuda_toolkit:
     versions: ['12.9', '13.0']
     default: '12.9'
 
-- name: By NVIDIA's own file, without the driver in it
+- name: Install from NVIDIA's runfile, without the driver in it
   kubegpu.nodes.cuda_toolkit:
     versions: ['12.2']
     runfiles:
@@ -200,15 +201,15 @@ EXAMPLES = r"""
         path: cuda_12.2.2_535.104.05_linux.run
         checksum: "{{ cuda_sha256 }}"
 
-- name: Give back what stood there before
+- name: Restore the previous state
   kubegpu.nodes.cuda_toolkit:
     state: absent
 """
 
 RETURN = r"""
 plan:
-  description: What was, or would be, done and why, as the filter
-    P(kubegpu.nodes.cuda_toolkit_plan#filter) returns it. Empty for O(state=absent).
+  description: The changes and their reasons, as returned by the filter
+    P(kubegpu.nodes.cuda_toolkit_plan#filter). Empty for O(state=absent).
   returned: success
   type: dict
   sample:
@@ -217,17 +218,17 @@ plan:
     change: true
     packages: {cuda-toolkit-12-9: null}
 default:
-  description: Where C(/usr/local/cuda) leads, or would lead, afterwards; V(null) where nowhere.
+  description: The target of C(/usr/local/cuda) after the change; V(null) if it does not exist.
   returned: success
   type: str
   sample: /usr/local/cuda-12.9
 compilers:
-  description: The version that each compiler says, where they were proven in this run.
+  description: The version of each compiler, if they were tested in this run.
   returned: success
   type: dict
   sample: {"12.9": 12.9.86}
 left:
-  description: Folders that an uninstaller did not empty.
+  description: Directories that are not empty after their uninstaller.
   returned: success
   type: list
   elements: str
@@ -260,7 +261,7 @@ from ..module_utils._host.command import module_runner
 from ..module_utils._host.reader import NodeReader
 from ..module_utils._record.store import StateStore
 
-# Below this everything is; tests have a folder of their own.
+# The root of the node; tests use a directory of their own.
 _ROOT = "/"
 
 
@@ -286,7 +287,7 @@ def main() -> None:
             "manage_repository": {"type": "bool", "default": True},
             "repository_name": {"type": "str", "default": "kubegpu-nvidia-cuda"},
             "repository_url": {"type": "str", "default": ""},
-            # An address and fingerprints: nothing to hide.
+            # An address and fingerprints, not secrets.
             "repository_key_url": {"type": "str", "default": "", "no_log": False},
             "key_fingerprints": {
                 "type": "list",
@@ -301,7 +302,7 @@ def main() -> None:
             **PROXY_ARGUMENTS,
             "install_timeout": {"type": "int", "default": 3600},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
-            # For the action plugin alone.
+            # For the action plugin only.
             "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
             "_runfile": {"type": "str", "default": ""},
             "_version": {"type": "str", "default": ""},

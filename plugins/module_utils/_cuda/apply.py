@@ -15,13 +15,13 @@ from .._core.printable import printable
 from .._host.files import FileState, read_file
 from .._record.file_record import Undo
 from .._record.transaction import FileChange, applied
-from .compiler import Proof
+from .compiler import CompileTest
 from .config_files import LINK, LOADER, PATHS, PROFILE
-from .link import Link, LinkChange, give_link_back, set_link
+from .link import Link, LinkChange, revert_link, set_link
 from .options import read_options
 from .plan import plan_cuda
-from .record import FILES, RECORD, SET, Memory
-from .types import PACKAGE, RUNFILE, CudaPlan, CudaWish
+from .record import FILES, RECORD, SET, Record
+from .types import PACKAGE, RUNFILE, Plan, Request
 
 if TYPE_CHECKING:
     from .._record.store import StateStore
@@ -32,12 +32,12 @@ _MODE = 0o644
 
 @dataclass(frozen=True)
 class Dependencies:
-    """What a phase needs of the module and of the node.
+    """What a phase needs from the module and the node.
 
     :param params: the module's options, and ``controller``, the version of ansible-core.
-    :param facts: returns the facts ``gpu_node``, read anew.
-    :param temporary: returns the path of a folder that the module removes at its end.
-    :param diff: whether a diff is asked for.
+    :param facts: reads the fact ``gpu_node`` from the node.
+    :param temporary: returns the module's temporary folder.
+    :param diff: whether the result includes a diff.
     """
 
     params: Mapping[str, Any]
@@ -50,98 +50,101 @@ class Dependencies:
 
 
 @dataclass(frozen=True)
-class Work:
-    """The node as it stands, what is wished, and what follows from both."""
+class Context:
+    """The node, the request and the plan of one call of the module.
 
-    to: Dependencies
-    wish: CudaWish
-    plan: CudaPlan
-    memory: Memory | None
+    :param record: what earlier runs recorded on the node; None without an earlier run.
+    """
+
+    dependencies: Dependencies
+    request: Request
+    plan: Plan
+    record: Record | None
 
     @property
     def params(self) -> Mapping[str, Any]:
-        return self.to.params
+        return self.dependencies.params
 
     @property
     def node(self) -> CudaNode:
-        return self.to.node
+        return self.dependencies.node
 
     @property
     def store(self) -> StateStore:
-        return self.to.store
+        return self.dependencies.store
 
     @property
     def present(self) -> bool:
         return bool(self.params["state"] == "present")
 
     @property
-    def known(self) -> Memory:
-        return self.memory or Memory()
+    def recorded(self) -> Record:
+        return self.record or Record()
 
     def warn(self, text: str) -> None:
-        self.to.warn(text)
+        self.dependencies.warn(text)
 
-    def keep(self, memory: Memory) -> None:
-        self.store.put(RECORD, memory.to_json())
+    def save(self, record: Record) -> None:
+        self.store.put(RECORD, record.to_json())
 
 
 def run_phase(phase: str, dependencies: Dependencies) -> dict[str, Any]:
-    """Run one phase and return the module's result; all but ``plan`` hold the node's lock.
+    """Run one phase and return the module's result. All phases but ``plan`` hold the node's lock.
 
     :raises KubegpuError: the phase failed.
     """
     if phase == "plan":
-        return _plan(_look(dependencies))
+        return _plan(_read_context(dependencies))
     with dependencies.store.transaction():
-        return PHASES[phase](_look(dependencies))
+        return PHASES[phase](_read_context(dependencies))
 
 
-def _look(dependencies: Dependencies) -> Work:
+def _read_context(dependencies: Dependencies) -> Context:
     params = dependencies.params
-    memory = Memory.from_json(dependencies.store.get(RECORD))
-    wish, tables = read_options(params)
-    plan = CudaPlan()
+    record = Record.from_json(dependencies.store.get(RECORD))
+    request, tables = read_options(params)
+    plan = Plan()
     if params["state"] == "present":
         facts = dependencies.facts()
-        # What an installer left that was killed is no toolkit.
-        pending = memory.pending if memory else ()
+        # The folder of an interrupted installer is not a toolkit.
+        pending = record.pending if record else ()
         toolkits = [kit for kit in facts["cuda"]["toolkits"] if kit["path"] not in pending]
         facts = {**facts, "cuda": {**facts["cuda"], "toolkits": toolkits}}
-        plan = plan_cuda(facts, wish, tables)
-    return Work(dependencies, wish, plan, memory)
+        plan = plan_cuda(facts, request, tables)
+    return Context(dependencies, request, plan, record)
 
 
-# What each call of the action does.
+# The phases.
 
 
-def _plan(work: Work) -> dict[str, Any]:
-    """Return what differs, and what is to be done; nothing is changed."""
-    return _plan_present(work) if work.present else _plan_absent(work)
+def _plan(context: Context) -> dict[str, Any]:
+    """Return the differences and the tasks for the action plugin; change nothing."""
+    return _plan_present(context) if context.present else _plan_absent(context)
 
 
-def _plan_present(work: Work) -> dict[str, Any]:
-    plan = work.plan
+def _plan_present(context: Context) -> dict[str, Any]:
+    plan = context.plan
     if plan.action == "refuse":
         raise InputError(
             "The CUDA toolkits cannot be set up as asked for; nothing was changed.\n"
             + "\n".join(f"- {reason}" for reason in plan.reasons)
         )
     for text in plan.warnings:
-        work.warn(printable(text))
-    _see_compiler(work)
-    link = work.node.read_link()
+        context.warn(printable(text))
+    _check_host_compiler(context)
+    link = context.node.read_link()
     diff = [
-        _entry(f"CUDA {entry['version']} by runfile", "absent\n", f"{entry['path']}\n")
+        _diff_entry(f"CUDA {entry['version']} by runfile", "absent\n", f"{entry['path']}\n")
         for entry in plan.runfiles
     ]
     change = LinkChange(link, link)
     if plan.link is not None:
         change = set_link(LINK, link, plan.link["target"])
     if change.changed:
-        diff.append(_entry(LINK, change.before.shown(), change.after.shown()))
+        diff.append(_diff_entry(LINK, change.before.describe(), change.after.describe()))
     diff.extend(
-        _entry(path, _text(file.before), _text(file.after))
-        for path, file in _file_changes(work).items()
+        _diff_entry(path, _decoded(file.before), _decoded(file.after))
+        for path, file in _file_changes(context).items()
         if file.changed
     )
     sets = []
@@ -156,9 +159,9 @@ def _plan_present(work: Work) -> dict[str, Any]:
                 "background": True,
             }
         )
-    result = _answer(work, change.after, diff)
+    result = _build_result(context, change.after, diff)
     result["_tasks"] = {
-        # The repository is the role's work.
+        # The role adds the repository.
         "needed": plan.change_packages or bool(diff),
         "sets": sets,
         "runfiles": [dict(entry) for entry in plan.runfiles],
@@ -166,23 +169,23 @@ def _plan_present(work: Work) -> dict[str, Any]:
     return result
 
 
-def _plan_absent(work: Work) -> dict[str, Any]:
-    memory = work.known
-    link = work.node.read_link()
-    mine = (*memory.runfiles, *memory.pending)
-    diff = [_entry(f"{path} by runfile", f"{path}\n", "absent\n") for path in mine]
+def _plan_absent(context: Context) -> dict[str, Any]:
+    record = context.recorded
+    link = context.node.read_link()
+    managed = (*record.runfiles, *record.pending)
+    diff = [_diff_entry(f"{path} by runfile", f"{path}\n", "absent\n") for path in managed]
     after = link
-    if memory.link is not None and memory.target in ("", link.target):
-        after = memory.link if memory.target else link
-    if link.shown() != after.shown():
-        diff.append(_entry(LINK, link.shown(), after.shown()))
+    if record.link is not None and record.target in ("", link.target):
+        after = record.link if record.target else link
+    if link.describe() != after.describe():
+        diff.append(_diff_entry(LINK, link.describe(), after.describe()))
     diff.extend(
-        _entry(path, _text(file.before), _text(file.after))
-        for path, file in _file_changes(work).items()
+        _diff_entry(path, _decoded(file.before), _decoded(file.after))
+        for path, file in _file_changes(context).items()
         if file.changed
     )
-    result = _answer(work, after, diff)
-    needed = bool(diff) or work.memory is not None
+    result = _build_result(context, after, diff)
+    needed = bool(diff) or context.record is not None
     result["_tasks"] = {
         "needed": needed,
         "sets": [{"name": SET, "state": "absent", "background": True}] if needed else [],
@@ -191,28 +194,30 @@ def _plan_absent(work: Work) -> dict[str, Any]:
     return result
 
 
-def _begin(work: Work) -> dict[str, Any]:
-    """Record what stands there, before anything is changed."""
-    memory = work.known
-    if memory.link is None:
-        memory = replace(memory, link=work.node.read_link())
-    work.keep(memory)
+def _begin(context: Context) -> dict[str, Any]:
+    """Record the current link before the first change."""
+    record = context.recorded
+    if record.link is None:
+        record = replace(record, link=context.node.read_link())
+    context.save(record)
     return {"changed": True}
 
 
-def _run_runfile(work: Work) -> dict[str, Any]:
-    """Install by the runfile that lies on the node."""
-    params = work.params
-    entry = next((one for one in work.plan.runfiles if one["version"] == params["_version"]), None)
+def _run_runfile(context: Context) -> dict[str, Any]:
+    """Install one toolkit from a runfile on the node."""
+    params = context.params
+    entry = next(
+        (one for one in context.plan.runfiles if one["version"] == params["_version"]), None
+    )
     if entry is None:
         return {"changed": False}
     path = str(entry["path"])
-    if path in work.known.pending:
-        work.node.remove(path)
-    memory = work.known.begun(path)
-    work.keep(memory)
+    if path in context.recorded.pending:
+        context.node.remove(path)
+    record = context.recorded.with_pending(path)
+    context.save(record)
     try:
-        work.node.install(
+        context.node.install(
             entry["version"],
             params["_runfile"],
             path,
@@ -220,40 +225,40 @@ def _run_runfile(work: Work) -> dict[str, Any]:
             params["install_timeout"],
         )
     except KubegpuError:
-        work.keep(memory.ended(path, installed=False))
+        context.save(record.with_finished(path, installed=False))
         raise
-    work.keep(memory.ended(path, installed=True))
+    context.save(record.with_finished(path, installed=True))
     return {"changed": True}
 
 
-def _uninstall(work: Work) -> dict[str, Any]:
-    """Remove the toolkits that we installed by runfile, by their own uninstallers."""
-    memory = work.known
+def _uninstall(context: Context) -> dict[str, Any]:
+    """Run the uninstallers of the toolkits that this module installed from runfiles."""
+    record = context.recorded
     left = []
-    for path in memory.pending:
-        work.node.remove(path)
-        memory = memory.ended(path, installed=False)
-        work.keep(memory)
-    for path in memory.runfiles:
-        rest = work.node.uninstall(path)
-        if rest:
-            left.append(rest)
-            work.warn(
-                f"{rest} is not empty after its uninstaller; what is left there was not "
+    for path in record.pending:
+        context.node.remove(path)
+        record = record.with_finished(path, installed=False)
+        context.save(record)
+    for path in record.runfiles:
+        remaining = context.node.uninstall(path)
+        if remaining:
+            left.append(remaining)
+            context.warn(
+                f"{remaining} is not empty after its uninstaller; what is left there was not "
                 "installed by it."
             )
-        memory = replace(memory, runfiles=tuple(one for one in memory.runfiles if one != path))
-        work.keep(memory)
+        record = replace(record, runfiles=tuple(one for one in record.runfiles if one != path))
+        context.save(record)
     return {"changed": True, "left": left}
 
 
-def _finish(work: Work) -> dict[str, Any]:
-    """Do what follows packages and runfiles: link, proof, files; then finish the record."""
-    return _finish_present(work) if work.present else _finish_absent(work)
+def _finish(context: Context) -> dict[str, Any]:
+    """Set the link, test the compilers and write the files, after packages and runfiles."""
+    return _finish_present(context) if context.present else _finish_absent(context)
 
 
-def _finish_present(work: Work) -> dict[str, Any]:
-    plan, node, memory = work.plan, work.node, work.known
+def _finish_present(context: Context) -> dict[str, Any]:
+    plan, node, record = context.plan, context.node, context.recorded
     if plan.action not in ("none", "refuse") or plan.change_packages:
         raise KubegpuError(
             "The CUDA toolkits are not as they should be after the change.",
@@ -266,43 +271,40 @@ def _finish_present(work: Work) -> dict[str, Any]:
         added = tuple(choice for choice in change.after.choices if choice not in link.choices)
         if any("--install" in command for command in change.commands):
             added = (plan.link["target"],)
-        memory = replace(
-            memory,
-            link=memory.link or link,
+        record = replace(
+            record,
+            link=record.link or link,
             target=plan.link["target"],
-            choices=tuple(dict.fromkeys((*memory.choices, *added))),
+            choices=tuple(dict.fromkeys((*record.choices, *added))),
         )
-        work.keep(memory)
+        context.save(record)
         node.change_link(change)
         link = change.after
-    compilers = _prove(work)
-    files = _file_changes(work)
-    # The profile is written last. Until it is there a run is not through, and the next one goes
-    # on, with the proof.
+    compilers = _test_compilers(context)
+    files = _file_changes(context)
+    # The profile is written last: if it is missing, the next run repeats the compiler test.
     for path in (LOADER, PROFILE):
         if path not in files:
             continue
-        with applied(work.store, [files[path]] if files[path].changed else []):
+        with applied(context.store, [files[path]] if files[path].changed else []):
             pass
         if path == LOADER:
-            _refresh(work)
-    return {**_answer(work, link, []), "changed": True, "compilers": compilers}
+            _refresh_loader_cache(context)
+    return {**_build_result(context, link, []), "changed": True, "compilers": compilers}
 
 
-def _finish_absent(work: Work) -> dict[str, Any]:
-    node, memory = work.node, work.known
+def _finish_absent(context: Context) -> dict[str, Any]:
+    node, record = context.node, context.recorded
     link = node.read_link()
-    change = give_link_back(
-        LINK, link, before=memory.link, target=memory.target, added=memory.choices
-    )
+    change = revert_link(LINK, link, before=record.link, target=record.target, added=record.choices)
     node.change_link(change)
     if change.warning:
-        work.warn(printable(change.warning))
-    for file in _file_changes(work).values():
-        work.store.write_undone(file.key, file.after)
-    _refresh(work)
-    work.store.drop(RECORD)
-    return {**_answer(work, change.after, []), "changed": True}
+        context.warn(printable(change.warning))
+    for file in _file_changes(context).values():
+        context.store.write_undone(file.key, file.after)
+    _refresh_loader_cache(context)
+    context.store.drop(RECORD)
+    return {**_build_result(context, change.after, []), "changed": True}
 
 
 PHASES = {
@@ -317,13 +319,16 @@ PHASES = {
 # Helpers.
 
 
-def _see_compiler(work: Work) -> None:
-    """Refuse a runfile whose toolkit could not compile: only packages bring a host compiler."""
-    sources = {one["source"] for one in work.plan.versions if one["action"] != "none"}
-    if not work.wish.verify or RUNFILE not in sources or PACKAGE in sources:
+def _check_host_compiler(context: Context) -> None:
+    """Refuse a runfile if the node has no host compiler; only packages depend on one.
+
+    :raises InputError: the host compiler is not installed.
+    """
+    sources = {one["source"] for one in context.plan.versions if one["action"] != "none"}
+    if not context.request.verify or RUNFILE not in sources or PACKAGE in sources:
         return
-    name = work.wish.host_compiler or "g++"
-    if not work.node.has_compiler(name):
+    name = context.request.host_compiler or "g++"
+    if not context.node.has_compiler(name):
         raise InputError(
             f"There is no {name} on this node, which nvcc needs to compile; nothing was changed.",
             next_step="Install it (on Debian and Ubuntu: build-essential), name another one with "
@@ -331,76 +336,81 @@ def _see_compiler(work: Work) -> None:
         )
 
 
-def _prove(work: Work) -> dict[str, str]:
+def _test_compilers(context: Context) -> dict[str, str]:
     found = {}
-    for one in work.plan.versions:
-        proof = Proof(
+    for one in context.plan.versions:
+        test = CompileTest(
             one["version"],
-            work.node.place(one["path"]),
+            context.node.place(one["path"]),
             one["architecture"],
-            work.wish.host_compiler,
+            context.request.host_compiler,
         )
-        if not work.wish.verify:
+        if not context.request.verify:
             continue
-        found[one["version"]], host = work.node.prove(proof, work.to.temporary())
+        found[one["version"]], host = context.node.test_compiler(
+            test, context.dependencies.temporary()
+        )
         if host:
-            work.warn(
+            context.warn(
                 f"nvcc of CUDA {one['version']} does not take this node's default compiler; it "
                 f"compiles with nvcc -ccbin {host}."
             )
     return found
 
 
-def _refresh(work: Work) -> None:
-    answer = work.node.refresh_loader()
-    if not answer.ok:
-        work.warn(printable(f"ldconfig failed: {answer.words()}"))
+def _refresh_loader_cache(context: Context) -> None:
+    result = context.node.refresh_loader()
+    if not result.ok:
+        context.warn(printable(f"ldconfig failed: {result.words()}"))
 
 
-def _file_changes(work: Work) -> dict[str, FileChange]:
-    """Return the change of each file that is to be there, or, for absent, of each that we wrote."""
+def _file_changes(context: Context) -> dict[str, FileChange]:
+    """Return the change of each file: those of the plan, or, for absent, those of the record."""
     changes = {}
     for path in PATHS:
         key = f"{FILES}{path}"
-        before = read_file(work.node.place(path))
-        if work.present:
-            if path in work.plan.files:
-                text = work.plan.files[path]
+        before = read_file(context.node.place(path))
+        if context.present:
+            if path in context.plan.files:
+                text = context.plan.files[path]
                 after = replace(before, content=text.encode(), mode=before.mode or _MODE)
                 changes[path] = FileChange(key, before, after, details={"text": text})
-        elif work.store.record(key) is not None:
-            changes[path] = FileChange(key, before, _undone(work, key, before), undo=True)
+        elif context.store.record(key) is not None:
+            changes[path] = FileChange(key, before, _reverted(context, key, before), undo=True)
     return changes
 
 
-def _undone(work: Work, key: str, before: FileState) -> FileState:
-    way, target = work.store.undo_target(key, before)
-    if way is not Undo.REMOVE_LINES or before.content is None:
+def _reverted(context: Context, key: str, before: FileState) -> FileState:
+    undo, target = context.store.undo_target(key, before)
+    if undo is not Undo.REMOVE_LINES or before.content is None:
         return target
-    record = work.store.record(key)
-    ours = set(str(record.details.get("text", "")).splitlines()) if record else set()
-    lines = [line for line in _text(before).splitlines(keepends=True) if line.rstrip() not in ours]
+    file_record = context.store.record(key)
+    text = str(file_record.details.get("text", "")) if file_record else ""
+    managed = set(text.splitlines())
+    lines = [
+        line for line in _decoded(before).splitlines(keepends=True) if line.rstrip() not in managed
+    ]
     if not lines:
         return FileState(before.path)
     return replace(before, content="".join(lines).encode())
 
 
-def _text(state: FileState) -> str:
+def _decoded(state: FileState) -> str:
     return "" if state.content is None else state.content.decode(errors="replace")
 
 
-def _entry(title: str, before: str, after: str) -> dict[str, str]:
+def _diff_entry(title: str, before: str, after: str) -> dict[str, str]:
     return {"before_header": title, "after_header": title, "before": before, "after": after}
 
 
-def _answer(work: Work, link: Link, diff: list[dict[str, str]]) -> dict[str, Any]:
+def _build_result(context: Context, link: Link, diff: list[dict[str, str]]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "changed": bool(diff),
-        "plan": work.plan.to_json() if work.present else {},
+        "plan": context.plan.to_json() if context.present else {},
         "default": link.target or None,
         "compilers": {},
         "left": [],
     }
-    if work.to.diff:
+    if context.dependencies.diff:
         result["diff"] = diff
     return result

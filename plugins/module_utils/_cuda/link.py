@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The default version's link, and how it is changed and restored. Pure."""
+"""The link ``/usr/local/cuda``: its state, and the commands that change it. Pure."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 
+# The name in update-alternatives.
 GROUP = "cuda"
+
 ABSENT = "absent"
-LINK = "link"
+SYMLINK = "link"
 ALTERNATIVES = "alternatives"
 OTHER = "other"
 
 
 @dataclass(frozen=True)
 class Link:
-    """What stands at ``/usr/local/cuda``.
+    """The state of ``/usr/local/cuda``.
 
-    ``target`` is what a plain link says, or the value of the alternatives; ``manual`` and
-    ``choices`` are those of the alternatives.
+    :param target: the target of a symbolic link, or the selected alternative.
+    :param manual: whether the alternative was selected by hand.
+    :param choices: the registered alternatives.
     """
 
     kind: str = ABSENT
@@ -32,7 +35,7 @@ class Link:
     manual: bool = False
     choices: tuple[str, ...] = ()
 
-    def shown(self) -> str:
+    def describe(self) -> str:
         if self.kind == ABSENT:
             return "absent\n"
         if self.kind == OTHER:
@@ -54,7 +57,7 @@ class Link:
 
 @dataclass(frozen=True)
 class LinkChange:
-    """What is done with the link. ``commands`` are run in this order."""
+    """A change of the link. ``commands`` run in this order."""
 
     before: Link
     after: Link
@@ -70,7 +73,7 @@ class LinkChange:
 
 
 def parse_alternatives(text: str) -> Link | None:
-    """Return what ``update-alternatives --query`` printed, or None."""
+    """Return the link from the output of ``update-alternatives --query``, or None."""
     values: dict[str, str] = {}
     choices = []
     for line in text.splitlines():
@@ -85,7 +88,10 @@ def parse_alternatives(text: str) -> Link | None:
 
 
 def set_link(path: str, now: Link, target: str) -> LinkChange:
-    """Return how ``path`` is made to lead to ``target``."""
+    """Return the change that points ``path`` at ``target``.
+
+    :raises KubegpuError: ``path`` is a file or directory.
+    """
     if now.kind == OTHER:
         raise KubegpuError(
             f"{path} is no link; nothing was changed.",
@@ -96,31 +102,31 @@ def set_link(path: str, now: Link, target: str) -> LinkChange:
     if now.kind == ALTERNATIVES:
         commands: list[tuple[str, ...]] = []
         if target not in now.choices:
-            # The lowest priority: what a package brings later is better by itself.
+            # The lowest priority: alternatives of packages installed later take precedence.
             commands.append(
                 ("update-alternatives", "--install", path, GROUP, target, "1"),
             )
         commands.append(("update-alternatives", "--set", GROUP, target))
         return LinkChange(now, replace(now, target=target, manual=True), tuple(commands))
-    return LinkChange(now, Link(LINK, target), _make(path, target))
+    return LinkChange(now, Link(SYMLINK, target), _symlink_commands(path, target))
 
 
 def restore_link(path: str, target: str | None) -> LinkChange:
-    """Return how the link is made again as it was; None: there was none."""
+    """Return the change that restores a symbolic link; ``target`` None removes it."""
     if target is None:
         return LinkChange(Link(), Link(), (("rm", "-f", path),))
-    after = Link(LINK, target)
-    return LinkChange(after, after, _make(path, target))
+    after = Link(SYMLINK, target)
+    return LinkChange(after, after, _symlink_commands(path, target))
 
 
-def give_link_back(
+def revert_link(
     path: str, now: Link, *, before: Link | None, target: str, added: Sequence[str]
 ) -> LinkChange:
-    """Return how the link is made as it was before us.
+    """Return the change that reverts the link to its state before this collection.
 
-    :param before: the link before our first change of it.
-    :param target: what we set it to.
-    :param added: what we added to the alternatives.
+    :param before: the link before the first change; None if it was never changed.
+    :param target: where the link was set to.
+    :param added: the alternatives that were added.
     """
     if before is None or not target:
         return LinkChange(now, now)
@@ -133,8 +139,8 @@ def give_link_back(
             if choice in now.choices
         ]
         if now.manual and now.target not in (target, before.target):
-            note = f"{path} was set to {now.target} since, and stays so."
-            return LinkChange(now, now, tuple(commands), note)
+            warning = f"{path} was set to {now.target} since, and stays so."
+            return LinkChange(now, now, tuple(commands), warning)
         if before.kind == ALTERNATIVES and before.manual and before.target in left:
             commands.append(("update-alternatives", "--set", GROUP, before.target))
             return LinkChange(now, before, tuple(commands))
@@ -142,22 +148,22 @@ def give_link_back(
             commands.append(("update-alternatives", "--auto", GROUP))
             after = before if before.target in left else replace(now, target=left[0])
             return LinkChange(now, after, tuple(commands))
-        if before.kind == LINK:
-            return LinkChange(now, before, (*commands, *_make(path, before.target)))
+        if before.kind == SYMLINK:
+            return LinkChange(now, before, (*commands, *_symlink_commands(path, before.target)))
         return LinkChange(now, Link(), tuple(commands))
-    if now.kind == LINK and now.target != target:
+    if now.kind == SYMLINK and now.target != target:
         return LinkChange(now, now, (), f"{path} was set to {now.target} since, and stays so.")
-    if before.kind == LINK:
-        return LinkChange(now, before, _make(path, before.target))
-    if now.kind == LINK and before.kind in (ABSENT, ALTERNATIVES):
+    if before.kind == SYMLINK:
+        return LinkChange(now, before, _symlink_commands(path, before.target))
+    if now.kind == SYMLINK and before.kind in (ABSENT, ALTERNATIVES):
         return LinkChange(now, Link(), (("rm", "-f", path),))
     return LinkChange(now, now)
 
 
-def _make(path: str, target: str) -> tuple[tuple[str, ...], ...]:
-    # Beside it and renamed: at no time does nothing stand there.
-    beside = f"{path}.kubegpu"
+def _symlink_commands(path: str, target: str) -> tuple[tuple[str, ...], ...]:
+    # Renamed into place: the link exists at all times.
+    temporary = f"{path}.kubegpu"
     return (
-        ("ln", "-sfnT", target, beside),
-        ("mv", "-fT", beside, path),
+        ("ln", "-sfnT", target, temporary),
+        ("mv", "-fT", temporary, path),
     )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the node's record says of its CUDA toolkits. Pure."""
+"""What the node's record holds about its CUDA toolkits. Pure."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from typing import Any
 
 from .link import Link
 
-# The value of the node's record, the beginning of the keys of its files, the set of packages.
+# Key of the record, prefix of the keys of its files, and name of the package set.
 RECORD = "cuda_toolkit"
 FILES = "cuda_toolkit::"
 SET = "cuda-toolkit"
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What the node's record says of its CUDA toolkits.
+class Record:
+    """What earlier runs changed on the node.
 
-    ``link``: what stood there before our first change of it, ``target``: what we set it to.
-    ``choices``: what we added to the alternatives. ``runfiles``: the folders that we installed by
-    runfile. ``pending``: folders whose installer was begun and did not come to its end.
+    :param link: the link before the first change; None if it was never changed.
+    :param target: where the module set the link to.
+    :param choices: the alternatives that the module added.
+    :param runfiles: the folders of toolkits installed from runfiles.
+    :param pending: the folders of installers that started and did not finish.
     """
 
     link: Link | None = None
@@ -43,7 +45,7 @@ class Memory:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Memory | None:
+    def from_json(cls, data: Mapping[str, Any] | None) -> Record | None:
         if data is None:
             return None
         return cls(
@@ -54,15 +56,15 @@ class Memory:
             tuple(data["pending"]),
         )
 
-    def begun(self, path: str) -> Memory:
-        """Return the record before an installer runs for the folder ``path``."""
+    def with_pending(self, path: str) -> Record:
+        """Return the record with an installer started for the folder ``path``."""
         return replace(self, pending=tuple(dict.fromkeys((*self.pending, path))))
 
-    def ended(self, path: str, *, installed: bool) -> Memory:
-        """Return the record after it."""
-        mine = (*self.runfiles, path) if installed else self.runfiles
+    def with_finished(self, path: str, *, installed: bool) -> Record:
+        """Return the record with the installer for ``path`` finished."""
+        runfiles = (*self.runfiles, path) if installed else self.runfiles
         return replace(
             self,
             pending=tuple(one for one in self.pending if one != path),
-            runfiles=tuple(dict.fromkeys(mine)),
+            runfiles=tuple(dict.fromkeys(runfiles)),
         )

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.compiler import (
-    Proof,
+    CompileTest,
     check_release,
     explain_compile,
     nvcc_release,
@@ -25,7 +25,7 @@ def words(name):
 
 
 def proof(version="11.8", **more):
-    return Proof(version, f"/usr/local/cuda-{version}", "sm_70", **more)
+    return CompileTest(version, f"/usr/local/cuda-{version}", "sm_70", **more)
 
 
 @pytest.mark.parametrize("version", ["11.8.89", "12.4.131", "13.0.88"])
@@ -76,6 +76,6 @@ def test_arguments_of_the_proof():
     assert proof(host_compiler="/usr/bin/g++-11").arguments("a.cu", "a.o")[1:] == [
         *("-c", "-arch=sm_70", "-ccbin", "/usr/bin/g++-11", "-o", "a.o", "a.cu"),
     ]
-    assert Proof("11.8", "/x", None).arguments("a.cu", "a.o") == [
+    assert CompileTest("11.8", "/x", None).arguments("a.cu", "a.o") == [
         *("/x/bin/nvcc", "-c", "-o", "a.o", "a.cu"),
     ]

@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.compiler import (
-    Proof,
+    CompileTest,
     nvcc_release,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.config_files import LINK
@@ -63,7 +63,7 @@ def node():
 
 
 def test_the_real_compiler_is_proven_without_a_gpu(real, node, tmp_path):
-    version, host = node.prove(Proof(*real, "sm_90"), str(tmp_path))
+    version, host = node.test_compiler(CompileTest(*real, "sm_90"), str(tmp_path))
     assert host == ""
     assert version.startswith(f"{real[0]}.")
     assert list(tmp_path.iterdir()) == []
@@ -72,18 +72,18 @@ def test_the_real_compiler_is_proven_without_a_gpu(real, node, tmp_path):
 @pytest.mark.full("ampere", "ada", "hopper", why="another architecture of the generation 'turing'")
 @pytest.mark.parametrize("generation", ["turing", "ampere", "ada", "hopper"])
 def test_generations_that_every_recent_toolkit_knows(real, node, tmp_path, generation):
-    node.prove(Proof(*real, ARCHITECTURES[generation]), str(tmp_path))
+    node.test_compiler(CompileTest(*real, ARCHITECTURES[generation]), str(tmp_path))
 
 
 def test_a_generation_that_the_toolkit_has_dropped(real, node, tmp_path):
     with pytest.raises(KubegpuError, match="for sm_35, which a GPU"):
-        node.prove(Proof(*real, "sm_35"), str(tmp_path))
+        node.test_compiler(CompileTest(*real, "sm_35"), str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_host_compiler_that_is_not_there(real, node, tmp_path):
     with pytest.raises(KubegpuError, match="no host compiler that it takes"):
-        node.prove(Proof(*real, "sm_90", "/nonexistent/g++"), str(tmp_path))
+        node.test_compiler(CompileTest(*real, "sm_90", "/nonexistent/g++"), str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["gcc-12", "debian-no-compiler"])
@@ -101,16 +101,16 @@ def test_another_host_compiler_is_tried_before_giving_up(tmp_path, name):
         return Result(0, "", "") if good else Result(1, "", words)
 
     node = CudaNode(standin, NodeReader(str(tmp_path), standin))
-    proof = Proof("11.8", "/usr", "sm_70")
-    assert node.prove(proof, str(tmp_path)) == ("11.8.89", "/usr/bin/g++-11")
+    proof = CompileTest("11.8", "/usr", "sm_70")
+    assert node.test_compiler(proof, str(tmp_path)) == ("11.8.89", "/usr/bin/g++-11")
     (tmp_path / "usr/bin/g++-11").unlink()
     with pytest.raises(KubegpuError, match="host compiler"):
-        node.prove(proof, str(tmp_path))
+        node.test_compiler(proof, str(tmp_path))
 
 
 def test_a_toolkit_that_is_not_there(node, tmp_path):
     with pytest.raises(KubegpuError, match="is not there"):
-        node.prove(Proof("12.9", str(tmp_path / "cuda-12.9"), None), str(tmp_path))
+        node.test_compiler(CompileTest("12.9", str(tmp_path / "cuda-12.9"), None), str(tmp_path))
 
 
 @pytest.mark.parametrize("path", ["/", "/usr/local", "/usr/local/cuda-12.9/..", "/usr/local/cuda"])

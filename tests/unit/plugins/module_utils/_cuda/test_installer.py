@@ -4,11 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.installer import explain_runfile
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.installer import explain_installer
 
 
 def test_words_of_the_installer():
     log = "[INFO]: Driver not selected\n[ERROR]: Install of toolkit failed, quitting\n"
-    error = explain_runfile("12.2", "/usr/local/cuda-12.2", "", log)
+    error = explain_installer("12.2", "/usr/local/cuda-12.2", "", log)
     assert error.evidence == "[ERROR]: Install of toolkit failed, quitting"
     assert "is as it was" in error.cause

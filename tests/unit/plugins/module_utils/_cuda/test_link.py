@@ -10,11 +10,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.link import (
     ABSENT,
     ALTERNATIVES,
-    LINK,
     OTHER,
+    SYMLINK,
     Link,
-    give_link_back,
     parse_alternatives,
+    revert_link,
     set_link,
 )
 
@@ -41,8 +41,8 @@ GROUP = Link(ALTERNATIVES, "/a", False, ("/a", "/b"))
     ("now", "commands"),
     [
         (Link(ABSENT), ["ln", "mv"]),
-        (Link(LINK, "/a"), ["ln", "mv"]),
-        (Link(LINK, "/b"), []),
+        (Link(SYMLINK, "/a"), ["ln", "mv"]),
+        (Link(SYMLINK, "/b"), []),
         (GROUP, ["update-alternatives --set"]),
         (
             Link(ALTERNATIVES, "/a", False, ("/a",)),
@@ -68,23 +68,23 @@ def test_what_is_no_link_is_left_alone():
     ("before", "now", "target", "last"),
     [
         # It was not there: our own link goes, and the packages' with the packages.
-        (Link(ABSENT), Link(LINK, "/b"), "", "rm"),
+        (Link(ABSENT), Link(SYMLINK, "/b"), "", "rm"),
         (Link(ABSENT), Link(ABSENT), "", None),
         (Link(ABSENT), GROUP, "/a", "--auto"),
-        (Link(LINK, "/x"), Link(LINK, "/b"), "/x", "mv"),
-        (Link(LINK, "/x"), Link(ABSENT), "/x", "mv"),
-        (Link(LINK, "/x"), Link(ALTERNATIVES, "/b", True, ("/b",)), "/x", "mv"),
+        (Link(SYMLINK, "/x"), Link(SYMLINK, "/b"), "/x", "mv"),
+        (Link(SYMLINK, "/x"), Link(ABSENT), "/x", "mv"),
+        (Link(SYMLINK, "/x"), Link(ALTERNATIVES, "/b", True, ("/b",)), "/x", "mv"),
         (GROUP, Link(ALTERNATIVES, "/b", True, ("/a", "/b")), "/a", "--auto"),
         (Link(ALTERNATIVES, "/a", True, ("/a",)), Link(ALTERNATIVES, "/b", True, ("/a", "/b")),
          "/a", "--set"),
         # Somebody set it to something else since.
-        (Link(ABSENT), Link(LINK, "/other"), "/other", None),
+        (Link(ABSENT), Link(SYMLINK, "/other"), "/other", None),
         (GROUP, Link(ALTERNATIVES, "/c", True, ("/a", "/c")), "/c", None),
     ],
 )  # fmt: skip
 def test_how_the_link_is_given_back(before, now, target, last):
     added = ("/b",) if "/b" in now.choices else ()
-    change = give_link_back(PLACE, now, before=before, target="/b", added=added)
+    change = revert_link(PLACE, now, before=before, target="/b", added=added)
     assert change.after.target == target
     words_ = [word for argv in change.commands for word in argv]
     assert (last in words_) if last else not change.commands or "--remove" in words_
@@ -92,5 +92,5 @@ def test_how_the_link_is_given_back(before, now, target, last):
 
 
 def test_a_link_that_we_never_set_stays():
-    now = Link(LINK, "/x")
-    assert give_link_back(PLACE, now, before=now, target="", added=()).commands == ()
+    now = Link(SYMLINK, "/x")
+    assert revert_link(PLACE, now, before=now, target="", added=()).commands == ()

@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.link import ALTERNATIVES, Link
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.record import Memory
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.record import Record
 
 
 def test_memory_survives_the_record():
-    memory = Memory(Link(ALTERNATIVES, "/a", True, ("/a", "/b")), "/b", ("/b",), ("/c",), ("/d",))
-    assert Memory.from_json(memory.to_json()) == memory
-    assert Memory.from_json(None) is None
+    memory = Record(Link(ALTERNATIVES, "/a", True, ("/a", "/b")), "/b", ("/b",), ("/c",), ("/d",))
+    assert Record.from_json(memory.to_json()) == memory
+    assert Record.from_json(None) is None
