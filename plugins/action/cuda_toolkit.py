@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Let the module cuda_toolkit have its packages and its runfiles from the modules for them."""
+"""Run the phases of the module cuda_toolkit, and the modules for its packages and runfiles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PACKAGES = "kubegpu.nodes.package_set"
 
 
 class ActionModule(PhasedAction):
-    """One call of the module where nothing differs; otherwise plan, begin, install, finish."""
+    """One module call if nothing differs; otherwise plan, begin, install and finish."""
 
     module = "cuda_toolkit"
 
@@ -71,7 +71,7 @@ class ActionModule(PhasedAction):
             self._set(arguments, options, variables, result, limit)
         for _entry, place in files:
             if place.cached:
-                # Gigabytes, and the toolkit has its own uninstaller.
+                # It takes gigabytes, and the toolkit has its own uninstaller.
                 self._execute_module(
                     module_name="ansible.builtin.file",
                     module_args={"path": place.path, "state": "absent"},
@@ -105,7 +105,7 @@ class ActionModule(PhasedAction):
         result: dict[str, Any],
         limit: int,
     ) -> None:
-        """Have a set of packages changed, and take over what it changed."""
+        """Run package_set and merge its result."""
         given = {**arguments, "timeout": limit}
         for name in ("lock_timeout", "state_path", *PROXIES):
             if name in options:

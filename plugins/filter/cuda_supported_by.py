@@ -6,30 +6,31 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: cuda_supported_by
-short_description: Which CUDA an NVIDIA driver runs
+short_description: Return the CUDA versions that an NVIDIA driver supports
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes the version of a driver and returns the newest CUDA that it runs by itself, and the one
-    that it runs by minor-version compatibility.
-  - The table is that of NVIDIA's CUDA release notes, gathered 2026-11-23, for drivers of Linux on
-    x86_64 and arm64 servers. Which CUDA a GPU knows is another question, see
+  - Takes the version of a driver and returns the newest CUDA version that it fully supports, and
+    the one that it supports by minor-version compatibility.
+  - The table is that of NVIDIA's CUDA release notes of 2026-11-23, for Linux drivers on x86_64 and
+    arm64 servers. For the CUDA versions that support a GPU, see
     P(kubegpu.nodes.driver_required_by#filter).
 positional: _input
 options:
   _input:
     description: >-
-      The driver's version, such as V(535.104.05), or a branch, such as V(535), which is taken as
-      its newest driver. In quotes.
+      The driver's version, such as V(535.104.05), or a branch, such as V(535), which stands for
+      its newest driver. Put it in quotes.
     type: str
     required: true
   data:
     description: >-
-      Rows that are merged over the built-in tables, such as C({releases: {'13.5.0': '620.10'}}).
-      The tables are C(releases) (CUDA to paired driver), C(compatible_since) (major CUDA to the
-      oldest driver), C(first), C(last) and C(architectures) (by generation), C(distributions)
-      (the CUDA that a distribution has itself, by C(os.id) and C(os.version) in one word).
+      Rows to merge over the built-in tables, such as C({releases: {'13.5.0': '620.10'}}).
+      The tables are C(releases) (CUDA release to its driver), C(compatible_since) (major CUDA
+      version to its oldest driver), C(first), C(last) and C(architectures) (by GPU generation),
+      C(distributions) (the CUDA version that a distribution packages, by C(os.id) and
+      C(os.version) without a space between them).
     type: dict
     default: {}
 seealso:
@@ -38,14 +39,14 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: The newest CUDA image that may run on the node
+- name: Show the newest CUDA image that the node can run
   ansible.builtin.debug:
     msg: >-
       {{ (ansible_facts['gpu_node']['driver']['loaded'] | kubegpu.nodes.cuda_supported_by).native }}
 
-# What is the answer for one of branch 535?
+# Result for a driver of branch 535:
 # {driver: 535.104.05, native: '12.2', native_release: 12.2.2, minor: 12.x, newest: '12.9', ...}
-- name: All of the answer
+- name: Show the whole result
   ansible.builtin.debug:
     msg: "{{ '535.104.05' | kubegpu.nodes.cuda_supported_by }}"
 """
@@ -53,11 +54,11 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    C(driver), as given. C(native), the newest CUDA all of whose features the driver has, and
-    C(native_release), the same with its update; null where the table has none so old. C(minor),
-    the major CUDA of which it runs every release by minor-version compatibility (V(12.x)), or
-    null. C(newest), the newest CUDA in the table that it runs either way. C(limit), what
-    minor-version compatibility does not give; empty where it is not needed.
+    C(driver), the input. C(native), the newest CUDA version that the driver fully supports, and
+    C(native_release), the same with its update; null if the driver is older than the table.
+    C(minor), the major version whose releases all run by minor-version compatibility (V(12.x)), or
+    null. C(newest), the newest CUDA version in the table that runs either way. C(limit), what
+    minor-version compatibility does not cover; empty if it is not needed.
   type: dict
 """
 
@@ -68,7 +69,7 @@ from ansible.errors import AnsibleFilterError
 
 
 def cuda_supported_by(driver: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the answer of :func:`supported_by`."""
+    """Return the result of :func:`supported_by`."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibility import (
         supported_by,
     )

@@ -11,12 +11,12 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns what would be done,
-    with a reason for each step.
-  - Nothing is read and nothing is changed. A refusal is a value, not an error, also that of an
-    option whose value is wrong; only one that is not known is an error.
-  - The keyword arguments are those of the role P(kubegpu.nodes.cuda_toolkit#role), without its
-    prefix.
+  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and the requested toolkits, and returns the
+    necessary changes with a reason for each step.
+  - Reads and changes nothing. An unsatisfiable request and an invalid value of an option are
+    returned as refusals; only an unknown option is an error.
+  - The keyword arguments are the variables of the role P(kubegpu.nodes.cuda_toolkit#role), without
+    its prefix.
 positional: _input
 options:
   _input:
@@ -25,21 +25,20 @@ options:
     required: true
   versions:
     description: >-
-      The CUDA versions that shall be there side by side, such as V(12.9) (any update of it) or
-      V(12.4.1). Empty is none.
+      The CUDA versions to install side by side, such as V(12.9) (any update of it) or V(12.4.1).
     type: list
     elements: str
     default: []
   default:
     description: >-
-      The version that C(/usr/local/cuda) leads to. Empty is the newest of O(versions), V(none)
-      leaves the link alone.
+      The version that C(/usr/local/cuda) points to. If empty, the newest of O(versions). V(none)
+      leaves the link unchanged.
     type: str
     default: ""
   source:
     description: >-
-      Where the toolkits come from. V(package) is NVIDIA's repository, V(distro) the
-      distribution's own package, V(auto) is V(runfile) for versions that O(runfiles) has, and
+      Where the toolkits come from. V(package) is NVIDIA's repository, V(distro) is the
+      distribution's own package. V(auto) is V(runfile) for versions listed in O(runfiles), and
       V(package) for the others.
     type: str
     choices: [auto, package, runfile, distro]
@@ -47,84 +46,85 @@ options:
   runfiles:
     description: >-
       NVIDIA's C(cuda_*_linux.run) by version, each with C(url) or C(path), C(checksum), and
-      C(remote) where the path is on the node. Only the toolkit in it is installed.
+      C(remote=true) if the path is on the node. Only the toolkit in it is installed.
     type: dict
     default: {}
   libraries:
     description: >-
-      Libraries beside the toolkit, C(cudnn) and C(nccl), with their version, which may be empty.
+      Libraries for the default version. Keys are C(cudnn) and C(nccl), values their versions; an
+      empty value is the newest version.
     type: dict
     default: {}
   hold:
-    description: Whether the packages are held.
+    description: Hold the packages and their dependencies at their versions.
     type: bool
     default: true
   configure:
-    description: Whether the loader and the login shells get to know the toolkits.
+    description: Configure the loader and the login shells for the toolkits.
     type: bool
     default: true
   verify:
-    description: Whether nvcc has to compile a small program after a change.
+    description: Compile a small program with nvcc after a change.
     type: bool
     default: true
   host_compiler:
-    description: The host compiler of that proof. Empty is nvcc's own choice.
+    description: The host compiler of that test. If empty, nvcc chooses one.
     type: str
     default: ""
   temporary:
-    description: Where a runfile is unpacked. Empty is its own choice, C(/tmp).
+    description: The directory to unpack a runfile in. If empty, C(/tmp).
     type: str
     default: ""
   driver_version:
     description: >-
-      Version or branch of the driver that this run leaves on the node. Empty is the loaded one,
-      else the installed one.
+      Version or branch of the driver that the same run installs first. If empty, the loaded
+      driver, or else the installed one.
     type: str
     default: ""
   manage_repository:
-    description: Whether the package repository is looked at.
+    description: Include the package repository in the plan.
     type: bool
     default: true
   repository_name:
-    description: Stem of the file that the repository is written to.
+    description: Name of the repository's file without its ending.
     type: str
     default: kubegpu-nvidia-cuda
   repository_url:
-    description: Address of the repository's mirror. Empty is NVIDIA's own.
+    description: Address of the repository's mirror. If empty, NVIDIA's repository.
     type: str
     default: ""
   repository_key_url:
-    description: Where the repository's key is read. Empty is NVIDIA's own.
+    description: Address of the repository's key. If empty, NVIDIA's key.
     type: str
     default: ""
   key_fingerprints:
-    description: Full fingerprints of the keys that may sign it. Empty is NVIDIA's own.
+    description: Full fingerprints of the keys that may sign it. If empty, those of NVIDIA's keys.
     type: list
     elements: str
     default: []
   planned_repositories:
-    description: Addresses of repositories that the same run adds before.
+    description: Addresses of repositories that the same run adds first.
     type: list
     elements: str
     default: []
   data:
     description: >-
-      Rows that are merged over the tables of P(kubegpu.nodes.driver_required_by#filter).
+      Rows to merge over the tables of P(kubegpu.nodes.driver_required_by#filter).
     type: dict
     default: {}
   repositories:
-    description: Rows that are merged over the table of NVIDIA's repositories.
+    description: Rows to merge over the table of NVIDIA's repositories.
     type: dict
     default: {}
   controller:
-    description: Version of the ansible-core that would install the packages. Not every one can on
-      RHEL 8. Empty is this one.
+    description: Version of the ansible-core that would install the packages; not every version
+      can on RHEL 8. If empty, the running one.
     type: str
     default: ""
 """
 
 EXAMPLES = r"""
-- name: See what would be done for two versions side by side, and why
+- name: Show the changes for two versions side by side, and their reasons
   ansible.builtin.debug:
     msg: >-
       {{ ansible_facts['gpu_node'] | kubegpu.nodes.cuda_toolkit_plan(
@@ -137,7 +137,7 @@ _value:
     C(action) (none, install, upgrade, downgrade or refuse), C(versions) (C(version), C(path),
     C(source), C(action) and C(architecture) of each), C(default), C(packages),
     C(optional_packages), C(obsolete), C(lock), C(hold), C(change_packages), C(repository),
-    C(runfiles), C(link), C(files), C(verify), C(change) (whether anything is to be done),
+    C(runfiles), C(link), C(files), C(verify), C(change) (whether anything has to be changed),
     C(steps), C(reasons) and C(warnings).
   type: dict
 """
@@ -153,44 +153,44 @@ from ansible.release import __version__
 _TABLES = ("data", "repositories")
 
 
-def cuda_toolkit_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
+def cuda_toolkit_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_cuda` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import read_options
     from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.plan import plan_cuda
     from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import (
-        CudaPlan,
-        CudaWish,
+        Plan,
+        Request,
     )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
-    defaults = {name: field.default for name, field in CudaWish.__dataclass_fields__.items()}
+    defaults = {name: field.default for name, field in Request.__dataclass_fields__.items()}
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "cuda_toolkit_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
-    wishes["controller"] = wishes.get("controller") or __version__
-    unknown = sorted(set(wishes) - {*defaults, *_TABLES})
+    options["controller"] = options.get("controller") or __version__
+    unknown = sorted(set(options) - {*defaults, *_TABLES})
     if unknown:
         raise AnsibleFilterError(
             f"cuda_toolkit_plan does not know {', '.join(unknown)}. It knows "
             f"{', '.join(sorted({*defaults, *_TABLES}))}."
         )
-    for name, value in wishes.items():
+    for name, value in options.items():
         if isinstance(defaults.get(name), bool):
-            # `-e hold=false` and INI inventories give words.
+            # `-e hold=false` and INI inventories give strings.
             try:
-                wishes[name] = boolean(value)
+                options[name] = boolean(value)
             except TypeError:
-                words = f"cuda_toolkit_{name} is {value!r}, which is neither true nor false."
-                return CudaPlan("refuse", reasons=(words,)).to_json()
+                reason = f"cuda_toolkit_{name} is {value!r}, which is neither true nor false."
+                return Plan("refuse", reasons=(reason,)).to_json()
     try:
-        wish, tables = read_options(wishes)
+        request, tables = read_options(options)
     except KubegpuError as error:
         reasons = f"The role cuda_toolkit: {error}".splitlines()
-        return CudaPlan("refuse", reasons=tuple(reasons)).to_json()
-    return plan_cuda(gpu_node, wish, tables).to_json()
+        return Plan("refuse", reasons=tuple(reasons)).to_json()
+    return plan_cuda(gpu_node, request, tables).to_json()
 
 
 class FilterModule:

@@ -365,7 +365,7 @@ from ..module_utils._record.transaction import applied
 from ..module_utils._host.command import module_runner
 from ..module_utils._distro.data import without_dkms
 from ..module_utils._driver.plan.plan import plan_driver, read_options
-from ..module_utils._diagnosis.driver import UNKNOWN
+from ..module_utils._diagnosis.codes import UNKNOWN
 from ..module_utils._diagnosis.evidence import uptime
 from ..module_utils._driver.plan.config_files import GRIDD, PERSISTENCED, RECORD, TOKEN
 from ..module_utils._driver.apply.units import start_services

@@ -40,7 +40,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_driver/plan/fabric",
         "_driver/plan/decide": "_driver/plan/plan _driver/decision_table _driver/plan/fabric "
         "_driver/record",
-        "_cuda/plan": "_cuda/plan _nvidia/compatibility _cuda/record _distro/data",
+        "_cuda/plan": "_cuda/plan _nvidia/compatibility _distro/data",
         "plugin_utils/_report/nodes": "plugin_utils/_report/nodes plugin_utils/_hosts "
         "plugin_utils/_report/table",
     },
@@ -62,7 +62,7 @@ AREAS: dict[str, dict[str, str]] = {
         "plugins/modules/test_package_set.py",
         "_packages/zypper": "_packages/zypper plugins/modules/test_package_set.py",
         "_packages/streams": "_packages/streams _packages/dnf _driver/plan/plan",
-        "_cuda/packages": "_nvidia/compatibility _cuda/plan _cuda/record",
+        "_cuda/packages": "_nvidia/compatibility _cuda/plan",
     },
     "records": {
         "_host/acl": "_host/acl _host/files",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CUDA toolkits of a node, as far as files tell."""
+"""Read the CUDA toolkits of a node from its files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _DISTRO_PACKAGE = "nvidia-cuda-toolkit"
 def read_cuda(
     reader: NodeReader, packages: Sequence[Package], supports: str | None
 ) -> dict[str, Any]:
-    """Return the fact ``cuda``: toolkits, their packages, and what the driver can run."""
+    """Return the fact ``cuda``: toolkits, packages, and the CUDA version that the driver supports.
+
+    :param supports: that version, as NVML reports it.
+    """
     default = reader.real_path(f"{_LOCAL}/cuda")
     toolkits = []
     for name in reader.list_dir(_LOCAL):
@@ -59,33 +62,33 @@ def read_cuda(
                 "uninstaller": None,
             }
         )
-    ours = [package for package in packages if is_cuda(package.name)]
+    cuda_packages = [package for package in packages if is_cuda(package.name)]
     return {
         "toolkits": toolkits,
         "driver_supports": supports,
-        "packages": _packages.versions(ours),
-        "held": _packages.held(ours),
-        "unheld": _packages.unheld(ours),
+        "packages": _packages.versions(cuda_packages),
+        "held": _packages.held(cuda_packages),
+        "unheld": _packages.unheld(cuda_packages),
         "configuration": read_checksums(reader, PATHS),
-        # What the compiler says needs a run of it: the role proves that.
+        # Only a run of the compiler tells; the module does that.
         "compiler": None,
     }
 
 
 def is_packaged(folder: str, packages: Sequence[Package]) -> bool:
-    """Return whether NVIDIA's packages brought the folder ``cuda-X.Y`` below ``/usr/local``."""
+    """Return whether NVIDIA's packages installed the folder ``cuda-X.Y`` below ``/usr/local``."""
     version = folder[len("cuda-") :].replace(".", "-")
     return any(re.fullmatch(rf"cuda-[a-z-]+-{version}", package.name) for package in packages)
 
 
 def distro_version(version: str) -> str | None:
-    """Return the toolkit's version in the distribution's, such as 11.8.89~11.8.0-5~deb12u1."""
+    """Return the CUDA version in a package version such as 11.8.89~11.8.0-5~deb12u1."""
     match = re.search(r"~(\d+\.\d+\.\d+)", version) or re.search(r"(\d+\.\d+(?:\.\d+)?)", version)
     return match.group(1) if match else None
 
 
 def cuda_version(version_json: str | None, version_txt: str | None) -> str | None:
-    """Return the toolkit's version; before 11.1 it was in a text file."""
+    """Return the toolkit's version; before 11.1 it is in a text file."""
     match = re.search(r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"', version_json or "")
     match = match or re.search(r"CUDA Version ([\d.]+)", version_txt or "")
     return match.group(1) if match else None

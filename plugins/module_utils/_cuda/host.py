@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CUDA toolkits' part of a node that is no file and no package: link, installer, compiler.
+"""Link, installer and compilers of the CUDA toolkits on a node.
 
-Everything is done by a runner and seen by a reader that are passed in. Paths are the node's; with
-another root than ``/`` they are below it.
+A runner and a reader are passed in. Paths are absolute paths of the node; with another root than
+``/`` they are resolved below it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,18 @@ from .._core.errors import KubegpuError
 from .._host.command import Result, Runner
 from .._host.files import FileState, write_file
 from .._nvidia.runfile import CUDA_LOG, uninstall_arguments
-from . import record as flow
+from .compiler import PROGRAM, CompileTest, check_release, explain_compile, other_host_compilers
 from .config_files import LINK, PREFIX
+from .installer import explain_installer
+from .link import (
+    GROUP,
+    OTHER,
+    SYMLINK,
+    Link,
+    LinkChange,
+    parse_alternatives,
+    restore_link,
+)
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader
@@ -33,56 +43,59 @@ _COMPILE_TIMEOUT = 300
 
 @dataclass(frozen=True)
 class CudaNode:
-    """One node."""
+    """The node that the module runs on."""
 
     run: Runner
     reader: NodeReader
 
     def place(self, path: str) -> str:
-        """Return where a path of the node is for commands."""
+        """Return the path that commands use for ``path`` of the node."""
         return path if self.reader.root == "/" else f"{self.reader.root}{path}"
 
     # The link.
 
-    def read_link(self) -> flow.Link:
+    def read_link(self) -> Link:
         target = self._target()
         if target is None and self.reader.exists(LINK):
-            return flow.Link(flow.OTHER)
+            return Link(OTHER)
         found = self._alternatives()
         if found is not None:
-            # Whoever makes the link by hand, as a runfile does, passes the alternatives by.
+            # A link made by hand or by a runfile bypasses the alternatives.
             through = target is not None and target.endswith(_ALTERNATIVE)
             return found if through else replace(found, target=target or "")
-        return flow.Link() if target is None else flow.Link(flow.LINK, target)
+        return Link() if target is None else Link(SYMLINK, target)
 
     def _target(self) -> str | None:
         if not self.reader.is_link(LINK):
             return None
         return self.run(["readlink", self.place(LINK)]).stdout.strip()
 
-    def change_link(self, change: flow.LinkChange) -> None:
-        """Run the commands of the change, and see that the link is as promised."""
+    def change_link(self, change: LinkChange) -> None:
+        """Run the commands of the change.
+
+        :raises KubegpuError: a command failed.
+        """
         for argv in change.commands:
-            words = list(argv)
-            if words[0] == "update-alternatives":
-                words[1:1] = self._alternatives_root()
-            elif words[0] == "ln":
-                # The target stays as the node sees it.
-                words[-1] = self.place(words[-1])
+            command = list(argv)
+            if command[0] == "update-alternatives":
+                command[1:1] = self._alternatives_root()
+            elif command[0] == "ln":
+                # The target is a path of the node, not of this machine.
+                command[-1] = self.place(command[-1])
             else:
-                words = [self.place(word) if word.startswith("/") else word for word in words]
-            answer = self.run(words)
-            if not answer.ok:
+                command = [self.place(word) if word.startswith("/") else word for word in command]
+            result = self.run(command)
+            if not result.ok:
                 raise KubegpuError(
                     f"{LINK} cannot be changed.",
-                    evidence=f"{' '.join(argv)}: {answer.words()}",
+                    evidence=f"{' '.join(argv)}: {result.words()}",
                     next_step="Run with become, and look at what stands there.",
                 )
 
-    def _alternatives(self) -> flow.Link | None:
-        argv = ["update-alternatives", *self._alternatives_root(), "--query", flow.GROUP]
-        answer = self.run(argv)
-        return flow.parse_alternatives(answer.stdout) if answer.ok else None
+    def _alternatives(self) -> Link | None:
+        argv = ["update-alternatives", *self._alternatives_root(), "--query", GROUP]
+        result = self.run(argv)
+        return parse_alternatives(result.stdout) if result.ok else None
 
     def _alternatives_root(self) -> list[str]:
         return [] if self.reader.root == "/" else ["--root", self.reader.root]
@@ -92,38 +105,44 @@ class CudaNode:
     def install(
         self, version: str, file: str, path: str, arguments: Sequence[str], limit: int
     ) -> None:
-        """Run CUDA's installer; what it left half done is taken away again.
+        """Run CUDA's installer; remove its folder if it fails.
 
-        It makes the link to the default its own, which is put back: that is a later step.
+        The installer changes the link, which is restored: a later phase sets it.
+
+        :param limit: seconds after which the installer is stopped.
+        :raises KubegpuError: it failed.
         """
         self._check_folder(path)
         before = self._target()
-        answer = self.run(
+        result = self.run(
             ["sh", file, *(self._below(argument, path) for argument in arguments)], timeout=limit
         )
         if self._target() != before:
-            self.change_link(flow.restore_link(LINK, before))
-        if answer.ok and self.reader.exists(f"{path}/bin/nvcc"):
+            self.change_link(restore_link(LINK, before))
+        if result.ok and self.reader.exists(f"{path}/bin/nvcc"):
             return
         log = (self.reader.read_text(CUDA_LOG) or "").splitlines()[-30:]
-        words = (
-            answer.words() if not answer.ok else f"it ended well, but {path}/bin/nvcc is not there"
+        output = (
+            result.words() if not result.ok else f"it ended well, but {path}/bin/nvcc is not there"
         )
         self.remove(path)
-        raise flow.explain_runfile(version, path, words, "\n".join(log))
+        raise explain_installer(version, path, output, "\n".join(log))
 
     def uninstall(self, path: str) -> str:
-        """Run a toolkit's own uninstaller; return what is left of it, or nothing."""
+        """Run a toolkit's uninstaller; return the folder if it is not empty afterwards, else "".
+
+        :raises KubegpuError: the uninstaller failed.
+        """
         self._check_folder(path)
         uninstaller = f"{path}/bin/cuda-uninstaller"
         if self.reader.exists(uninstaller):
-            answer = self.run(
+            result = self.run(
                 uninstall_arguments(self.place(uninstaller)), timeout=_UNINSTALL_TIMEOUT
             )
-            if not answer.ok:
+            if not result.ok:
                 raise KubegpuError(
                     f"The uninstaller of {path} failed; what it left is still there.",
-                    evidence=answer.words(),
+                    evidence=result.words(),
                     next_step=f"Run {uninstaller} by hand.",
                 )
         if not self.reader.exists(path):
@@ -132,7 +151,7 @@ class CudaNode:
         return path if self.reader.exists(path) else ""
 
     def remove(self, path: str) -> None:
-        """Remove a folder that our own installer left half done."""
+        """Remove the folder of an installer that did not finish."""
         self._check_folder(path)
         self.run(["rm", "-rf", self.place(path)], timeout=_UNINSTALL_TIMEOUT)
 
@@ -150,41 +169,41 @@ class CudaNode:
         root = [] if self.reader.root == "/" else ["-r", self.reader.root]
         return self.run(["ldconfig", *root], timeout=120)
 
-    def prove(self, proof: flow.Proof, scratch: str) -> tuple[str, str]:
-        """Have the compiler say its version and compile.
+    def test_compiler(self, test: CompileTest, scratch: str) -> tuple[str, str]:
+        """Check the compiler's version and compile a program.
 
-        :returns: the version, and the host compiler that had to be named, or nothing.
+        :param scratch: a folder for the program.
+        :returns: the version, and the host compiler that had to be named, or "".
+        :raises KubegpuError: the compiler is missing, of another release, or cannot compile.
         """
-        answer = self.run([proof.nvcc, "--version"], environment=proof.environment)
-        version = flow.check_release(
-            proof, f"{answer.stdout}\n{answer.stderr}", found=answer.rc != 127
-        )
-        words = self._compile(proof, scratch)
-        if not words:
+        result = self.run([test.nvcc, "--version"], environment=test.environment)
+        version = check_release(test, f"{result.stdout}\n{result.stderr}", found=result.rc != 127)
+        output = self._compile(test, scratch)
+        if not output:
             return version, ""
-        if not proof.host_compiler:
-            # Debian's package brings g++-11 and no gcc, which nvcc asks for.
-            for name in flow.other_host_compilers(words):
+        if not test.host_compiler:
+            # Debian's package installs g++-11 and no gcc, which nvcc calls.
+            for name in other_host_compilers(output):
                 if self.reader.exists(name):
-                    other = replace(proof, host_compiler=self.place(name))
+                    other = replace(test, host_compiler=self.place(name))
                     if not self._compile(other, scratch):
                         return version, name
-        raise flow.explain_compile(proof, words)
+        raise explain_compile(test, output)
 
-    def _compile(self, proof: flow.Proof, scratch: str) -> str:
-        """Compile the program; return what was said where that failed."""
-        source, result = f"{scratch}/kubegpu-proof.cu", f"{scratch}/kubegpu-proof.o"
-        write_file(FileState(source, flow.PROGRAM.encode(), 0o600))
-        answer = self.run(
-            proof.arguments(source, result),
+    def _compile(self, test: CompileTest, scratch: str) -> str:
+        """Compile the program; return the output of nvcc if that failed, else ""."""
+        source, target = f"{scratch}/kubegpu-proof.cu", f"{scratch}/kubegpu-proof.o"
+        write_file(FileState(source, PROGRAM.encode(), 0o600))
+        result = self.run(
+            test.arguments(source, target),
             timeout=_COMPILE_TIMEOUT,
-            environment=proof.environment,
+            environment=test.environment,
         )
-        for path in (source, result):
+        for path in (source, target):
             write_file(FileState(path))
-        if answer.ok:
+        if result.ok:
             return ""
-        return f"{answer.stdout}\n{answer.stderr}".strip() or f"it ended with {answer.rc}"
+        return f"{result.stdout}\n{result.stderr}".strip() or f"it ended with {result.rc}"
 
     def has_compiler(self, name: str) -> bool:
         return self.run([name, "--version"]).rc != 127

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of the CUDA module and filter, read with care. Pure."""
+"""Read the options of the module and the filter of the CUDA toolkits. Pure."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from .._core.errors import InputError
 from .._nvidia.compatibility import nearest, parse_cuda, parse_driver
 from .._nvidia.cuda_releases import CudaData, cuda_data
 from .._nvidia.driver_branches import driver_data
-from .types import LIBRARIES, NO_DEFAULT, SOURCES, CudaWish, Tables
+from .types import LIBRARIES, NO_DEFAULT, SOURCES, Request, Tables
 
 
-def read_options(options: Mapping[str, Any]) -> tuple[CudaWish, Tables]:
-    """Return wish and data from the options of the filter and of the module.
+def read_options(options: Mapping[str, Any]) -> tuple[Request, Tables]:
+    """Return the request and the data from the options of the filter or the module.
 
-    :raises InputError: an option is not as it has to be; it is named.
+    :raises InputError: the value of an option is invalid.
     """
     data = cuda_data(options.get("data"))
-    wishes = {name: options[name] for name in CudaWish.__dataclass_fields__ if name in options}
+    values = {name: options[name] for name in Request.__dataclass_fields__ if name in options}
     for name in ("versions", "key_fingerprints", "planned_repositories"):
-        if name in wishes:
-            wishes[name] = _texts(name, wishes[name], data)
+        if name in values:
+            values[name] = _texts(name, values[name], data)
     for name in ("runfiles", "libraries"):
-        wishes[name] = _mapping(name, wishes.get(name))
-    wish = CudaWish(**wishes)
-    if not isinstance(wish.default, str):
+        values[name] = _mapping(name, values.get(name))
+    request = Request(**values)
+    if not isinstance(request.default, str):
         raise InputError(
-            f"default is {wish.default!r}, which is no text.",
-            next_step=_as_text(wish.default, data),
+            f"default is {request.default!r}, which is no text.",
+            next_step=_as_text(request.default, data),
         )
-    for version in wish.versions:
+    for version in request.versions:
         parse_cuda(version)
-    if wish.default not in ("", NO_DEFAULT):
-        parse_cuda(wish.default)
-    if wish.source not in SOURCES:
+    if request.default not in ("", NO_DEFAULT):
+        parse_cuda(request.default)
+    if request.source not in SOURCES:
         raise InputError(
-            f"source is {wish.source!r}.", next_step=f"Give one of {', '.join(SOURCES)}."
+            f"source is {request.source!r}.", next_step=f"Give one of {', '.join(SOURCES)}."
         )
-    unknown = sorted(set(wish.libraries) - set(LIBRARIES))
+    unknown = sorted(set(request.libraries) - set(LIBRARIES))
     if unknown:
         raise InputError(
             f"libraries: {', '.join(unknown)} is not known.",
             next_step=f"Name {' or '.join(LIBRARIES)}; install others by package_set.",
         )
-    if wish.driver_version:
-        parse_driver(wish.driver_version)
-    return wish, Tables(data, driver_data(repositories=options.get("repositories")))
+    if request.driver_version:
+        parse_driver(request.driver_version)
+    return request, Tables(data, driver_data(repositories=options.get("repositories")))
 
 
 def _texts(name: str, value: Any, data: CudaData) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def _texts(name: str, value: Any, data: CudaData) -> tuple[str, ...]:
 
 
 def _as_text(value: Any, data: CudaData, form: str = "{}") -> str:
-    """Return how to write the version that was meant, in ``form``; the nearest one if unknown."""
+    """Return how to write the version in ``form``, or the nearest release if it is unknown."""
     text = str(value).strip()
     try:
         parts = parse_cuda(text)

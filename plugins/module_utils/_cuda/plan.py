@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CUDA toolkits of a node: from facts and wishes to a plan with reasons. Pure."""
+"""Plan the CUDA toolkits of a node from its facts and the request. Pure."""
 
 from __future__ import annotations
 
@@ -40,96 +40,84 @@ from .types import (
     NO_DEFAULT,
     PACKAGE,
     RUNFILE,
-    CudaPlan,
-    CudaWish,
+    Plan,
+    PlannedVersion,
     Refusal,
+    Request,
     Tables,
-    Wanted,
 )
 
-# The third number of many version.json is a date or a build, and no update.
+# In many version.json the third number is a date or a build, not an update.
 _LAST_UPDATE = 20
-# From this release on there is no driver in NVIDIA's file, and none in its name.
+# From this release on, NVIDIA's runfile contains no driver, and its name no driver version.
 _WITHOUT_DRIVER = (13, 4)
 
 
-def plan_cuda(node: Mapping[str, Any], wish: CudaWish, tables: Tables | None = None) -> CudaPlan:
-    """Return what has to be done so that the node's CUDA toolkits are as wished.
+def plan_cuda(node: Mapping[str, Any], request: Request, tables: Tables | None = None) -> Plan:
+    """Return the changes that the request needs on a node, each with a reason.
 
-    :param node: the facts ``gpu_node``.
-    :param wish: what is asked for.
-    :param tables: the data, with the user's rows merged in.
+    :param node: the fact ``gpu_node``.
+    :param tables: the data, with the user's rows merged in; None is the built-in data.
+    :returns: the plan; an unsatisfiable request has the action ``refuse``.
     """
-    if not wish.versions and not wish.libraries:
-        return CudaPlan(
+    if not request.versions and not request.libraries:
+        return Plan(
             reasons=("No CUDA toolkit is asked for: containers bring their own.",),
-            warnings=_unasked(node, ()),
+            warnings=_unrequested(node, ()),
         )
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if not gpus:
-        return CudaPlan(reasons=("No NVIDIA GPU is in this node: nothing to do.",))
+        return Plan(reasons=("No NVIDIA GPU is in this node: nothing to do.",))
     try:
-        return _plan(node, gpus, wish, tables or Tables(BUILT_IN, driver_data()))
+        return _plan(node, gpus, request, tables or Tables(BUILT_IN, driver_data()))
     except Refusal as refusal:
-        return CudaPlan("refuse", reasons=refusal.reasons)
+        return Plan("refuse", reasons=refusal.reasons)
     except InputError as error:
-        return CudaPlan("refuse", reasons=(str(error),))
+        return Plan("refuse", reasons=(str(error),))
 
 
 def _plan(
-    node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], wish: CudaWish, tables: Tables
-) -> CudaPlan:
-    wanted = _versions(node, wish, tables)
-    warnings = _check(node, gpus, wish, wanted, tables)
-    default = _default(wish, wanted)
+    node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], request: Request, tables: Tables
+) -> Plan:
+    planned = _versions(node, request, tables)
+    warnings = _check(node, gpus, request, planned, tables)
+    default = _default(request, planned)
     family = FAMILIES.get(node["os"]["family"] or "")
-    packages = packages_of(wish, wanted, default, family.packages if family else DEB)
-    repository, repository_step, note = plan_repository(node, wish, wanted, packages, tables)
-    package_steps = steps_of(node, wish, wanted, packages)
-    old = unsupported(node["os"], wish.controller) if package_steps else ""
+    packages = packages_of(request, planned, default, family.packages if family else DEB)
+    repository, repository_step, note = plan_repository(node, request, planned, packages, tables)
+    package_steps = steps_of(node, request, planned, packages)
+    old = unsupported(node["os"], request.controller) if package_steps else ""
     if old:
         raise Refusal(old)
-    runfiles = _runfiles(node, wish, wanted)
-    runfile_steps = [
-        Step(
-            "runfile",
-            "install",
-            f"CUDA {entry['version']} into {entry['path']}",
-            f"{entry['reason']}; no driver is installed from {entry['name']}",
-        )
-        for entry in runfiles
-    ]
-    local = [one for one in wanted if one.source != DISTRO]
+    runfiles = _runfiles(node, request, planned)
+    local = [one for one in planned if one.source != DISTRO]
     link, link_step = _link(node, default, local)
-    files, file_steps = _files(node, wish, default, local)
+    files, file_steps = _files(node, request, default, local)
     steps = tuple(
         step
-        for step in (repository_step, *package_steps, *runfile_steps, link_step, *file_steps)
+        for step in (
+            repository_step,
+            *package_steps,
+            *_runfile_steps(runfiles),
+            link_step,
+            *file_steps,
+        )
         if step is not None
     )
     if package_steps or repository_step:
         warnings.append(best_effort(node["os"], system_of(node, tables.drivers).folder))
-    actions = {one.action for one in wanted}
+    actions = {one.action for one in planned}
     action = next((name for name in ("install", "upgrade", "downgrade") if name in actions), "none")
     if action == "none" and any(step.action == "install" for step in package_steps):
         action = "install"
-    return CudaPlan(
+    return Plan(
         action=action,
-        versions=tuple(
-            {
-                "version": one.version,
-                "path": one.path,
-                "source": one.source,
-                "action": one.action,
-                "architecture": _architecture(one.release, gpus, tables.cuda),
-            }
-            for one in wanted
-        ),
+        versions=_version_entries(planned, gpus, tables),
         default=default.version if default else None,
         packages=packages,
         obsolete=obsolete(node, packages),
-        lock=lock(wish, wanted, packages),
-        hold=wish.hold,
+        lock=lock(request, planned, packages),
+        hold=request.hold,
         change_packages=bool(package_steps),
         repository=repository,
         runfiles=tuple(
@@ -138,36 +126,64 @@ def _plan(
         ),
         link=link,
         files=files,
-        verify=wish.verify,
+        verify=request.verify,
         change=bool(steps),
         steps=steps,
         reasons=tuple(f"{step.step}: {step.reason}" for step in steps)
-        or (f"CUDA {', '.join(one.version for one in wanted)} is as wished.",),
+        or (f"CUDA {', '.join(one.version for one in planned)} is up to date.",),
         warnings=tuple(
-            text for text in dict.fromkeys((*warnings, note, *_unasked(node, wanted))) if text
+            text for text in dict.fromkeys((*warnings, note, *_unrequested(node, planned))) if text
         ),
     )
 
 
-# What is asked for.
+def _runfile_steps(runfiles: Sequence[Mapping[str, Any]]) -> list[Step]:
+    return [
+        Step(
+            "runfile",
+            "install",
+            f"CUDA {entry['version']} into {entry['path']}",
+            f"{entry['reason']}; no driver is installed from {entry['name']}",
+        )
+        for entry in runfiles
+    ]
 
 
-def _versions(node: Mapping[str, Any], wish: CudaWish, tables: Tables) -> list[Wanted]:
-    if not wish.versions:
+def _version_entries(
+    planned: Sequence[PlannedVersion], gpus: Sequence[Mapping[str, Any]], tables: Tables
+) -> tuple[dict[str, Any], ...]:
+    """Return the plan's entry of each version."""
+    return tuple(
+        {
+            "version": one.version,
+            "path": one.path,
+            "source": one.source,
+            "action": one.action,
+            "architecture": _architecture(one.release, gpus, tables.cuda),
+        }
+        for one in planned
+    )
+
+
+# Versions.
+
+
+def _versions(node: Mapping[str, Any], request: Request, tables: Tables) -> list[PlannedVersion]:
+    if not request.versions:
         raise Refusal(
-            f"libraries ({', '.join(wish.libraries)}) are asked for without a version of CUDA. "
+            f"libraries ({', '.join(request.libraries)}) are asked for without a version of CUDA. "
             "Next step: name it in versions; the libraries are built for one."
         )
-    found: dict[str, Wanted] = {}
-    for version in sorted(wish.versions, key=parse_cuda, reverse=True):
+    found: dict[str, PlannedVersion] = {}
+    for version in sorted(request.versions, key=parse_cuda, reverse=True):
         path = folder(version)
         if path in found:
             raise Refusal(
                 f"CUDA {found[path].version} and {version} are both asked for, and both would be "
                 f"in {path}. Next step: ask for one of them."
             )
-        found[path] = _one(node, wish, version, tables)
-    stray = sorted(set(wish.runfiles) - set(wish.versions))
+        found[path] = _one(node, request, version, tables)
+    stray = sorted(set(request.runfiles) - set(request.versions))
     if stray:
         raise Refusal(
             f"runfiles has {', '.join(stray)}, which versions does not name. Next step: write "
@@ -176,37 +192,43 @@ def _versions(node: Mapping[str, Any], wish: CudaWish, tables: Tables) -> list[W
     return list(found.values())
 
 
-def _one(node: Mapping[str, Any], wish: CudaWish, version: str, tables: Tables) -> Wanted:
-    source, release = wish.source, release_of(version, tables.cuda)
+def _one(node: Mapping[str, Any], request: Request, version: str, tables: Tables) -> PlannedVersion:
+    source, release = request.source, release_of(version, tables.cuda)
     path = folder(version)
     if source == AUTO:
-        source = RUNFILE if version in wish.runfiles else PACKAGE
-    _check_source(node, wish, version, source)
+        source = RUNFILE if version in request.runfiles else PACKAGE
+    _check_source(node, request, version, source)
     if source == DISTRO:
         return _from_distro(node, version, release, tables)
-    there = next((kit for kit in node["cuda"]["toolkits"] if kit["path"] == path), None)
+    toolkit = next((kit for kit in node["cuda"]["toolkits"] if kit["path"] == path), None)
     package = node["cuda"]["packages"].get(f"cuda-toolkit-{minor(version).replace('.', '-')}")
-    seen = package or (there or {}).get("version")
-    if source == PACKAGE and (there is None or there["source"] == PACKAGE):
+    installed = package or (toolkit or {}).get("version")
+    if source == PACKAGE and (toolkit is None or toolkit["source"] == PACKAGE):
         action, reason = _compared(version, package)
-        return Wanted(version, release, path, source, action, reason, seen)
-    if there is None:
-        return Wanted(version, release, path, source, "install", "it is not there", None)
-    # Whoever put it there: it is kept where it is the version that is asked for.
-    if _is_other(version, seen):
+        return PlannedVersion(version, release, path, source, action, reason, installed)
+    if toolkit is None:
+        return PlannedVersion(version, release, path, source, "install", "it is not there", None)
+    # A toolkit of the requested version is kept, whoever installed it.
+    if _differs(version, installed):
         raise Refusal(
-            f"CUDA {seen} stands in {path}, from {there['source'] or 'an unknown source'}; "
+            f"CUDA {installed} stands in {path}, from {toolkit['source'] or 'an unknown source'}; "
             f"{version} would go into the same folder. Next step: ask for "
             f"{minor(version)}, or remove it"
-            + (f" by {there['uninstaller']} and run again." if there["uninstaller"] else " first.")
+            + (
+                f" by {toolkit['uninstaller']} and run again."
+                if toolkit["uninstaller"]
+                else " first."
+            )
         )
-    return Wanted(version, release, path, there["source"] or "unknown", "none", "", seen)
+    return PlannedVersion(
+        version, release, path, toolkit["source"] or "unknown", "none", "", installed
+    )
 
 
-def _check_source(node: Mapping[str, Any], wish: CudaWish, version: str, source: str) -> None:
+def _check_source(node: Mapping[str, Any], request: Request, version: str, source: str) -> None:
     system = node["os"]
     if source == RUNFILE:
-        given = wish.runfiles.get(version)
+        given = request.runfiles.get(version)
         if not given:
             raise Refusal(
                 f"source is runfile, and runfiles has no {version}. Next step: give "
@@ -227,7 +249,9 @@ def _check_source(node: Mapping[str, Any], wish: CudaWish, version: str, source:
         )
 
 
-def _from_distro(node: Mapping[str, Any], version: str, release: str, tables: Tables) -> Wanted:
+def _from_distro(
+    node: Mapping[str, Any], version: str, release: str, tables: Tables
+) -> PlannedVersion:
     system = node["os"]
     has = tables.cuda.distributions.get(f"{system['id']}{system['version']}")
     if has and minor(has) != minor(version):
@@ -237,46 +261,51 @@ def _from_distro(node: Mapping[str, Any], version: str, release: str, tables: Ta
         )
     package = node["cuda"]["packages"].get(DISTRO_PACKAGE)
     action = "none" if package else "install"
-    return Wanted(version, release, "/usr", DISTRO, action, "it is not there", package)
+    return PlannedVersion(version, release, "/usr", DISTRO, action, "it is not there", package)
 
 
 def _compared(version: str, package: str | None) -> tuple[str, str]:
-    """Return what has to be done with the package of a version, and why."""
+    """Return the action for the package of a version, and its reason."""
     if package is None:
         return "install", "it is not there"
-    if not _is_other(version, package):
+    if not _differs(version, package):
         return "none", ""
     older = numbers(package) < parse_cuda(version)
     return ("upgrade" if older else "downgrade"), f"{package} is installed"
 
 
-def _is_other(version: str, seen: str | None) -> bool:
-    """Return whether what is there is certainly another version than the one asked for."""
-    asked, have = parse_cuda(version), numbers(seen or "")
-    if len(asked) < 3 or (len(have) > 2 and have[2] > _LAST_UPDATE):
+def _differs(version: str, installed: str | None) -> bool:
+    """Return whether the installed version certainly differs from the requested one."""
+    requested, current = parse_cuda(version), numbers(installed or "")
+    if len(requested) < 3 or (len(current) > 2 and current[2] > _LAST_UPDATE):
         return False
-    return asked != (*have, 0, 0)[:3]
+    return requested != (*current, 0, 0)[:3]
 
 
 def _check(
     node: Mapping[str, Any],
     gpus: Sequence[Mapping[str, Any]],
-    wish: CudaWish,
-    wanted: Sequence[Wanted],
+    request: Request,
+    planned: Sequence[PlannedVersion],
     tables: Tables,
 ) -> list[str]:
-    """Return warnings; refuse what GPUs or driver cannot run."""
+    """Return warnings.
+
+    :raises Refusal: the GPUs or the driver cannot run a version.
+    """
     installed = node["driver"]["installed"]
-    driver = wish.driver_version or node["driver"]["loaded"] or installed
+    driver = request.driver_version or node["driver"]["loaded"] or installed
     refusals: list[str] = []
     warnings: list[str] = []
-    for one in wanted:
+    for one in planned:
         verdict = check(one.release, gpus, driver, tables.cuda)
         refusals.extend(verdict.refusals)
         warnings.extend(verdict.warnings)
-        waits = installed and installed != driver and not wish.driver_version
-        can = [runs(one.release, which, tables.cuda) for which in (driver, installed) if waits]
-        if can == [False, True]:
+        pending = installed and installed != driver and not request.driver_version
+        supported = [
+            runs(one.release, which, tables.cuda) for which in (driver, installed) if pending
+        ]
+        if supported == [False, True]:
             refusals.append(
                 f"Driver {installed}, which runs CUDA {minor(one.version)}, is installed and not "
                 f"loaded yet, but {driver} is. Next step: reboot, and run again."
@@ -286,16 +315,16 @@ def _check(
     return warnings
 
 
-def _unasked(node: Mapping[str, Any], wanted: Sequence[Wanted]) -> tuple[str, ...]:
-    """Return a warning where toolkits stay that an earlier run was asked for.
+def _unrequested(node: Mapping[str, Any], planned: Sequence[PlannedVersion]) -> tuple[str, ...]:
+    """Return a warning about installed toolkits that are no longer requested.
 
-    Facts do not say who installed one. It is taken to be ours where our files are, and where it
-    is held or has an uninstaller.
+    The facts do not say who installed a toolkit. It counts as managed if our files exist and it is
+    held or has an uninstaller.
     """
     cuda = node["cuda"]
     if not cuda["configuration"]:
         return ()
-    asked = {one.path for one in wanted}
+    requested = {one.path for one in planned}
     unheld = set(cuda.get("unheld") or ())
     names = {
         kit["path"]: f"cuda-toolkit-{kit['path'].rpartition('cuda-')[2].replace('.', '-')}"
@@ -305,7 +334,7 @@ def _unasked(node: Mapping[str, Any], wanted: Sequence[Wanted]) -> tuple[str, ..
     left = [
         f"{kit['version']} ({kit['path']})"
         for kit in cuda["toolkits"]
-        if kit["path"] not in asked
+        if kit["path"] not in requested
         and (
             kit["source"] == RUNFILE
             or (names.get(kit["path"]) in cuda["packages"] and names[kit["path"]] not in unheld)
@@ -319,18 +348,18 @@ def _unasked(node: Mapping[str, Any], wanted: Sequence[Wanted]) -> tuple[str, ..
     )
 
 
-def _default(wish: CudaWish, wanted: Sequence[Wanted]) -> Wanted | None:
-    local = [one for one in wanted if one.source != DISTRO]
-    if wish.default == NO_DEFAULT or not local:
+def _default(request: Request, planned: Sequence[PlannedVersion]) -> PlannedVersion | None:
+    local = [one for one in planned if one.source != DISTRO]
+    if request.default == NO_DEFAULT or not local:
         return None
-    if not wish.default:
+    if not request.default:
         return local[0]
     for one in local:
-        if wish.default == one.version or minor(wish.default) == minor(one.version):
+        if request.default == one.version or minor(request.default) == minor(one.version):
             return one
     raise Refusal(
-        f"default is {wish.default}, which versions ({', '.join(wish.versions)}) does not have. "
-        "Next step: add it to versions, or name one of them."
+        f"default is {request.default}, which versions ({', '.join(request.versions)}) does not "
+        "have. Next step: add it to versions, or name one of them."
     )
 
 
@@ -338,21 +367,21 @@ def _default(wish: CudaWish, wanted: Sequence[Wanted]) -> Wanted | None:
 
 
 def _runfiles(
-    node: Mapping[str, Any], wish: CudaWish, wanted: Iterable[Wanted]
+    node: Mapping[str, Any], request: Request, planned: Iterable[PlannedVersion]
 ) -> list[dict[str, Any]]:
     found = []
-    for one in wanted:
+    for one in planned:
         if one.source != RUNFILE or one.action == "none":
             continue
-        given = wish.runfiles[one.version]
-        place = str(given.get("url") or given.get("path") or "")
+        given = request.runfiles[one.version]
+        location = str(given.get("url") or given.get("path") or "")
         if bool(given.get("url")) == bool(given.get("path")):
             driver = "" if parse_cuda(one.release) >= _WITHOUT_DRIVER else "_<driver>"
             raise Refusal(
                 f"runfiles[{one.version}] needs url or path, one of them. Next step: "
                 f"cuda_{one.release}{driver}_linux.run of NVIDIA's archive, with checksum."
             )
-        named = check_cuda(place, arch=node["os"]["arch"])
+        named = check_cuda(location, arch=node["os"]["arch"])
         if named.cuda and parse_cuda(named.cuda)[: len(parse_cuda(one.version))] != parse_cuda(
             one.version
         ):
@@ -369,7 +398,7 @@ def _runfiles(
                 "file": given.get("path"),
                 "remote": bool(given.get("remote", False)),
                 "checksum": given.get("checksum"),
-                "arguments": cuda_arguments(one.path, temporary=wish.temporary or None),
+                "arguments": cuda_arguments(one.path, temporary=request.temporary or None),
                 "reason": one.reason,
                 "name": shown(named.name),
             }
@@ -378,24 +407,29 @@ def _runfiles(
 
 
 def _link(
-    node: Mapping[str, Any], default: Wanted | None, local: Sequence[Wanted]
+    node: Mapping[str, Any], default: PlannedVersion | None, local: Sequence[PlannedVersion]
 ) -> tuple[dict[str, str] | None, Step | None]:
     if default is None or not local:
         return None, None
     link = {"path": LINK, "target": default.path}
-    now = next((kit for kit in node["cuda"]["toolkits"] if kit["default"]), None)
-    if now and now["path"] == default.path:
+    current = next((kit for kit in node["cuda"]["toolkits"] if kit["default"]), None)
+    if current and current["path"] == default.path:
         return link, None
     reason = (
-        f"it leads to {now['path']}" if now and now["path"] != "/usr" else "it leads nowhere yet"
+        f"it leads to {current['path']}"
+        if current and current["path"] != "/usr"
+        else "it leads nowhere yet"
     )
     return link, Step("default", "set", f"{LINK} to {default.path}", reason)
 
 
 def _files(
-    node: Mapping[str, Any], wish: CudaWish, default: Wanted | None, local: Sequence[Wanted]
+    node: Mapping[str, Any],
+    request: Request,
+    default: PlannedVersion | None,
+    local: Sequence[PlannedVersion],
 ) -> tuple[dict[str, str], list[Step]]:
-    if not wish.configure:
+    if not request.configure:
         return {}, []
     if local:
         first = LINK if default else local[0].path
@@ -406,19 +440,22 @@ def _files(
         }
     else:
         files = {PROFILE: distro_profile_text()}
-    seen: Mapping[str, str | None] = node["cuda"]["configuration"] or {}
+    checksums: Mapping[str, str | None] = node["cuda"]["configuration"] or {}
     steps = []
     for path, text in files.items():
-        # What may not be read is taken to be right.
-        if path in seen and seen[path] in (None, hashlib.sha256(text.encode()).hexdigest()):
+        # A file that cannot be read counts as unchanged.
+        if path in checksums and checksums[path] in (
+            None,
+            hashlib.sha256(text.encode()).hexdigest(),
+        ):
             continue
-        reason = "it differs" if path in seen else "it is not there"
+        reason = "it differs" if path in checksums else "it is not there"
         steps.append(Step("files", "write", path, reason))
     return files, steps
 
 
 def _architecture(release: str, gpus: Sequence[Mapping[str, Any]], data: CudaData) -> str | None:
-    """Return what the proof is compiled for: a GPU of the node that this CUDA knows."""
+    """Return the architecture of the compiler test: that of a GPU which this CUDA supports."""
     for gpu in gpus:
         name = str(gpu["generation"])
         first = data.first.get(name)

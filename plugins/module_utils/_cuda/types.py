@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wished and planned about CUDA toolkits. Pure."""
+"""Request and plan of the CUDA toolkits. Pure."""
 
 from __future__ import annotations
 
@@ -27,12 +27,14 @@ LIBRARIES = ("cudnn", "nccl")
 
 
 @dataclass(frozen=True)
-class CudaWish:
-    """What the user asks for. Empty strings, tuples and mappings mean: what the collection knows.
+class Request:
+    """The options of the user. Empty strings, tuples and mappings mean the default.
 
-    ``default`` empty is the newest of ``versions``; ``none`` leaves the link as it is.
-    ``driver_version``: version or branch that this run leaves on the node, where the facts are
-    older than that. ``planned_repositories``: addresses that this run adds before.
+    :param default: the version of the link; empty is the newest of ``versions``, ``none`` leaves
+        the link unchanged.
+    :param driver_version: version or branch of the driver that the same run installs first.
+    :param planned_repositories: addresses of repositories that the same run adds first.
+    :param controller: the version of the ansible-core that would install the packages.
     """
 
     versions: tuple[str, ...] = ()
@@ -52,24 +54,23 @@ class CudaWish:
     repository_key_url: str = ""
     key_fingerprints: tuple[str, ...] = ()
     planned_repositories: tuple[str, ...] = ()
-    # The ansible-core that would install the packages.
     controller: str = ""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The data that the plan is made from."""
+    """The data of the plan, with the user's rows merged in."""
 
     cuda: CudaData
     drivers: DriverData
 
 
 @dataclass(frozen=True)
-class CudaPlan:
-    """What would be done on one node.
+class Plan:
+    """The changes for one node.
 
-    ``action`` is none, install, upgrade, downgrade or refuse; ``change`` is whether there is
-    anything at all to do.
+    :param action: none, install, upgrade, downgrade or refuse.
+    :param change: whether anything has to be changed.
     """
 
     action: str = "none"
@@ -93,7 +94,7 @@ class CudaPlan:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values, as it may be shown."""
+        """Return the plan as JSON values, without secrets."""
         data = asdict(self)
         data["runfiles"] = [shown_runfile(runfile) for runfile in self.runfiles]
         for name in ("versions", "obsolete", "steps", "reasons", "warnings"):
@@ -104,8 +105,12 @@ class CudaPlan:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """One version that is asked for, and what is there of it."""
+class PlannedVersion:
+    """One requested version: where it comes from, and what has to be done for it.
+
+    :param release: the release of the table that the version stands for.
+    :param installed: the version of it that is installed, or None.
+    """
 
     version: str
     release: str
@@ -113,15 +118,16 @@ class Wanted:
     source: str
     action: str
     reason: str = ""
-    seen: str | None = None
+    installed: str | None = None
 
     @property
     def name(self) -> str:
+        """Return the name of NVIDIA's package."""
         return f"cuda-toolkit-{minor(self.version).replace('.', '-')}"
 
 
 class Refusal(Exception):
-    """The wish cannot be met; the texts say why and what would do."""
+    """The request cannot be satisfied. Each reason is a cause and a next step."""
 
     def __init__(self, *reasons: str) -> None:
         super().__init__(*reasons)

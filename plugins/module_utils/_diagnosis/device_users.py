@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .._core.printable import printable
-from .driver import DeviceUser
+from .evidence_types import DeviceUser
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader

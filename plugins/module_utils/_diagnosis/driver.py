@@ -11,57 +11,31 @@ the rest, while 'no such device' alone explains nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from .._core.finding import Finding
-from .._nvidia.runfile import LOG
-from .build_fixes import KNOWN_FIXES, KnownFix
+from .._nvidia.driver_branches import BRANCHES, GENERATIONS
+from .build import BUILD_RULES, NO_MODULE, not_built
+from .codes import (
+    GPU_UNSUPPORTED,
+    IN_USE,
+    MISMATCH,
+    MISSING,
+    NOT_LOADABLE,
+    NOUVEAU,
+    OTHER_DRIVER,
+    OTHER_KERNEL,
+    SECURE_BOOT,
+    UNKNOWN,
+    VGPU_GUEST,
+    WHOLE_GPU,
+    WRONG_MODULES,
+)
+from .evidence_types import Evidence, Gpu, find_line, plain_line
 
-VGPU_GUEST = "vgpu_guest_without_grid_driver"
-WHOLE_GPU = "grid_driver_on_whole_gpu"
-GPU_UNSUPPORTED = "gpu_unsupported"
-WRONG_MODULES = "wrong_kernel_modules"
-SECURE_BOOT = "secure_boot"
-NOUVEAU = "nouveau_loaded"
-OTHER_DRIVER = "gpu_bound_to_other_driver"
-DISK_FULL = "disk_full"
-NO_HEADERS = "kernel_headers_missing"
-BUILD_FAILED = "dkms_build_failed"
-MISMATCH = "driver_library_mismatch"
-IN_USE = "driver_in_use"
-OTHER_KERNEL = "module_for_other_kernel"
-NOT_LOADABLE = "modules_cannot_be_loaded_here"
-MISSING = "module_missing"
-UNKNOWN = "unknown"
-
-# drivers.md 3.2. Last branch and kind of modules of generations that are not served for ever.
-_LAST_BRANCH = {"kepler": "470", "maxwell": "580", "pascal": "580", "volta": "580"}
-_NEWEST_LAST = "580"
-
-_STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\S+ kernel: )?")
 _GPU_LINE = re.compile(
     r"NVRM: The NVIDIA v?GPU (?P<address>[0-9a-fA-F:.]+) \(PCI ID: (?P<id>[0-9a-fA-F:]+)\)"
 )
-_ERROR_LINES = (
-    re.compile(r"^\S[^\s:]*:\d+(?::\d+)?: (?:fatal )?error: "),
-    re.compile(r"^ERROR: modpost: "),
-    re.compile(r"^ERROR: Kernel configuration is invalid"),
-    re.compile(r"^\S*(?:gcc|cc1|ld|cc)(?:-\d+)?: (?:fatal )?error: "),
-    re.compile(r"undefined reference to|undefined!$"),
-    re.compile(r"No space left on device|[Nn]ot found$|Cannot allocate memory"),
-    re.compile(r": fatal error: |: error: "),
-    re.compile(r"^(?:make(?:\[\d+\])?: )?\*\*\* (?!.*Error \d+$)"),
-    re.compile(r"^make(?:\[\d+\])?: \*\*\* "),
-)
-_LOG_HEAD = re.compile(r"for kernel (?P<kernel>\S+)")
-_NO_HEADERS = re.compile(
-    r"Your kernel headers for kernel (\S+) (?:cannot be found|are not installed)"
-    r"|kernel headers for this kernel do not seem to be installed"
-    r"|Unable to find the kernel source tree for the currently running kernel"
-)
-_BAD_BUILD = re.compile(r"Bad return status for module build on kernel: (\S+)")
-_RUNFILE_BUILD = re.compile(r"ERROR: An error occurred while performing the step")
 _REJECTED = re.compile(
     r"Required key not available|Key was rejected by service"
     r"|Lockdown: \S+: unsigned module loading is restricted"
@@ -80,194 +54,23 @@ _MISMATCH_VERSIONS = re.compile(
 _IN_USE = re.compile(
     r"Module \S+ is in use|NVIDIA kernel module '\S+' appears to (?:be )?already (?:be )?loaded"
 )
-_NO_MODULE = re.compile(r"Module (nvidia\S*) not found in directory (\S+)")
 _OTHER_KERNEL = re.compile(r"Invalid module format|version magic '|disagrees about version of")
-_NO_SPACE = re.compile(r"No space left on device")
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """A GPU as the facts have it; ``vgpu`` is None where that cannot be told."""
-
-    address: str
-    name: str = "NVIDIA GPU"
-    generation: str = "unknown"
-    vgpu: bool | None = None
-    host_version: str | None = None
-    host_branch: str | None = None
-
-
-@dataclass(frozen=True)
-class DkmsBuild:
-    """A module in DKMS's tree: ``state`` is added, built, installed or failed."""
-
-    version: str
-    kernel: str | None
-    state: str
-    name: str = "nvidia"
-    log_path: str = ""
-    log: str = ""
-
-
-@dataclass(frozen=True)
-class DeviceUser:
-    """A process that has a device of the driver open; never its command line."""
-
-    pid: int
-    name: str
-    devices: tuple[str, ...] = ()
-    unit: str | None = None
-
-    def __str__(self) -> str:
-        place = f", {self.unit}" if self.unit else ""
-        return f"{self.name} (pid {self.pid}{place})"
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What was seen on a node. Every field may be left out: None and empty are 'not known'.
-
-    :param wanted: version that was to be loaded.
-    :param kernel_module: kind of the modules that were to be loaded: open or proprietary.
-    :param grid: whether the driver is a GRID driver for vGPU guests.
-    :param mok_key: the certificate of the key that DKMS signs with.
-    :param mok_enrolled: whether the firmware trusts that key.
-    :param headers: whether the running kernel's headers are there.
-    :param headers_packages: the packages that shall have brought them and are installed, where
-        they are not there.
-    :param modprobe: what modprobe (or rmmod) said.
-    :param words: what the package manager or the runfile's installer said.
-    :param installer_log: the log of the runfile's installer, where that was what failed.
-    :param nvml: what nvidia-smi said.
-    :param dmesg: the kernel's lines since the attempt began.
-    :param holders: modules that use the driver's module: {module: [users of it]}.
-    :param container: which kind of container this is; None for a machine.
-    :param may_load: whether this environment may load modules at all.
-    """
-
-    kernel: str | None = None
-    os_id: str = ""
-    wanted: str | None = None
-    kernel_module: str | None = None
-    grid: bool | None = None
-    loaded: str | None = None
-    installed: str | None = None
-    userland: str | None = None
-    secure_boot: bool | None = None
-    mok_key: str | None = None
-    mok_enrolled: bool | None = None
-    nouveau_loaded: bool = False
-    nouveau_blocked: bool = False
-    kernel_driver: str = "nouveau"
-    headers: bool | None = None
-    headers_packages: tuple[str, ...] = ()
-    dkms: tuple[DkmsBuild, ...] = ()
-    modprobe: str = ""
-    words: str = ""
-    installer_log: str = ""
-    nvml: str = ""
-    dmesg: tuple[str, ...] = ()
-    gpus: tuple[Gpu, ...] = ()
-    users: tuple[DeviceUser, ...] = ()
-    holders: tuple[str, ...] = ()
-    container: str | None = None
-    may_load: bool | None = None
-
-    @property
-    def kernel_log(self) -> str:
-        """The kernel's lines without their stamps."""
-        return "\n".join(plain_line(line) for line in self.dmesg)
-
-    @property
-    def everything(self) -> str:
-        return "\n".join((self.modprobe, self.words, self.nvml, self.kernel_log))
 
 
 def diagnose(evidence: Evidence) -> Finding:
     """Return the cause that the evidence shows best; never fails, at worst it is unknown."""
     rules: tuple[Callable[[Evidence], Finding | None], ...]
-    if _not_built(evidence):
+    if not_built(evidence):
         # What was never built is not refused by anybody: nouveau may be loaded as well, but a
         # reboot would not help.
-        rules = (*_GPU_RULES, *_BUILD_RULES, *_LOAD_RULES, *_LAST_RULES)
+        rules = (*_GPU_RULES, *BUILD_RULES, *_LOAD_RULES, *_LAST_RULES)
     else:
-        rules = (*_GPU_RULES, *_LOAD_RULES, *_BUILD_RULES, *_LAST_RULES)
+        rules = (*_GPU_RULES, *_LOAD_RULES, *BUILD_RULES, *_LAST_RULES)
     for rule in rules:
         finding = rule(evidence)
         if finding is not None:
             return finding
     return _unknown(evidence)
-
-
-def _not_built(evidence: Evidence) -> bool:
-    return any(
-        pattern.search(text)
-        for pattern, text in (
-            (_BAD_BUILD, evidence.words),
-            (_RUNFILE_BUILD, evidence.words),
-            (_NO_HEADERS, evidence.words),
-            (_NO_SPACE, evidence.words),
-            (_NO_MODULE, evidence.modprobe),
-        )
-    )
-
-
-def plain_line(line: str) -> str:
-    """Return a line of the kernel's log without its stamp and the white space around it."""
-    return _STAMP.sub("", line.strip()).strip()
-
-
-def find_line(text: str, pattern: str | re.Pattern[str]) -> str:
-    """Return the first line of the text that matches, or an empty string."""
-    for line in text.splitlines():
-        if re.search(pattern, line):
-            return re.sub(r"\s+", " ", plain_line(line))
-    return ""
-
-
-def first_error(log: str) -> str:
-    """Return the first line of a build's log that says what is wrong, with file and line.
-
-    Of the lines that a kind of error has, the first counts; kinds that say more come first.
-    """
-    lines = log.splitlines()
-    for pattern in _ERROR_LINES:
-        for line in lines:
-            if pattern.search(line):
-                return line.strip()
-    return ""
-
-
-def log_kernel(log: str) -> str | None:
-    """Return which kernel a make.log is about."""
-    match = _LOG_HEAD.search(log[:500])
-    return match["kernel"] if match else None
-
-
-def known_fix(log: str, version: str, kernel: str | None, flavour: str | None) -> KnownFix | None:
-    """Return the known fix for a failed build, if there is one."""
-    major = version.partition(".")[0]
-    branch = int(major) if major.isdecimal() else 0
-    numbers = re.match(r"(\d+)\.(\d+)", kernel or "")
-    release = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
-    for fix in KNOWN_FIXES:
-        lowest, highest = fix.branches
-        if (
-            (not lowest or branch >= lowest)
-            and (not highest or branch <= highest)
-            and release >= fix.kernel_from
-            and (not fix.flavour or flavour in (None, fix.flavour))
-            and _shows(fix, log)
-        ):
-            return fix
-    return None
-
-
-def _shows(fix: KnownFix, log: str) -> bool:
-    match = re.search(fix.pattern, log)
-    # Whatever comes between the two, in one pass each: one pattern for both would begin anew at
-    # every line of the first.
-    return match is not None and (not fix.then or bool(re.search(fix.then, log[match.end() :])))
 
 
 def mok_steps(os_id: str, key: str | None, enrolled: bool | None) -> str:
@@ -355,8 +158,11 @@ def _unsupported(evidence: Evidence) -> Finding | None:
     device = match["id"].lower() if match else ""
     known = [gpu for gpu in evidence.gpus if _same_address(gpu.address, address)]
     gpu = known[0] if known else Gpu(address, f"The NVIDIA GPU {device}")
-    version = evidence.wanted or evidence.loaded or evidence.installed or ""
-    last = _LAST_BRANCH.get(gpu.generation)
+    return _wrong_modules(gpu, line) or _not_served(evidence, gpu, line)
+
+
+def _wrong_modules(gpu: Gpu, line: str) -> Finding | None:
+    """Return the finding where the kernel itself names the driver or modules that the GPU needs."""
     if "requires use of the NVIDIA open" in line:
         return Finding(
             WRONG_MODULES,
@@ -383,7 +189,14 @@ def _unsupported(evidence: Evidence) -> Finding | None:
             "Install the vGPU manager of NVIDIA's licence portal on this host; it is no driver for "
             "containers.",
         )
-    served = last == _NEWEST_LAST
+    return None
+
+
+def _not_served(evidence: Evidence, gpu: Gpu, line: str) -> Finding:
+    """Return the finding for a GPU that the driver's branch or its open modules do not support."""
+    version = evidence.wanted or evidence.loaded or evidence.installed or ""
+    last = GENERATIONS.get(gpu.generation, {}).get("last")
+    served = bool(last) and bool(BRANCHES[last]["supported"])
     by_hand = (
         f"{last} is the last branch for this GPU, and nobody maintains it: install it by hand, or "
         "take the card out."
@@ -497,136 +310,6 @@ def _other_driver(evidence: Evidence) -> Finding | None:
     )
 
 
-def _failed_builds(evidence: Evidence) -> list[DkmsBuild]:
-    """Return the failed builds, the one that matters first."""
-    match = _BAD_BUILD.search(evidence.words)
-    named = match[1] if match else None
-    failed = [build for build in evidence.dkms if build.state == "failed"]
-    failed.sort(
-        key=lambda build: (
-            build.kernel != named,
-            build.version != evidence.wanted,
-            build.kernel != evidence.kernel,
-        )
-    )
-    return failed
-
-
-def _no_headers(evidence: Evidence) -> Finding | None:
-    text = f"{evidence.words}\n{evidence.modprobe}"
-    match = _NO_HEADERS.search(text)
-    # A build that ran had headers, so for its kernel they are not what is missing.
-    ran = [build for build in _failed_builds(evidence) if first_error(build.log)]
-    if match is None or _BAD_BUILD.search(text):
-        if ran and (evidence.container or ran[0].kernel in (evidence.kernel, None)):
-            return None
-        if _BAD_BUILD.search(text) or evidence.headers is not False or evidence.container:
-            return None
-        if any(
-            build.state in ("built", "installed") and build.kernel == evidence.kernel
-            for build in evidence.dkms
-        ):
-            return None
-        if not (evidence.dkms or _NO_MODULE.search(evidence.modprobe)):
-            return None
-    elif ran and not match[1]:
-        return None
-    kernel = (match[1] if match and match[1] else evidence.kernel) or "the running kernel"
-    package = (
-        f"linux-headers-{kernel}"
-        if evidence.os_id in ("", "debian", "ubuntu")
-        else f"kernel-devel-{kernel}"
-    )
-    line = find_line(text, _NO_HEADERS) or find_line(text, _NO_MODULE)
-    if evidence.headers_packages and kernel == evidence.kernel:
-        names = " ".join(evidence.headers_packages)
-        return Finding(
-            NO_HEADERS,
-            f"The headers of kernel {kernel} are not there, so the module cannot be built for it: "
-            f"dpkg has {names} installed, but the files are gone.",
-            line or f"/lib/modules/{kernel}/build leads to nothing",
-            f"Bring the files back (apt-get install --reinstall {names}), then run again.",
-            {"kernel": kernel, "package": package},
-        )
-    return Finding(
-        NO_HEADERS,
-        f"The headers of kernel {kernel} are not installed, so the module cannot be built for it.",
-        line or f"/lib/modules/{kernel}/build is not there",
-        f"Install {package}, then run again. Where the repository no longer has it, boot the "
-        "newest installed kernel, whose headers it has.",
-        {"kernel": kernel, "package": package},
-    )
-
-
-def _disk_full(evidence: Evidence) -> Finding | None:
-    line = find_line(f"{evidence.words}\n{evidence.modprobe}", _NO_SPACE)
-    if not line:
-        return None
-    return Finding(
-        DISK_FULL,
-        "A file system of the node is full; the change stopped half way.",
-        line,
-        "Free space (df -h / /var /boot /tmp), then run again: what is half done is mended first.",
-    )
-
-
-def _build(evidence: Evidence) -> Finding | None:
-    failed = _failed_builds(evidence)
-    said = _BAD_BUILD.search(evidence.words)
-    runfile = find_line(evidence.words, _RUNFILE_BUILD)
-    if said is None and not runfile and not _matters(evidence, failed):
-        return None
-    if not failed and said is None and not runfile:
-        return None
-    path = _said_path(evidence.words)
-    version = path.split("/")[5] if path else evidence.wanted or evidence.installed or ""
-    build = DkmsBuild(version, said[1] if said else evidence.kernel, "failed")
-    if failed:
-        build = failed[0]
-    log = build.log or evidence.installer_log or evidence.words
-    kernel = build.kernel or log_kernel(log) or (said[1] if said else None) or "unknown"
-    error = first_error(log) or runfile or find_line(evidence.words, _BAD_BUILD)
-    flavour = evidence.kernel_module or ("open" if "open" in build.name else None)
-    fix = known_fix(log, build.version, kernel, flavour)
-    path = build.log_path or path or (LOG if runfile else "")
-    built_by = find_line(log, r"The kernel was built by:")
-    using = find_line(log, r"You are using:")
-    cause = f"DKMS could not build driver {build.version} for kernel {kernel}"
-    if runfile and not failed:
-        cause = f"The installer could not build driver {build.version} for kernel {kernel}"
-    cause = re.sub("  +", " ", cause)
-    cause += f": {fix.why}." if fix else "."
-    compilers = f" ({built_by} {using})" if built_by and fix and "compiler" in fix.why else ""
-    return Finding(
-        BUILD_FAILED,
-        cause,
-        (f"first error: {error}" if error else "the log has no error of the compiler")
-        + compilers
-        + (f"; log: {path}" if path else ""),
-        fix.step
-        if fix
-        else "Take a newer version or another branch, the other kind of kernel modules, or the "
-        "kernel that was there before; the log has the rest.",
-        {"kernel": kernel, "version": build.version, "error": error, "log": path},
-    )
-
-
-def _matters(evidence: Evidence, failed: Sequence[DkmsBuild]) -> bool:
-    """Return whether a failed build explains that the module is not there or not loaded."""
-    if not failed:
-        return False
-    build = failed[0]
-    version = evidence.wanted or evidence.installed
-    if version and build.version != version and evidence.loaded:
-        return False
-    return bool(evidence.words) or build.kernel in (evidence.kernel, None)
-
-
-def _said_path(words: str) -> str:
-    match = re.search(r"(/var/lib/dkms/[^/\s]{1,200}/[^/\s]{1,200}/\S{0,200}?make\.log)", words)
-    return match[1] if match else ""
-
-
 def _mismatch(evidence: Evidence) -> Finding | None:
     text = f"{evidence.nvml}\n{evidence.words}\n{evidence.kernel_log}"
     line = find_line(text, _MISMATCH)
@@ -718,7 +401,7 @@ def _environment(evidence: Evidence) -> Finding | None:
 
 
 def _missing(evidence: Evidence) -> Finding | None:
-    match = _NO_MODULE.search(evidence.modprobe)
+    match = NO_MODULE.search(evidence.modprobe)
     if not match:
         return None
     others = sorted(
@@ -727,7 +410,7 @@ def _missing(evidence: Evidence) -> Finding | None:
     return Finding(
         MISSING,
         f"No driver module is there for the running kernel {evidence.kernel}.",
-        find_line(evidence.modprobe, _NO_MODULE)
+        find_line(evidence.modprobe, NO_MODULE)
         + (f"; it is there for {', '.join(others)}" if others else ""),
         f"Boot {others[-1]}, or build it: dkms autoinstall -k {evidence.kernel}."
         if others
@@ -752,6 +435,5 @@ def _unknown(evidence: Evidence) -> Finding:
 
 
 _GPU_RULES = (_vgpu, _whole_gpu, _unsupported)
-_BUILD_RULES = (_disk_full, _no_headers, _build)
 _LOAD_RULES = (_secure_boot, _nouveau, _other_driver)
 _LAST_RULES = (_in_use, _mismatch, _old_in_use, _other_kernel, _environment, _missing)

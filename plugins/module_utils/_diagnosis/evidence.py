@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from .._core.redact import redact
 from .._hardware.kernel_drivers import kernel_drivers
 from .._nvidia.runfile import LOG
+from .build import log_kernel
 from .device_users import find_holders, find_users
-from .driver import DkmsBuild, Evidence, Gpu, log_kernel
+from .evidence_types import DkmsBuild, Evidence, Gpu
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader

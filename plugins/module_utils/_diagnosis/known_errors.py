@@ -17,7 +17,9 @@ from .._hardware.pci import generation, product
 from .._nvidia.compatibility import minor, parse_cuda, required_by, runs, supported_by
 from .._nvidia.cuda_releases import BUILT_IN, CudaData
 from .._nvidia.driver_branches import GENERATIONS
-from .driver import UNKNOWN, Evidence, Gpu, diagnose
+from .codes import UNKNOWN
+from .driver import diagnose
+from .evidence_types import Evidence, Gpu
 from .known_error_types import KnownText
 from .known_errors_data import (
     CUDA_CONDITION,

@@ -13,7 +13,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .._diagnosis.driver import UNKNOWN, diagnose
+from .._diagnosis.codes import UNKNOWN
+from .._diagnosis.driver import diagnose
 from .._diagnosis.evidence import collect
 from .._facts.gather import read_nvml
 from .containerd import ContainerdProbe

@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import driver as d
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import codes
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence import collect
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
@@ -156,8 +156,8 @@ def test_it_asks_no_question(run, tmp_path):
 @pytest.mark.parametrize(
     ("fail", "code"),
     [
-        ("build", d.BUILD_FAILED), ("headers", d.NO_HEADERS), ("nouveau", d.NOUVEAU),
-        ("in-use", d.IN_USE), ("disk", d.DISK_FULL), ("load", d.UNKNOWN),
+        ("build", codes.BUILD_FAILED), ("headers", codes.NO_HEADERS), ("nouveau", codes.NOUVEAU),
+        ("in-use", codes.IN_USE), ("disk", codes.DISK_FULL), ("load", codes.UNKNOWN),
     ],
 )  # fmt: skip
 def test_failures_are_recognised(run, tmp_path, fail, code):

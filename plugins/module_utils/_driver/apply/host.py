@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import KubegpuError
 from ..._diagnosis.device_users import find_holders, find_users, loaded_modules
-from ..._diagnosis.driver import DeviceUser
 from ..._diagnosis.evidence import read_environment
+from ..._diagnosis.evidence_types import DeviceUser
 from ..._diagnosis.known_errors import explain
 from ..._distro.data import initramfs_tools
 from ..._hardware.kernel_drivers import KERNEL_DRIVERS

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..._core.errors import InputError, KubegpuError
 from ..._core.finding import Finding
-from ..._diagnosis.driver import NOUVEAU
+from ..._diagnosis.codes import NOUVEAU
 from ..._host.files import FileState, remove_empty_directories, write_file
 from ..._nvidia.package_names import is_driver
 from ..._nvidia.runfile import beside_nouveau, uninstall_arguments

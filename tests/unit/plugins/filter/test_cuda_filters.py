@@ -15,7 +15,7 @@ from ansible_collections.kubegpu.nodes.plugins.filter import (
     cuda_toolkit_plan,
     driver_required_by,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import CudaWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import Request
 from tests.unit.fixtures.node_facts import node
 
 
@@ -82,4 +82,4 @@ def test_plan_without_facts_names_the_module_to_run():
 
 def test_every_option_of_the_plan_is_documented():
     options = yaml.safe_load(cuda_toolkit_plan.DOCUMENTATION)["options"]
-    assert set(options) == {"_input", "data", "repositories", *CudaWish.__dataclass_fields__}
+    assert set(options) == {"_input", "data", "repositories", *Request.__dataclass_fields__}

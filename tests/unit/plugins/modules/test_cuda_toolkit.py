@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import record as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import CudaWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.modules import cuda_toolkit as module
 from tests.unit.fixtures.machines import DEBIAN_12, Machine, nvidia
@@ -468,12 +467,4 @@ def test_options_of_the_module_are_the_plans():
     own = {"state", "data", "repositories", "install_timeout"}
     internal = {"_phase", "_runfile", "_version"}
     # What Ansible tells every module is no option.
-    assert options == {*CudaWish.__dataclass_fields__, *own, *internal} - {"controller"}
-
-
-def test_memory_survives_the_record():
-    memory = flow.Memory(
-        flow.Link(flow.ALTERNATIVES, "/a", True, ("/a", "/b")), "/b", ("/b",), ("/c",), ("/d",)
-    )
-    assert flow.Memory.from_json(memory.to_json()) == memory
-    assert flow.Memory.from_json(None) is None
+    assert options == {*Request.__dataclass_fields__, *own, *internal} - {"controller"}

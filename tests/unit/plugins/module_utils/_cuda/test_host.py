@@ -14,10 +14,18 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda import record as flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.compiler import (
+    CompileTest,
+    nvcc_release,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.config_files import LINK
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.host import CudaNode
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.record import Proof, nvcc_release
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.link import (
+    ALTERNATIVES,
+    Link,
+    LinkChange,
+    set_link,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.cuda_releases import (
@@ -55,7 +63,7 @@ def node():
 
 
 def test_the_real_compiler_is_proven_without_a_gpu(real, node, tmp_path):
-    version, host = node.prove(Proof(*real, "sm_90"), str(tmp_path))
+    version, host = node.test_compiler(CompileTest(*real, "sm_90"), str(tmp_path))
     assert host == ""
     assert version.startswith(f"{real[0]}.")
     assert list(tmp_path.iterdir()) == []
@@ -64,18 +72,18 @@ def test_the_real_compiler_is_proven_without_a_gpu(real, node, tmp_path):
 @pytest.mark.full("ampere", "ada", "hopper", why="another architecture of the generation 'turing'")
 @pytest.mark.parametrize("generation", ["turing", "ampere", "ada", "hopper"])
 def test_generations_that_every_recent_toolkit_knows(real, node, tmp_path, generation):
-    node.prove(Proof(*real, ARCHITECTURES[generation]), str(tmp_path))
+    node.test_compiler(CompileTest(*real, ARCHITECTURES[generation]), str(tmp_path))
 
 
 def test_a_generation_that_the_toolkit_has_dropped(real, node, tmp_path):
     with pytest.raises(KubegpuError, match="for sm_35, which a GPU"):
-        node.prove(Proof(*real, "sm_35"), str(tmp_path))
+        node.test_compiler(CompileTest(*real, "sm_35"), str(tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_host_compiler_that_is_not_there(real, node, tmp_path):
     with pytest.raises(KubegpuError, match="no host compiler that it takes"):
-        node.prove(Proof(*real, "sm_90", "/nonexistent/g++"), str(tmp_path))
+        node.test_compiler(CompileTest(*real, "sm_90", "/nonexistent/g++"), str(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["gcc-12", "debian-no-compiler"])
@@ -93,16 +101,16 @@ def test_another_host_compiler_is_tried_before_giving_up(tmp_path, name):
         return Result(0, "", "") if good else Result(1, "", words)
 
     node = CudaNode(standin, NodeReader(str(tmp_path), standin))
-    proof = Proof("11.8", "/usr", "sm_70")
-    assert node.prove(proof, str(tmp_path)) == ("11.8.89", "/usr/bin/g++-11")
+    proof = CompileTest("11.8", "/usr", "sm_70")
+    assert node.test_compiler(proof, str(tmp_path)) == ("11.8.89", "/usr/bin/g++-11")
     (tmp_path / "usr/bin/g++-11").unlink()
     with pytest.raises(KubegpuError, match="host compiler"):
-        node.prove(proof, str(tmp_path))
+        node.test_compiler(proof, str(tmp_path))
 
 
 def test_a_toolkit_that_is_not_there(node, tmp_path):
     with pytest.raises(KubegpuError, match="is not there"):
-        node.prove(Proof("12.9", str(tmp_path / "cuda-12.9"), None), str(tmp_path))
+        node.test_compiler(CompileTest("12.9", str(tmp_path / "cuda-12.9"), None), str(tmp_path))
 
 
 @pytest.mark.parametrize("path", ["/", "/usr/local", "/usr/local/cuda-12.9/..", "/usr/local/cuda"])
@@ -125,7 +133,7 @@ def links(tmp_path):
         (tmp_path / f"usr/local/cuda-{number}/bin").mkdir(parents=True)
         path = f"/usr/local/cuda-{number}"
         command = ("update-alternatives", "--install", LINK, "cuda", path, number.replace(".", ""))
-        node.change_link(flow.LinkChange(flow.Link(), flow.Link(), (command,)))
+        node.change_link(LinkChange(Link(), Link(), (command,)))
     return node, tmp_path / LINK[1:]
 
 
@@ -136,8 +144,8 @@ def test_a_link_that_was_made_past_the_alternatives_is_seen_and_mended(links):
     link.unlink()
     link.symlink_to("/usr/local/cuda-12.9")
     now = node.read_link()
-    assert (now.kind, now.target) == (flow.ALTERNATIVES, "/usr/local/cuda-12.9")
-    change = flow.set_link(LINK, now, "/usr/local/cuda-13.0")
+    assert (now.kind, now.target) == (ALTERNATIVES, "/usr/local/cuda-12.9")
+    change = set_link(LINK, now, "/usr/local/cuda-13.0")
     assert change.changed
     node.change_link(change)
     assert os.readlink(link) == through

@@ -18,7 +18,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.device_us
     loaded_modules,
     unit_of,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import DeviceUser
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+    DeviceUser,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from tests.unit.fixtures.make_tree import write
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import driver as d
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis import codes
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.driver import diagnose
 from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence import (
     Environment,
@@ -21,6 +21,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence 
     mok_key,
     read_environment,
     uptime,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence_types import (
+    Gpu,
+    plain_line,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
@@ -68,9 +72,9 @@ class Commands(NodeReader):
 
 def test_an_empty_node(tmp_path):
     evidence = collect(NodeReader(str(tmp_path)), node())
-    assert evidence.gpus == (d.Gpu("0000:01:00.0", "NVIDIA GPU 2330", "hopper"),)
+    assert evidence.gpus == (Gpu("0000:01:00.0", "NVIDIA GPU 2330", "hopper"),)
     assert (evidence.headers, evidence.grid, evidence.may_load) == (True, None, None)
-    assert diagnose(evidence).code == d.UNKNOWN
+    assert diagnose(evidence).code == codes.UNKNOWN
 
 
 def test_headers_whose_files_are_gone_are_found_by_their_packages(tmp_path):
@@ -94,7 +98,7 @@ def test_a_failed_build_is_found_and_explained(tmp_path):
     evidence = collect(NodeReader(str(tmp_path)), node(dkms=failed), words=words)
     assert [build.name for build in evidence.dkms] == ["nvidia-current-open"]
     finding = diagnose(evidence)
-    assert finding.code == d.BUILD_FAILED
+    assert finding.code == codes.BUILD_FAILED
     assert finding.details["log"] == f"/{PLACE}/build/make.log"
     assert "nv-pci.c:237:9" in finding.details["error"]
 
@@ -196,7 +200,7 @@ def test_the_journal_is_asked_where_dmesg_may_not_be_read(tmp_path):
         ("dmesg", "--color=never"): refused, ("dmesg",): refused, journal: Result(0, lines, ""),
     }  # fmt: skip
     reader = Commands(tmp_path, answers)
-    assert [d.plain_line(line) for line in kernel_lines(reader)] == [
+    assert [plain_line(line) for line in kernel_lines(reader)] == [
         "NVRM: No NVIDIA devices probed."
     ]
     assert reader.asked[-1] == journal

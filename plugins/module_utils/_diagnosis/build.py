@@ -1,0 +1,229 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why a driver's module was not built. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from .._core.finding import Finding
+from .._nvidia.runfile import LOG
+from .build_fixes import KNOWN_FIXES, KnownFix
+from .codes import BUILD_FAILED, DISK_FULL, NO_HEADERS
+from .evidence_types import DkmsBuild, Evidence, find_line
+
+_ERROR_LINES = (
+    re.compile(r"^\S[^\s:]*:\d+(?::\d+)?: (?:fatal )?error: "),
+    re.compile(r"^ERROR: modpost: "),
+    re.compile(r"^ERROR: Kernel configuration is invalid"),
+    re.compile(r"^\S*(?:gcc|cc1|ld|cc)(?:-\d+)?: (?:fatal )?error: "),
+    re.compile(r"undefined reference to|undefined!$"),
+    re.compile(r"No space left on device|[Nn]ot found$|Cannot allocate memory"),
+    re.compile(r": fatal error: |: error: "),
+    re.compile(r"^(?:make(?:\[\d+\])?: )?\*\*\* (?!.*Error \d+$)"),
+    re.compile(r"^make(?:\[\d+\])?: \*\*\* "),
+)
+_LOG_HEAD = re.compile(r"for kernel (?P<kernel>\S+)")
+_NO_HEADERS = re.compile(
+    r"Your kernel headers for kernel (\S+) (?:cannot be found|are not installed)"
+    r"|kernel headers for this kernel do not seem to be installed"
+    r"|Unable to find the kernel source tree for the currently running kernel"
+)
+_BAD_BUILD = re.compile(r"Bad return status for module build on kernel: (\S+)")
+_RUNFILE_BUILD = re.compile(r"ERROR: An error occurred while performing the step")
+NO_MODULE = re.compile(r"Module (nvidia\S*) not found in directory (\S+)")
+_NO_SPACE = re.compile(r"No space left on device")
+
+
+def not_built(evidence: Evidence) -> bool:
+    return any(
+        pattern.search(text)
+        for pattern, text in (
+            (_BAD_BUILD, evidence.words),
+            (_RUNFILE_BUILD, evidence.words),
+            (_NO_HEADERS, evidence.words),
+            (_NO_SPACE, evidence.words),
+            (NO_MODULE, evidence.modprobe),
+        )
+    )
+
+
+def first_error(log: str) -> str:
+    """Return the first line of a build's log that says what is wrong, with file and line.
+
+    Of the lines that a kind of error has, the first counts; kinds that say more come first.
+    """
+    lines = log.splitlines()
+    for pattern in _ERROR_LINES:
+        for line in lines:
+            if pattern.search(line):
+                return line.strip()
+    return ""
+
+
+def log_kernel(log: str) -> str | None:
+    """Return which kernel a make.log is about."""
+    match = _LOG_HEAD.search(log[:500])
+    return match["kernel"] if match else None
+
+
+def known_fix(log: str, version: str, kernel: str | None, flavour: str | None) -> KnownFix | None:
+    """Return the known fix for a failed build, if there is one."""
+    major = version.partition(".")[0]
+    branch = int(major) if major.isdecimal() else 0
+    numbers = re.match(r"(\d+)\.(\d+)", kernel or "")
+    release = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    for fix in KNOWN_FIXES:
+        lowest, highest = fix.branches
+        if (
+            (not lowest or branch >= lowest)
+            and (not highest or branch <= highest)
+            and release >= fix.kernel_from
+            and (not fix.flavour or flavour in (None, fix.flavour))
+            and _shows(fix, log)
+        ):
+            return fix
+    return None
+
+
+def _shows(fix: KnownFix, log: str) -> bool:
+    match = re.search(fix.pattern, log)
+    # Whatever comes between the two, in one pass each: one pattern for both would begin anew at
+    # every line of the first.
+    return match is not None and (not fix.then or bool(re.search(fix.then, log[match.end() :])))
+
+
+def _failed_builds(evidence: Evidence) -> list[DkmsBuild]:
+    """Return the failed builds, the one that matters first."""
+    match = _BAD_BUILD.search(evidence.words)
+    named = match[1] if match else None
+    failed = [build for build in evidence.dkms if build.state == "failed"]
+    failed.sort(
+        key=lambda build: (
+            build.kernel != named,
+            build.version != evidence.wanted,
+            build.kernel != evidence.kernel,
+        )
+    )
+    return failed
+
+
+def _no_headers(evidence: Evidence) -> Finding | None:
+    text = f"{evidence.words}\n{evidence.modprobe}"
+    match = _NO_HEADERS.search(text)
+    # A build that ran had headers, so for its kernel they are not what is missing.
+    ran = [build for build in _failed_builds(evidence) if first_error(build.log)]
+    if match is None or _BAD_BUILD.search(text):
+        if ran and (evidence.container or ran[0].kernel in (evidence.kernel, None)):
+            return None
+        if _BAD_BUILD.search(text) or evidence.headers is not False or evidence.container:
+            return None
+        if any(
+            build.state in ("built", "installed") and build.kernel == evidence.kernel
+            for build in evidence.dkms
+        ):
+            return None
+        if not (evidence.dkms or NO_MODULE.search(evidence.modprobe)):
+            return None
+    elif ran and not match[1]:
+        return None
+    kernel = (match[1] if match and match[1] else evidence.kernel) or "the running kernel"
+    package = (
+        f"linux-headers-{kernel}"
+        if evidence.os_id in ("", "debian", "ubuntu")
+        else f"kernel-devel-{kernel}"
+    )
+    line = find_line(text, _NO_HEADERS) or find_line(text, NO_MODULE)
+    if evidence.headers_packages and kernel == evidence.kernel:
+        names = " ".join(evidence.headers_packages)
+        return Finding(
+            NO_HEADERS,
+            f"The headers of kernel {kernel} are not there, so the module cannot be built for it: "
+            f"dpkg has {names} installed, but the files are gone.",
+            line or f"/lib/modules/{kernel}/build leads to nothing",
+            f"Bring the files back (apt-get install --reinstall {names}), then run again.",
+            {"kernel": kernel, "package": package},
+        )
+    return Finding(
+        NO_HEADERS,
+        f"The headers of kernel {kernel} are not installed, so the module cannot be built for it.",
+        line or f"/lib/modules/{kernel}/build is not there",
+        f"Install {package}, then run again. Where the repository no longer has it, boot the "
+        "newest installed kernel, whose headers it has.",
+        {"kernel": kernel, "package": package},
+    )
+
+
+def _disk_full(evidence: Evidence) -> Finding | None:
+    line = find_line(f"{evidence.words}\n{evidence.modprobe}", _NO_SPACE)
+    if not line:
+        return None
+    return Finding(
+        DISK_FULL,
+        "A file system of the node is full; the change stopped half way.",
+        line,
+        "Free space (df -h / /var /boot /tmp), then run again: what is half done is mended first.",
+    )
+
+
+def _build(evidence: Evidence) -> Finding | None:
+    failed = _failed_builds(evidence)
+    said = _BAD_BUILD.search(evidence.words)
+    runfile = find_line(evidence.words, _RUNFILE_BUILD)
+    if said is None and not runfile and not _matters(evidence, failed):
+        return None
+    if not failed and said is None and not runfile:
+        return None
+    path = _said_path(evidence.words)
+    version = path.split("/")[5] if path else evidence.wanted or evidence.installed or ""
+    build = DkmsBuild(version, said[1] if said else evidence.kernel, "failed")
+    if failed:
+        build = failed[0]
+    log = build.log or evidence.installer_log or evidence.words
+    kernel = build.kernel or log_kernel(log) or (said[1] if said else None) or "unknown"
+    error = first_error(log) or runfile or find_line(evidence.words, _BAD_BUILD)
+    flavour = evidence.kernel_module or ("open" if "open" in build.name else None)
+    fix = known_fix(log, build.version, kernel, flavour)
+    path = build.log_path or path or (LOG if runfile else "")
+    built_by = find_line(log, r"The kernel was built by:")
+    using = find_line(log, r"You are using:")
+    cause = f"DKMS could not build driver {build.version} for kernel {kernel}"
+    if runfile and not failed:
+        cause = f"The installer could not build driver {build.version} for kernel {kernel}"
+    cause = re.sub("  +", " ", cause)
+    cause += f": {fix.why}." if fix else "."
+    compilers = f" ({built_by} {using})" if built_by and fix and "compiler" in fix.why else ""
+    return Finding(
+        BUILD_FAILED,
+        cause,
+        (f"first error: {error}" if error else "the log has no error of the compiler")
+        + compilers
+        + (f"; log: {path}" if path else ""),
+        fix.step
+        if fix
+        else "Take a newer version or another branch, the other kind of kernel modules, or the "
+        "kernel that was there before; the log has the rest.",
+        {"kernel": kernel, "version": build.version, "error": error, "log": path},
+    )
+
+
+def _matters(evidence: Evidence, failed: Sequence[DkmsBuild]) -> bool:
+    """Return whether a failed build explains that the module is not there or not loaded."""
+    if not failed:
+        return False
+    build = failed[0]
+    version = evidence.wanted or evidence.installed
+    if version and build.version != version and evidence.loaded:
+        return False
+    return bool(evidence.words) or build.kernel in (evidence.kernel, None)
+
+
+def _said_path(words: str) -> str:
+    match = re.search(r"(/var/lib/dkms/[^/\s]{1,200}/[^/\s]{1,200}/\S{0,200}?make\.log)", words)
+    return match[1] if match else ""
+
+
+BUILD_RULES = (_disk_full, _no_headers, _build)
