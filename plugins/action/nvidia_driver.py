@@ -14,7 +14,9 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.record import lacks_dkms
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failures import (
+    lacks_dkms,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background

@@ -26,8 +26,8 @@ AREAS: dict[str, dict[str, str]] = {
         "_core/redact": "_core/redact _repository/plan _formats/toml_edit _formats/json_edit",
     },
     "decisions": {
-        "_driver/plan/plan": "_driver/plan/plan _driver/decision_table _driver/record "
-        "_driver/apply/host",
+        "_driver/plan/plan": "_driver/plan/plan _driver/decision_table _driver/apply/package_calls "
+        "_driver/apply/loading",
         "_driver/plan/gpu_support": "_driver/plan/plan _driver/decision_table "
         "_nvidia/driver_branches plugin_utils/_report/nodes",
         "_driver/plan/select": "_driver/plan/plan _driver/decision_table _driver/plan/fabric "

@@ -15,6 +15,9 @@ from .._core.printable import printable
 from .._core.steps import Step
 from .._nvidia.runfile import shown_runfile
 
+# The driver's own units.
+PERSISTENCED_UNIT = "nvidia-persistenced"
+GRIDD_UNIT = "nvidia-gridd"
 # The actions of a plan that bring a driver.
 INSTALLS = ("install", "upgrade", "downgrade")
 

@@ -7,18 +7,21 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._host.files import FileState, read_file
 from ..._record.file_record import Undo
 from ..._record.transaction import FileChange
-from .. import record as flow
-from ..plan.config_files import FILES, TOKEN
-from . import host as machine
-from .run import Work
+from ..plan.config_files import FILES, GRIDD, IN_INITRAMFS, MODULES, NOUVEAU, OPTIONS, TOKEN, UDEV
+from . import units
 
+if TYPE_CHECKING:
+    from .context import Work
+
+# Files of which a part can be taken out; one line of the others makes no sense without the rest.
+BY_LINES = (NOUVEAU, OPTIONS, MODULES, UDEV, GRIDD)
 # What NVIDIA's guide for clients of its licence system says of the token.
 _TOKEN_MODE = 0o744
 _FILE_MODE = 0o644
@@ -47,10 +50,10 @@ def file_changes(work: Work) -> dict[str, FileChange]:
             continue
         before = read_file(work.place(path))
         way, after = work.store.undo_target(key, before)
-        if way is Undo.REMOVE_LINES and path not in flow.BY_LINES:
+        if way is Undo.REMOVE_LINES and path not in BY_LINES:
             after = before
         elif way is Undo.REMOVE_LINES and before.content is not None:
-            rest = flow.without_lines(before.content.decode(), record.details.get("text", ""))
+            rest = without_lines(before.content.decode(), record.details.get("text", ""))
             after = replace(before, content=None if rest is None else rest.encode())
         changes[path] = FileChange(key, before, after, undo=True)
     return changes
@@ -90,8 +93,20 @@ def put_back(work: Work, path: str, kept: Mapping[str, Any] | None) -> bool:
 def read_again(work: Work, paths: Iterable[str]) -> None:
     """Have the services read again what was written; each that a file is for."""
     paths = tuple(paths)
-    machine.read_again(
+    units.read_again(
         work.run,
         units=any(path.startswith("/etc/systemd/") for path in paths),
         rules=any(path.startswith("/etc/udev/") for path in paths),
     )
+
+
+def needs_initramfs(paths: Sequence[str]) -> bool:
+    """Return whether one of the files has a copy in the initial RAM disk."""
+    return any(path in IN_INITRAMFS for path in paths)
+
+
+def without_lines(text: str, ours: str) -> str | None:
+    """Return an edited file without our lines; None where nothing of somebody else's is left."""
+    mine = set(ours.splitlines())
+    left = [line for line in text.splitlines(keepends=True) if line.rstrip("\n") not in mine]
+    return "".join(left) if any(line.strip() for line in left) else None

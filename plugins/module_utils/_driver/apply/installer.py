@@ -7,26 +7,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import InputError, KubegpuError
 from ..._core.finding import Finding
 from ..._diagnosis.driver import NOUVEAU
+from ..._host.command import TIMED_OUT, Runner
 from ..._host.files import FileState, remove_empty_directories, write_file
-from ..._nvidia.runfile import beside_nouveau, uninstall_arguments
+from ..._nvidia.runfile import LOG, UNINSTALL_LOG, beside_nouveau, uninstall_arguments
 from ..._packages.installed import is_driver
 from ..._packages.plan import ABSENT, CONFIGURATION
 from ..._packages.registry import choose
 from .. import record as flow
-from . import host as machine
-from .run import Diagnosed, Work
+from . import kernel_module
+from .context import Diagnosed, Work
+from .failures import INSTALLER
+from .initramfs import rebuild_initramfs
+from .loading import decide_loading
+
+if TYPE_CHECKING:
+    from ..._host.reader import NodeReader
+
+_CHECKSUM_TIMEOUT = 600
 
 
 def run_runfile(work: Work) -> dict[str, Any]:
     """Install by the runfile that lies on the node."""
     look = work.look()
-    modules = machine.Modules(work.run, work.reader)
-    if work.wish.load and flow.decide_loading(True, look, work.plan.reboot).now:
+    modules = kernel_module.Modules(work.run, work.reader)
+    if work.wish.load and decide_loading(True, look, work.plan.reboot).now:
         # The installer does not like a module that is loaded; in use, it has an option for that.
         if look.loaded:
             modules.unload()
@@ -37,7 +46,7 @@ def run_runfile(work: Work) -> dict[str, Any]:
         more = beside_nouveau(runfile["version"])
         if not more:
             # The files that keep it away are written; they have to count at the next boot.
-            machine.rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
+            rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
             work.keep(flow.with_pending(work.memory, boot_first=True))
             raise Diagnosed(
                 Finding(
@@ -53,7 +62,7 @@ def run_runfile(work: Work) -> dict[str, Any]:
     timeout = work.params["build_timeout"]
     memory = flow.with_pending(work.memory, runfile_begun=True)
     work.keep(memory)
-    machine.execute_runfile(work.run, work.reader, runfile, timeout)
+    execute_runfile(work.run, work.reader, runfile, timeout)
     work.keep(flow.with_pending(memory, runfile_done=True))
     return {"changed": True}
 
@@ -124,5 +133,59 @@ def runfile_again(work: Work, before: Mapping[str, Any] | None) -> str:
             f"The driver {before['version']} came from a runfile that is not on this node: it "
             "cannot be put back. Give it as runfile, with its version."
         )
-    machine.execute_runfile(work.run, work.reader, runfile, work.params["build_timeout"])
+    execute_runfile(work.run, work.reader, runfile, work.params["build_timeout"])
     return ""
+
+
+def execute_runfile(
+    run: Runner, reader: NodeReader, runfile: Mapping[str, Any], timeout: int
+) -> None:
+    """Run the installer file that lies on the node, with the plan's arguments."""
+    _see_checksum(run, runfile)
+    answer = run(["sh", runfile["file"], *runfile["arguments"]], timeout=timeout)
+    if answer.rc == TIMED_OUT:
+        raise KubegpuError(
+            f"{INSTALLER} {runfile['version']} was not ready after {timeout} "
+            "seconds (build_timeout), and was stopped.",
+            evidence=answer.words(),
+            next_step=f"Look at {LOG} for where it stood; raise build_timeout for a slow node.",
+        )
+    if not answer.ok:
+        log = reader.read_text(LOG) or ""
+        told = [line.strip() for line in log.splitlines() if line.startswith("ERROR")]
+        raise KubegpuError(
+            f"{INSTALLER} {runfile['version']} failed (exit status {answer.rc}).",
+            evidence="\n".join([*told[-8:], answer.words()]).strip(),
+            next_step=f"Look at {LOG}.",
+        )
+
+
+def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
+    """Run the runfile's own uninstaller."""
+    if uninstaller is None:
+        raise KubegpuError(
+            "The driver on this node came from a runfile, and its uninstaller is not there.",
+            next_step="Run the same .run file with --uninstall by hand, then run again.",
+        )
+    answer = run(uninstall_arguments(uninstaller), timeout=900)
+    if not answer.ok:
+        raise KubegpuError(
+            f"The driver's own uninstaller failed: {uninstaller}",
+            evidence=answer.words(),
+            next_step=f"Look at {UNINSTALL_LOG}.",
+        )
+
+
+def _see_checksum(run: Runner, runfile: Mapping[str, Any]) -> None:
+    """Refuse a file that is not the verified one any more: it is about to be run as root."""
+    wanted = runfile.get("sha256")
+    if not wanted:
+        return
+    answer = run(["sha256sum", runfile["file"]], timeout=_CHECKSUM_TIMEOUT)
+    seen = (answer.stdout.split() or [""])[0].lstrip("\\")
+    if seen != wanted:
+        raise KubegpuError(
+            f"{runfile['file']} is not the file any more that was verified; it was not run.",
+            evidence=f"expected sha256 {wanted}, found {seen or answer.words()}",
+            next_step="Find out who changed it, remove it, and run again.",
+        )

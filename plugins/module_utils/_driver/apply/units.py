@@ -2,18 +2,26 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The services that work for a driver, after a change of it."""
+"""The services of a driver: enabled, started and restored."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ..._core.errors import KubegpuError
+from ..._diagnosis.known_errors import explain
+from ..._host.command import NOT_FOUND, Runner
 from ..plan.config_files import IMEX_NODES, MODULES
 from ..plan.fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
-from .host import enable_services, load_bridges
 
 if TYPE_CHECKING:
-    from .run import Work
+    from .context import Work
+
+# The fabric manager is up when it has set up all switches.
+_UNIT_TIMEOUT = 300
+# What systemctl is-enabled says where there is no such unit.
+NO_UNIT = "not-found"
 
 
 def start_services(work: Work, reboot: str) -> None:
@@ -42,3 +50,87 @@ def start_services(work: Work, reboot: str) -> None:
             "have ended."
         )
     enable_services(work.run, units, start=True, again=again)
+
+
+def load_bridges(run: Runner) -> str:
+    """Load what NVSwitches behind bridges are reached through; return why that fails."""
+    answer = run(["modprobe", BRIDGE_MODULE], timeout=60)
+    if answer.ok:
+        return ""
+    return (
+        f"The kernel module {BRIDGE_MODULE}, through which this node reaches its NVSwitches, "
+        f"cannot be loaded ({answer.words()}): the fabric manager will not find them. Next step: "
+        "install what has it (linux-modules-extra-<kernel> on Ubuntu, kernel-modules-extra, or "
+        "NVIDIA's DOCA-OFED), then run again."
+    )
+
+
+def read_services(run: Runner, units: Iterable[str]) -> dict[str, str]:
+    """Return whether each unit is enabled, in systemctl's words; nothing where it is not there."""
+    found = {}
+    for unit in units:
+        answer = run(["systemctl", "is-enabled", f"{unit}.service"])
+        if answer.rc == NOT_FOUND:
+            return {}
+        words = answer.stdout.split()
+        found[unit] = words[0] if words else NO_UNIT
+    return found
+
+
+def enable_services(
+    run: Runner, units: Mapping[str, str], *, start: bool, again: Collection[str] = ()
+) -> list[str]:
+    """Enable the units, and start them where the module is loaded; return what is to be warned of.
+
+    :param units: ``enabled`` by unit.
+    :param again: those that are started anew where they run.
+    """
+    warnings = []
+    states = read_services(run, units)
+    for unit in units:
+        state = states.get(unit)
+        if state is None:
+            continue
+        if state == NO_UNIT:
+            warnings.append(f"The unit {unit} is not on this node, and is not enabled.")
+            continue
+        if state == "masked":
+            warnings.append(f"The unit {unit} is masked by somebody, and stays so.")
+            continue
+        if not state.startswith(("enabled", "static", "alias", "indirect", "generated")):
+            _systemctl(run, "enable", unit)
+        if start:
+            # A unit that failed a few times without the module is refused until this is said.
+            run(["systemctl", "reset-failed", f"{unit}.service"])
+            _systemctl(run, "restart" if unit in again else "start", unit)
+    return warnings
+
+
+def give_back_services(run: Runner, earlier: Mapping[str, str]) -> None:
+    """Disable the units that were not enabled before us."""
+    for unit, state in earlier.items():
+        if not state.startswith("enabled") and read_services(run, [unit]).get(unit) == "enabled":
+            run(["systemctl", "stop", f"{unit}.service"])
+            _systemctl(run, "disable", unit)
+
+
+def read_again(run: Runner, *, units: bool, rules: bool) -> None:
+    """Let systemd and udev read files that were changed; where they do not run, nobody has to."""
+    if units:
+        run(["systemctl", "daemon-reload"])
+    if rules:
+        run(["udevadm", "control", "--reload"])
+
+
+def _systemctl(run: Runner, verb: str, unit: str) -> None:
+    answer = run(["systemctl", verb, f"{unit}.service"], timeout=_UNIT_TIMEOUT)
+    if not answer.ok:
+        journal = run(
+            ["journalctl", "--unit", unit, "--no-pager", "--output=cat", "--lines=20"], timeout=20
+        ).stdout.strip()
+        known = explain(journal)
+        raise KubegpuError(
+            f"systemctl {verb} {unit} failed." + (f" {known[0].cause}" if known else ""),
+            evidence=(known[0].evidence if known else "") or answer.words(),
+            next_step=known[0].next_step if known else f"Look at: journalctl --unit {unit}",
+        )

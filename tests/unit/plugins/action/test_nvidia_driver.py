@@ -21,7 +21,10 @@ from ansible.errors import AnsibleError
 from ansible_collections.kubegpu.nodes.plugins.action import nvidia_driver as action
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import (
-    host as _driver_node,
+    run as phases,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import (
+    units,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_files import (
     NOUVEAU,
@@ -972,8 +975,8 @@ def test_what_fails_before_the_record_touches_no_package(task, node, monkeypatch
     def failing(*_arguments):
         raise KubegpuError("systemd does not answer")
 
-    monkeypatch.setattr(_driver_node, "read_services", failing)
-    monkeypatch.setattr(module, "_states", lambda *_a: ("", "x"))
+    monkeypatch.setattr(units, "read_services", failing)
+    monkeypatch.setattr(phases, "driver_states", lambda *_a: ("", "x"))
     answer = task.once(False, {"state_path": str(task.state), "version": NEW})
     assert answer["failed"]
     assert "Nothing was changed" in answer["msg"]

@@ -7,36 +7,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import record as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_files import (
-    NOUVEAU,
-    PERSISTENCED,
-    TOKEN,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import DriverPlan
 from tests.unit.fixtures.driver_cases import facts
-
-NO_REBOOT = {"required": False, "reason": ""}
-
-
-def node(version=None, source="nvidia", packages=(), kernels=(("6.1", True, None),), held=False):
-    return {
-        "os": {"kernel": "6.1"},
-        "driver": {
-            "installed": version,
-            "source": source if version else None,
-            "kernel_module": "open" if version else None,
-            "packages": dict.fromkeys(packages, f"{version}-1"),
-            "held": held,
-            "loaded": version,
-        },
-        "kernels": [
-            {"version": name, "running": running, "driver": driver}
-            for name, running, driver in kernels
-        ],
-    }
+from tests.unit.fixtures.driver_nodes import node
 
 
 def changed(memory, before, after, action="upgrade", runfile=None):
@@ -113,135 +87,6 @@ def test_the_runfile_of_a_driver_is_remembered_with_it():
     assert flow.cached_files(later) == ("/c/a.run",)
 
 
-@pytest.mark.parametrize(
-    ("wanted", "look", "now", "words"),
-    [
-        (True, flow.Look(), True, ""),
-        (False, flow.Look(users=("x (pid 1)",), loaded="1"), False, ""),
-        (True, flow.Look(loaded="1"), True, ""),
-        (True, flow.Look(loaded="1", users=("python3 (pid 7)",)), False, "python3 (pid 7)"),
-        (True, flow.Look(loaded="1", holders=("nvidia_fs",)), False, "module nvidia_fs"),
-        (True, flow.Look(nouveau=0), True, ""),
-        (True, flow.Look(nouveau=3), False, "nouveau"),
-        (True, flow.Look(nouveau=1, kernel_driver="nova_drm"), False, "nova_drm is loaded"),
-    ],
-)
-def test_loading(wanted, look, now, words):
-    loading = flow.decide_loading(wanted, look, NO_REBOOT)
-    assert loading.now == now
-    assert words in loading.reboot
-    assert bool(loading.reboot) == bool(words)
-
-
-def test_an_environment_without_modules_warns_and_asks_for_no_reboot():
-    loading = flow.decide_loading(True, flow.Look(cannot="this is a container"), NO_REBOOT)
-    assert (loading.now, loading.reboot) == (False, "")
-    assert "this is a container" in loading.warning
-
-
-def test_the_plans_word_on_a_reboot_is_taken_where_nothing_is_to_be_loaded():
-    reboot = {"required": True, "reason": "another kernel"}
-    assert flow.decide_loading(False, flow.Look(), reboot).reboot == "another kernel"
-
-
-@pytest.mark.parametrize(
-    ("kernels", "said"),
-    [
-        ((("6.1", True, "580"),), False),
-        ((("6.1", True, None),), False),
-        ((("6.1", True, None), ("6.2", False, "580")), True),
-        ((("6.1", True, "unknown"), ("6.2", False, "580")), False),
-        ((("6.2", False, "580"),), True),
-    ],
-)
-def test_a_module_for_another_kernel(kernels, said):
-    assert bool(flow.kernel_without_module(node(kernels=kernels))) == said
-
-
-def test_package_tasks_pin_first_and_lock_the_set():
-    plan = DriverPlan(
-        action="upgrade",
-        packages={"cuda-drivers": "595*"},
-        optional_packages={"linux-headers-x": None},
-        pinning={"nvidia-driver-pinning-595": None},
-        obsolete=("nvidia-driver-pinning-590", "cuda-drivers-580"),
-        lock={"patterns": ["nvidia-*"], "version": "595."},
-        hold=True,
-    )
-    pinning, packages = flow.package_tasks(plan)
-    assert pinning["packages"] == {"nvidia-driver-pinning-595": None}
-    assert pinning["obsolete"] == ["nvidia-driver-pinning-590"]
-    assert packages == {
-        "name": "nvidia-driver",
-        "packages": {"cuda-drivers": "595*"},
-        "obsolete": ["cuda-drivers-580"],
-        "hold": True,
-        "repository_expected": False,
-        "background": True,
-        "optional": {"linux-headers-x": None},
-        "lock": {"patterns": ["nvidia-*", "!nvidia-driver-pinning-*"], "version": "595."},
-    }
-
-
-def test_package_tasks_of_a_runfile_take_the_packages_away():
-    (task,) = flow.package_tasks(DriverPlan(action="install", obsolete=("nvidia-driver",)))
-    assert (task["packages"], task["obsolete"]) == ({}, ["nvidia-driver"])
-    assert flow.package_tasks(DriverPlan(action="install")) == []
-    assert flow.package_tasks(DriverPlan(action="refuse", packages={"a": None})) == []
-
-
-def test_rollback_tasks_put_the_very_versions_back():
-    before = flow.standing(
-        node("580.1", packages=("a", "nvidia-driver-pinning-580", "lib:i386"), held=True)
-    )
-    pinning, packages = flow.rollback_tasks(before, ["a", "new", "nvidia-driver-pinning-595"])
-    assert pinning["packages"] == {"nvidia-driver-pinning-580": "580.1-1"}
-    assert pinning["obsolete"] == ["nvidia-driver-pinning-595"]
-    assert (packages["packages"], packages["obsolete"]) == ({"a": "580.1-1"}, ["new"])
-    assert packages["hold"]
-
-
-def test_rollback_to_nothing_gives_back_what_stood_there():
-    assert [task["state"] for task in flow.rollback_tasks(None, ["new"])] == ["absent"] * 2
-    # The driver before came from a runfile.
-    before = flow.standing(node("580.1", "runfile"))
-    assert flow.rollback_tasks(before, ["new"]) == flow.absent_tasks()
-
-
-@pytest.mark.parametrize(
-    ("words", "passes"),
-    [
-        ("E: Could not get lock /var/lib/dpkg/lock-frontend", True),
-        ("Another run of the package manager holds its lock.", True),
-        ("The disk of this node is full.", True),
-        ("cannot copy: No space left on device", True),
-        ("A package repository cannot be reached.", True),
-        ("subprocess returned an error code (10)", False),
-        ("The packages' dependencies cannot be met.", False),
-        ("cannot be changed without removing x; nothing was changed", False),
-    ],
-)
-def test_failures_that_pass(words, passes):
-    assert flow.passing(words) == passes
-
-
-def test_edited_files_lose_our_lines_alone():
-    assert flow.without_lines("a\nmine\nb\n", "a\nb\n") == "mine\n"
-    assert flow.without_lines("a\n\n", "a\n") is None
-
-
-def test_a_token_is_shown_by_its_checksum():
-    assert "secret" not in flow.shown_text(TOKEN, b"secret")
-    assert flow.shown_text(TOKEN, b"a") != flow.shown_text(TOKEN, b"b")
-    assert flow.shown_text(NOUVEAU, b"text\n") == "text\n"
-    assert flow.shown_text(NOUVEAU, None) == ""
-
-
-def test_which_files_need_the_initial_ram_disk():
-    assert flow.needs_initramfs([NOUVEAU])
-    assert not flow.needs_initramfs([PERSISTENCED, TOKEN])
-
-
 def test_a_runfile_that_an_earlier_run_died_in_is_run_again():
     plan = DriverPlan(action="install", source="runfile", runfile={"url": "u"})
     assert flow.runfile_to_do(plan, flow.Memory()) == {"url": "u"}
@@ -297,43 +142,8 @@ def test_the_files_that_are_kept():
     assert flow.cached_files(None) == ()
 
 
-def test_a_rollback_to_our_own_runfile_keeps_what_its_modules_are_built_with():
-    before = flow.standing(node("580.1", "runfile"))
-    assert flow.rollback_tasks(before, [], managed=True) == []
-    (task,) = flow.rollback_tasks(before, ["libnvidia-ml1", "libnvidia-ml1:i386"], managed=True)
-    assert (task["name"], task["packages"]) == (flow.SET, {})
-    assert task["obsolete"] == ["libnvidia-ml1"]
-    # Before an admin's own we had brought nothing.
-    assert flow.rollback_tasks(before, []) == flow.absent_tasks()
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("No package list of this node has dkms.\nSeen: available are: dkms: no version", True),
-        ("No package list of this node has dkms, nvidia-open 580.*.", True),
-        ("nothing provides dkms needed by kmod-nvidia-open-dkms-3:580.95.05-1.el9.noarch", True),
-        ("No package list of this node has kmod-nvidia-latest-dkms 580.*.", False),
-        ("No package list of this node has dkms-nvidia 580.*.", False),
-        ("dkms: build of nvidia failed", False),
-    ],
-)
-def test_dkms_that_no_repository_has(words, expected):
-    assert flow.lacks_dkms(words) == expected
-
-
 def test_the_stream_that_stood_there_is_remembered():
     node = facts("T4", "rocky9", "nvidia 580.95.05 open")
     assert "streams" not in flow.standing(node)
     node["driver"]["streams"] = {"nvidia-driver": "open-dkms", "perl": "5.32"}
     assert flow.standing(node)["streams"] == {"nvidia-driver": "open-dkms"}
-
-
-def test_streams_go_with_the_set_that_is_put_back():
-    before = {"packages": {"nvidia-open": "3:580.95.05-1"}, "held": True, "source": "nvidia"}
-    streams = {"nvidia-driver": "580-open"}
-    (task,) = flow.rollback_tasks(before, ["nvidia-open"], streams=streams)
-    assert task["module_streams"] == streams
-    (task,) = flow.rollback_tasks(before, ["nvidia-open"], streams={})
-    assert "module_streams" not in task
-    assert all("module_streams" not in task for task in flow.rollback_tasks(None, []))

@@ -1,0 +1,102 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The diff of a driver's change: files, and what is neither a file nor a package."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .. import record as flow
+from ..plan.config_files import PERSISTENCED, TOKEN
+from ..types import INSTALLS, DriverPlan
+from . import units
+from .loading import Loading, Look
+
+if TYPE_CHECKING:
+    from .context import Work
+
+
+def driver_states(work: Work, look: Look, loading: Loading) -> tuple[str, str]:
+    """Return what is no file and no package, before and after, as the lines of a diff."""
+    plan, memory, facts = work.plan, work.memory, work.facts
+    now = flow.standing(facts)
+    before = {"driver": describe_driver(now), "loaded module": look.loaded or ""}
+    after = dict(before)
+    if work.present:
+        if plan.action in INSTALLS:
+            after["driver"] = named(
+                plan.version, plan.branch, plan.kernel_module, plan.source or ""
+            )
+        if loading.now:
+            after["loaded module"] = (
+                plan.version or plan.branch or facts["driver"]["installed"] or ""
+            )
+        services = {
+            unit: (state, "enabled") for unit, state in _unit_states(work, plan.services).items()
+        }
+    else:
+        if memory.installed:
+            after["driver"] = describe_driver(memory.original)
+        elif plan.action == "remove" and not memory.managed:
+            after["driver"] = ""
+        if loading.now:
+            after["loaded module"] = ""
+        services = {
+            unit: (state, memory.services[unit])
+            for unit, state in _unit_states(work, memory.services).items()
+            if state == "enabled" and not memory.services[unit].startswith("enabled")
+        }
+    for unit, (state, wanted) in services.items():
+        before[f"service {unit}"] = "" if state == units.NO_UNIT else state
+        after[f"service {unit}"] = "" if wanted == units.NO_UNIT else wanted
+    return shown_driver(before), shown_driver(after)
+
+
+def _unit_states(work: Work, units: Mapping[str, str]) -> dict[str, str]:
+    """Return the units whose state can be changed, with that state."""
+    states = units.read_services(work.run, units)
+    comes = work.plan.action in INSTALLS or PERSISTENCED in work.plan.files
+    return {
+        unit: state
+        for unit, state in states.items()
+        if state in ("enabled", "disabled") or (state == units.NO_UNIT and comes)
+    }
+
+
+def differences(plan: DriverPlan) -> str:
+    """Return what a plan that should have nothing to do still wants."""
+    return "; ".join(f"{step.step}: {step.detail}" for step in plan.steps) or "; ".join(
+        plan.reasons
+    )
+
+
+def shown_text(path: str, content: bytes | None) -> str:
+    """Return a file for a diff; a licence token is shown by its checksum alone."""
+    if content is None:
+        return ""
+    if path == TOKEN:
+        return f"(licence token, sha256 {hashlib.sha256(content).hexdigest()})\n"
+    return content.decode("utf-8", "replace")
+
+
+def shown_driver(state: Mapping[str, str]) -> str:
+    """Return what is no file and no package as the lines of a diff."""
+    return "".join(f"{name}: {value}\n" for name, value in sorted(state.items()) if value)
+
+
+def describe_driver(driver: Mapping[str, Any] | None) -> str:
+    if driver is None:
+        return ""
+    return named(
+        driver["version"], driver["branch"], driver["kernel_module"], driver["source"] or ""
+    )
+
+
+def named(version: str | None, branch: str | None, kernel_module: str | None, source: str) -> str:
+    """Return a driver in words, for a diff."""
+    number = version or (f"{branch} (newest)" if branch else "unknown version")
+    return " ".join(word for word in (number, kernel_module, f"from {source}") if word)

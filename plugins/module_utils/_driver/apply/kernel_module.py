@@ -1,0 +1,163 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The driver's kernel modules: read, loaded, unloaded, built."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..._diagnosis.device_users import find_holders, find_users, loaded_modules
+from ..._diagnosis.driver import DeviceUser
+from ..._diagnosis.evidence import read_environment
+from ..._hardware.kernel_drivers import KERNEL_DRIVERS
+from ..._host.command import NOT_FOUND, Result, Runner
+from ..plan.fabric import IMEX_UNIT, MANAGER_UNIT
+from ..types import PERSISTENCED_UNIT
+from .loading import Look
+from .units import read_services
+
+if TYPE_CHECKING:
+    from ..._host.reader import NodeReader
+
+# The module's own name, and Debian's, where an alternative that was never set leaves no alias.
+_MODULES = ("nvidia", "nvidia-current", "nvidia-current-open")
+_UVM = ("nvidia-uvm", "nvidia-current-uvm", "nvidia-current-open-uvm")
+# The driver's own daemons, as the kernel cuts their names.
+_DAEMONS = {
+    PERSISTENCED_UNIT: "nvidia-persiste",
+    MANAGER_UNIT: "nv-fabricmanage",
+    IMEX_UNIT: "nvidia-imex",
+}
+_NO_MODULE = "not found in directory"
+_BUILD_TIMEOUT = 1800
+
+
+def look_around(reader: NodeReader, ours: Collection[str] = ()) -> Look:
+    """Return what decides whether a module can be loaded or changed now.
+
+    :param ours: units that are stopped for a change and started again, beside the persistence
+        daemon.
+    """
+    units = {PERSISTENCED_UNIT, *ours}
+    loaded = loaded_version(reader)
+    environment = read_environment(reader)
+    own = [name for name in KERNEL_DRIVERS if reader.is_dir(f"/sys/module/{name}")]
+    return Look(
+        loaded=loaded,
+        # A container may be one that is allowed to.
+        cannot=environment.why_not if environment.may_load is False else "",
+        users=tuple(str(user) for user in find_users(reader) if not _is_daemon(user, units))
+        if loaded
+        else (),
+        holders=find_holders(reader) if loaded else (),
+        # What others are built on is used by them; the first one is used by programs alone.
+        nouveau=int(reader.read_line(f"/sys/module/{own[0]}/refcnt") or 0) if own else None,
+        kernel_driver=own[0] if own else "nouveau",
+    )
+
+
+def _is_daemon(user: DeviceUser, units: Collection[str]) -> bool:
+    return any(
+        user.unit == f"{unit}.service" or user.name.startswith(name)
+        for unit, name in _DAEMONS.items()
+        if unit in units
+    )
+
+
+def loaded_version(reader: NodeReader) -> str | None:
+    return reader.read_line("/sys/module/nvidia/version")
+
+
+@dataclass(frozen=True)
+class Modules:
+    """Loads and unloads the driver's kernel modules.
+
+    ``ours``: units that are stopped for it, beside the persistence daemon.
+    """
+
+    run: Runner
+    reader: NodeReader
+    ours: tuple[str, ...] = ()
+
+    def unload(self) -> Result | None:
+        """Unload all modules of the driver; return the answer of the one that stays, or None."""
+        if self.reader.is_dir("/sys/module/nvidia"):
+            # It holds the devices open and belongs to the driver; it is started again later.
+            self.run(["systemctl", "stop", PERSISTENCED_UNIT])
+            for unit in self.ours:
+                # It can take a while to let the switches go.
+                self.run(["systemctl", "stop", f"{unit}.service"], timeout=120)
+        for name in loaded_modules(self.reader):
+            answer = self.run(["rmmod", name])
+            if not answer.ok:
+                return answer
+        return None
+
+    def unload_nouveau(self) -> Result | None:
+        """Unload the kernel's own drivers; return the answer of the one that stays, or None."""
+        for name in KERNEL_DRIVERS:
+            # One may have taken along those that it was built on.
+            if self.reader.is_dir(f"/sys/module/{name}"):
+                answer = self.run(["modprobe", "-r", name])
+                if not answer.ok:
+                    return answer
+        return None
+
+    def load(self) -> Result:
+        """Load the module and the one that CUDA needs, and make the device files."""
+        answer = self._first(_MODULES)
+        if answer.ok:
+            answer = self._first(_UVM)
+        if answer.ok:
+            # Made by udev as well; the driver's own tool is there where udev is not.
+            self.run(["nvidia-modprobe", "-c", "0", "-u"])
+        return answer
+
+    def _first(self, names: Sequence[str]) -> Result:
+        first: Result | None = None
+        for name in names:
+            answer = self.run(["modprobe", name], timeout=120)
+            if answer.ok or _NO_MODULE not in answer.stderr:
+                return answer
+            first = first or answer
+        return first or Result(NOT_FOUND, "", "nothing to load")
+
+
+def load_again(run: Runner, reader: NodeReader, loaded: str | None) -> str:
+    """Load the module that was loaded before a change that failed; return why that fails."""
+    if loaded is None or loaded_version(reader):
+        return ""
+    answer = Modules(run, reader).load()
+    if not answer.ok:
+        return f"the kernel module {loaded}, which was loaded ({answer.words()})"
+    for unit, state in read_services(run, _DAEMONS).items():
+        if state == "enabled":
+            run(["systemctl", "start", f"{unit}.service"], timeout=120)
+    return ""
+
+
+def build_missing(run: Runner, node: Mapping[str, Any]) -> list[str]:
+    """Let DKMS build the driver for kernels whose headers came later; return for which.
+
+    What does not build for a kernel is seen by the next look at the node.
+    """
+    if not any(entry["state"] != "failed" for entry in node["driver"]["dkms"]):
+        return []
+    kernels = [
+        kernel["version"]
+        for kernel in node["kernels"]
+        if kernel["headers"] and kernel.get("driver") is None
+    ]
+    for kernel in kernels:
+        run(["dkms", "autoinstall", "-k", kernel], timeout=_BUILD_TIMEOUT)
+    return kernels
+
+
+def ask_driver(run: Runner) -> Result | None:
+    """Return the answer of nvidia-smi where it fails; None where it is well or not there."""
+    answer = run(["nvidia-smi", "-L"], timeout=60)
+    return None if answer.ok or answer.rc == NOT_FOUND else answer

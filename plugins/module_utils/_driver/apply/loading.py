@@ -1,0 +1,83 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the kernel module can be loaded or unloaded without a reboot. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Look:
+    """What decides whether a module can be loaded or changed now.
+
+    ``loaded``: the version of the loaded module. ``cannot``: why no module at all can be loaded or
+    unloaded here, or nothing. ``users``: programs that use the loaded module, as "name (pid)", but
+    for the driver's own daemon, which is stopped for a change.
+    ``holders``: other modules that use it. ``nouveau``: None where no driver of the kernel's own is
+    loaded, else how many use it; ``kernel_driver`` is its name.
+    """
+
+    loaded: str | None = None
+    cannot: str = ""
+    users: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+    nouveau: int | None = None
+    kernel_driver: str = "nouveau"
+
+
+@dataclass(frozen=True)
+class Loading:
+    """Whether the module is, or would be, loaded now, and if not, what is to be said."""
+
+    now: bool
+    reboot: str = ""
+    warning: str = ""
+
+
+def decide_loading(wanted: bool, look: Look, reboot: Mapping[str, Any]) -> Loading:
+    """Return whether the module can be loaded without a reboot.
+
+    :param wanted: the plan's word on whether it has to be.
+    :param reboot: the plan's ``reboot``, as far as facts tell.
+    """
+    if not wanted:
+        return Loading(False, reboot["reason"] if reboot["required"] else "")
+    if look.cannot:
+        return Loading(
+            False,
+            warning=f"The kernel module cannot be loaded from here: {look.cannot}. This says "
+            "nothing about the driver. Load it where modules can be loaded: on the host of a "
+            "container, or after the next boot.",
+        )
+    if look.loaded and (look.users or look.holders):
+        words = ", ".join([*look.users, *(f"the module {name}" for name in look.holders)])
+        return Loading(
+            False,
+            f"The loaded module {look.loaded} is in use by {words}. Stop what uses it and run "
+            "again, or reboot.",
+        )
+    if look.nouveau:
+        return Loading(
+            False,
+            f"{look.kernel_driver} is loaded and in use ({look.nouveau} users, the console as a "
+            "rule): the next boot comes without it.",
+        )
+    return Loading(True)
+
+
+def kernel_without_module(node: Mapping[str, Any]) -> str:
+    """Return why a reboot is needed where only another kernel has the module; else nothing."""
+    running = [kernel for kernel in node["kernels"] if kernel["running"]]
+    others = [k["version"] for k in node["kernels"] if not k["running"] and k.get("driver")]
+    if any(kernel.get("driver") for kernel in running) or not others:
+        return ""
+    kernel = node["os"]["kernel"] or "unknown"
+    return (
+        f"The module is installed for kernel {', '.join(others)}, and {kernel} is running, for "
+        "which there is none."
+    )
