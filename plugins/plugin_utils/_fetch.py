@@ -16,7 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     InputError,
     KubegpuError,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.runfile import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum import (
     checksum_from_text,
     file_name,
     is_file_name,

@@ -56,9 +56,9 @@ def driver_states(work: Work, look: Look, loading: Loading) -> tuple[str, str]:
     return shown_driver(before), shown_driver(after)
 
 
-def _unit_states(work: Work, units: Mapping[str, str]) -> dict[str, str]:
+def _unit_states(work: Work, names: Mapping[str, str]) -> dict[str, str]:
     """Return the units whose state can be changed, with that state."""
-    states = units.read_services(work.run, units)
+    states = units.read_services(work.run, names)
     comes = work.plan.action in INSTALLS or PERSISTENCED in work.plan.files
     return {
         unit: state

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..._core.errors import InputError
 from ..._distro.data import major
+from ..._nvidia.checksum import file_name
 from ..._nvidia.driver_branches import SIGNED_ELSEWHERE
-from ..._nvidia.runfile import check_driver, file_name
+from ..._nvidia.runfile import check_driver
 from ..types import DriverWish, branch_of
 from . import gpu_support as rules
 from .decision import PLACES, Case, Refused, Target, upper
