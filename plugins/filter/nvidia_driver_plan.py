@@ -11,7 +11,7 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns branch, kind of
+  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and options, and returns branch, kind of
     kernel modules, source, packages and steps, with a reason for each.
   - Nothing is read and nothing is changed. A refusal is a value (C(action) is V(refuse)), not an
     error, also that of an option whose value is wrong; only one that is not known is an error.
@@ -212,37 +212,37 @@ from ansible.errors import AnsibleFilterError
 from ansible.release import __version__
 
 
-def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
+def nvidia_driver_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_driver` as JSON values."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-        DriverPlan,
-        DriverWish,
+        Plan,
+        Request,
         plan_driver,
         read_options,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 
-    options = (*DriverWish.__dataclass_fields__, "branches", "gpus", "repositories")
+    known = (*Request.__dataclass_fields__, "branches", "gpus", "repositories")
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "nvidia_driver_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
-    unknown = sorted(set(wishes) - set(options))
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise AnsibleFilterError(
             f"nvidia_driver_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted(options))}."
+            f"{', '.join(sorted(known))}."
         )
-    wishes["controller"] = wishes.get("controller") or __version__
-    if not wishes.get("today"):
-        wishes["today"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    options["controller"] = options.get("controller") or __version__
+    if not options.get("today"):
+        options["today"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     try:
-        wish, data = read_options(wishes)
-        return plan_driver(gpu_node, wish, data).to_json()
+        request, data = read_options(options)
+        return plan_driver(gpu_node, request, data).to_json()
     except InputError as error:
-        return DriverPlan("refuse", reasons=tuple(str(error).splitlines())).to_json()
+        return Plan("refuse", reasons=tuple(str(error).splitlines())).to_json()
     except KeyError as error:
         # A cache can hold the facts of an earlier release.
         raise AnsibleFilterError(

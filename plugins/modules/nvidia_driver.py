@@ -98,7 +98,7 @@ options:
   replace_source:
     description:
       - Whether a driver from another source is removed by that source's own uninstaller. Otherwise
-        it is kept where it meets the wish, and a reason to refuse where it does not.
+        it is kept where it meets the request, and a reason to refuse where it does not.
     type: bool
     default: false
   dkms:
@@ -359,10 +359,10 @@ from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._core.redact import redact
-from ..module_utils._driver import record as flow
-from ..module_utils._driver.apply.context import Diagnosed, Work
+from ..module_utils._driver.apply.context import Diagnosed, Context
 from ..module_utils._driver.apply.run import PHASES, plan_phase, run_phase
 from ..module_utils._driver.plan.config_files import RECORD
+from ..module_utils._driver.record import Record
 from ..module_utils._driver.plan.plan import plan_driver, read_options
 from ..module_utils._facts.gather import gather
 from ..module_utils._facts.runtimes import RuntimePaths
@@ -448,40 +448,40 @@ def main() -> None:
         phase = "plan" if module.check_mode else module.params["_phase"]
         store = StateStore(module.params["state_path"])
         if phase == "plan":
-            result = plan_phase(_look(module, store))
+            result = plan_phase(_read_context(module, store))
         else:
             with store.transaction():
-                result = run_phase(phase, _look(module, store))
+                result = run_phase(phase, _read_context(module, store))
         module.exit_json(**result)
     except KubegpuError as error:
         code = {"code": error.code} if isinstance(error, Diagnosed) else {}
         module.fail_json(msg=redact(str(error)), **code)
 
 
-def _look(module: AnsibleModule, store: StateStore) -> Work:
+def _read_context(module: AnsibleModule, store: StateStore) -> Context:
     params = module.params
     run = module_runner(module)
     reader = NodeReader(_ROOT, run)
     options = {**params, "today": params["_today"], "controller": module.ansible_version}
-    wish, data = read_options(options)
-    facts = gather(reader, RuntimePaths(), _seen(params["state_path"]), fresh=True)
-    return Work(
+    request, data = read_options(options)
+    facts = gather(reader, RuntimePaths(), _below_root(params["state_path"]), fresh=True)
+    return Context(
         module.params,
         module._diff,
         lambda text: module.warn(printable(text)),
-        lambda: _look(module, store),
+        lambda: _read_context(module, store),
         _ROOT,
         run,
         reader,
         store,
-        wish,
+        request,
         facts,
-        plan_driver(facts, wish, data),
-        flow.Memory.from_json(store.get(RECORD)),
+        plan_driver(facts, request, data),
+        Record.from_json(store.get(RECORD)),
     )
 
 
-def _seen(path: str) -> str:
+def _below_root(path: str) -> str:
     """Return a place as it is seen from the root."""
     return path[len(_ROOT.rstrip("/")) :] if path.startswith(_ROOT) else path
 

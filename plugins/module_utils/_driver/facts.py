@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._nvidia.fabric import is_member
+from .._nvidia.fabric import is_component
 from .._packages import installed as _packages
 from .._packages.installed import Package
 from .plan.config_files import FILES, PATHS, RECORD
@@ -232,7 +232,7 @@ def _installed(
         match = _PACKAGE_VERSION.search(package.version)
         apart = package.name.startswith(("cuda-drivers", "nvidia-driver-pinning", "nvlsm"))
         # What goes with NVLink can have been left behind by an upgrade by hand.
-        if match and not apart and not is_member(package.name):
+        if match and not apart and not is_component(package.name):
             return match.group(1)
     if built:
         return str(built[-1]["version"])

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._nvidia.driver_branches import STREAM_MODULE
-from .types import INSTALLS, DriverPlan, branch_of
+from .types import INSTALLS, Plan, branch_of
 
 
 @dataclass(frozen=True)
-class Memory:
+class Record:
     """What the node's record says of its driver.
 
     ``managed``: we installed it, or hold and configure it. ``original``: the driver before our
@@ -41,7 +41,7 @@ class Memory:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Memory:
+    def from_json(cls, data: Mapping[str, Any] | None) -> Record:
         return cls() if data is None else cls(**data)
 
     @property
@@ -54,7 +54,7 @@ def _plain(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if value is None else dict(value)
 
 
-def standing(node: Mapping[str, Any], memory: Memory | None = None) -> dict[str, Any] | None:
+def current_driver(node: Mapping[str, Any], record: Record | None = None) -> dict[str, Any] | None:
     """Return the driver that stands on the node, in the record's words; None where there is none.
 
     :param memory: has what facts do not say: the runfile that a driver came from.
@@ -76,7 +76,7 @@ def standing(node: Mapping[str, Any], memory: Memory | None = None) -> dict[str,
     if driver.get("streams") is not None:
         # Of dnf's modules, as it was enabled: to guess by the version would not do.
         found["streams"] = driver_streams(driver["streams"])
-    current = memory.current if memory else None
+    current = record.current if record else None
     if current and current.get("runfile") and same_driver(current, found):
         found["runfile"] = current["runfile"]
     return found
@@ -93,16 +93,16 @@ def same_driver(one: Mapping[str, Any] | None, other: Mapping[str, Any] | None) 
     return all(one.get(key) == other.get(key) for key in ("version", "source", "kernel_module"))
 
 
-def begun(
-    memory: Memory,
-    plan: DriverPlan,
+def start_change(
+    record: Record,
+    plan: Plan,
     node: Mapping[str, Any],
     files: Mapping[str, Mapping[str, Any] | None],
     services: Mapping[str, str],
     initramfs: bool,
     runfile: Mapping[str, Any] | None = None,
     run: str = "",
-) -> Memory:
+) -> Record:
     """Return the record to be kept before the change.
 
     :param files: what each file that is going to be written was, None where there was none.
@@ -113,12 +113,12 @@ def begun(
 
     A change that died keeps what stood there before it: to that the node goes back.
     """
-    earlier = memory.pending or {}
+    earlier = record.pending or {}
     pending: dict[str, Any] = {
         "action": plan.action if plan.action in INSTALLS else earlier.get("action", plan.action),
-        "before": earlier["before"] if earlier else standing(node, memory),
+        "before": earlier["before"] if earlier else current_driver(node, record),
         "files": {**files, **earlier.get("files", {})},
-        "managed": earlier.get("managed", memory.managed),
+        "managed": earlier.get("managed", record.managed),
         "initramfs": initramfs or bool(earlier.get("initramfs")),
         "load": plan.load or bool(earlier.get("load")),
         "loaded": earlier.get("loaded", node["driver"]["loaded"]),
@@ -131,88 +131,88 @@ def begun(
     if earlier.get("runfile_begun"):
         pending["runfile_begun"] = True
     return replace(
-        memory,
+        record,
         # From now on it is ours to finish, or to take back.
         managed=True,
-        original=memory.original if memory.managed else pending["before"],
-        services={**services, **memory.services},
+        original=record.original if record.managed else pending["before"],
+        services={**services, **record.services},
         pending=pending,
     )
 
 
-def finished(memory: Memory, node: Mapping[str, Any], *, back: bool = False) -> Memory:
+def finish_change(record: Record, node: Mapping[str, Any], *, back: bool = False) -> Record:
     """Return the record after the change: what stood there before another driver is previous.
 
     :param back: the wish was the previous driver. It stays the previous one, so that the same wish
         has nothing more to do; else two runs would go to and fro.
     """
-    pending = memory.pending or {}
-    before, now = pending.get("before"), standing(node)
+    pending = record.pending or {}
+    before, now = pending.get("before"), current_driver(node)
     if now is not None and now["source"] == "runfile":
-        runfile = pending.get("runfile") or (memory.current or {}).get("runfile")
+        runfile = pending.get("runfile") or (record.current or {}).get("runfile")
         if runfile:
             now["runfile"] = runfile
     return replace(
-        memory,
+        record,
         managed=True,
         current=now,
         previous=(
-            memory.previous if back or before is None or same_driver(before, now) else before
+            record.previous if back or before is None or same_driver(before, now) else before
         ),
         pending=None,
     )
 
 
-def with_pending(memory: Memory, **more: Any) -> Memory:
+def update_pending(record: Record, **more: Any) -> Record:
     """Return the record with more known of the change that was begun."""
-    return replace(memory, pending={**(memory.pending or {}), **more})
+    return replace(record, pending={**(record.pending or {}), **more})
 
 
-def taken_over(memory: Memory, run: str) -> bool:
+def is_taken_over(record: Record, run: str) -> bool:
     """Return whether another run works on the change, or has ended it, since this one began it."""
-    return memory.pending is None or memory.pending.get("run", "") != run
+    return record.pending is None or record.pending.get("run", "") != run
 
 
-def runfile_to_do(plan: DriverPlan, memory: Memory) -> Mapping[str, Any] | None:
+def runfile_to_run(plan: Plan, record: Record) -> Mapping[str, Any] | None:
     """Return the runfile that has to be run: the plan's, or one that an earlier run died in."""
     if plan.runfile is not None and plan.source == "runfile" and plan.action in INSTALLS:
         return plan.runfile
-    pending = memory.pending or {}
+    pending = record.pending or {}
     if plan.source == "runfile" and pending.get("runfile") and not pending.get("runfile_done"):
         return dict(pending["runfile"])
     return None
 
 
-def cached_files(memory: Memory | None) -> tuple[str, ...]:
+def cached_files(record: Record | None) -> tuple[str, ...]:
     """Return the runfiles that we brought to the node and that can be of use again."""
-    if memory is None:
+    if record is None:
         return ()
-    pending = memory.pending or {}
-    drivers = (memory.current, memory.previous, memory.original, pending, pending.get("before"))
+    pending = record.pending or {}
+    drivers = (record.current, record.previous, record.original, pending, pending.get("before"))
     runfiles = [driver.get("runfile") or {} for driver in drivers if driver]
     return tuple(
         dict.fromkeys(str(runfile["file"]) for runfile in runfiles if runfile.get("cached"))
     )
 
 
-def given_back(memory: Memory) -> Memory | None:
+def record_after_rollback(record: Record) -> Record | None:
     """Return the record after a change was rolled back; None where there was none before it."""
-    before = memory.managed if memory.pending is None else bool(memory.pending["managed"])
-    return replace(memory, pending=None) if before else None
+    before = record.managed if record.pending is None else bool(record.pending["managed"])
+    return replace(record, pending=None) if before else None
 
 
-def uninstalls(plan: DriverPlan, memory: Memory, node: Mapping[str, Any]) -> bool:
+def needs_uninstaller(plan: Plan, record: Record, node: Mapping[str, Any]) -> bool:
     """Return whether ``state: absent`` runs the runfile's uninstaller: never for an admin's own.
 
     What is gone already, by a run that died or by hand, needs no uninstaller.
     """
     if node["driver"]["source"] != "runfile":
         return False
-    if not memory.managed:
+    if not record.managed:
         return plan.uninstall == "runfile"
-    if memory.installed and (memory.current or {}).get("source") == "runfile":
+    if record.installed and (record.current or {}).get("source") == "runfile":
         return True
     # A first change that was begun: the installer may have come to its end, but not the record.
-    pending = memory.pending or {}
+    pending = record.pending or {}
     before = pending.get("before") or {}
     return bool(pending.get("runfile")) and before.get("source") != "runfile"

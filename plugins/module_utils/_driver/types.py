@@ -23,7 +23,7 @@ INSTALLS = ("install", "upgrade", "downgrade")
 
 
 @dataclass(frozen=True)
-class DriverWish:
+class Request:
     """What the user asks for. Empty strings and mappings mean: what the collection knows.
 
     ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
@@ -58,8 +58,12 @@ class DriverWish:
     controller: str = ""
 
 
+# The lock of a plan that locks nothing.
+NO_LOCK: Mapping[str, Any] = {"patterns": [], "version": None}
+
+
 @dataclass(frozen=True)
-class DriverPlan:
+class Plan:
     """What would be done on one node.
 
     ``action`` is none, install, upgrade, downgrade, remove or refuse; ``change`` is whether there
@@ -77,7 +81,7 @@ class DriverPlan:
     # Streams of dnf's modules, by module.
     streams: Mapping[str, str] = field(default_factory=dict)
     obsolete: tuple[str, ...] = ()
-    lock: Mapping[str, Any] = field(default_factory=lambda: {"patterns": [], "version": None})
+    lock: Mapping[str, Any] = field(default_factory=lambda: dict(NO_LOCK))
     hold: bool = False
     repository: Mapping[str, Any] | None = None
     runfile: Mapping[str, Any] | None = None

@@ -31,7 +31,7 @@ _OF_FABRIC = re.compile(
 )
 
 
-def is_member(name: str) -> bool:
+def is_component(name: str) -> bool:
     """Return whether a package is a part that has to be of the driver's version."""
     return bool(_OF_FABRIC.match(name))
 

@@ -18,7 +18,7 @@ from ..plan.config_files import FILES, GRIDD, IN_INITRAMFS, MODULES, NOUVEAU, OP
 from . import units
 
 if TYPE_CHECKING:
-    from .context import Work
+    from .context import Context
 
 # Files of which a part can be taken out; one line of the others makes no sense without the rest.
 BY_LINES = (NOUVEAU, OPTIONS, MODULES, UDEV, GRIDD)
@@ -27,33 +27,33 @@ _TOKEN_MODE = 0o744
 _FILE_MODE = 0o644
 
 
-def file_changes(work: Work) -> dict[str, FileChange]:
+def file_changes(context: Context) -> dict[str, FileChange]:
     """Return by path what has to be done to the configuration files, undoing included."""
     wanted: dict[str, bytes] = {}
-    busy = not work.present or work.plan.change or work.memory.pending is not None
-    if work.present:
-        wanted = {path: text.encode() for path, text in work.plan.files.items()}
+    busy = not context.present or context.plan.change or context.record.pending is not None
+    if context.present:
+        wanted = {path: text.encode() for path, text in context.plan.files.items()}
         # A node that is no guest has no use for the secret.
-        if work.params["_token"] and work.plan.licence_token is not None:
-            wanted[TOKEN] = base64.b64decode(work.params["_token"])
+        if context.params["_token"] and context.plan.licence_token is not None:
+            wanted[TOKEN] = base64.b64decode(context.params["_token"])
     changes = {}
     for path, content in sorted(wanted.items()):
-        before = read_file(work.place(path))
+        before = read_file(context.absolute(path))
         mode = _TOKEN_MODE if path == TOKEN else _FILE_MODE
         after = replace(before, content=content, mode=before.mode if before.exists else mode)
         change = FileChange(f"{FILES}{path}", before, after, details=_details(path, content))
         if change.changed:
             changes[path] = change
-    for key, record in work.store.records(FILES).items():
+    for key, record in context.store.records(FILES).items():
         path = key[len(FILES) :]
         if path in wanted or not busy:
             continue
-        before = read_file(work.place(path))
-        way, after = work.store.undo_target(key, before)
+        before = read_file(context.absolute(path))
+        way, after = context.store.undo_target(key, before)
         if way is Undo.REMOVE_LINES and path not in BY_LINES:
             after = before
         elif way is Undo.REMOVE_LINES and before.content is not None:
-            rest = without_lines(before.content.decode(), record.details.get("text", ""))
+            rest = remove_lines(before.content.decode(), record.details.get("text", ""))
             after = replace(before, content=None if rest is None else rest.encode())
         changes[path] = FileChange(key, before, after, undo=True)
     return changes
@@ -64,37 +64,37 @@ def _details(path: str, content: bytes) -> dict[str, Any]:
     return {} if path == TOKEN else {"text": content.decode()}
 
 
-def for_record(state: FileState) -> dict[str, Any] | None:
+def to_record(state: FileState) -> dict[str, Any] | None:
     """Return a file for the record, for :func:`put_back`."""
     if state.content is None:
         return None
     return {"content": base64.b64encode(state.content).decode(), "mode": state.mode}
 
 
-def put_back(work: Work, path: str, kept: Mapping[str, Any] | None) -> bool:
+def restore_file(context: Context, path: str, kept: Mapping[str, Any] | None) -> bool:
     """Make a file be what it was before this change; return whether it was anything else."""
-    now = read_file(work.place(path))
+    now = read_file(context.absolute(path))
     old = replace(
         now,
         content=None if kept is None else base64.b64decode(kept["content"]),
         mode=now.mode if kept is None else kept["mode"],
     )
     key = f"{FILES}{path}"
-    record = work.store.record(key)
+    record = context.store.record(key)
     if now.content == old.content and record is None:
         return False
     if record is not None and record.before_sha256 == old.sha256:
-        work.store.write_undone(key, old)
+        context.store.write_undone(key, old)
     else:
-        work.store.write_recorded(key, now, old, _details(path, old.content or b""))
+        context.store.write_recorded(key, now, old, _details(path, old.content or b""))
     return now.content != old.content
 
 
-def read_again(work: Work, paths: Iterable[str]) -> None:
+def read_again(context: Context, paths: Iterable[str]) -> None:
     """Have the services read again what was written; each that a file is for."""
     paths = tuple(paths)
     units.read_again(
-        work.run,
+        context.run,
         units=any(path.startswith("/etc/systemd/") for path in paths),
         rules=any(path.startswith("/etc/udev/") for path in paths),
     )
@@ -105,7 +105,7 @@ def needs_initramfs(paths: Sequence[str]) -> bool:
     return any(path in IN_INITRAMFS for path in paths)
 
 
-def without_lines(text: str, ours: str) -> str | None:
+def remove_lines(text: str, ours: str) -> str | None:
     """Return an edited file without our lines; None where nothing of somebody else's is left."""
     mine = set(ours.splitlines())
     left = [line for line in text.splitlines(keepends=True) if line.rstrip("\n") not in mine]

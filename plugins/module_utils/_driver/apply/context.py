@@ -15,12 +15,12 @@ from ..._core.finding import Finding
 from ..._diagnosis.driver import diagnose
 from ..._diagnosis.evidence import collect
 from ..._host.command import Runner
-from .. import record as flow
 from ..plan.config_files import RECORD
 from ..plan.fabric import UNITS
-from ..types import DriverPlan, DriverWish
-from .kernel_module import look_around
-from .loading import Loading, Look, decide_loading
+from ..record import Record
+from ..types import Plan, Request
+from .kernel_module import read_module_state
+from .loading import Loading, ModuleState, decide_loading
 
 if TYPE_CHECKING:
     from ..._host.reader import NodeReader
@@ -36,7 +36,7 @@ class Diagnosed(KubegpuError):
 
 
 @dataclass(frozen=True)
-class Work:
+class Context:
     """The node as it stands, what is wished, and what follows from both.
 
     ``params``: the module's options. ``diff``: whether one is asked for. ``warn``: tells the user
@@ -46,63 +46,63 @@ class Work:
     params: Mapping[str, Any]
     diff: bool
     warn: Callable[[str], None]
-    again: Callable[[], Work]
+    refresh: Callable[[], Context]
     root: str
     run: Runner
     reader: NodeReader
     store: StateStore
-    wish: DriverWish
+    request: Request
     facts: Mapping[str, Any]
-    plan: DriverPlan
-    memory: flow.Memory
+    plan: Plan
+    record: Record
 
     @property
     def present(self) -> bool:
-        return self.wish.state == "present"
+        return self.request.state == "present"
 
     @property
     def pending(self) -> Mapping[str, Any]:
-        return self.memory.pending or {}
+        return self.record.pending or {}
 
     @property
     def daemons(self) -> tuple[str, ...]:
         """Return the units that work for the driver, are ours, and are stopped for a change."""
-        units = self.plan.services if self.present else self.memory.services
+        units = self.plan.services if self.present else self.record.services
         return tuple(unit for unit in UNITS if unit in units)
 
-    def look(self) -> Look:
-        return look_around(self.reader, self.daemons)
+    def module_state(self) -> ModuleState:
+        return read_module_state(self.reader, self.daemons)
 
-    def loading(self, look: Look) -> Loading:
+    def loading(self, module_state: ModuleState) -> Loading:
         """Return whether the module is to be loaded (or, for absent, unloaded) now."""
         if self.present:
             # Once the driver has come, another one that is loaded is a reason to reboot by facts
             # alone; what this change began by loading is tried all the same.
             begun = bool(self.pending.get("load"))
-            other = look.loaded is None or bool(self.plan.reboot["required"])
+            other = module_state.loaded is None or bool(self.plan.reboot["required"])
             wanted = self.plan.load or (begun and other)
-            return decide_loading(wanted, look, self.plan.reboot)
-        wanted = bool(look.loaded) and self.memory.installed
-        return decide_loading(wanted, look, {"required": False, "reason": ""})
+            return decide_loading(wanted, module_state, self.plan.reboot)
+        wanted = bool(module_state.loaded) and self.record.installed
+        return decide_loading(wanted, module_state, {"required": False, "reason": ""})
 
-    def place(self, path: str) -> str:
+    def absolute(self, path: str) -> str:
         """Return where a path of the node is."""
         return self.root.rstrip("/") + path
 
-    def keep(self, memory: flow.Memory) -> None:
-        self.store.put(RECORD, memory.to_json())
+    def save_record(self, record: Record) -> None:
+        self.store.put(RECORD, record.to_json())
 
 
-def diagnosis(
-    work: Work, modprobe: str = "", words: str = "", since: float | None = None
+def diagnose_node(
+    context: Context, modprobe: str = "", words: str = "", since: float | None = None
 ) -> Finding:
     """Return why the driver does not come or does not load, by looking at the node."""
     return diagnose(
         collect(
-            work.reader,
-            work.facts,
-            wanted=work.plan.version,
-            kernel_module=work.plan.kernel_module,
+            context.reader,
+            context.facts,
+            wanted=context.plan.version,
+            kernel_module=context.plan.kernel_module,
             modprobe=modprobe,
             words=words,
             since=since,

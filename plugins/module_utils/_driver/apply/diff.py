@@ -10,25 +10,25 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .. import record as flow
 from ..plan.config_files import PERSISTENCED, TOKEN
-from ..types import INSTALLS, DriverPlan
+from ..record import current_driver
+from ..types import INSTALLS, Plan
 from . import units
-from .loading import Loading, Look
+from .loading import Loading, ModuleState
 
 if TYPE_CHECKING:
-    from .context import Work
+    from .context import Context
 
 
-def driver_states(work: Work, look: Look, loading: Loading) -> tuple[str, str]:
+def driver_states(context: Context, module_state: ModuleState, loading: Loading) -> tuple[str, str]:
     """Return what is no file and no package, before and after, as the lines of a diff."""
-    plan, memory, facts = work.plan, work.memory, work.facts
-    now = flow.standing(facts)
-    before = {"driver": describe_driver(now), "loaded module": look.loaded or ""}
+    plan, record, facts = context.plan, context.record, context.facts
+    now = current_driver(facts)
+    before = {"driver": describe_driver(now), "loaded module": module_state.loaded or ""}
     after = dict(before)
-    if work.present:
+    if context.present:
         if plan.action in INSTALLS:
-            after["driver"] = named(
+            after["driver"] = format_driver(
                 plan.version, plan.branch, plan.kernel_module, plan.source or ""
             )
         if loading.now:
@@ -36,30 +36,30 @@ def driver_states(work: Work, look: Look, loading: Loading) -> tuple[str, str]:
                 plan.version or plan.branch or facts["driver"]["installed"] or ""
             )
         services = {
-            unit: (state, "enabled") for unit, state in _unit_states(work, plan.services).items()
+            unit: (state, "enabled") for unit, state in _unit_states(context, plan.services).items()
         }
     else:
-        if memory.installed:
-            after["driver"] = describe_driver(memory.original)
-        elif plan.action == "remove" and not memory.managed:
+        if record.installed:
+            after["driver"] = describe_driver(record.original)
+        elif plan.action == "remove" and not record.managed:
             after["driver"] = ""
         if loading.now:
             after["loaded module"] = ""
         services = {
-            unit: (state, memory.services[unit])
-            for unit, state in _unit_states(work, memory.services).items()
-            if state == "enabled" and not memory.services[unit].startswith("enabled")
+            unit: (state, record.services[unit])
+            for unit, state in _unit_states(context, record.services).items()
+            if state == "enabled" and not record.services[unit].startswith("enabled")
         }
     for unit, (state, wanted) in services.items():
         before[f"service {unit}"] = "" if state == units.NO_UNIT else state
         after[f"service {unit}"] = "" if wanted == units.NO_UNIT else wanted
-    return shown_driver(before), shown_driver(after)
+    return format_state(before), format_state(after)
 
 
-def _unit_states(work: Work, names: Mapping[str, str]) -> dict[str, str]:
+def _unit_states(context: Context, names: Mapping[str, str]) -> dict[str, str]:
     """Return the units whose state can be changed, with that state."""
-    states = units.read_services(work.run, names)
-    comes = work.plan.action in INSTALLS or PERSISTENCED in work.plan.files
+    states = units.read_services(context.run, names)
+    comes = context.plan.action in INSTALLS or PERSISTENCED in context.plan.files
     return {
         unit: state
         for unit, state in states.items()
@@ -67,14 +67,14 @@ def _unit_states(work: Work, names: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def differences(plan: DriverPlan) -> str:
+def differences(plan: Plan) -> str:
     """Return what a plan that should have nothing to do still wants."""
     return "; ".join(f"{step.step}: {step.detail}" for step in plan.steps) or "; ".join(
         plan.reasons
     )
 
 
-def shown_text(path: str, content: bytes | None) -> str:
+def describe_file(path: str, content: bytes | None) -> str:
     """Return a file for a diff; a licence token is shown by its checksum alone."""
     if content is None:
         return ""
@@ -83,7 +83,7 @@ def shown_text(path: str, content: bytes | None) -> str:
     return content.decode("utf-8", "replace")
 
 
-def shown_driver(state: Mapping[str, str]) -> str:
+def format_state(state: Mapping[str, str]) -> str:
     """Return what is no file and no package as the lines of a diff."""
     return "".join(f"{name}: {value}\n" for name, value in sorted(state.items()) if value)
 
@@ -91,12 +91,14 @@ def shown_driver(state: Mapping[str, str]) -> str:
 def describe_driver(driver: Mapping[str, Any] | None) -> str:
     if driver is None:
         return ""
-    return named(
+    return format_driver(
         driver["version"], driver["branch"], driver["kernel_module"], driver["source"] or ""
     )
 
 
-def named(version: str | None, branch: str | None, kernel_module: str | None, source: str) -> str:
+def format_driver(
+    version: str | None, branch: str | None, kernel_module: str | None, source: str
+) -> str:
     """Return a driver in words, for a diff."""
     number = version or (f"{branch} (newest)" if branch else "unknown version")
     return " ".join(word for word in (number, kernel_module, f"from {source}") if word)

@@ -34,16 +34,16 @@ def lacks_dkms(words: str) -> bool:
     return bool(_NO_DKMS.search(words))
 
 
-def passing(words: str) -> bool:
+def is_transient(words: str) -> bool:
     """Return whether a failure is one that the next run can simply go on after."""
     return bool(_PASSING.search(words))
 
 
-def from_installer(words: str) -> bool:
+def is_installer_failure(words: str) -> bool:
     """Return whether a failure is the installer's own, and not that of what comes before it."""
     return words.startswith(INSTALLER) and "build_timeout" not in words
 
 
-def about_build(words: str) -> bool:
+def is_build_failure(words: str) -> bool:
     """Return whether a package manager's words can come from the build of a kernel module."""
     return bool(_BUILD.search(words))

@@ -18,9 +18,9 @@ from ..._nvidia.runfile import LOG, UNINSTALL_LOG, beside_nouveau, uninstall_arg
 from ..._packages.installed import is_driver
 from ..._packages.plan import ABSENT, CONFIGURATION
 from ..._packages.registry import choose
-from .. import record as flow
+from ..record import Record, cached_files, current_driver, same_driver, update_pending
 from . import kernel_module
-from .context import Diagnosed, Work
+from .context import Context, Diagnosed
 from .failures import INSTALLER
 from .initramfs import rebuild_initramfs
 from .loading import decide_loading
@@ -31,53 +31,53 @@ if TYPE_CHECKING:
 _CHECKSUM_TIMEOUT = 600
 
 
-def run_runfile(work: Work) -> dict[str, Any]:
+def run_runfile(context: Context) -> dict[str, Any]:
     """Install by the runfile that lies on the node."""
-    look = work.look()
-    modules = kernel_module.Modules(work.run, work.reader)
-    if work.wish.load and decide_loading(True, look, work.plan.reboot).now:
+    state = context.module_state()
+    modules = kernel_module.KernelModules(context.run, context.reader)
+    if context.request.load and decide_loading(True, state, context.plan.reboot).now:
         # The installer does not like a module that is loaded; in use, it has an option for that.
-        if look.loaded:
+        if state.loaded:
             modules.unload()
         modules.unload_nouveau()
-    runfile = dict(work.pending["runfile"])
-    look = work.look()
-    if look.nouveau is not None:
+    runfile = dict(context.pending["runfile"])
+    state = context.module_state()
+    if state.nouveau is not None:
         more = beside_nouveau(runfile["version"])
         if not more:
             # The files that keep it away are written; they have to count at the next boot.
-            rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
-            work.keep(flow.with_pending(work.memory, boot_first=True))
+            rebuild_initramfs(context.run, context.reader, context.facts["os"]["family"])
+            context.save_record(update_pending(context.record, boot_first=True))
             raise Diagnosed(
                 Finding(
                     NOUVEAU,
-                    f"{look.kernel_driver} is loaded and in use, and the installer of "
+                    f"{state.kernel_driver} is loaded and in use, and the installer of "
                     f"{runfile['version']} does not install beside it.",
-                    evidence=f"/sys/module/{look.kernel_driver}",
-                    next_step=f"Reboot: {look.kernel_driver} stays away from then on. Then run "
+                    evidence=f"/sys/module/{state.kernel_driver}",
+                    next_step=f"Reboot: {state.kernel_driver} stays away from then on. Then run "
                     "again.",
                 )
             )
         runfile["arguments"] = [*runfile["arguments"], *more]
-    timeout = work.params["build_timeout"]
-    memory = flow.with_pending(work.memory, runfile_begun=True)
-    work.keep(memory)
-    execute_runfile(work.run, work.reader, runfile, timeout)
-    work.keep(flow.with_pending(memory, runfile_done=True))
+    timeout = context.params["build_timeout"]
+    record = update_pending(context.record, runfile_begun=True)
+    context.save_record(record)
+    execute_runfile(context.run, context.reader, runfile, timeout)
+    context.save_record(update_pending(record, runfile_done=True))
     return {"changed": True}
 
 
-def see_packages(work: Work) -> None:
+def check_packages_available(context: Context) -> None:
     """Refuse to remove a driver for packages that no list of the node has."""
-    names = sorted(work.plan.packages)
+    names = sorted(context.plan.packages)
     if not names:
         return
-    manager = choose(work.facts["os"]["package_manager"], work.run)
-    if manager.has_streams and work.plan.streams:
-        manager = manager.assuming(work.plan.streams)
+    manager = choose(context.facts["os"]["package_manager"], context.run)
+    if manager.has_streams and context.plan.streams:
+        manager = manager.assuming(context.plan.streams)
     offered = manager.available(names)
     if any(not offered.get(name) for name in names):
-        work.run(manager.update(), timeout=900)
+        context.run(manager.update(), timeout=900)
         offered = manager.available(names)
     unknown = [name for name in names if not offered.get(name)]
     if unknown:
@@ -88,13 +88,13 @@ def see_packages(work: Work) -> None:
         )
 
 
-def driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
+def driver_packages(context: Context) -> tuple[dict[str, str | None], list[str]]:
     """Return the driver's packages that are installed, and those that are half there."""
     try:
-        manager = choose(work.facts["os"]["package_manager"], work.run)
+        manager = choose(context.facts["os"]["package_manager"], context.run)
         packages = manager.read().packages
     except InputError:
-        return dict((flow.standing(work.facts) or {"packages": {}})["packages"]), []
+        return dict((current_driver(context.facts) or {"packages": {}})["packages"]), []
     ours = {name: package for name, package in packages.items() if is_driver(name)}
     broken = [
         name
@@ -104,36 +104,36 @@ def driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
     return {name: p.version for name, p in ours.items() if p.installed}, broken
 
 
-def drop_cached(work: Work, kept: flow.Memory | None) -> None:
+def remove_unused_runfiles(context: Context, kept: Record | None) -> None:
     """Remove the runfiles of ours that the new record has no use for."""
-    for path in flow.cached_files(work.memory):
-        if path not in flow.cached_files(kept):
-            write_file(FileState(work.place(path)))
-            remove_empty_directories((work.place(path).rpartition("/")[0],))
+    for path in cached_files(context.record):
+        if path not in cached_files(kept):
+            write_file(FileState(context.absolute(path)))
+            remove_empty_directories((context.absolute(path).rpartition("/")[0],))
 
 
-def clear_runfile(work: Work, before: Mapping[str, Any] | None) -> None:
+def remove_partial_installation(context: Context, before: Mapping[str, Any] | None) -> None:
     """Take away what an installer left half way, before packages are put back."""
-    driver = work.facts["driver"]
+    driver = context.facts["driver"]
     if driver["uninstaller"] and not (
         before and before["source"] == "runfile" and before["version"] == driver["installed"]
     ):
-        work.run(uninstall_arguments(driver["uninstaller"]), timeout=900)
+        context.run(uninstall_arguments(driver["uninstaller"]), timeout=900)
 
 
-def runfile_again(work: Work, before: Mapping[str, Any] | None) -> str:
+def reinstall_runfile(context: Context, before: Mapping[str, Any] | None) -> str:
     """Put a runfile's driver back that stood there before; return what has to be said."""
     if before is None or before["source"] != "runfile":
         return ""
-    if flow.same_driver(before, flow.standing(work.facts)):
+    if same_driver(before, current_driver(context.facts)):
         return ""
     runfile = before.get("runfile")
-    if not runfile or not work.reader.exists(runfile["file"]):
+    if not runfile or not context.reader.exists(runfile["file"]):
         return (
             f"The driver {before['version']} came from a runfile that is not on this node: it "
             "cannot be put back. Give it as runfile, with its version."
         )
-    execute_runfile(work.run, work.reader, runfile, work.params["build_timeout"])
+    execute_runfile(context.run, context.reader, runfile, context.params["build_timeout"])
     return ""
 
 
@@ -141,7 +141,7 @@ def execute_runfile(
     run: Runner, reader: NodeReader, runfile: Mapping[str, Any], timeout: int
 ) -> None:
     """Run the installer file that lies on the node, with the plan's arguments."""
-    _see_checksum(run, runfile)
+    _verify_checksum(run, runfile)
     answer = run(["sh", runfile["file"], *runfile["arguments"]], timeout=timeout)
     if answer.rc == TIMED_OUT:
         raise KubegpuError(
@@ -176,7 +176,7 @@ def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
         )
 
 
-def _see_checksum(run: Runner, runfile: Mapping[str, Any]) -> None:
+def _verify_checksum(run: Runner, runfile: Mapping[str, Any]) -> None:
     """Refuse a file that is not the verified one any more: it is about to be run as root."""
     wanted = runfile.get("sha256")
     if not wanted:

@@ -17,7 +17,7 @@ from ..._hardware.kernel_drivers import KERNEL_DRIVERS
 from ..._host.command import NOT_FOUND, Result, Runner
 from ..plan.fabric import IMEX_UNIT, MANAGER_UNIT
 from ..types import PERSISTENCED_UNIT
-from .loading import Look
+from .loading import ModuleState
 from .units import read_services
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _NO_MODULE = "not found in directory"
 _BUILD_TIMEOUT = 1800
 
 
-def look_around(reader: NodeReader, ours: Collection[str] = ()) -> Look:
+def read_module_state(reader: NodeReader, ours: Collection[str] = ()) -> ModuleState:
     """Return what decides whether a module can be loaded or changed now.
 
     :param ours: units that are stopped for a change and started again, beside the persistence
@@ -46,7 +46,7 @@ def look_around(reader: NodeReader, ours: Collection[str] = ()) -> Look:
     loaded = loaded_version(reader)
     environment = read_environment(reader)
     own = [name for name in KERNEL_DRIVERS if reader.is_dir(f"/sys/module/{name}")]
-    return Look(
+    return ModuleState(
         loaded=loaded,
         # A container may be one that is allowed to.
         cannot=environment.why_not if environment.may_load is False else "",
@@ -73,7 +73,7 @@ def loaded_version(reader: NodeReader) -> str | None:
 
 
 @dataclass(frozen=True)
-class Modules:
+class KernelModules:
     """Loads and unloads the driver's kernel modules.
 
     ``ours``: units that are stopped for it, beside the persistence daemon.
@@ -127,11 +127,11 @@ class Modules:
         return first or Result(NOT_FOUND, "", "nothing to load")
 
 
-def load_again(run: Runner, reader: NodeReader, loaded: str | None) -> str:
+def reload_previous(run: Runner, reader: NodeReader, loaded: str | None) -> str:
     """Load the module that was loaded before a change that failed; return why that fails."""
     if loaded is None or loaded_version(reader):
         return ""
-    answer = Modules(run, reader).load()
+    answer = KernelModules(run, reader).load()
     if not answer.ok:
         return f"the kernel module {loaded}, which was loaded ({answer.words()})"
     for unit, state in read_services(run, _DAEMONS).items():
@@ -140,7 +140,7 @@ def load_again(run: Runner, reader: NodeReader, loaded: str | None) -> str:
     return ""
 
 
-def build_missing(run: Runner, node: Mapping[str, Any]) -> list[str]:
+def build_missing_modules(run: Runner, node: Mapping[str, Any]) -> list[str]:
     """Let DKMS build the driver for kernels whose headers came later; return for which.
 
     What does not build for a kernel is seen by the next look at the node.
@@ -157,7 +157,7 @@ def build_missing(run: Runner, node: Mapping[str, Any]) -> list[str]:
     return kernels
 
 
-def ask_driver(run: Runner) -> Result | None:
+def failed_driver_query(run: Runner) -> Result | None:
     """Return the answer of nvidia-smi where it fails; None where it is well or not there."""
     answer = run(["nvidia-smi", "-L"], timeout=60)
     return None if answer.ok or answer.rc == NOT_FOUND else answer

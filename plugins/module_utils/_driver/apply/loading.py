@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Look:
+class ModuleState:
     """What decides whether a module can be loaded or changed now.
 
     ``loaded``: the version of the loaded module. ``cannot``: why no module at all can be loaded or
@@ -39,7 +39,7 @@ class Loading:
     warning: str = ""
 
 
-def decide_loading(wanted: bool, look: Look, reboot: Mapping[str, Any]) -> Loading:
+def decide_loading(wanted: bool, state: ModuleState, reboot: Mapping[str, Any]) -> Loading:
     """Return whether the module can be loaded without a reboot.
 
     :param wanted: the plan's word on whether it has to be.
@@ -47,24 +47,24 @@ def decide_loading(wanted: bool, look: Look, reboot: Mapping[str, Any]) -> Loadi
     """
     if not wanted:
         return Loading(False, reboot["reason"] if reboot["required"] else "")
-    if look.cannot:
+    if state.cannot:
         return Loading(
             False,
-            warning=f"The kernel module cannot be loaded from here: {look.cannot}. This says "
+            warning=f"The kernel module cannot be loaded from here: {state.cannot}. This says "
             "nothing about the driver. Load it where modules can be loaded: on the host of a "
             "container, or after the next boot.",
         )
-    if look.loaded and (look.users or look.holders):
-        words = ", ".join([*look.users, *(f"the module {name}" for name in look.holders)])
+    if state.loaded and (state.users or state.holders):
+        words = ", ".join([*state.users, *(f"the module {name}" for name in state.holders)])
         return Loading(
             False,
-            f"The loaded module {look.loaded} is in use by {words}. Stop what uses it and run "
+            f"The loaded module {state.loaded} is in use by {words}. Stop what uses it and run "
             "again, or reboot.",
         )
-    if look.nouveau:
+    if state.nouveau:
         return Loading(
             False,
-            f"{look.kernel_driver} is loaded and in use ({look.nouveau} users, the console as a "
+            f"{state.kernel_driver} is loaded and in use ({state.nouveau} users, the console as a "
             "rule): the next boot comes without it.",
         )
     return Loading(True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..._nvidia.driver_branches import PINNED_FROM
-from ..types import DriverPlan
+from ..types import Plan
 
 # The package sets' names.
 SET = "nvidia-driver"
@@ -18,17 +18,17 @@ PINNING_SET = "nvidia-driver-pinning"
 _PINNING = "nvidia-driver-pinning-"
 
 
-def parted(names: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_pins(names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return obsolete packages as (pins, others): a pin has to go before what it pins changes."""
     pins = [name for name in names if name.startswith(_PINNING)]
     return pins, [name for name in names if name not in pins]
 
 
-def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
+def install_calls(plan: Plan) -> list[dict[str, Any]]:
     """Return the arguments of package_set, one call after the other."""
     if plan.action == "refuse":
         return []
-    pins, others = parted(plan.obsolete)
+    pins, others = split_pins(plan.obsolete)
     # In check mode the repository that the role adds is not there yet.
     expected = plan.repository is not None
     tasks: list[dict[str, Any]] = []
@@ -65,7 +65,7 @@ def package_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
     return tasks
 
 
-def absent_tasks() -> list[dict[str, Any]]:
+def restore_calls() -> list[dict[str, Any]]:
     """Return the calls of package_set that give back what stood there before us."""
     return [
         {"name": SET, "state": "absent", "background": True},
@@ -73,7 +73,7 @@ def absent_tasks() -> list[dict[str, Any]]:
     ]
 
 
-def removal_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
+def removal_calls(plan: Plan) -> list[dict[str, Any]]:
     """Return the call of package_set that removes a driver which is not ours, as asked for."""
     if not plan.obsolete:
         return []
@@ -81,7 +81,7 @@ def removal_tasks(plan: DriverPlan) -> list[dict[str, Any]]:
     return [{**task, "background": True}]
 
 
-def rollback_tasks(
+def rollback_calls(
     before: Mapping[str, Any] | None,
     there: Sequence[str],
     *,
@@ -97,17 +97,17 @@ def rollback_tasks(
     """
     old = dict(before["packages"]) if before else {}
     if not old and managed and before and before["source"] == "runfile":
-        found = zip((PINNING_SET, SET), parted([name for name in there if ":" not in name]))
+        found = zip((PINNING_SET, SET), split_pins([name for name in there if ":" not in name]))
         return [
             {"name": name, "packages": {}, "obsolete": names, "hold": False, "background": True}
             for name, names in found
             if names
         ]
     if not old:
-        return absent_tasks()
+        return restore_calls()
     pins = {name: version for name, version in old.items() if name.startswith(_PINNING)}
     others = {name: version for name, version in old.items() if name not in pins}
-    new_pins, new = parted([name for name in there if name not in old and ":" not in name])
+    new_pins, new = split_pins([name for name in there if name not in old and ":" not in name])
     hold = bool(before and before["held"])
     tasks: list[dict[str, Any]] = []
     if pins or new_pins:

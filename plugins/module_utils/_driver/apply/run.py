@@ -14,16 +14,24 @@ from ..._diagnosis.driver import UNKNOWN
 from ..._diagnosis.evidence import uptime
 from ..._distro.data import without_dkms
 from ..._record.transaction import applied
-from .. import record as flow
 from ..plan.config_files import GRIDD, RECORD, TOKEN
 from ..plan.packages import module_streams
 from ..plan.plan import read_options
 from ..plan.sources import system_of
+from ..record import (
+    Record,
+    finish_change,
+    is_taken_over,
+    needs_uninstaller,
+    record_after_rollback,
+    runfile_to_run,
+    start_change,
+)
 from ..types import GRIDD_UNIT, INSTALLS
 from . import config_files as configuration
 from . import failures, installer, kernel_module, package_calls, units
-from .context import Diagnosed, Work, diagnosis
-from .diff import describe_driver, differences, driver_states, shown_text
+from .context import Context, Diagnosed, diagnose_node
+from .diff import describe_driver, describe_file, differences, driver_states
 from .initramfs import rebuild_initramfs
 from .loading import kernel_without_module
 
@@ -33,18 +41,18 @@ _BY_PACKAGES = ("dkms_build_failed", "kernel_headers_missing")
 _IN_WORDS = (*_BY_PACKAGES, "disk_full", "nouveau_loaded")
 
 
-def run_phase(phase: str, work: Work) -> dict[str, Any]:
+def run_phase(phase: str, context: Context) -> dict[str, Any]:
     """Do a phase that changes the node, unless another run has gone on with the change."""
     if phase != "begin":
-        _see_run(work, phase)
-    return PHASES[phase](work)
+        _check_run(context, phase)
+    return PHASES[phase](context)
 
 
-def _see_run(work: Work, phase: str) -> None:
+def _check_run(context: Context, phase: str) -> None:
     """Stop a run whose change another one has gone on with: the node is that one's now."""
     # What failed before anything was recorded is explained, and nothing is to be put back.
-    nothing = work.memory.pending is None and phase in ("explain", "rollback")
-    if nothing or not flow.taken_over(work.memory, work.params["_run"]):
+    nothing = context.record.pending is None and phase in ("explain", "rollback")
+    if nothing or not is_taken_over(context.record, context.params["_run"]):
         return
     raise KubegpuError(
         "Another run has gone on with the driver of this node since this one began; this one "
@@ -53,25 +61,25 @@ def _see_run(work: Work, phase: str) -> None:
     )
 
 
-def plan_phase(work: Work) -> dict[str, Any]:
+def plan_phase(context: Context) -> dict[str, Any]:
     """Return what differs, and what is to be done; nothing is changed."""
-    plan, memory = work.plan, work.memory
-    if plan.action == "refuse" and (work.present or memory.installed or not memory.managed):
+    plan, record = context.plan, context.record
+    if plan.action == "refuse" and (context.present or record.installed or not record.managed):
         raise InputError(
             "No driver can be set up as asked for; nothing was changed.\n"
             + "\n".join(f"- {reason}" for reason in plan.reasons)
         )
-    look = work.look()
-    loading = work.loading(look)
+    module_state = context.module_state()
+    loading = context.loading(module_state)
     for text in (*plan.warnings, loading.warning):
         if text:
-            work.warn(text)
-    changes = configuration.file_changes(work)
-    before, after = driver_states(work, look, loading)
+            context.warn(text)
+    changes = configuration.file_changes(context)
+    before, after = driver_states(context, module_state, loading)
     diff = [
         {
-            "before": shown_text(path, change.before.content),
-            "after": shown_text(path, change.after.content),
+            "before": describe_file(path, change.before.content),
+            "after": describe_file(path, change.after.content),
             "before_header": path,
             "after_header": path,
         }
@@ -83,24 +91,26 @@ def plan_phase(work: Work) -> dict[str, Any]:
         diff.append(
             {"before": before, "after": after, "before_header": title, "after_header": title}
         )
-    interrupted = memory.pending is not None
+    interrupted = record.pending is not None
     changed = bool(diff) or interrupted
-    result = _answer(work, memory, look.loaded, "" if loading.now else loading.reboot)
+    result = _build_result(
+        context, record, module_state.loaded, "" if loading.now else loading.reboot
+    )
     result["changed"] = changed
-    if work.diff:
+    if context.diff:
         result["diff"] = diff
-    if work.present:
+    if context.present:
         needed = changed or plan.change
-        sets = package_calls.package_tasks(plan) if needed else []
-        runfile = flow.runfile_to_do(plan, memory)
+        sets = package_calls.install_calls(plan) if needed else []
+        runfile = runfile_to_run(plan, record)
     else:
         # A change that was begun and not finished is undone by the sets' own records.
-        foreign = plan.action == "remove" and not memory.managed and not interrupted
-        needed = changed or memory.managed or foreign
+        foreign = plan.action == "remove" and not record.managed and not interrupted
+        needed = changed or record.managed or foreign
         sets = (
-            package_calls.removal_tasks(plan)
+            package_calls.removal_calls(plan)
             if foreign
-            else package_calls.absent_tasks()
+            else package_calls.restore_calls()
             if needed
             else []
         )
@@ -109,59 +119,59 @@ def plan_phase(work: Work) -> dict[str, Any]:
         "needed": needed,
         "sets": sets,
         "runfile": None if runfile is None else dict(runfile),
-        "dkms": without_dkms(work.facts["os"]["id"] or ""),
+        "dkms": without_dkms(context.facts["os"]["id"] or ""),
     }
     return result
 
 
-def _begin(work: Work) -> dict[str, Any]:
+def _begin(context: Context) -> dict[str, Any]:
     """Record what is going to be done, remove another source's driver, write the files."""
-    changes = configuration.file_changes(work)
-    plan = work.plan
+    changes = configuration.file_changes(context)
+    plan = context.plan
     files = {
-        path: configuration.for_record(change.before)
+        path: configuration.to_record(change.before)
         for path, change in changes.items()
         if change.changed
     }
-    runfile = flow.runfile_to_do(plan, work.memory) if work.present else None
+    runfile = runfile_to_run(plan, context.record) if context.present else None
     if runfile is not None:
-        runfile = {**runfile, **(work.params["_runfile"] or {})}
-    memory = flow.begun(
-        work.memory,
+        runfile = {**runfile, **(context.params["_runfile"] or {})}
+    record = start_change(
+        context.record,
         plan,
-        work.facts,
+        context.facts,
         files,
-        units.read_services(work.run, plan.services),
+        units.read_services(context.run, plan.services),
         plan.initramfs or configuration.needs_initramfs(list(files)),
         runfile,
-        work.params["_run"],
+        context.params["_run"],
     )
     uninstall = plan.uninstall == "runfile"
-    if work.present:
+    if context.present:
         if uninstall:
-            installer.see_packages(work)
+            installer.check_packages_available(context)
     else:
-        uninstall = flow.uninstalls(plan, work.memory, work.facts)
-    work.keep(memory)
-    installer.drop_cached(work, memory)
+        uninstall = needs_uninstaller(plan, context.record, context.facts)
+    context.save_record(record)
+    installer.remove_unused_runfiles(context, record)
     if uninstall:
-        installer.uninstall_runfile(work.run, work.facts["driver"]["uninstaller"])
-    if work.present:
-        with applied(work.store, list(changes.values())):
+        installer.uninstall_runfile(context.run, context.facts["driver"]["uninstaller"])
+    if context.present:
+        with applied(context.store, list(changes.values())):
             pass
-        configuration.read_again(work, files)
+        configuration.read_again(context, files)
     return {"changed": True}
 
 
-def _finish(work: Work) -> dict[str, Any]:
+def _finish(context: Context) -> dict[str, Any]:
     """Do what follows the packages, see that all is as planned, and finish the record."""
-    return _finish_present(work) if work.present else _finish_absent(work)
+    return _finish_present(context) if context.present else _finish_absent(context)
 
 
-def _explain(work: Work) -> dict[str, Any]:
+def _explain(context: Context) -> dict[str, Any]:
     """Say why the packages or the runfile failed, and what has to be put back."""
-    words = work.params["_failure"]
-    if not work.pending:
+    words = context.params["_failure"]
+    if not context.pending:
         # It failed before anything was recorded, and nothing is changed before that.
         return {
             "changed": False,
@@ -172,23 +182,23 @@ def _explain(work: Work) -> dict[str, Any]:
             "before": "",
             "sets": [],
         }
-    before = work.pending.get("before")
+    before = context.pending.get("before")
     # Its files can be there, of this run or of one that died.
-    ran = bool(work.pending.get("runfile_begun"))
-    by_installer = failures.from_installer(words)
-    there, broken = installer.driver_packages(work)
+    ran = bool(context.pending.get("runfile_begun"))
+    by_installer = failures.is_installer_failure(words)
+    there, broken = installer.driver_packages(context)
     old = dict(before["packages"]) if before else {}
     unchanged = not broken and there == old
-    finding = diagnosis(work, words=words)
-    passing = failures.passing(words)
+    finding = diagnose_node(context, words=words)
+    passing = failures.is_transient(words)
     telling = finding.code != UNKNOWN if by_installer else finding.code in _BY_PACKAGES
-    told = telling and not passing and (broken or by_installer or failures.about_build(words))
+    told = telling and not passing and (broken or by_installer or failures.is_build_failure(words))
     message = finding.message if told else words
     if told and by_installer and finding.code not in _IN_WORDS:
         message += f"\nWhat failed: {words}"
-    keep = bool(work.pending.get("boot_first")) or (passing and not (unchanged and not ran))
+    keep = bool(context.pending.get("boot_first")) or (passing and not (unchanged and not ran))
     if ran and not keep:
-        installer.clear_runfile(work, before)
+        installer.remove_partial_installation(context, before)
     return {
         "changed": False,
         "message": message,
@@ -198,16 +208,16 @@ def _explain(work: Work) -> dict[str, Any]:
         "before": describe_driver(before),
         "sets": []
         if passing and unchanged
-        else package_calls.rollback_tasks(
+        else package_calls.rollback_calls(
             before,
             sorted({*there, *broken}),
-            managed=bool(work.pending.get("managed")),
-            streams=restored_streams(work, before),
+            managed=bool(context.pending.get("managed")),
+            streams=restored_streams(context, before),
         ),
     }
 
 
-def restored_streams(work: Work, before: Mapping[str, Any] | None) -> dict[str, str]:
+def restored_streams(context: Context, before: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the streams of dnf's modules that the packages of the driver before are in.
 
     Of a record that does not say which were enabled, by its version.
@@ -216,147 +226,151 @@ def restored_streams(work: Work, before: Mapping[str, Any] | None) -> dict[str, 
         return dict(before["streams"])
     if not before or not before["branch"] or not before["kernel_module"]:
         return {}
-    _wish, data = read_options(work.params)
-    system = system_of(work.facts, data)
+    _wish, data = read_options(context.params)
+    system = system_of(context.facts, data)
     return module_streams(system, before["source"], before["branch"], before["kernel_module"], data)
 
 
-def _rollback(work: Work) -> dict[str, Any]:
+def _rollback(context: Context) -> dict[str, Any]:
     """Put files and initial RAM disk back to what they were before this change."""
-    pending = work.pending
+    pending = context.pending
     if not pending:
         return {"changed": False, "files": []}
     done = []
     for path, kept in pending["files"].items():
-        if configuration.put_back(work, path, kept):
+        if configuration.restore_file(context, path, kept):
             done.append(path)
-    configuration.read_again(work, done)
-    notes = [installer.runfile_again(work, pending.get("before"))]
+    configuration.read_again(context, done)
+    notes = [installer.reinstall_runfile(context, pending.get("before"))]
     if configuration.needs_initramfs(done):
-        rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
-    notes.append(kernel_module.load_again(work.run, work.reader, pending.get("loaded")))
-    memory = flow.given_back(work.memory)
-    installer.drop_cached(work, memory)
-    if memory is None:
-        work.store.drop(RECORD)
+        rebuild_initramfs(context.run, context.reader, context.facts["os"]["family"])
+    notes.append(kernel_module.reload_previous(context.run, context.reader, pending.get("loaded")))
+    record = record_after_rollback(context.record)
+    installer.remove_unused_runfiles(context, record)
+    if record is None:
+        context.store.drop(RECORD)
     else:
-        work.keep(memory)
+        context.save_record(record)
     return {"changed": True, "files": done, "notes": [note for note in notes if note]}
 
 
-def _finish_present(work: Work) -> dict[str, Any]:
-    run, reader = work.run, work.reader
-    if kernel_module.build_missing(run, work.facts):
-        work = work.again()
-    wrong = _verify(work)
+def _finish_present(context: Context) -> dict[str, Any]:
+    run, reader = context.run, context.reader
+    if kernel_module.build_missing_modules(run, context.facts):
+        context = context.refresh()
+    wrong = _verify(context)
     if wrong:
         raise KubegpuError(
             "The driver is not as it should be after the change.",
             evidence="; ".join(wrong),
             next_step="Run again: it goes on where this run stopped.",
         )
-    if work.pending.get("initramfs"):
-        skipped = rebuild_initramfs(run, reader, work.facts["os"]["family"])
+    if context.pending.get("initramfs"):
+        skipped = rebuild_initramfs(run, reader, context.facts["os"]["family"])
         if skipped:
-            work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
-    for text in units.enable_services(run, work.plan.services, start=False):
-        work.warn(text)
-    if {GRIDD, TOKEN} & set(work.pending.get("files", ())):
+            context.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+    for text in units.enable_services(run, context.plan.services, start=False):
+        context.warn(text)
+    if {GRIDD, TOKEN} & set(context.pending.get("files", ())):
         # It reads them when it starts. Before the record: a run that dies here does it again.
         run(["systemctl", "try-restart", f"{GRIDD_UNIT}.service"], timeout=120)
-    memory = flow.finished(work.memory, work.facts, back=work.wish.version == "previous")
-    installer.drop_cached(work, memory)
-    work.keep(memory)
+    record = finish_change(
+        context.record, context.facts, back=context.request.version == "previous"
+    )
+    installer.remove_unused_runfiles(context, record)
+    context.save_record(record)
     # From here on nothing is half done: whatever the kernel says, the driver is installed.
-    reboot = _load(work)
+    reboot = _load(context)
     loaded = kernel_module.loaded_version(reader)
     if loaded:
-        units.start_services(work, reboot)
-    return {**_answer(work, memory, loaded, reboot), "changed": True}
+        units.start_services(context, reboot)
+    return {**_build_result(context, record, loaded, reboot), "changed": True}
 
 
-def _load(work: Work) -> str:
+def _load(context: Context) -> str:
     """Load the module where that is asked for; return why a reboot is needed, or nothing."""
-    other_kernel = kernel_without_module(work.facts)
-    look = work.look()
-    loading = work.loading(look)
+    other_kernel = kernel_without_module(context.facts)
+    module_state = context.module_state()
+    loading = context.loading(module_state)
     if loading.warning:
-        work.warn(loading.warning)
+        context.warn(loading.warning)
     if other_kernel and not loading.warning:
         return other_kernel
     if not loading.now:
         return loading.reboot
-    modules = kernel_module.Modules(work.run, work.reader, work.daemons)
-    stays = modules.unload() if look.loaded else modules.unload_nouveau()
+    modules = kernel_module.KernelModules(context.run, context.reader, context.daemons)
+    stays = modules.unload() if module_state.loaded else modules.unload_nouveau()
     if stays is not None:
         # What was stopped for it is started again by the caller.
         return f"A module that is loaded cannot be unloaded: {stays.words()}"
-    begin = uptime(work.reader)
+    begin = uptime(context.reader)
     answer = modules.load()
-    complaint = None if not answer.ok else kernel_module.ask_driver(work.run)
+    complaint = None if not answer.ok else kernel_module.failed_driver_query(context.run)
     if not answer.ok or complaint is not None:
-        raise Diagnosed(diagnosis(work.again(), answer.words(), since=begin))
+        raise Diagnosed(diagnose_node(context.refresh(), answer.words(), since=begin))
     return ""
 
 
-def _finish_absent(work: Work) -> dict[str, Any]:
-    run, reader = work.run, work.reader
-    changes = configuration.file_changes(work)
-    look = work.look()
-    loading = work.loading(look)
+def _finish_absent(context: Context) -> dict[str, Any]:
+    run, reader = context.run, context.reader
+    changes = configuration.file_changes(context)
+    module_state = context.module_state()
+    loading = context.loading(module_state)
     # Before the files: a unit can be one of them.
-    units.give_back_services(run, work.memory.services)
+    units.restore_services(run, context.record.services)
     reboot = loading.reboot
     if loading.now:
-        stays = kernel_module.Modules(run, reader, work.daemons).unload()
+        stays = kernel_module.KernelModules(run, reader, context.daemons).unload()
         if stays is not None:
             reboot = f"The driver's module cannot be unloaded: {stays.words()}"
-    with applied(work.store, list(changes.values())):
+    with applied(context.store, list(changes.values())):
         pass
-    configuration.read_again(work, changes)
-    if work.pending.get("initramfs"):
-        skipped = rebuild_initramfs(run, reader, work.facts["os"]["family"])
+    configuration.read_again(context, changes)
+    if context.pending.get("initramfs"):
+        skipped = rebuild_initramfs(run, reader, context.facts["os"]["family"])
         if skipped:
-            work.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
-    installer.drop_cached(work, None)
-    work.store.drop(RECORD)
-    answer = _answer(work, flow.Memory(), kernel_module.loaded_version(reader), reboot)
+            context.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+    installer.remove_unused_runfiles(context, None)
+    context.store.drop(RECORD)
+    answer = _build_result(context, Record(), kernel_module.loaded_version(reader), reboot)
     return {**answer, "changed": True}
 
 
-def _verify(work: Work) -> list[str]:
+def _verify(context: Context) -> list[str]:
     """Return in what the node differs from the wish, after the change."""
     wrong = []
-    if work.plan.action in INSTALLS or work.plan.action == "refuse":
-        wrong.append(differences(work.plan))
-    driver = work.facts["driver"]
-    if work.plan.hold and driver["packages"] and driver["held"] is False:
+    if context.plan.action in INSTALLS or context.plan.action == "refuse":
+        wrong.append(differences(context.plan))
+    driver = context.facts["driver"]
+    if context.plan.hold and driver["packages"] and driver["held"] is False:
         wrong.append("not all of the driver's packages are held")
     wrong.extend(
         f"{path} differs"
-        for path, change in configuration.file_changes(work).items()
+        for path, change in configuration.file_changes(context).items()
         if change.changed
     )
     return wrong
 
 
-def _answer(work: Work, memory: flow.Memory, loaded: str | None, reboot: str) -> dict[str, Any]:
+def _build_result(
+    context: Context, record: Record, loaded: str | None, reboot: str
+) -> dict[str, Any]:
     return {
-        "plan": work.plan.to_json(),
+        "plan": context.plan.to_json(),
         "loaded": loaded,
         "reboot_required": bool(reboot),
         "reboot_reason": reboot,
-        "previous": _public(memory.previous),
+        "previous": _public_driver(record.previous),
     }
 
 
-def _public(driver: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _public_driver(driver: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if driver is None:
         return None
     return {name: driver[name] for name in ("version", "branch", "source", "kernel_module")}
 
 
-PHASES: Mapping[str, Callable[[Work], dict[str, Any]]] = {
+PHASES: Mapping[str, Callable[[Context], dict[str, Any]]] = {
     "plan": plan_phase,
     "begin": _begin,
     "runfile": installer.run_runfile,

@@ -16,7 +16,7 @@ from ..plan.config_files import IMEX_NODES, MODULES
 from ..plan.fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
 
 if TYPE_CHECKING:
-    from .context import Work
+    from .context import Context
 
 # The fabric manager is up when it has set up all switches.
 _UNIT_TIMEOUT = 300
@@ -24,32 +24,34 @@ _UNIT_TIMEOUT = 300
 NO_UNIT = "not-found"
 
 
-def start_services(work: Work, reboot: str) -> None:
+def start_services(context: Context, reboot: str) -> None:
     """Start the services; what belongs to another version than the loaded one comes by a boot."""
-    units = dict(work.plan.services)
-    before = (work.pending.get("before") or {}).get("packages") or {}
-    packages = work.facts["driver"]["packages"]
-    if work.daemons and reboot:
+    units = dict(context.plan.services)
+    before = (context.pending.get("before") or {}).get("packages") or {}
+    packages = context.facts["driver"]["packages"]
+    if context.daemons and reboot:
         # What fits the loaded module can have been stopped to unload it; the rest cannot run.
-        fit = units_of(work.facts["driver"]["loaded"], packages)
-        units = {unit: to for unit, to in units.items() if unit not in work.daemons or unit in fit}
-    elif BRIDGE_MODULE in work.plan.files.get(MODULES, "").split():
-        complaint = load_bridges(work.run)
+        fit = units_of(context.facts["driver"]["loaded"], packages)
+        units = {
+            unit: to for unit, to in units.items() if unit not in context.daemons or unit in fit
+        }
+    elif BRIDGE_MODULE in context.plan.files.get(MODULES, "").split():
+        complaint = load_bridges(context.run)
         if complaint:
-            work.warn(complaint)
+            context.warn(complaint)
     again = set(changed_units(before, packages)) & set(units)
-    if IMEX_NODES in work.pending.get("files", ()):
+    if IMEX_NODES in context.pending.get("files", ()):
         again |= {IMEX_UNIT} & set(units)
-    users = work.look().users if MANAGER_UNIT in again else ()
+    users = context.module_state().users if MANAGER_UNIT in again else ()
     if users:
         # Its end aborts what computes on the GPUs.
         again.discard(MANAGER_UNIT)
-        work.warn(
+        context.warn(
             f"The package of {MANAGER_UNIT} was changed, and it is not restarted while "
             f"{', '.join(users)} use GPUs. Next step: systemctl restart {MANAGER_UNIT} when they "
             "have ended."
         )
-    enable_services(work.run, units, start=True, again=again)
+    enable_services(context.run, units, start=True, again=again)
 
 
 def load_bridges(run: Runner) -> str:
@@ -106,7 +108,7 @@ def enable_services(
     return warnings
 
 
-def give_back_services(run: Runner, earlier: Mapping[str, str]) -> None:
+def restore_services(run: Runner, earlier: Mapping[str, str]) -> None:
     """Disable the units that were not enabled before us."""
     for unit, state in earlier.items():
         if not state.startswith("enabled") and read_services(run, [unit]).get(unit) == "enabled":

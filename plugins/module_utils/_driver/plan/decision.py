@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._nvidia.driver_branches import DriverData
-from ..types import DriverWish
+from ..types import Request
 from .gpu_support import Gpu
-from .installed import Present
+from .installed import InstalledDriver
 from .sources import DISTRO, NVIDIA, RUNFILE, System
 
 PLACES = {
@@ -23,7 +23,7 @@ PLACES = {
 }
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """The wish cannot be met: cause, and what would do."""
 
     def __init__(self, cause: str, next_step: str) -> None:
@@ -37,7 +37,7 @@ class Target:
 
     branch: str
     version: str | None
-    flavour: str | None
+    kernel_module: str | None
     source: str | None
     keep: bool = False
     runfile: Mapping[str, Any] | None = None
@@ -46,26 +46,26 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Case:
+class DecisionInput:
     """All that the decision is made of. ``back``: the version wished is the recorded one."""
 
     node: Mapping[str, Any]
-    wish: DriverWish
+    request: Request
     data: DriverData
     gpus: tuple[Gpu, ...]
     system: System
-    present: Present | None
+    installed: InstalledDriver | None
     back: bool = False
 
     @property
-    def asked_flavour(self) -> str:
-        return "" if self.wish.kernel_module == "auto" else self.wish.kernel_module
+    def requested_kernel_module(self) -> str:
+        return "" if self.request.kernel_module == "auto" else self.request.kernel_module
 
     @property
     def guest(self) -> bool:
         return any(gpu.guest for gpu in self.gpus)
 
 
-def upper(text: str) -> str:
+def capitalize_first(text: str) -> str:
     """Return the text as the beginning of a sentence."""
     return text[:1].upper() + text[1:]

@@ -18,8 +18,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._nvidia.fabric import BRIDGED_BOARDS, RACKS, is_member
-from ..types import DriverWish, branch_of
+from ..._nvidia.fabric import BRIDGED_BOARDS, RACKS, is_component
+from ..types import Request, branch_of
 from .sources import DISTRO, NVIDIA, RUNFILE, System
 
 MANAGER_UNIT = "nvidia-fabricmanager"
@@ -71,22 +71,22 @@ class Needs:
     ``elsewhere`` why a node with such GPUs needs nothing here, or nothing.
     """
 
-    parts: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
     why: str = ""
     bridged: bool = False
     elsewhere: str = ""
 
     @property
     def manager(self) -> bool:
-        return MANAGER in self.parts
+        return MANAGER in self.components
 
     @property
     def imex(self) -> bool:
-        return IMEX in self.parts
+        return IMEX in self.components
 
 
 @dataclass(frozen=True)
-class Members:
+class ComponentPackages:
     """The parts as packages of a source: version by name, and what the source does not carry."""
 
     packages: Mapping[str, str | None]
@@ -94,32 +94,34 @@ class Members:
     missing: tuple[str, ...] = ()
 
 
-def needs(node: Mapping[str, Any], wish: DriverWish | None = None) -> Needs:
+def needs(node: Mapping[str, Any], request: Request | None = None) -> Needs:
     """Return what the node needs by its switches and GPUs, and by what the user says of it."""
-    wish = wish or DriverWish()
+    request = request or Request()
     gpus = [
         gpu
         for gpu in node["gpus"]
         if gpu["vendor"] == "nvidia" and not gpu["virtual_function"] and not gpu["vgpu"]["guest"]
     ]
-    found = _manager(node, gpus, wish)
+    found = _manager(node, gpus, request)
     rack = next((RACKS[gpu["device_id"]] for gpu in gpus if gpu["device_id"] in RACKS), "")
-    if wish.imex == "false" or not (rack or wish.imex == "true"):
+    if request.imex == "false" or not (rack or request.imex == "true"):
         return found
     why = f"its GPUs are those of a {rack}" if rack else "nvidia_driver_imex is true"
-    return Needs((*found.parts, IMEX), "; ".join(filter(None, (found.why, why))), found.bridged, "")
+    return Needs(
+        (*found.components, IMEX), "; ".join(filter(None, (found.why, why))), found.bridged, ""
+    )
 
 
 def _manager(
-    node: Mapping[str, Any], gpus: Collection[Mapping[str, Any]], wish: DriverWish
+    node: Mapping[str, Any], gpus: Collection[Mapping[str, Any]], request: Request
 ) -> Needs:
     ids = [gpu["device_id"] for gpu in gpus]
     board = next((BRIDGED_BOARDS[one] for one in ids if one in BRIDGED_BOARDS), "")
     bridged = (MANAGER, NVLSM, NVSDM)
     switches = node["nvswitches"]
-    if wish.fabric == "false" or not gpus:
+    if request.fabric == "false" or not gpus:
         return Needs()
-    if wish.fabric == "true" and not switches:
+    if request.fabric == "true" and not switches:
         return Needs(
             bridged if board else (MANAGER, NSCQ), "nvidia_driver_fabric is true", bool(board)
         )
@@ -142,7 +144,7 @@ def _manager(
     return Needs(bridged, why, bridged=True)
 
 
-def member_names(system: System, source: str, branch: str) -> Mapping[str, str]:
+def component_names(system: System, source: str, branch: str) -> Mapping[str, str]:
     """Return what the source calls each part that it carries."""
     if source == RUNFILE or not branch.isdigit():
         return {}
@@ -157,29 +159,29 @@ def member_names(system: System, source: str, branch: str) -> Mapping[str, str]:
     return {part: name.format(branch=branch) for part, name in names.items()}
 
 
-def members(
+def component_packages(
     wanted: Needs, system: System, source: str, branch: str, version: str | None
-) -> Members:
+) -> ComponentPackages:
     """Return the packages of what is needed. ``version`` None is: the newest of the branch."""
     text = f"{version}*" if version else f"{branch}.*"
-    names = member_names(system, source, branch)
+    names = component_names(system, source, branch)
     packages: dict[str, str | None] = {}
     optional: dict[str, str | None] = {}
-    for part in wanted.parts:
+    for part in wanted.components:
         if part in names:
             into = optional if part in _OPTIONAL else packages
             into[names[part]] = None if part in _OWN_VERSION else text
     if wanted.bridged:
         optional[_BRIDGE_TOOLS] = None
     missing = tuple(
-        _PLAIN[part] for part in wanted.parts if part not in names and part not in _OPTIONAL
+        _PLAIN[part] for part in wanted.components if part not in names and part not in _OPTIONAL
     )
-    return Members(packages, optional, missing)
+    return ComponentPackages(packages, optional, missing)
 
 
 def carries(wanted: Needs, system: System, source: str, branch: str) -> bool:
     """Return whether the source has all that is needed."""
-    return not members(wanted, system, source, branch, None).missing
+    return not component_packages(wanted, system, source, branch, None).missing
 
 
 def missing_warning(wanted: Needs, missing: Collection[str], source: str) -> str | None:
@@ -202,7 +204,7 @@ def missing_warning(wanted: Needs, missing: Collection[str], source: str) -> str
     )
 
 
-def services(wanted: Needs, wish: DriverWish, names: Mapping[str, str]) -> dict[str, str]:
+def services(wanted: Needs, request: Request, names: Mapping[str, str]) -> dict[str, str]:
     """Return the units that shall be enabled, of what the driver's source carries.
 
     IMEX runs where the nodes of its domain are given: in Kubernetes a driver of dynamic resource
@@ -211,12 +213,12 @@ def services(wanted: Needs, wish: DriverWish, names: Mapping[str, str]) -> dict[
     found = {}
     if wanted.manager and MANAGER in names:
         found[MANAGER_UNIT] = "enabled"
-    if wanted.imex and IMEX in names and wish.imex_nodes:
+    if wanted.imex and IMEX in names and request.imex_nodes:
         found[IMEX_UNIT] = "enabled"
     return found
 
 
-def drifted(packages: Mapping[str, str], version: str) -> dict[str, str]:
+def drifted_components(packages: Mapping[str, str], version: str) -> dict[str, str]:
     """Return the installed parts whose version is not the driver's, by name.
 
     :param packages: the driver's installed packages, with their versions.
@@ -232,7 +234,7 @@ def drifted(packages: Mapping[str, str], version: str) -> dict[str, str]:
     return {
         name: found
         for name, text in sorted(packages.items())
-        if is_member(name)
+        if is_component(name)
         for found in [plain_version(text)]
         if found is not None and found not in known
     }
@@ -244,7 +246,7 @@ def plain_version(text: str) -> str | None:
     return match.group() if match and branch_of(match.group()) else None
 
 
-def drift_words(drift: Mapping[str, str], version: str) -> str:
+def describe_drift(drift: Mapping[str, str], version: str) -> str:
     shown = ", ".join(f"{name} {found}" for name, found in drift.items())
     return f"{shown} beside driver {version}"
 
@@ -277,10 +279,10 @@ def unmanaged_warning(wanted: Needs, node: Mapping[str, Any], version: str) -> s
         return None
     driver = node["driver"]
     packages = driver["packages"]
-    drift = drifted(packages, version)
+    drift = drifted_components(packages, version)
     state = driver["services"].get(MANAGER_UNIT)
     if drift:
-        seen = drift_words(drift, version)
+        seen = describe_drift(drift, version)
     elif state not in (None, "active", "activating"):
         seen = f"{MANAGER_UNIT} is {state}"
     elif not any(name.startswith(("nvidia-fabricm", "nvidia-fabric-m")) for name in packages) and (

@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from ..._core.steps import Step
 from ..._nvidia.fabric import branch_in_name
 from . import config_files as texts
-from .decision import Case, Target
+from .decision import DecisionInput, Target
 from .fabric import (
     BRIDGE_MODULE,
     IMEX_UNIT,
-    drift_words,
-    drifted,
-    member_names,
-    members,
+    component_names,
+    component_packages,
+    describe_drift,
+    drifted_components,
     missing_warning,
     needs,
     services,
 )
-from .installed import Present
+from .installed import InstalledDriver
 
 
 @dataclass(frozen=True)
-class Parts:
+class Components:
     """The parts that a target needs on its node. ``modules`` are loaded at boot beside its own."""
 
     packages: Mapping[str, str | None]
@@ -38,15 +38,15 @@ class Parts:
     warnings: tuple[str, ...]
 
 
-def parts_of(case: Case, target: Target) -> Parts:
+def components_of(inputs: DecisionInput, target: Target) -> Components:
     """Return what the target's source has for the node's NVLink, and what it lacks."""
-    wish, source = case.wish, str(target.source)
-    wanted = needs(case.node, wish)
-    found = members(wanted, case.system, source, target.branch, target.version)
-    units = services(wanted, wish, member_names(case.system, source, target.branch))
-    listed = {texts.IMEX_NODES: texts.imex_nodes(wish.imex_nodes)} if IMEX_UNIT in units else {}
+    request, source = inputs.request, str(target.source)
+    wanted = needs(inputs.node, request)
+    found = component_packages(wanted, inputs.system, source, target.branch, target.version)
+    units = services(wanted, request, component_names(inputs.system, source, target.branch))
+    listed = {texts.IMEX_NODES: texts.imex_nodes(request.imex_nodes)} if IMEX_UNIT in units else {}
     said = (wanted.elsewhere, missing_warning(wanted, found.missing, source))
-    return Parts(
+    return Components(
         found.packages,
         units,
         listed,
@@ -55,40 +55,40 @@ def parts_of(case: Case, target: Target) -> Parts:
     )
 
 
-def mended(present: Present) -> dict[str, str | None]:
+def repaired_components(installed: InstalledDriver) -> dict[str, str | None]:
     """Return the parts of another version than the driver, with the one that they shall have."""
-    return dict.fromkeys(_drift(present), f"{present.version}*")
+    return dict.fromkeys(_drift(installed), f"{installed.version}*")
 
 
-def foreign(case: Case, present: Present) -> tuple[str, ...]:
+def components_to_remove(inputs: DecisionInput, installed: InstalledDriver) -> tuple[str, ...]:
     """Return the parts that are named after another branch, which has no such version.
 
     They are in the way of those that the node needs; where it needs none they stay as they are.
     """
-    if not needs(case.node, case.wish).parts:
+    if not needs(inputs.node, inputs.request).components:
         return ()
-    drift = drifted(present.packages, present.version)
-    return tuple(name for name in drift if name not in _drift(present))
+    drift = drifted_components(installed.packages, installed.version)
+    return tuple(name for name in drift if name not in _drift(installed))
 
 
-def drift_steps(present: Present, gone: Collection[str]) -> list[Step]:
+def drift_steps(installed: InstalledDriver, gone: Collection[str]) -> list[Step]:
     """Return what has to be done about parts of other versions; ``gone`` cannot stay."""
     steps = []
     if gone:
         reason = "they are of another branch than the driver"
         steps.append(Step("packages", "remove", ", ".join(gone), reason))
-    drift = _drift(present)
+    drift = _drift(installed)
     if drift:
-        words = drift_words(drift, present.version)
+        words = describe_drift(drift, installed.version)
         reason = "what sets up NVLink refuses a driver of another version"
         steps.append(Step("packages", "install", words, reason))
     return steps
 
 
-def _drift(present: Present) -> dict[str, str]:
+def _drift(installed: InstalledDriver) -> dict[str, str]:
     """Return the parts of another version than the driver that can have the driver's."""
     return {
         name: version
-        for name, version in drifted(present.packages, present.version).items()
-        if branch_in_name(name) in (None, present.branch)
+        for name, version in drifted_components(installed.packages, installed.version).items()
+        if branch_in_name(name) in (None, installed.branch)
     }

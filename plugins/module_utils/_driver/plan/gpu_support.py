@@ -77,13 +77,13 @@ class Gpu:
             return None
         return above[0] if above else None
 
-    def flavours(self, branch: str, data: DriverData) -> tuple[str, ...]:
+    def kernel_modules(self, branch: str, data: DriverData) -> tuple[str, ...]:
         """Return the kernel modules of a branch that work with this GPU."""
         of_branch = data.branches.get(branch, {}).get("modules", (OPEN, PROPRIETARY))
         return tuple(
-            flavour
-            for flavour in self.modules
-            if flavour in of_branch and (flavour != OPEN or int(branch) >= OPEN_FROM)
+            kernel_module
+            for kernel_module in self.modules
+            if kernel_module in of_branch and (kernel_module != OPEN or int(branch) >= OPEN_FROM)
         )
 
 
@@ -131,7 +131,7 @@ def _gpu(gpu: Mapping[str, Any], data: DriverData) -> Gpu:
     )
 
 
-def names(gpus: Iterable[Gpu]) -> str:
+def describe_gpus(gpus: Iterable[Gpu]) -> str:
     """Return the GPUs in words: eight of one kind are one."""
     counted: dict[str, list[str]] = {}
     for gpu in gpus:
@@ -143,16 +143,16 @@ def names(gpus: Iterable[Gpu]) -> str:
     )
 
 
-def flavours(gpus: Sequence[Gpu], branch: str, data: DriverData) -> tuple[str, ...]:
+def kernel_modules(gpus: Sequence[Gpu], branch: str, data: DriverData) -> tuple[str, ...]:
     """Return the kernel modules of the branch that work with all of the GPUs."""
     return tuple(
-        flavour
-        for flavour in (OPEN, PROPRIETARY)
-        if all(flavour in gpu.flavours(branch, data) for gpu in gpus)
+        kernel_module
+        for kernel_module in (OPEN, PROPRIETARY)
+        if all(kernel_module in gpu.kernel_modules(branch, data) for gpu in gpus)
     )
 
 
-def default_flavour(possible: Sequence[str], branch: str) -> str:
+def default_kernel_module(possible: Sequence[str], branch: str) -> str:
     """Return the modules to take where nobody asked: open from 560 on, where they work."""
     preferred = OPEN if int(branch) >= OPEN_DEFAULT_FROM else PROPRIETARY
     return preferred if preferred in possible else possible[0]
@@ -171,15 +171,17 @@ def problem(
         found = gpu.problem(branch, version)
         if found:
             return found
-    possible = flavours(gpus, branch, data)
+    possible = kernel_modules(gpus, branch, data)
     if not possible:
         for gpu in gpus:
-            if not gpu.flavours(branch, data):
+            if not gpu.kernel_modules(branch, data):
                 return (
                     f"branch {branch} has no kernel modules for {gpu.name} ({gpu.generation}), "
                     f"which needs {' or '.join(gpu.modules)} ones"
                 )
-        return f"in branch {branch} no one kind of kernel modules serves all of {names(gpus)}"
+        return (
+            f"in branch {branch} no one kind of kernel modules serves all of {describe_gpus(gpus)}"
+        )
     if asked and asked not in possible:
         against = [gpu for gpu in gpus if asked not in gpu.modules]
         if against:

@@ -11,23 +11,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._packages.installed import flavour as flavour_of_packages
+from ..._packages.installed import flavour as kernel_module_of_packages
 from ..._packages.match import covers
 from ..types import INSTALLS, branch_of
 from .config_files import PATHS, sha256
-from .packages import relevant_kernels
+from .kernels import relevant_kernels
 
 # Kernel modules that come built: Ubuntu's, those of a precompiled stream, SUSE's.
 _PREBUILT = re.compile(r"linux-modules-nvidia-|kmod-nvidia|nvidia-open-driver-\S*-kmp-")
 
 
 @dataclass(frozen=True)
-class Present:
+class InstalledDriver:
     """A driver that is installed. ``working``: its module is loaded, or can be at the next boot."""
 
     version: str
     branch: str
-    flavour: str | None
+    kernel_module: str | None
     source: str | None
     packages: Mapping[str, str]
     working: bool
@@ -48,11 +48,11 @@ class Present:
             "nvidia": "from NVIDIA's repository",
             "runfile": "from a runfile",
         }.get(self.source or "", "of unknown origin")
-        kind = f", {self.flavour} kernel modules" if self.flavour else ""
+        kind = f", {self.kernel_module} kernel modules" if self.kernel_module else ""
         return f"driver {self.version} ({origin}{kind})"
 
 
-def read_present(node: Mapping[str, Any]) -> Present | None:
+def read_installed(node: Mapping[str, Any]) -> InstalledDriver | None:
     """Return the installed driver; None where there is none, or only libraries of one."""
     driver = node["driver"]
     version = driver["installed"]
@@ -68,11 +68,11 @@ def read_present(node: Mapping[str, Any]) -> Present | None:
         # and what it has left so far is no driver of somebody else's that could be kept.
         return None
     kernels = relevant_kernels(node)
-    return Present(
+    return InstalledDriver(
         version=version,
         branch=branch,
         # What is loaded can be of another kind than what is installed meanwhile.
-        flavour=flavour_of_packages(driver["packages"]) or driver["kernel_module"],
+        kernel_module=kernel_module_of_packages(driver["packages"]) or driver["kernel_module"],
         source=driver["source"],
         packages=driver["packages"],
         working=bool(driver["loaded"])
@@ -97,22 +97,7 @@ def is_locked(name: str, patterns: Sequence[str]) -> bool:
     return covers(patterns, name.partition(":")[0])
 
 
-def kernels_without_module(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the kernels, of the running one and the newest, that have no driver module."""
-    return tuple(
-        str(kernel["version"]) for kernel in relevant_kernels(node) if not kernel.get("driver")
-    )
-
-
-def running_kernel(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the running kernel where it is on the node's own disk."""
-    for kernel in relevant_kernels(node):
-        if kernel["running"]:
-            return kernel
-    return None
-
-
-def differing_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
+def changed_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
     """Return the files that are not there as they shall be; one that may not be read is taken as
     right."""
     seen = node["driver"]["configuration"]

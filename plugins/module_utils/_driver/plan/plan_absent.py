@@ -10,43 +10,44 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core.steps import Step, sentence
-from ..types import DriverPlan, DriverWish
+from ..types import Plan, Request
 from . import config_files as texts
-from .installed import read_present, stale_files
+from .decision import capitalize_first
+from .installed import read_installed, stale_files
 from .sources import RUNFILE
 
 
-def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
+def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
     """Return the plan that takes away what this collection put on the node."""
     driver = node["driver"]
-    present = read_present(node)
+    installed = read_installed(node)
     managed = driver["managed"]
     begun = bool(driver.get("pending")) and not managed
-    if not managed and not begun and not (present and wish.replace_source):
-        if present is None:
-            return DriverPlan("none", reasons=("No driver is on this node: nothing to remove.",))
+    if not managed and not begun and not (installed and request.replace_source):
+        if installed is None:
+            return Plan("none", reasons=("No driver is on this node: nothing to remove.",))
         why = "may not be read" if managed is None else "does not have it"
-        return DriverPlan(
+        return Plan(
             "none",
-            branch=present.branch,
-            version=present.version,
-            kernel_module=present.flavour,
-            source=present.source,
-            hold=bool(present.held),
+            branch=installed.branch,
+            version=installed.version,
+            kernel_module=installed.kernel_module,
+            source=installed.source,
+            hold=bool(installed.held),
             reasons=(
-                f"{present.words[:1].upper()}{present.words[1:]} is not this collection's: the "
+                f"{capitalize_first(installed.words)} is not this collection's: the "
                 f"node's record {why}. It stays.",
             ),
             warnings=(
                 "To remove it all the same: nvidia_driver_replace_source: true, or by hand.",
             ),
         )
-    source = present.source if present else None
+    source = installed.source if installed else None
     if source == RUNFILE and not begun and not driver["uninstaller"]:
-        return DriverPlan(
+        return Plan(
             "refuse",
             reasons=(
-                f"{present.words if present else 'The driver'} is to be removed, and its "
+                f"{installed.words if installed else 'The driver'} is to be removed, and its "
                 "uninstaller is not there.",
                 "Next step: run the same .run file with --uninstall by hand, then run again.",
             ),
@@ -58,7 +59,7 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
         Step(
             "packages" if source != RUNFILE else "uninstall",
             "remove" if source != RUNFILE else "run",
-            present.words if present else "what is left of the driver",
+            installed.words if installed else "what is left of the driver",
             whose,
         )
     ]
@@ -70,11 +71,11 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
         steps.append(Step("initramfs", "rebuild", "", "the kernel's own driver may come back"))
     loaded = driver["loaded"]
     reason = f"{loaded} stays loaded until it is unloaded or the node rebooted" if loaded else ""
-    return DriverPlan(
+    return Plan(
         action="remove",
-        branch=present.branch if present else None,
-        version=present.version if present else None,
-        kernel_module=present.flavour if present else None,
+        branch=installed.branch if installed else None,
+        version=installed.version if installed else None,
+        kernel_module=installed.kernel_module if installed else None,
         source=source,
         obsolete=tuple(sorted(driver["packages"])) if source != RUNFILE and not begun else (),
         uninstall=RUNFILE if source == RUNFILE and not begun else None,

@@ -14,7 +14,7 @@ from ..._core.redact import addresses
 from ..._distro.data import folder_of, own_folder
 from ..._nvidia.driver_branches import OPEN, PROPRIETARY, DriverData
 from ..._repository.plan import below, same_repository
-from ..types import DriverWish
+from ..types import Request
 
 DISTRO = "distro"
 NVIDIA = "nvidia"
@@ -65,7 +65,7 @@ def system_of(node: Mapping[str, Any], data: DriverData) -> System:
     )
 
 
-def row(system: System, source: str, data: DriverData) -> Mapping[str, Any] | None:
+def repository_entry(system: System, source: str, data: DriverData) -> Mapping[str, Any] | None:
     """Return the row of the repository that the source has for this system, None without one."""
     if system.folder is None or source == RUNFILE:
         return None
@@ -83,11 +83,11 @@ def offers(system: System, source: str, branch: str, data: DriverData, kind: str
     """
     if source == RUNFILE:
         return True
-    found = row(system, source, data)
+    found = repository_entry(system, source, data)
     if found is None or (kind and kind not in modules_of(system, source, branch, data)):
         return False
     if found["branches"] is not None:
-        return branch in found["branches"] and not switched_off(system, branch, data)
+        return branch in found["branches"] and not component_disabled(system, branch, data)
     number = int(branch)
     return (found["first"] is None or number >= int(found["first"])) and (
         found["last"] is None or number <= int(found["last"])
@@ -96,20 +96,20 @@ def offers(system: System, source: str, branch: str, data: DriverData, kind: str
 
 def modules_of(system: System, source: str, branch: str, data: DriverData) -> tuple[str, ...]:
     """Return the kinds of kernel modules that a source can have of a branch."""
-    found = row(system, source, data) or {}
+    found = repository_entry(system, source, data) or {}
     return tuple((found.get("modules") or {}).get(branch, (OPEN, PROPRIETARY)))
 
 
 def replacement(system: System, branch: str, data: DriverData) -> str | None:
     """Return the branch that the distribution's packages of this branch install instead."""
-    found = row(system, DISTRO, data) or {}
+    found = repository_entry(system, DISTRO, data) or {}
     renamed: Mapping[str, str] = found.get("transitional") or {}
     return renamed.get(branch)
 
 
-def switched_off(system: System, branch: str, data: DriverData) -> bool:
+def component_disabled(system: System, branch: str, data: DriverData) -> bool:
     """Return whether the archive has the branch in a component that the node does not enable."""
-    found = row(system, DISTRO, data) or {}
+    found = repository_entry(system, DISTRO, data) or {}
     return (
         branch in (found.get("multiverse") or ())
         and system.components is not None
@@ -117,17 +117,17 @@ def switched_off(system: System, branch: str, data: DriverData) -> bool:
     )
 
 
-def sources(system: System) -> tuple[str, ...]:
+def source_order(system: System) -> tuple[str, ...]:
     """Return the sources in the order that is tried where nobody asked for one."""
     return (DISTRO, NVIDIA) if system.id == "ubuntu" else (NVIDIA, DISTRO)
 
 
-def describe_row(system: System, source: str, data: DriverData, branch: str = "") -> str:
+def describe_source(system: System, source: str, data: DriverData, branch: str = "") -> str:
     """Return in words which branches a source has for the system.
 
     :param branch: the one that is looked for, of which more is said than that it is not there.
     """
-    found = row(system, source, data)
+    found = repository_entry(system, source, data)
     place = "NVIDIA's repository" if source == NVIDIA else "the distribution's own archive"
     if found is None:
         what = f"{system.words or 'this system'} on {system.arch or 'this architecture'}"
@@ -144,7 +144,7 @@ def _more(system: System, data: DriverData, branch: str) -> str:
     instead = replacement(system, branch, data)
     if instead:
         return f" (its packages of {branch} are transitional and install {instead})"
-    if switched_off(system, branch, data):
+    if component_disabled(system, branch, data):
         return f" ({branch} in the component {MULTIVERSE}, which this node's apt does not enable)"
     kinds = modules_of(system, DISTRO, branch, data)
     return f" ({branch} with {kinds[0]} kernel modules only)" if len(kinds) == 1 else ""
@@ -154,18 +154,18 @@ def repository(
     node: Mapping[str, Any],
     system: System,
     source: str,
-    wish: DriverWish,
+    request: Request,
     data: DriverData,
 ) -> tuple[dict[str, Any] | None, tuple[str, str, str] | None]:
     """Return the repository to set up and (action, detail, reason); (None, None): it is there."""
-    found = row(system, source, data)
-    if not wish.manage_repository or found is None:
+    found = repository_entry(system, source, data)
+    if not request.manage_repository or found is None:
         return None, None
     if source == DISTRO:
         return _debian_repository(node, system, found) if system.id == "debian" else (None, None)
     distribution = str(found.get("folder") or system.folder)
     official = f"{found['url']}/{distribution}/{found['architectures'][system.arch]}"
-    url = wish.repository_url or official
+    url = request.repository_url or official
     for name, value in (
         ("{distribution}", distribution),
         ("{architecture}", found["architectures"][system.arch]),
@@ -174,15 +174,15 @@ def repository(
     url = url.rstrip("/")
     accepted = [
         text.replace(" ", "").replace(":", "").upper()
-        for text in wish.key_fingerprints or found["key_fingerprints"]
+        for text in request.key_fingerprints or found["key_fingerprints"]
     ]
     wanted = {
-        "name": wish.repository_name,
+        "name": request.repository_name,
         # A password is never part of a plan; who carries it out has the address itself.
         "url": addresses(url, True),
         "suite": "/",
         "components": [],
-        "key_url": addresses(wish.repository_key_url or below(url, str(found["key"])), True),
+        "key_url": addresses(request.repository_key_url or below(url, str(found["key"])), True),
         "key_fingerprints": accepted,
         "keyring": None,
         "replaces": [official] if url != official else [],

@@ -32,7 +32,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_
     TOKEN,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-    DriverPlan,
+    Plan,
     Step,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
@@ -71,10 +71,10 @@ def standin_decision(facts, wish, _data):
     """What is wished is installed: version and source, with a file and a service."""
     driver = facts["driver"]
     if wish.branch == "999":
-        return DriverPlan(action="refuse", reasons=("Tesla V100 ends with 580.", "Ask for 580."))
+        return Plan(action="refuse", reasons=("Tesla V100 ends with 580.", "Ask for 580."))
     if wish.state == "absent":
         managed = bool(driver["managed"])
-        return DriverPlan(action="remove" if managed else "none", change=managed)
+        return Plan(action="remove" if managed else "none", change=managed)
     version = driver["previous"]["version"] if wish.version == "previous" else wish.version
     source = "nvidia" if wish.source == "auto" else wish.source
     there = driver["installed"]
@@ -101,7 +101,7 @@ def standin_decision(facts, wish, _data):
     if source == "runfile":
         packages, obsolete = {}, tuple(driver["packages"])
         runfile = {**wish.runfile, "version": version, "arguments": ["--silent"]}
-    return DriverPlan(
+    return Plan(
         action=action,
         branch=version.split(".", maxsplit=1)[0],
         version=version,
@@ -736,7 +736,7 @@ def test_a_run_that_dies_before_it_loads(task, node, monkeypatch):
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_load", killed)
+        patch.setattr(phases, "_load", killed)
         with pytest.raises(Killed):
             task(version=NEW)
     assert task.record()["pending"] is None

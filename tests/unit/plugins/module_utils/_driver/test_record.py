@@ -7,22 +7,32 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import record as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import DriverPlan
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.record import (
+    Record,
+    cached_files,
+    current_driver,
+    finish_change,
+    needs_uninstaller,
+    record_after_rollback,
+    runfile_to_run,
+    start_change,
+    update_pending,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import Plan
 from tests.unit.fixtures.driver_cases import facts
 from tests.unit.fixtures.driver_nodes import node
 
 
 def changed(memory, before, after, action="upgrade", runfile=None):
-    plan = DriverPlan(action=action)
-    begun = flow.begun(memory, plan, before, {}, {"u": "disabled"}, False, runfile)
+    plan = Plan(action=action)
+    begun = start_change(memory, plan, before, {}, {"u": "disabled"}, False, runfile)
     # What a killed run leaves is read by the next.
-    begun = flow.Memory.from_json(json.loads(json.dumps(begun.to_json())))
-    return flow.finished(begun, after)
+    begun = Record.from_json(json.loads(json.dumps(begun.to_json())))
+    return finish_change(begun, after)
 
 
 def test_a_first_install_has_no_previous_and_is_ours():
-    memory = changed(flow.Memory(), node(), node("580.1", packages=("a",)), "install")
+    memory = changed(Record(), node(), node("580.1", packages=("a",)), "install")
     assert memory.managed
     assert memory.installed
     assert memory.previous is None
@@ -31,7 +41,7 @@ def test_a_first_install_has_no_previous_and_is_ours():
 
 
 def test_a_driver_that_is_only_held_is_managed_but_not_installed_by_us():
-    memory = changed(flow.Memory(), node("580.1"), node("580.1"), "none")
+    memory = changed(Record(), node("580.1"), node("580.1"), "none")
     assert memory.managed
     assert not memory.installed
     assert memory.previous is None
@@ -42,7 +52,7 @@ def test_a_driver_that_is_only_held_is_managed_but_not_installed_by_us():
 
 
 def test_previous_goes_both_ways_and_survives_a_run_that_changes_no_version():
-    memory = changed(flow.Memory(), node("575.1"), node("580.1"))
+    memory = changed(Record(), node("575.1"), node("580.1"))
     assert memory.previous["version"] == "575.1"
     memory = changed(memory, node("580.1"), node("580.1"), "none")
     assert memory.previous["version"] == "575.1"
@@ -51,12 +61,10 @@ def test_previous_goes_both_ways_and_survives_a_run_that_changes_no_version():
 
 
 def test_a_second_attempt_keeps_what_stood_there_before_the_first():
-    first = flow.begun(
-        flow.Memory(), DriverPlan(action="upgrade"), node("575.1"), {"/f": None}, {}, True
-    )
-    second = flow.begun(
+    first = start_change(Record(), Plan(action="upgrade"), node("575.1"), {"/f": None}, {}, True)
+    second = start_change(
         first,
-        DriverPlan(action="none"),
+        Plan(action="none"),
         node("580.1"),
         {"/f": {"content": "", "mode": 1}, "/g": None},
         {},
@@ -66,63 +74,63 @@ def test_a_second_attempt_keeps_what_stood_there_before_the_first():
     assert second.pending["files"] == {"/f": None, "/g": None}
     assert second.pending["initramfs"]
     assert second.pending["action"] == "upgrade"
-    assert flow.finished(second, node("580.1")).previous["version"] == "575.1"
+    assert finish_change(second, node("580.1")).previous["version"] == "575.1"
 
 
 def test_a_rollback_leaves_a_record_only_where_there_was_one():
-    begun = flow.begun(flow.Memory(), DriverPlan(action="install"), node(), {}, {}, False)
-    assert flow.given_back(begun) is None
-    ours = changed(flow.Memory(), node(), node("580.1"), "install")
-    again = flow.begun(ours, DriverPlan(action="upgrade"), node("580.1"), {}, {}, False)
-    assert flow.given_back(again) == ours
+    begun = start_change(Record(), Plan(action="install"), node(), {}, {}, False)
+    assert record_after_rollback(begun) is None
+    ours = changed(Record(), node(), node("580.1"), "install")
+    again = start_change(ours, Plan(action="upgrade"), node("580.1"), {}, {}, False)
+    assert record_after_rollback(again) == ours
 
 
 def test_the_runfile_of_a_driver_is_remembered_with_it():
     file = {"file": "/c/a.run", "arguments": [], "cached": True}
-    ours = changed(flow.Memory(), node(), node("580.1", "runfile"), "install", file)
+    ours = changed(Record(), node(), node("580.1", "runfile"), "install", file)
     assert ours.current["runfile"] == file
-    assert flow.standing(node("580.1", "runfile"), ours)["runfile"] == file
+    assert current_driver(node("580.1", "runfile"), ours)["runfile"] == file
     later = changed(ours, node("580.1", "runfile"), node("595.1", packages=("a",)))
     assert later.previous["runfile"] == file
-    assert flow.cached_files(later) == ("/c/a.run",)
+    assert cached_files(later) == ("/c/a.run",)
 
 
 def test_a_runfile_that_an_earlier_run_died_in_is_run_again():
-    plan = DriverPlan(action="install", source="runfile", runfile={"url": "u"})
-    assert flow.runfile_to_do(plan, flow.Memory()) == {"url": "u"}
+    plan = Plan(action="install", source="runfile", runfile={"url": "u"})
+    assert runfile_to_run(plan, Record()) == {"url": "u"}
     there = replace(plan, action="none")
-    assert flow.runfile_to_do(there, flow.Memory()) is None
-    died = flow.begun(flow.Memory(), plan, node(), {}, {}, False, {"file": "/f"})
-    assert flow.runfile_to_do(there, died) == {"file": "/f"}
-    assert flow.runfile_to_do(there, flow.with_pending(died, runfile_done=True)) is None
+    assert runfile_to_run(there, Record()) is None
+    died = start_change(Record(), plan, node(), {}, {}, False, {"file": "/f"})
+    assert runfile_to_run(there, died) == {"file": "/f"}
+    assert runfile_to_run(there, update_pending(died, runfile_done=True)) is None
 
 
 def test_whose_runfile_absent_uninstalls():
     there, gone = node("580.1", "runfile"), node()
-    ours = changed(flow.Memory(), gone, there, runfile={"file": "/f"})
-    plan = DriverPlan(action="remove", uninstall="runfile")
-    assert flow.uninstalls(plan, ours, there)
+    ours = changed(Record(), gone, there, runfile={"file": "/f"})
+    plan = Plan(action="remove", uninstall="runfile")
+    assert needs_uninstaller(plan, ours, there)
     # By a run that died after it, or by hand.
-    assert not flow.uninstalls(plan, ours, gone)
-    held = changed(flow.Memory(), there, there)
-    assert not flow.uninstalls(DriverPlan(action="remove"), held, there)
+    assert not needs_uninstaller(plan, ours, gone)
+    held = changed(Record(), there, there)
+    assert not needs_uninstaller(Plan(action="remove"), held, there)
     # Somebody else's goes where it was asked for.
-    assert flow.uninstalls(plan, flow.Memory(), there)
-    assert not flow.uninstalls(DriverPlan(action="none"), flow.Memory(), there)
+    assert needs_uninstaller(plan, Record(), there)
+    assert not needs_uninstaller(Plan(action="none"), Record(), there)
     # An installer that came to its end, and a run that did not.
-    plan = DriverPlan(action="install", source="runfile")
-    died = flow.begun(flow.Memory(), plan, gone, {}, {}, False, {"file": "/f"})
-    assert flow.uninstalls(DriverPlan(action="remove"), died, there)
-    died = flow.begun(flow.Memory(), plan, there, {}, {}, False, {"file": "/f"})
-    assert not flow.uninstalls(DriverPlan(action="remove"), died, there)
+    plan = Plan(action="install", source="runfile")
+    died = start_change(Record(), plan, gone, {}, {}, False, {"file": "/f"})
+    assert needs_uninstaller(Plan(action="remove"), died, there)
+    died = start_change(Record(), plan, there, {}, {}, False, {"file": "/f"})
+    assert not needs_uninstaller(Plan(action="remove"), died, there)
 
 
 def test_a_change_that_died_knows_its_runfile_and_what_was_loaded():
-    plan = DriverPlan(action="install", source="runfile")
-    first = flow.begun(flow.Memory(), plan, node("570.1"), {}, {}, False, {"file": "/f"})
+    plan = Plan(action="install", source="runfile")
+    first = start_change(Record(), plan, node("570.1"), {}, {}, False, {"file": "/f"})
     unloaded = node("570.1")
     unloaded["driver"]["loaded"] = None
-    again = flow.begun(first, DriverPlan(action="none"), unloaded, {}, {}, False)
+    again = start_change(first, Plan(action="none"), unloaded, {}, {}, False)
     assert again.pending["runfile"] == {"file": "/f"}
     assert again.pending["runfile_done"]
     assert again.pending["loaded"] == "570.1"
@@ -132,18 +140,18 @@ def test_the_files_that_are_kept():
     def driver(name, cached=True):
         return {"runfile": {"file": name, "cached": cached}}
 
-    memory = flow.Memory(
+    memory = Record(
         current=driver("/c/new"),
         previous=driver("/c/old"),
         original=driver("/home/me/first", cached=False),
         pending={**driver("/c/next"), "before": driver("/c/new")},
     )
-    assert flow.cached_files(memory) == ("/c/new", "/c/old", "/c/next")
-    assert flow.cached_files(None) == ()
+    assert cached_files(memory) == ("/c/new", "/c/old", "/c/next")
+    assert cached_files(None) == ()
 
 
 def test_the_stream_that_stood_there_is_remembered():
     node = facts("T4", "rocky9", "nvidia 580.95.05 open")
-    assert "streams" not in flow.standing(node)
+    assert "streams" not in current_driver(node)
     node["driver"]["streams"] = {"nvidia-driver": "open-dkms", "perl": "5.32"}
-    assert flow.standing(node)["streams"] == {"nvidia-driver": "open-dkms"}
+    assert current_driver(node)["streams"] == {"nvidia-driver": "open-dkms"}

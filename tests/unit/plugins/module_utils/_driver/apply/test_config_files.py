@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.config_files import (
     needs_initramfs,
-    without_lines,
+    remove_lines,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_files import (
     NOUVEAU,
@@ -16,8 +16,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_
 
 
 def test_edited_files_lose_our_lines_alone():
-    assert without_lines("a\nmine\nb\n", "a\nb\n") == "mine\n"
-    assert without_lines("a\n\n", "a\n") is None
+    assert remove_lines("a\nmine\nb\n", "a\nb\n") == "mine\n"
+    assert remove_lines("a\n\n", "a\n") is None
 
 
 def test_which_files_need_the_initial_ram_disk():

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.diff import shown_text
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.diff import describe_file
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_files import (
     NOUVEAU,
     TOKEN,
@@ -12,7 +12,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_
 
 
 def test_a_token_is_shown_by_its_checksum():
-    assert "secret" not in shown_text(TOKEN, b"secret")
-    assert shown_text(TOKEN, b"a") != shown_text(TOKEN, b"b")
-    assert shown_text(NOUVEAU, b"text\n") == "text\n"
-    assert shown_text(NOUVEAU, None) == ""
+    assert "secret" not in describe_file(TOKEN, b"secret")
+    assert describe_file(TOKEN, b"a") != describe_file(TOKEN, b"b")
+    assert describe_file(NOUVEAU, b"text\n") == "text\n"
+    assert describe_file(NOUVEAU, None) == ""

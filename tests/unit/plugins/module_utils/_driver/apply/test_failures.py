@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failures import (
+    is_transient,
     lacks_dkms,
-    passing,
 )
 
 
@@ -26,7 +26,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failur
     ],
 )
 def test_failures_that_pass(words, passes):
-    assert passing(words) == passes
+    assert is_transient(words) == passes
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,20 @@
 from __future__ import annotations
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.kernel_module import (
-    Modules,
-    ask_driver,
-    build_missing,
-    load_again,
-    look_around,
+    KernelModules,
+    build_missing_modules,
+    failed_driver_query,
+    read_module_state,
+    reload_previous,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import Look
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import ModuleState
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from tests.unit.fixtures.driver_nodes import OK, StandinRunner
 
 
 def test_looking_around(tree):
-    look = look_around(
+    look = read_module_state(
         tree(
             sys__module__nvidia__version="580.1\n",
             sys__module__nvidia__holders__nvidia_fs="",
@@ -33,21 +33,21 @@ def test_looking_around(tree):
 
 def test_nova_is_looked_at_and_unloaded_as_nouveau_is(tree):
     reader = tree(sys__module__nova_core__refcnt="1\n", sys__module__nova_drm__refcnt="0\n")
-    look = look_around(reader)
+    look = read_module_state(reader)
     # nova_core is used by nova_drm, which goes first.
     assert (look.nouveau, look.kernel_driver) == (0, "nova_drm")
     run = StandinRunner(modprobe=OK)
-    assert Modules(run, reader).unload_nouveau() is None
+    assert KernelModules(run, reader).unload_nouveau() is None
     assert run.calls == ["modprobe -r nova_drm", "modprobe -r nova_core"]
     run = StandinRunner(modprobe=Result(1, "", "in use"))
-    stays = Modules(run, reader).unload_nouveau()
+    stays = KernelModules(run, reader).unload_nouveau()
     assert stays is not None and stays.stderr == "in use"
     assert run.calls == ["modprobe -r nova_drm"]
 
 
 def test_a_plain_machine_has_nothing_in_the_way(tree):
-    look = look_around(tree(proc__self__status="CapEff:\t000001ffffffffff\n"))
-    assert look == Look()
+    look = read_module_state(tree(proc__self__status="CapEff:\t000001ffffffffff\n"))
+    assert look == ModuleState()
 
 
 def test_modules_are_unloaded_in_their_order_until_one_stays(tree):
@@ -59,7 +59,7 @@ def test_modules_are_unloaded_in_their_order_until_one_stays(tree):
         rmmod=lambda argv: Result(1, "", "in use") if argv[1] == "nvidia_uvm" else OK,
         systemctl=OK,
     )
-    stays = Modules(run, reader).unload()
+    stays = KernelModules(run, reader).unload()
     assert stays is not None
     assert stays.stderr == "in use"
     assert run.calls == [
@@ -76,31 +76,31 @@ def test_debians_module_is_found_without_its_alias(tree):
         return OK if known else Result(1, "", words)
 
     run = StandinRunner(modprobe=modprobe)
-    assert Modules(run, tree(x="")).load().ok
+    assert KernelModules(run, tree(x="")).load().ok
     assert "modprobe nvidia-current-open" in run.calls
     assert run.calls[-1] == "nvidia-modprobe -c 0 -u"
 
 
 def test_a_module_that_is_refused_is_not_tried_by_other_names(tree):
     run = StandinRunner(modprobe=Result(1, "", "Required key not available"))
-    assert Modules(run, tree(x="")).load().stderr == "Required key not available"
+    assert KernelModules(run, tree(x="")).load().stderr == "Required key not available"
     assert run.calls == ["modprobe nvidia"]
 
 
 def test_what_was_loaded_is_loaded_again(tree):
     run = StandinRunner(modprobe=OK, systemctl=Result(0, "enabled\n", ""))
-    assert load_again(run, tree(), None) == ""
+    assert reload_previous(run, tree(), None) == ""
     assert run.calls == []
-    assert load_again(run, tree(), "580.1") == ""
+    assert reload_previous(run, tree(), "580.1") == ""
     assert "modprobe nvidia" in run.calls
     assert [call for call in run.calls if " start " in call] == [
         f"systemctl start nvidia-{name}.service"
         for name in ("persistenced", "fabricmanager", "imex")
     ]
     run = StandinRunner(modprobe=Result(1, "", "Key was rejected"))
-    assert "Key was rejected" in load_again(run, tree(), "580.1")
+    assert "Key was rejected" in reload_previous(run, tree(), "580.1")
     there = tree(sys__module__nvidia__version="580.1\n")
-    assert load_again(run, there, "580.1") == ""
+    assert reload_previous(run, there, "580.1") == ""
 
 
 def test_dkms_builds_for_kernels_whose_headers_came_later():
@@ -113,17 +113,17 @@ def test_dkms_builds_for_kernels_whose_headers_came_later():
             {"version": "6.3", "headers": False, "driver": None},
         ],
     }
-    assert build_missing(run, node) == ["6.2"]
+    assert build_missing_modules(run, node) == ["6.2"]
     assert run.calls == ["dkms autoinstall -k 6.2"]
     node["driver"]["dkms"] = []
-    assert build_missing(run, node) == []
+    assert build_missing_modules(run, node) == []
 
 
 def test_asking_the_driver():
-    assert ask_driver(StandinRunner()) is None
-    assert ask_driver(StandinRunner(nvidia_smi=OK)) is None
+    assert failed_driver_query(StandinRunner()) is None
+    assert failed_driver_query(StandinRunner(nvidia_smi=OK)) is None
     bad = Result(18, "Failed to initialize NVML: Driver/library version mismatch", "")
-    assert ask_driver(StandinRunner(nvidia_smi=bad)) == bad
+    assert failed_driver_query(StandinRunner(nvidia_smi=bad)) == bad
 
 
 def test_the_drivers_own_daemon_is_no_user(tree, tmp_path):
@@ -137,7 +137,7 @@ def test_the_drivers_own_daemon_is_no_user(tree, tmp_path):
         (folder / "3").symlink_to("/dev/nvidia0")
         (folder.parent / "comm").write_text(f"{comm}\n")
         (folder.parent / "cgroup").write_text(f"{cgroup}\n")
-    look = look_around(tree(sys__module__nvidia__version="580.1\n"))
+    look = read_module_state(tree(sys__module__nvidia__version="580.1\n"))
     assert look.users == ("python3 (pid 12, jobs.service)",)
 
 
@@ -157,9 +157,9 @@ def test_daemons_of_ours_are_no_users_and_are_stopped_for_a_change(tmp_path):
     reader = NodeReader(str(tmp_path))
     ours = ("nvidia-fabricmanager",)
     # What an admin runs without us is named, and not stopped.
-    assert look_around(reader, ours).users == ("nvidia-imex (pid 11, nvidia-imex.service)",)
+    assert read_module_state(reader, ours).users == ("nvidia-imex (pid 11, nvidia-imex.service)",)
     run = StandinRunner(systemctl=OK, rmmod=OK)
-    assert Modules(run, reader, ours).unload() is None
+    assert KernelModules(run, reader, ours).unload() is None
     assert run.calls == [
         "systemctl stop nvidia-persistenced",
         "systemctl stop nvidia-fabricmanager.service",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import (
-    Look,
+    ModuleState,
     decide_loading,
     kernel_without_module,
 )
@@ -19,14 +19,14 @@ NO_REBOOT = {"required": False, "reason": ""}
 @pytest.mark.parametrize(
     ("wanted", "look", "now", "words"),
     [
-        (True, Look(), True, ""),
-        (False, Look(users=("x (pid 1)",), loaded="1"), False, ""),
-        (True, Look(loaded="1"), True, ""),
-        (True, Look(loaded="1", users=("python3 (pid 7)",)), False, "python3 (pid 7)"),
-        (True, Look(loaded="1", holders=("nvidia_fs",)), False, "module nvidia_fs"),
-        (True, Look(nouveau=0), True, ""),
-        (True, Look(nouveau=3), False, "nouveau"),
-        (True, Look(nouveau=1, kernel_driver="nova_drm"), False, "nova_drm is loaded"),
+        (True, ModuleState(), True, ""),
+        (False, ModuleState(users=("x (pid 1)",), loaded="1"), False, ""),
+        (True, ModuleState(loaded="1"), True, ""),
+        (True, ModuleState(loaded="1", users=("python3 (pid 7)",)), False, "python3 (pid 7)"),
+        (True, ModuleState(loaded="1", holders=("nvidia_fs",)), False, "module nvidia_fs"),
+        (True, ModuleState(nouveau=0), True, ""),
+        (True, ModuleState(nouveau=3), False, "nouveau"),
+        (True, ModuleState(nouveau=1, kernel_driver="nova_drm"), False, "nova_drm is loaded"),
     ],
 )
 def test_loading(wanted, look, now, words):
@@ -37,14 +37,14 @@ def test_loading(wanted, look, now, words):
 
 
 def test_an_environment_without_modules_warns_and_asks_for_no_reboot():
-    loading = decide_loading(True, Look(cannot="this is a container"), NO_REBOOT)
+    loading = decide_loading(True, ModuleState(cannot="this is a container"), NO_REBOOT)
     assert (loading.now, loading.reboot) == (False, "")
     assert "this is a container" in loading.warning
 
 
 def test_the_plans_word_on_a_reboot_is_taken_where_nothing_is_to_be_loaded():
     reboot = {"required": True, "reason": "another kernel"}
-    assert decide_loading(False, Look(), reboot).reboot == "another kernel"
+    assert decide_loading(False, ModuleState(), reboot).reboot == "another kernel"
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import Look
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import ModuleState
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.units import (
     NO_UNIT,
     enable_services,
-    give_back_services,
     read_services,
+    restore_services,
     start_services,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
@@ -51,7 +51,7 @@ class Node:
                 "files": more.get("files", {}),
             },
             facts={"driver": {"packages": NEW, "loaded": more.get("loaded", "580.178.04")}},
-            look=lambda: Look(users=users),
+            module_state=lambda: ModuleState(users=users),
         )
 
     def run(self, argv, timeout=60, environment=None):
@@ -157,7 +157,7 @@ def test_services_are_given_back(tree):
     run = StandinRunner(
         systemctl=lambda argv: Result(0, "enabled\n", "") if argv[1] == "is-enabled" else OK
     )
-    give_back_services(run, {"a": "disabled", "b": "enabled", "c": "not-found"})
+    restore_services(run, {"a": "disabled", "b": "enabled", "c": "not-found"})
     assert [call for call in run.calls if "disable " in call] == [
         "systemctl disable a.service",
         "systemctl disable c.service",
