@@ -361,6 +361,7 @@ from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._core.redact import redact
 from ..module_utils._driver.apply.context import Diagnosed, Context
 from ..module_utils._driver.apply.run import PHASES, plan_phase, run_phase
+from ..module_utils._driver.options import REQUEST_ARGUMENTS
 from ..module_utils._driver.plan.config_files import RECORD
 from ..module_utils._driver.record import Record
 from ..module_utils._driver.plan.plan import plan_driver, read_options
@@ -377,58 +378,7 @@ _ROOT = "/"
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "branch": {"type": "str", "default": "auto"},
-            "version": {"type": "str", "default": ""},
-            "kernel_module": {
-                "type": "str",
-                "choices": ["auto", "open", "proprietary"],
-                "default": "auto",
-            },
-            "source": {
-                "type": "str",
-                "choices": ["auto", "distro", "nvidia", "runfile"],
-                "default": "auto",
-            },
-            "runfile": {
-                "type": "dict",
-                "options": {
-                    "url": {"type": "str"},
-                    "path": {"type": "str"},
-                    "checksum": {"type": "str"},
-                    "version": {"type": "str"},
-                    "remote": {"type": "bool", "default": False},
-                },
-            },
-            "hold": {"type": "bool", "default": True},
-            "load": {"type": "bool", "default": True},
-            "replace_source": {"type": "bool", "default": False},
-            "dkms": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
-            "compute_only": {"type": "bool", "default": False},
-            "module_options": {"type": "dict", "default": {}},
-            "coherent_memory": {
-                "type": "str",
-                "choices": ["auto", "driver", "numa"],
-                "default": "auto",
-            },
-            "persistence": {"type": "bool", "default": True},
-            "fabric": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
-            "imex": {"type": "str", "choices": ["auto", "true", "false"], "default": "auto"},
-            "imex_nodes": {"type": "list", "elements": "str", "default": []},
-            "licence": {"type": "dict", "default": {}},
-            "repository_name": {"type": "str", "default": "kubegpu-nvidia-driver"},
-            "repository_url": {"type": "str", "default": ""},
-            "repository_key_url": {"type": "str", "default": "", "no_log": False},
-            "key_fingerprints": {
-                "type": "list",
-                "elements": "str",
-                "default": [],
-                "no_log": False,
-            },
-            "manage_repository": {"type": "bool", "default": True},
-            "branches": {"type": "dict", "default": {}},
-            "gpus": {"type": "dict", "default": {}},
-            "repositories": {"type": "dict", "default": {}},
+            **REQUEST_ARGUMENTS,
             "lock_timeout": {"type": "int", "default": 120},
             **PROXY_ARGUMENTS,
             "build_timeout": {"type": "int", "default": 3600},

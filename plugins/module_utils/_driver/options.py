@@ -27,6 +27,61 @@ _CHOICES = {
     "fabric": ("auto", "true", "false"),
     "imex": ("auto", "true", "false"),
 }
+# The request's part of the module's argument spec.
+REQUEST_ARGUMENTS: dict[str, Any] = {
+    "state": {"type": "str", "choices": list(_CHOICES["state"]), "default": "present"},
+    "branch": {"type": "str", "default": "auto"},
+    "version": {"type": "str", "default": ""},
+    "kernel_module": {
+        "type": "str",
+        "choices": list(_CHOICES["kernel_module"]),
+        "default": "auto",
+    },
+    "source": {
+        "type": "str",
+        "choices": list(_CHOICES["source"]),
+        "default": "auto",
+    },
+    "runfile": {
+        "type": "dict",
+        "options": {
+            "url": {"type": "str"},
+            "path": {"type": "str"},
+            "checksum": {"type": "str"},
+            "version": {"type": "str"},
+            "remote": {"type": "bool", "default": False},
+        },
+    },
+    "hold": {"type": "bool", "default": True},
+    "load": {"type": "bool", "default": True},
+    "replace_source": {"type": "bool", "default": False},
+    "dkms": {"type": "str", "choices": list(_CHOICES["dkms"]), "default": "auto"},
+    "compute_only": {"type": "bool", "default": False},
+    "module_options": {"type": "dict", "default": {}},
+    "coherent_memory": {
+        "type": "str",
+        "choices": list(_CHOICES["coherent_memory"]),
+        "default": "auto",
+    },
+    "persistence": {"type": "bool", "default": True},
+    "fabric": {"type": "str", "choices": list(_CHOICES["fabric"]), "default": "auto"},
+    "imex": {"type": "str", "choices": list(_CHOICES["imex"]), "default": "auto"},
+    "imex_nodes": {"type": "list", "elements": "str", "default": []},
+    "licence": {"type": "dict", "default": {}},
+    "repository_name": {"type": "str", "default": "kubegpu-nvidia-driver"},
+    "repository_url": {"type": "str", "default": ""},
+    "repository_key_url": {"type": "str", "default": "", "no_log": False},
+    "key_fingerprints": {
+        "type": "list",
+        "elements": "str",
+        "default": [],
+        "no_log": False,
+    },
+    "manage_repository": {"type": "bool", "default": True},
+    "branches": {"type": "dict", "default": {}},
+    "gpus": {"type": "dict", "default": {}},
+    "repositories": {"type": "dict", "default": {}},
+}
 _BRANCH = re.compile(r"(?:auto|\d{3,})\Z")
 _VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
 # An address of either kind, or a name.

@@ -17,7 +17,37 @@ from . import units
 from .loading import Loading, ModuleState
 
 if TYPE_CHECKING:
+    from ..._record.transaction import FileChange
     from .context import Context
+
+
+def change_diff(
+    context: Context,
+    module_state: ModuleState,
+    loading: Loading,
+    changes: Mapping[str, FileChange],
+) -> list[dict[str, str]]:
+    """Return the diff of a change in Ansible's format.
+
+    :param changes: the changes of configuration files by path.
+    """
+    diff = [
+        {
+            "before": describe_file(path, change.before.content),
+            "after": describe_file(path, change.after.content),
+            "before_header": path,
+            "after_header": path,
+        }
+        for path, change in changes.items()
+        if change.changed
+    ]
+    before, after = driver_states(context, module_state, loading)
+    if before != after:
+        title = "NVIDIA driver"
+        diff.append(
+            {"before": before, "after": after, "before_header": title, "after_header": title}
+        )
+    return diff
 
 
 def driver_states(context: Context, module_state: ModuleState, loading: Loading) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from ..types import GRIDD_UNIT, INSTALLS
 from . import config_files as configuration
 from . import failures, installer, kernel_module, package_calls, units
 from .context import Context, Diagnosed, diagnose_node
-from .diff import describe_driver, describe_file, differences, driver_states
+from .diff import change_diff, describe_driver, differences
 from .initramfs import rebuild_initramfs
 from .loading import kernel_without_module
 
@@ -75,22 +75,7 @@ def plan_phase(context: Context) -> dict[str, Any]:
         if text:
             context.warn(text)
     changes = configuration.file_changes(context)
-    before, after = driver_states(context, module_state, loading)
-    diff = [
-        {
-            "before": describe_file(path, change.before.content),
-            "after": describe_file(path, change.after.content),
-            "before_header": path,
-            "after_header": path,
-        }
-        for path, change in changes.items()
-        if change.changed
-    ]
-    if before != after:
-        title = "NVIDIA driver"
-        diff.append(
-            {"before": before, "after": after, "before_header": title, "after_header": title}
-        )
+    diff = change_diff(context, module_state, loading, changes)
     interrupted = record.pending is not None
     changed = bool(diff) or interrupted
     result = _build_result(

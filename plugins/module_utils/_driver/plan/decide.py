@@ -11,23 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from ..._core.errors import InputError
-from ..._distro.data import major
 from ..._nvidia.checksum import file_name
-from ..._nvidia.driver_branches import SIGNED_ELSEWHERE
 from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
 from .decision import PLACES, DecisionInput, Refusal, Target, capitalize_first
 from .gpu_support import Gpu
-from .packages import prebuilt_kernel_flavour, signed_modules
+from .secure_boot import check_secure_boot
 from .select import alternatives, choose_branch, choose_kernel_module
 from .sources import (
     DISTRO,
-    MULTIVERSE,
-    NVIDIA,
     RUNFILE,
-    component_disabled,
-    offers,
     replacement,
     repository_entry,
 )
@@ -63,20 +57,20 @@ def decide(inputs: DecisionInput) -> Target:
     _check_legacy(inputs)
     if asked:
         _check_asked(inputs, asked)
-    branch, source, reasons, warnings = choose_branch(inputs, asked, runfile)
-    kernel_module, why_flavour = choose_kernel_module(inputs, branch, source)
+    choice = choose_branch(inputs, asked, runfile)
+    kernel_module, why_flavour = choose_kernel_module(inputs, choice.branch, choice.source)
     target = Target(
-        branch=branch,
+        branch=choice.branch,
         version=request.version or None,
         kernel_module=kernel_module,
-        source=source,
-        runfile=_require_checksum(inputs, runfile) if source == RUNFILE else None,
-        reasons=(*reasons, why_flavour),
-        warnings=(*notes, *warnings),
+        source=choice.source,
+        runfile=_require_checksum(inputs, runfile) if choice.source == RUNFILE else None,
+        reasons=(*choice.reasons, why_flavour),
+        warnings=(*notes, *choice.warnings),
     )
     target = _with_version(inputs, target)
     _check_source(inputs, target)
-    return _check_secure_boot(inputs, target)
+    return check_secure_boot(inputs, target)
 
 
 def _limits(gpu: Gpu) -> str:
@@ -367,119 +361,3 @@ def _check_source(inputs: DecisionInput, target: Target) -> None:
             f"{capitalize_first(installed.words)} is there, and its uninstaller is not.",
             "run the same .run file with --uninstall by hand, then run again.",
         )
-
-
-def _check_secure_boot(inputs: DecisionInput, target: Target) -> Target:
-    """Return the target with what Secure Boot means for it."""
-    if inputs.node["secure_boot"] is not True:
-        return target
-    if target.source == DISTRO and prebuilt_kernel_flavour(inputs):
-        reason = "Secure Boot is on: Ubuntu's prebuilt modules are signed with its own key."
-        return replace(target, reasons=(*target.reasons, reason))
-    found = signed_modules(inputs, target.source)
-    if found and target.kernel_module in found["modules"]:
-        return _signed_by(found, target)
-    if inputs.installed and inputs.installed.loaded and inputs.node["driver"]["dkms"]:
-        # A module that was built here is loaded: its key is enrolled.
-        return target
-    key = (
-        "/var/lib/shim-signed/mok/MOK.der"
-        if inputs.system.id == "ubuntu"
-        else "/var/lib/dkms/mok.pub"
-    )
-    steps = (
-        f"mokutil --import {key} (choose a password), reboot, and at the console: Enroll MOK, "
-        "Continue, the password"
-    )
-    signed = inputs.system.id == "ubuntu" and prebuilt_kernel_flavour(
-        replace(inputs, request=replace(inputs.request, dkms="auto"))
-    )
-    has = [
-        branch
-        for branch in rules.serving(inputs.gpus, inputs.data, inputs.requested_kernel_module)
-        if signed
-        and offers(inputs.system, DISTRO, branch, inputs.data, inputs.requested_kernel_module)
-        # Whether an older branch serves a newer GPU is not known.
-        and all(gpu.known for gpu in inputs.gpus)
-    ]
-    # Without signed modules nothing would work until a person has been at the console.
-    if inputs.request.dkms == "true":
-        other = f" Ubuntu's archive has signed modules of {', '.join(has)}." if has else ""
-        warning = (
-            "Secure Boot is on, and modules that are built on this node load only with an "
-            f"enrolled key: {steps}.{other}"
-        )
-        return replace(target, warnings=(*target.warnings, warning))
-    way = (
-        f"let them be built here and enrol their key: nvidia_driver_dkms: true, then {steps}; or "
-        "switch Secure Boot off in the firmware."
-    )
-    kinds = _signed_kernel_modules(inputs, target)
-    if kinds:
-        raise Refusal(
-            f"Secure Boot is on, and there are signed kernel modules of branch {target.branch} for "
-            f"{inputs.system.words} that are {kinds}, not {target.kernel_module}.",
-            f"ask for them: nvidia_driver_kernel_module: {kinds}; or {way}",
-        )
-    if has:
-        raise Refusal(
-            f"Secure Boot is on, and {PLACES[str(target.source)]} has no signed kernel modules of "
-            f"branch {target.branch}.",
-            f"take Ubuntu's own signed modules (nvidia_driver_source: distro, branch "
-            f"{' or '.join(has)}); or {way}",
-        )
-    archive = (repository_entry(inputs.system, DISTRO, inputs.data) or {}).get("branches") or ()
-    off = [
-        branch
-        for branch in rules.serving(inputs.gpus, inputs.data, inputs.requested_kernel_module)
-        if signed and branch in archive and component_disabled(inputs.system, branch, inputs.data)
-    ]
-    if off:
-        raise Refusal(
-            f"Secure Boot is on, and Ubuntu's signed kernel modules of branch {' or '.join(off)} "
-            f"are in the component {MULTIVERSE}, which this node's apt does not enable.",
-            f"enable {MULTIVERSE} in {inputs.node['os']['archive']['file']}; or {way}",
-        )
-    raise Refusal(
-        "Secure Boot is on, and no source has signed kernel modules for "
-        f"{inputs.system.words} with kernel {inputs.node['os']['kernel']}."
-        f"{_signed_elsewhere(inputs)}",
-        way,
-    )
-
-
-def _signed_elsewhere(inputs: DecisionInput) -> str:
-    """Return which signed kernel modules the distribution itself has beside these sources."""
-    first, package, place = SIGNED_ELSEWHERE.get(inputs.system.id, (0, "", ""))
-    number = major(inputs.system.version)
-    if not package or not number.isdigit() or int(number) < first:
-        return ""
-    return (
-        f" {package} has open ones, from {place}, which this collection does not set up; "
-        "docs/driver.md says how to use it (nvidia_driver_repositories: signed)."
-    )
-
-
-def _signed_by(signed: Mapping[str, Any], target: Target) -> Target:
-    """Return the target whose modules are signed by somebody else than the distribution."""
-    by = signed["by"]
-    reason = f"Secure Boot is on: these kernel modules come built and signed by {by}."
-    warnings = target.warnings
-    if not signed["trusted"]:
-        warnings = (
-            *warnings,
-            f"Whether this node's firmware trusts {by}'s signature is not told by facts. Where it "
-            "does not, the module does not load, and the run says so. Next step then: enrol the "
-            f"certificate that {by} publishes for it (mokutil --import, reboot, Enroll MOK), or "
-            "nvidia_driver_dkms: true for a key of the node's own.",
-        )
-    return replace(target, reasons=(*target.reasons, reason), warnings=warnings)
-
-
-def _signed_kernel_modules(inputs: DecisionInput, target: Target) -> str:
-    """Return the kind of kernel modules that would be signed, where the GPUs work with it."""
-    found = signed_modules(inputs, NVIDIA)
-    if found is None or not offers(inputs.system, NVIDIA, target.branch, inputs.data):
-        return ""
-    possible = rules.kernel_modules(inputs.gpus, target.branch, inputs.data)
-    return next((kind for kind in possible if kind in found["modules"]), "")

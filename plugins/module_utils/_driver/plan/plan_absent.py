@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan that takes a driver away. Pure."""
+"""The plan that removes a driver. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..._core.steps import Step, sentence
 from ..types import Plan, Request
 from . import config_files as texts
 from .decision import capitalize_first
-from .installed import read_installed, stale_files
+from .installed import InstalledDriver, read_installed, stale_files
 from .sources import RUNFILE
 
 
 def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
-    """Return the plan that takes away what this collection put on the node."""
+    """Return the plan that removes what this collection put on the node."""
     driver = node["driver"]
     installed = read_installed(node)
     managed = driver["managed"]
@@ -26,22 +26,7 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
     if not managed and not begun and not (installed and request.replace_source):
         if installed is None:
             return Plan("none", reasons=("No driver is on this node: nothing to remove.",))
-        why = "may not be read" if managed is None else "does not have it"
-        return Plan(
-            "none",
-            branch=installed.branch,
-            version=installed.version,
-            kernel_module=installed.kernel_module,
-            source=installed.source,
-            hold=bool(installed.held),
-            reasons=(
-                f"{capitalize_first(installed.words)} is not this collection's: the "
-                f"node's record {why}. It stays.",
-            ),
-            warnings=(
-                "To remove it all the same: nvidia_driver_replace_source: true, or by hand.",
-            ),
-        )
+        return _not_managed(installed, managed)
     source = installed.source if installed else None
     if source == RUNFILE and not begun and not driver["uninstaller"]:
         return Plan(
@@ -84,4 +69,22 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
         reboot={"required": bool(loaded), "reason": reason},
         steps=tuple(steps),
         reasons=tuple(sentence(step) for step in steps),
+    )
+
+
+def _not_managed(installed: InstalledDriver, managed: bool | None) -> Plan:
+    """Return the plan that leaves a driver alone that this collection did not install."""
+    why = "may not be read" if managed is None else "does not have it"
+    return Plan(
+        "none",
+        branch=installed.branch,
+        version=installed.version,
+        kernel_module=installed.kernel_module,
+        source=installed.source,
+        hold=bool(installed.held),
+        reasons=(
+            f"{capitalize_first(installed.words)} is not this collection's: the "
+            f"node's record {why}. It stays.",
+        ),
+        warnings=("To remove it all the same: nvidia_driver_replace_source: true, or by hand.",),
     )

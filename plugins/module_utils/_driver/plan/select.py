@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..._nvidia.driver_branches import OPEN_DEFAULT_FROM, RUNFILE_URL
@@ -27,6 +28,16 @@ from .sources import (
     repository_entry,
     source_order,
 )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A branch and its source, with the reasons for them."""
+
+    branch: str
+    source: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def alternatives(inputs: DecisionInput) -> str:
@@ -67,60 +78,63 @@ def _describe_branches(inputs: DecisionInput, good: Sequence[str]) -> str:
 
 def choose_branch(
     inputs: DecisionInput, asked: str | None, runfile: Mapping[str, Any] | None
-) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
-    """Return branch and source, with reasons and warnings."""
-    request, data, system = inputs.request, inputs.data, inputs.system
-    if request.source == RUNFILE and not runfile:
+) -> Choice:
+    """Return the branch and the source to install from.
+
+    :raises Refusal: no source has a branch that meets the request.
+    """
+    if inputs.request.source == RUNFILE and not runfile:
         raise Refusal(*_no_runfile(inputs, asked))
     order = _preferred_sources(inputs)
     if asked:
-        having = next((one for one in order if _offers(inputs, one, asked)), None)
-        if having is None:
-            raise Refusal(
-                f"Branch {asked} was asked for, but {_describe_sources(inputs, order, asked)}.",
-                _next_steps(inputs, asked, order),
-            )
-        why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
-        if request.version:
-            which = "stood there before the last change" if inputs.back else "was asked for"
-            why = f"Version {request.version} {which}; its branch is {asked}"
-            why += f" ({rules.describe(asked, data)})."
-        ending = rules.support_warning(asked, data, request.today)
-        return (
-            asked,
-            having,
-            (why, _source_reason(inputs, having, asked)),
-            (ending,) if ending else (),
+        return _requested_branch(inputs, asked, order)
+    return _keep_branch(inputs, order) or _best_branch(inputs, order)
+
+
+def _requested_branch(inputs: DecisionInput, asked: str, order: Sequence[str]) -> Choice:
+    request, data = inputs.request, inputs.data
+    source = next((one for one in order if _offers(inputs, one, asked)), None)
+    if source is None:
+        raise Refusal(
+            f"Branch {asked} was asked for, but {_describe_sources(inputs, order, asked)}.",
+            _next_steps(inputs, asked, order),
         )
-    stay = _keep_branch(inputs, order)
-    if stay:
-        return stay
+    why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
+    if request.version:
+        which = "stood there before the last change" if inputs.back else "was asked for"
+        why = f"Version {request.version} {which}; its branch is {asked}"
+        why += f" ({rules.describe(asked, data)})."
+    ending = rules.support_warning(asked, data, request.today)
+    return Choice(
+        asked, source, (why, _source_reason(inputs, source, asked)), (ending,) if ending else ()
+    )
+
+
+def _best_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice:
+    """Return the best branch that serves all GPUs, of those that the sources offer."""
+    data, today = inputs.data, inputs.request.today
+    served = rules.describe_gpus(inputs.gpus)
     good = rules.serving(inputs.gpus, data, inputs.requested_kernel_module)
-    order = _sources_with_components(inputs, order, good)
+    order = _sources_with_components(inputs, tuple(order), good)
     offered = [branch for branch in good if any(_offers(inputs, one, branch) for one in order)]
     unknown = [gpu for gpu in inputs.gpus if not gpu.known]
-    chosen = (
-        max(offered, key=int, default=None)
-        if unknown
-        else rules.choose(offered, data, request.today)
-    )
+    chosen = max(offered, key=int, default=None) if unknown else rules.choose(offered, data, today)
     if chosen is None:
         if not good:
             raise Refusal(
                 f"No branch has {inputs.requested_kernel_module or 'the'} kernel modules for "
-                f"{rules.describe_gpus(inputs.gpus)}.",
+                f"{served}.",
                 alternatives(inputs),
             )
-        best = rules.choose(good, data, request.today) or good[0]
+        best = rules.choose(good, data, today) or good[0]
         raise Refusal(
-            f"{rules.describe_gpus(inputs.gpus)} would be served by branch {best}, but "
+            f"{served} would be served by branch {best}, but "
             f"{_describe_sources(inputs, order, best)}.",
             _next_steps(inputs, best, order),
         )
     source = next(one for one in order if _offers(inputs, one, chosen))
-    place = f"{PLACES[source]} for {system.words}"
-    served = rules.describe_gpus(inputs.gpus)
-    warning = rules.support_warning(chosen, data, request.today)
+    place = f"{PLACES[source]} for {inputs.system.words}"
+    warning = rules.support_warning(chosen, data, today)
     warnings = [warning] if warning else []
     if unknown:
         reason = f"Branch {chosen} is the newest that may serve {served} and that {place} has."
@@ -133,20 +147,21 @@ def choose_branch(
             f"{unknown[0].name} is not in this release's table: taken for {taken}. Next step: add "
             "its device id to nvidia_driver_gpus."
         )
-    elif rules.supported(chosen, data, request.today):
+    elif rules.supported(chosen, data, today):
         reason = (
             f"Branch {chosen} ({rules.describe(chosen, data)}) serves {served}; of the supported "
             f"ones that {place} has, long-term branches come before production ones."
         )
     else:
         reason = f"Branch {chosen} is the newest that serves {served} and that {place} has."
-        way = rules.choose(good, data, request.today)
-        if way and rules.supported(way, data, request.today):
+        newer = rules.choose(good, data, today)
+        if newer and rules.supported(newer, data, today):
             warnings.append(
-                f"The way over to branch {way}, which is supported, is the runfile: "
-                f"{_runfile_url(inputs, way)} as nvidia_driver_runfile, with its checksum."
+                f"The way over to branch {newer}, which is supported, is the runfile: "
+                f"{_runfile_url(inputs, newer)} as nvidia_driver_runfile, with its checksum."
             )
-    return chosen, source, (reason, _source_reason(inputs, source, chosen)), tuple(warnings)
+    reasons = (reason, _source_reason(inputs, source, chosen))
+    return Choice(chosen, source, reasons, tuple(warnings))
 
 
 def _preferred_sources(inputs: DecisionInput) -> tuple[str, ...]:
@@ -178,10 +193,8 @@ def _sources_with_components(
     return able or order
 
 
-def _keep_branch(
-    inputs: DecisionInput, order: Sequence[str]
-) -> tuple[str, str, tuple[str, ...], tuple[str, ...]] | None:
-    """Return the branch of the driver that is there, where only other modules are wished."""
+def _keep_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice | None:
+    """Return the installed driver's branch if only other kernel modules are requested."""
     installed = inputs.installed
     if installed is None or not inputs.requested_kernel_module:
         return None
@@ -195,7 +208,7 @@ def _keep_branch(
     warning = rules.support_warning(installed.branch, inputs.data, inputs.request.today)
     served = rules.describe_gpus(inputs.gpus)
     reason = f"Branch {installed.branch} is there and serves {served}: it stays."
-    return (
+    return Choice(
         installed.branch,
         source,
         (reason, _source_reason(inputs, source, installed.branch)),

@@ -20,6 +20,7 @@ from ansible.errors import AnsibleError
 
 from ansible_collections.kubegpu.nodes.plugins.action import nvidia_driver as action
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import diff as driver_diff
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import (
     run as phases,
 )
@@ -976,7 +977,7 @@ def test_what_fails_before_the_record_touches_no_package(task, node, monkeypatch
         raise KubegpuError("systemd does not answer")
 
     monkeypatch.setattr(units, "read_services", failing)
-    monkeypatch.setattr(phases, "driver_states", lambda *_a: ("", "x"))
+    monkeypatch.setattr(driver_diff, "driver_states", lambda *_a: ("", "x"))
     answer = task.once(False, {"state_path": str(task.state), "version": NEW})
     assert answer["failed"]
     assert "Nothing was changed" in answer["msg"]
