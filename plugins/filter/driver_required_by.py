@@ -71,7 +71,7 @@ from ansible.errors import AnsibleFilterError
 
 
 def driver_required_by(cuda: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the answer of :func:`required_by`."""
+    """Return the result of :func:`required_by`."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibility import (
         required_by,
     )

@@ -371,7 +371,7 @@ from ..module_utils._host.command import module_runner
 from ..module_utils._host.reader import NodeReader
 from ..module_utils._record.store import StateStore
 
-# Below this everything is; tests have a folder of their own.
+# The root directory; tests use a temporary one.
 _ROOT = "/"
 
 
@@ -432,7 +432,7 @@ def _read_context(module: AnsibleModule, store: StateStore) -> Context:
 
 
 def _below_root(path: str) -> str:
-    """Return a place as it is seen from the root."""
+    """Return a path relative to the root directory."""
     return path[len(_ROOT.rstrip("/")) :] if path.startswith(_ROOT) else path
 
 

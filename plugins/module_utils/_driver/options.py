@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of the driver's filter and module, as the decision wants them. Pure."""
+"""Options of the driver's filter and module, read into a request. Pure."""
 
 from __future__ import annotations
 
@@ -84,15 +84,15 @@ REQUEST_ARGUMENTS: dict[str, Any] = {
 }
 _BRANCH = re.compile(r"(?:auto|\d{3,})\Z")
 _VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
-# An address of either kind, or a name.
+# An IPv4 or IPv6 address, or a host name.
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*\Z")
 _RUNFILE_KEYS = ("url", "path", "checksum", "version", "remote")
 
 
 def read_request(given: Mapping[str, Any]) -> Request:
-    """Return the wish; what is missing or None has its default.
+    """Return the request. An option that is missing or None has its default.
 
-    :raises InputError: an option is not as it has to be; it is named.
+    :raises InputError: an option has a value that is not valid.
     """
     wishes: dict[str, Any] = {}
     for name, known in Request.__dataclass_fields__.items():
@@ -114,7 +114,7 @@ def read_request(given: Mapping[str, Any]) -> Request:
     return _checked(
         replace(
             request,
-            # YAML makes a boolean of true, which is a word here.
+            # YAML reads true as a boolean; here it is a choice.
             dkms=request.dkms.lower(),
             fabric=request.fabric.lower(),
             imex=request.imex.lower(),
@@ -157,7 +157,7 @@ def _checked(request: Request) -> Request:
             request.repository_name,
             "a name that begins with kubegpu-, by which the facts know our own file",
         )
-    # Their texts are made again where they are needed; what is wrong is said before anything else.
+    # Only to validate them; the texts are built where they are needed.
     options(request.module_options, debian=False)
     check_memory(request)
     gridd(request.licence)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the node remembers of its driver, before and after a change. Pure."""
+"""The record of the driver on a node, before and after a change. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from .types import INSTALLS, Plan, branch_of
 
 @dataclass(frozen=True)
 class Record:
-    """What the node's record says of its driver.
+    """The record of a node's driver.
 
-    ``managed``: we installed it, or hold and configure it. ``original``: the driver before our
-    first change. ``services``: what ``systemctl is-enabled`` said of each unit before us.
-    ``pending``: a change that was begun and not finished, with what stood there before it.
+    ``managed``: this collection installed the driver, or holds and configures it. ``original``: the
+    driver before its first change. ``services``: the output of ``systemctl is-enabled`` for each
+    unit before the first change. ``pending``: a change that is not finished, with the state before
+    it.
     """
 
     managed: bool = False
@@ -46,7 +47,7 @@ class Record:
 
     @property
     def installed(self) -> bool:
-        """Whether the driver was put there by us, and not only held and configured."""
+        """Return whether this collection installed the driver, and does not only configure it."""
         return self.current is not None and not same_driver(self.original, self.current)
 
 
@@ -55,9 +56,9 @@ def _plain(value: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def current_driver(node: Mapping[str, Any], record: Record | None = None) -> dict[str, Any] | None:
-    """Return the driver that stands on the node, in the record's words; None where there is none.
+    """Return the installed driver in the format of the record; None where there is none.
 
-    :param memory: has what facts do not say: the runfile that a driver came from.
+    :param record: has what facts lack: the runfile that a driver was installed from.
     """
     driver = node["driver"]
     if not driver["installed"] and not driver["packages"]:
@@ -74,7 +75,7 @@ def current_driver(node: Mapping[str, Any], record: Record | None = None) -> dic
         "held": bool(driver["held"]),
     }
     if driver.get("streams") is not None:
-        # Of dnf's modules, as it was enabled: to guess by the version would not do.
+        # The stream that is enabled cannot be derived from the version.
         found["streams"] = driver_streams(driver["streams"])
     current = record.current if record else None
     if current and current.get("runfile") and same_driver(current, found):
@@ -83,7 +84,7 @@ def current_driver(node: Mapping[str, Any], record: Record | None = None) -> dic
 
 
 def driver_streams(streams: Mapping[str, str]) -> dict[str, str]:
-    """Return those of the enabled streams that can be the driver's."""
+    """Return the enabled streams that belong to the driver."""
     return {module: stream for module, stream in streams.items() if module == STREAM_MODULE}
 
 
@@ -103,15 +104,15 @@ def start_change(
     runfile: Mapping[str, Any] | None = None,
     run: str = "",
 ) -> Record:
-    """Return the record to be kept before the change.
+    """Return the record to be saved before a change.
 
-    :param files: what each file that is going to be written was, None where there was none.
-    :param services: whether the units of the plan are enabled now.
-    :param initramfs: whether the initial RAM disk has to be rebuilt.
-    :param runfile: the installer that is going to be run, with ``file``, its place on the node.
-    :param run: the run that works on the change from now on.
+    The state before an interrupted change is kept, so that a rollback returns to it.
 
-    A change that died keeps what stood there before it: to that the node goes back.
+    :param files: the current state of each file that will be written; None where it does not exist.
+    :param services: the current state of the plan's units (``systemctl is-enabled``).
+    :param initramfs: whether the initial RAM disk must be rebuilt.
+    :param runfile: the installer that will be run, with ``file``, its path on the node.
+    :param run: the ID of the run that makes the change.
     """
     earlier = record.pending or {}
     pending: dict[str, Any] = {
@@ -126,13 +127,13 @@ def start_change(
         "run": run,
     }
     if runfile is None and earlier.get("runfile"):
-        # It came to its end, or is not wished any more; it is ours all the same.
+        # It finished, or is not requested any more; it remains managed.
         pending.update(runfile=earlier["runfile"], runfile_done=True)
     if earlier.get("runfile_begun"):
         pending["runfile_begun"] = True
     return replace(
         record,
-        # From now on it is ours to finish, or to take back.
+        # From now on the driver is managed: the change is finished or rolled back.
         managed=True,
         original=record.original if record.managed else pending["before"],
         services={**services, **record.services},
@@ -141,10 +142,10 @@ def start_change(
 
 
 def finish_change(record: Record, node: Mapping[str, Any], *, back: bool = False) -> Record:
-    """Return the record after the change: what stood there before another driver is previous.
+    """Return the record after a change. The driver before it becomes the previous one.
 
-    :param back: the wish was the previous driver. It stays the previous one, so that the same wish
-        has nothing more to do; else two runs would go to and fro.
+    :param back: the previous driver was requested. ``previous`` is kept then, so that the same
+        request changes nothing in a second run.
     """
     pending = record.pending or {}
     before, now = pending.get("before"), current_driver(node)
@@ -164,17 +165,17 @@ def finish_change(record: Record, node: Mapping[str, Any], *, back: bool = False
 
 
 def update_pending(record: Record, **more: Any) -> Record:
-    """Return the record with more known of the change that was begun."""
+    """Return the record with more data about the pending change."""
     return replace(record, pending={**(record.pending or {}), **more})
 
 
 def is_taken_over(record: Record, run: str) -> bool:
-    """Return whether another run works on the change, or has ended it, since this one began it."""
+    """Return whether another run has taken over or finished the change of this run."""
     return record.pending is None or record.pending.get("run", "") != run
 
 
 def runfile_to_run(plan: Plan, record: Record) -> Mapping[str, Any] | None:
-    """Return the runfile that has to be run: the plan's, or one that an earlier run died in."""
+    """Return the runfile to be run: the plan's, or that of an interrupted run."""
     if plan.runfile is not None and plan.source == "runfile" and plan.action in INSTALLS:
         return plan.runfile
     pending = record.pending or {}
@@ -184,7 +185,7 @@ def runfile_to_run(plan: Plan, record: Record) -> Mapping[str, Any] | None:
 
 
 def cached_files(record: Record | None) -> tuple[str, ...]:
-    """Return the runfiles that we brought to the node and that can be of use again."""
+    """Return the runfiles in our cache on the node that can be needed again."""
     if record is None:
         return ()
     pending = record.pending or {}
@@ -196,15 +197,15 @@ def cached_files(record: Record | None) -> tuple[str, ...]:
 
 
 def record_after_rollback(record: Record) -> Record | None:
-    """Return the record after a change was rolled back; None where there was none before it."""
+    """Return the record after a rollback; None where there was none before the change."""
     before = record.managed if record.pending is None else bool(record.pending["managed"])
     return replace(record, pending=None) if before else None
 
 
 def needs_uninstaller(plan: Plan, record: Record, node: Mapping[str, Any]) -> bool:
-    """Return whether ``state: absent`` runs the runfile's uninstaller: never for an admin's own.
+    """Return whether ``state: absent`` must run the runfile's uninstaller.
 
-    What is gone already, by a run that died or by hand, needs no uninstaller.
+    A driver that somebody else installed, or that is removed already, needs none.
     """
     if node["driver"]["source"] != "runfile":
         return False
@@ -212,7 +213,7 @@ def needs_uninstaller(plan: Plan, record: Record, node: Mapping[str, Any]) -> bo
         return plan.uninstall == "runfile"
     if record.installed and (record.current or {}).get("source") == "runfile":
         return True
-    # A first change that was begun: the installer may have come to its end, but not the record.
+    # A first change that is pending: the installer may have finished before the record was saved.
     pending = record.pending or {}
     before = pending.get("before") or {}
     return bool(pending.get("runfile")) and before.get("source") != "runfile"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver's decision takes and gives: wish, plan and step."""
+"""Input and result of the driver's decision: request and plan."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .._nvidia.runfile import shown_runfile
 # The driver's own units.
 PERSISTENCED_UNIT = "nvidia-persistenced"
 GRIDD_UNIT = "nvidia-gridd"
-# The actions of a plan that bring a driver.
+# The actions of a plan that install a driver.
 INSTALLS = ("install", "upgrade", "downgrade")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for. Empty strings and mappings mean: what the collection knows.
+    """What the user asks for. An empty string or mapping stands for the built-in data.
 
     ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
     auto, true or false; ``coherent_memory`` is auto, driver or numa.
@@ -64,10 +64,10 @@ NO_LOCK: Mapping[str, Any] = {"patterns": [], "version": None}
 
 @dataclass(frozen=True)
 class Plan:
-    """What would be done on one node.
+    """What is to be done on one node.
 
-    ``action`` is none, install, upgrade, downgrade, remove or refuse; ``change`` is whether there
-    is anything at all to do.
+    ``action`` is none, install, upgrade, downgrade, remove or refuse; ``change`` is false where
+    nothing is to be done.
     """
 
     action: str = "none"
@@ -98,7 +98,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values, as it may be shown."""
+        """Return the plan as JSON values, without secrets."""
         data = asdict(self)
         data["runfile"] = shown_runfile(self.runfile)
         for name in ("obsolete", "steps", "reasons", "warnings"):

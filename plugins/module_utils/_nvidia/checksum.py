@@ -22,7 +22,7 @@ _SUM_LINE = re.compile(r"^(?:(?P<bsd>SHA256) \((?P<name1>.+)\) = )?(?P<hex>[0-9a
 
 @dataclass(frozen=True)
 class Checksum:
-    """A sha256, or where a file with it is to be read: a URL or a path."""
+    """A SHA-256, or the URL or path of a file that has it."""
 
     sha256: str | None = None
     source: str | None = None
@@ -33,9 +33,9 @@ class Checksum:
 
 
 def parse_checksum(option: str | None, name: str) -> Checksum:
-    """Return what the option ``checksum`` of a runfile means.
+    """Return the checksum that the option ``checksum`` of a runfile gives.
 
-    It is a sha256, with or without ``sha256:`` before it, or the URL or path of a file that has
+    It is a SHA-256, with or without ``sha256:`` before it, or the URL or path of a file that has
     it: ``NAME.run.sha256sum``, or NVIDIA's ``redistrib_<version>.json``.
     """
     text = (option or "").strip()
@@ -69,9 +69,10 @@ def parse_checksum(option: str | None, name: str) -> Checksum:
 
 
 def checksum_from_text(text: str, name: str, source: str) -> str:
-    """Return the sha256 of the file ``name`` in the text of a checksum file.
+    """Return the SHA-256 of the file ``name`` in the text of a checksum file.
 
-    :param source: where the text was read, for the error.
+    :param source: path or URL of the text, for messages.
+    :raises InputError: the text has no such checksum.
     """
     if text.lstrip().startswith("{"):
         return _from_redistrib(text, name, source)
@@ -119,7 +120,7 @@ def _from_redistrib(text: str, name: str, source: str) -> str:
 
 
 def _redistrib_files(value: Any) -> list[tuple[str, str]]:
-    """Return name and sha256 of every entry, however deep: components, then platforms."""
+    """Return name and SHA-256 of each entry at any depth: components, then platforms."""
     found: list[tuple[str, str]] = []
     waiting = [value]
     while waiting:
@@ -141,16 +142,16 @@ def is_url(text: str) -> bool:
 
 
 def file_name(place: str) -> str:
-    """Return the file's name in a path or URL, without a query."""
+    """Return the file name of a path or URL, without a query."""
     path = unquote(urlsplit(place).path) if is_url(place) else place
     return path.rstrip("/").rpartition("/")[2]
 
 
 def is_file_name(name: str) -> bool:
-    """Return whether a file of this name can be put into a folder; ``..`` is the folder above."""
+    """Return whether the name is a plain file name, without a path."""
     return name not in ("", ".", "..") and name.isprintable() and "/" not in name
 
 
 def shown(place: str) -> str:
-    """Return a path or URL as it may be shown: without password and query (signed links)."""
+    """Return a path or URL without password and query (signed links)."""
     return addresses(place, True) if is_url(place) else place

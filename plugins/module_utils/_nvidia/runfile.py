@@ -53,7 +53,7 @@ _ARCHITECTURES = {"sbsa": "aarch64", "arm64": "aarch64", "amd64": "x86_64"}
 
 @dataclass(frozen=True)
 class Runfile:
-    """What a file's name says; every field is None where the name is not one of NVIDIA's."""
+    """The parts of a runfile's name; all None if the name is not one of NVIDIA's."""
 
     name: str
     kind: str | None = None
@@ -64,7 +64,7 @@ class Runfile:
 
 
 def shown_runfile(runfile: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a plan's runfile as it may be shown: the checksum can be at a signed link too."""
+    """Return a plan's runfile without secrets; the checksum's URL can be a signed link too."""
     if runfile is None:
         return None
     return {
@@ -74,7 +74,7 @@ def shown_runfile(runfile: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def parse_name(place: str) -> Runfile:
-    """Return what the name of the file at ``place`` (a path or a URL) says."""
+    """Return the parts of the file name at ``place``, a path or a URL."""
     name = file_name(place)
     match = _DRIVER_NAME.match(name)
     if match:
@@ -93,10 +93,11 @@ def parse_name(place: str) -> Runfile:
 
 
 def check_driver(place: str, *, arch: str | None = None, guest: bool | None = None) -> Runfile:
-    """Return what the name says; refuse a file that cannot be right for this node.
+    """Return the parts of a driver's file name.
 
-    :param arch: the node's architecture, in the kernel's words.
-    :param guest: whether its GPUs are virtual ones; None is 'cannot tell'.
+    :param arch: the node's architecture, as ``uname -m`` prints it.
+    :param guest: whether its GPUs are virtual ones; None is unknown.
+    :raises InputError: the file is not for this node.
     """
     runfile = parse_name(place)
     if runfile.kind == CUDA:
@@ -130,7 +131,10 @@ def check_driver(place: str, *, arch: str | None = None, guest: bool | None = No
 
 
 def check_cuda(place: str, *, arch: str | None = None) -> Runfile:
-    """Return what the name says; refuse what is not CUDA's installer for this architecture."""
+    """Return the parts of a CUDA installer's file name.
+
+    :raises InputError: it is not CUDA's installer for this architecture.
+    """
     runfile = parse_name(place)
     if runfile.kind == DRIVER:
         raise InputError(
@@ -168,7 +172,7 @@ def install_arguments(
 
     :param kernel_module: open or proprietary.
     :param load: whether the installer may load the module that it built.
-    :param running: whether a driver is loaded that shall run on until the node is rebooted.
+    :param running: whether a driver is loaded that stays until the node is rebooted.
     :param kernel: build for this kernel, not for the one that runs.
     :param temporary: unpack there, where /tmp is too small or may not execute.
     """
@@ -191,7 +195,7 @@ def install_arguments(
         arguments.append("--allow-installation-with-running-driver")
     if compute_only:
         arguments.extend(("--no-opengl-files", "--no-install-compat32-libs"))
-    # A display server that is up is the administrator's business, and no reason to stop half way.
+    # A running display server must not stop the installer.
     arguments.append("--no-x-check")
     if kernel:
         arguments.append(f"--kernel-name={kernel}")
@@ -201,7 +205,7 @@ def install_arguments(
 
 
 def beside_nouveau(version: str) -> list[str]:
-    """Return what lets a driver be installed while nouveau is loaded; nothing where it cannot be.
+    """Return the options to install a driver while nouveau is loaded; empty if it cannot be.
 
     An installer that insists on loading what it built fails beside nouveau.
     """
@@ -211,7 +215,7 @@ def beside_nouveau(version: str) -> list[str]:
 
 
 def uninstall_arguments(uninstaller: str = UNINSTALLER) -> list[str]:
-    """Return the command that takes a runfile's driver or toolkit away, without a question."""
+    """Return the command that uninstalls a runfile's driver or toolkit without prompts."""
     if file_name(uninstaller) == "nvidia-installer":
         return [uninstaller, "--uninstall", "--silent"]
     return [uninstaller, "--silent"]

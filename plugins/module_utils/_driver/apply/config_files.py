@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver's configuration files on the node: what differs, written, undone, put back."""
+"""The driver's configuration files on the node: compared, written, undone, restored."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from . import units
 if TYPE_CHECKING:
     from .context import Context
 
-# Files of which a part can be taken out; one line of the others makes no sense without the rest.
+# Files from which single lines can be removed; the other files make sense only as a whole.
 BY_LINES = (NOUVEAU, OPTIONS, MODULES, UDEV, GRIDD)
-# What NVIDIA's guide for clients of its licence system says of the token.
+# The mode from NVIDIA's guide for clients of its licence system.
 _TOKEN_MODE = 0o744
 _FILE_MODE = 0o644
 
 
 def file_changes(context: Context) -> dict[str, FileChange]:
-    """Return by path what has to be done to the configuration files, undoing included."""
+    """Return the changes of configuration files by path, including files to be undone."""
     wanted: dict[str, bytes] = {}
     busy = not context.present or context.plan.change or context.record.pending is not None
     if context.present:
         wanted = {path: text.encode() for path, text in context.plan.files.items()}
-        # A node that is no guest has no use for the secret.
+        # A node that is no vGPU guest does not need the secret.
         if context.params["_token"] and context.plan.licence_token is not None:
             wanted[TOKEN] = base64.b64decode(context.params["_token"])
     changes = {}
@@ -60,7 +60,7 @@ def file_changes(context: Context) -> dict[str, FileChange]:
 
 
 def _details(path: str, content: bytes) -> dict[str, Any]:
-    # The token is a secret, and it is no text that somebody would edit.
+    # The token is a secret, and not a text that somebody would edit.
     return {} if path == TOKEN else {"text": content.decode()}
 
 
@@ -72,7 +72,7 @@ def to_record(state: FileState) -> dict[str, Any] | None:
 
 
 def restore_file(context: Context, path: str, kept: Mapping[str, Any] | None) -> bool:
-    """Make a file be what it was before this change; return whether it was anything else."""
+    """Restore a file to its state before this change; return whether it differed."""
     now = read_file(context.absolute(path))
     old = replace(
         now,
@@ -91,7 +91,7 @@ def restore_file(context: Context, path: str, kept: Mapping[str, Any] | None) ->
 
 
 def read_again(context: Context, paths: Iterable[str]) -> None:
-    """Have the services read again what was written; each that a file is for."""
+    """Reload the services whose files were written."""
     paths = tuple(paths)
     units.read_again(
         context.run,
@@ -106,7 +106,7 @@ def needs_initramfs(paths: Sequence[str]) -> bool:
 
 
 def remove_lines(text: str, ours: str) -> str | None:
-    """Return an edited file without our lines; None where nothing of somebody else's is left."""
+    """Return an edited file without our lines; None if no other line is left."""
     mine = set(ours.splitlines())
     left = [line for line in text.splitlines(keepends=True) if line.rstrip("\n") not in mine]
     return "".join(left) if any(line.strip() for line in left) else None

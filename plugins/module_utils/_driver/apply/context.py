@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One run of the module nvidia_driver: what its phases know of the node and of the wish."""
+"""Context of one call of the module nvidia_driver, which its phases share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Diagnosed(KubegpuError):
-    """A failure whose cause has a name."""
+    """A failure whose cause is known: it has a code."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.cause, evidence=finding.evidence, next_step=finding.next_step)
@@ -37,10 +37,11 @@ class Diagnosed(KubegpuError):
 
 @dataclass(frozen=True)
 class Context:
-    """The node as it stands, what is wished, and what follows from both.
+    """The node's current state, the request and the plan.
 
-    ``params``: the module's options. ``diff``: whether one is asked for. ``warn``: tells the user
-    something. ``again``: looks at the node once more. ``root``: below this everything is.
+    ``params``: the module's options. ``diff``: whether diff mode is on. ``warn``: adds a warning to
+    the result. ``refresh``: returns a context with fresh facts. ``root``: the root directory, which
+    is another one in tests.
     """
 
     params: Mapping[str, Any]
@@ -66,7 +67,7 @@ class Context:
 
     @property
     def daemons(self) -> tuple[str, ...]:
-        """Return the units that work for the driver, are ours, and are stopped for a change."""
+        """Return the managed units of the driver that are stopped for a change."""
         units = self.plan.services if self.present else self.record.services
         return tuple(unit for unit in UNITS if unit in units)
 
@@ -74,10 +75,10 @@ class Context:
         return read_module_state(self.reader, self.daemons)
 
     def loading(self, module_state: ModuleState) -> Loading:
-        """Return whether the module is to be loaded (or, for absent, unloaded) now."""
+        """Return whether the kernel module is to be loaded (for ``absent``: unloaded) now."""
         if self.present:
-            # Once the driver has come, another one that is loaded is a reason to reboot by facts
-            # alone; what this change began by loading is tried all the same.
+            # Once the driver is installed, facts alone demand a reboot if another one is loaded.
+            # A pending change that includes loading tries it nevertheless.
             begun = bool(self.pending.get("load"))
             other = module_state.loaded is None or bool(self.plan.reboot["required"])
             wanted = self.plan.load or (begun and other)
@@ -86,7 +87,7 @@ class Context:
         return decide_loading(wanted, module_state, {"required": False, "reason": ""})
 
     def absolute(self, path: str) -> str:
-        """Return where a path of the node is."""
+        """Return the path below the root directory."""
         return self.root.rstrip("/") + path
 
     def save_record(self, record: Record) -> None:
@@ -96,7 +97,7 @@ class Context:
 def diagnose_node(
     context: Context, modprobe: str = "", words: str = "", since: float | None = None
 ) -> Finding:
-    """Return why the driver does not come or does not load, by looking at the node."""
+    """Return why the driver cannot be installed or loaded, from evidence on the node."""
     return diagnose(
         collect(
             context.reader,

@@ -51,7 +51,7 @@ def change_diff(
 
 
 def driver_states(context: Context, module_state: ModuleState, loading: Loading) -> tuple[str, str]:
-    """Return what is no file and no package, before and after, as the lines of a diff."""
+    """Return driver, loaded module and services before and after, as the lines of a diff."""
     plan, record, facts = context.plan, context.record, context.facts
     now = current_driver(facts)
     before = {"driver": describe_driver(now), "loaded module": module_state.loaded or ""}
@@ -87,7 +87,7 @@ def driver_states(context: Context, module_state: ModuleState, loading: Loading)
 
 
 def _unit_states(context: Context, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the units whose state can be changed, with that state."""
+    """Return the current state of the units that can be changed."""
     states = units.read_services(context.run, names)
     comes = context.plan.action in INSTALLS or PERSISTENCED in context.plan.files
     return {
@@ -98,14 +98,14 @@ def _unit_states(context: Context, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def differences(plan: Plan) -> str:
-    """Return what a plan that should have nothing to do still wants."""
+    """Return the steps that a plan still has after the change, or its reasons."""
     return "; ".join(f"{step.step}: {step.detail}" for step in plan.steps) or "; ".join(
         plan.reasons
     )
 
 
 def describe_file(path: str, content: bytes | None) -> str:
-    """Return a file for a diff; a licence token is shown by its checksum alone."""
+    """Return a file's text for a diff; of a licence token only the checksum."""
     if content is None:
         return ""
     if path == TOKEN:
@@ -114,7 +114,7 @@ def describe_file(path: str, content: bytes | None) -> str:
 
 
 def format_state(state: Mapping[str, str]) -> str:
-    """Return what is no file and no package as the lines of a diff."""
+    """Return a state as the lines of a diff."""
     return "".join(f"{name}: {value}\n" for name, value in sorted(state.items()) if value)
 
 
@@ -129,6 +129,6 @@ def describe_driver(driver: Mapping[str, Any] | None) -> str:
 def format_driver(
     version: str | None, branch: str | None, kernel_module: str | None, source: str
 ) -> str:
-    """Return a driver in words, for a diff."""
+    """Return a driver as one line, for a diff."""
     number = version or (f"{branch} (newest)" if branch else "unknown version")
     return " ".join(word for word in (number, kernel_module, f"from {source}") if word)

@@ -2,16 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the message of a failed installation says of its cause. Pure."""
+"""Classifies failures by their message. Pure."""
 
 from __future__ import annotations
 
 import re
 
-# How the message of an installer that failed begins.
+# The beginning of the message if the installer failed.
 INSTALLER = "The installer of the driver"
-# Failures that end by themselves, or by freeing space: what was done so far is kept, and the next
-# run goes on.
+# Transient failures, or a full disk: the change is kept, and the next run continues it.
 _PASSING = re.compile(
     r"holds? its lock|could not get lock|is locked by|disk of this node is full"
     r"|no space left|enough free space|quota exceeded|cannot be reached|failed to fetch"
@@ -30,20 +29,20 @@ _NO_DKMS = re.compile(
 
 
 def lacks_dkms(words: str) -> bool:
-    """Return whether packages failed since no repository has DKMS."""
+    """Return whether packages failed because no repository has DKMS."""
     return bool(_NO_DKMS.search(words))
 
 
 def is_transient(words: str) -> bool:
-    """Return whether a failure is one that the next run can simply go on after."""
+    """Return whether the next run can continue after this failure."""
     return bool(_PASSING.search(words))
 
 
 def is_installer_failure(words: str) -> bool:
-    """Return whether a failure is the installer's own, and not that of what comes before it."""
+    """Return whether the installer itself failed, and not a step before it."""
     return words.startswith(INSTALLER) and "build_timeout" not in words
 
 
 def is_build_failure(words: str) -> bool:
-    """Return whether a package manager's words can come from the build of a kernel module."""
+    """Return whether a package manager's message can come from the build of a kernel module."""
     return bool(_BUILD.search(words))

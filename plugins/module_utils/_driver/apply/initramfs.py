@@ -20,9 +20,10 @@ _FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
 def rebuild_initramfs(run: Runner, reader: NodeReader, family: str | None = None) -> str:
-    """Rebuild the initial RAM disks of all kernels; return why it was not done, or nothing.
+    """Rebuild the initial RAM disks of all kernels; return why not, or an empty text.
 
-    :param family: the distribution's, whose own program comes before the others'.
+    :param family: the distribution's family, whose own program is preferred.
+    :raises KubegpuError: the program failed.
     """
     for program, *arguments in initramfs_tools(family):
         if reader.first([f"{folder}/{program}" for folder in _FOLDERS]) is None:

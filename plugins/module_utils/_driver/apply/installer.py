@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver's packages and runfiles, as far as they are not package_set's work."""
+"""The runfile: installed, uninstalled, restored; and checks of packages around it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,14 @@ _CHECKSUM_TIMEOUT = 600
 
 
 def run_runfile(context: Context) -> dict[str, Any]:
-    """Install by the runfile that lies on the node."""
+    """Run the runfile on the node.
+
+    :raises KubegpuError: the installer failed, or cannot work beside a loaded kernel driver.
+    """
     state = context.module_state()
     modules = kernel_module.KernelModules(context.run, context.reader)
     if context.request.load and decide_loading(True, state, context.plan.reboot).now:
-        # The installer does not like a module that is loaded; in use, it has an option for that.
+        # The installer refuses a loaded module; if it is in use, an option allows that.
         if state.loaded:
             modules.unload()
         modules.unload_nouveau()
@@ -45,7 +48,7 @@ def run_runfile(context: Context) -> dict[str, Any]:
     if state.nouveau is not None:
         more = beside_nouveau(runfile["version"])
         if not more:
-            # The files that keep it away are written; they have to count at the next boot.
+            # The files that block it are written; the next boot must use them.
             rebuild_initramfs(context.run, context.reader, context.facts["os"]["family"])
             context.save_record(update_pending(context.record, boot_first=True))
             raise Diagnosed(
@@ -68,7 +71,10 @@ def run_runfile(context: Context) -> dict[str, Any]:
 
 
 def check_packages_available(context: Context) -> None:
-    """Refuse to remove a driver for packages that no list of the node has."""
+    """Check that the plan's packages are available before another driver is removed.
+
+    :raises KubegpuError: no package list has one of them.
+    """
     names = sorted(context.plan.packages)
     if not names:
         return
@@ -89,7 +95,7 @@ def check_packages_available(context: Context) -> None:
 
 
 def driver_packages(context: Context) -> tuple[dict[str, str | None], list[str]]:
-    """Return the driver's packages that are installed, and those that are half there."""
+    """Return the driver's installed packages, and those that are half installed."""
     try:
         manager = choose(context.facts["os"]["package_manager"], context.run)
         packages = manager.read().packages
@@ -105,7 +111,7 @@ def driver_packages(context: Context) -> tuple[dict[str, str | None], list[str]]
 
 
 def remove_unused_runfiles(context: Context, kept: Record | None) -> None:
-    """Remove the runfiles of ours that the new record has no use for."""
+    """Remove cached runfiles that the new record does not need."""
     for path in cached_files(context.record):
         if path not in cached_files(kept):
             write_file(FileState(context.absolute(path)))
@@ -113,7 +119,7 @@ def remove_unused_runfiles(context: Context, kept: Record | None) -> None:
 
 
 def remove_partial_installation(context: Context, before: Mapping[str, Any] | None) -> None:
-    """Take away what an installer left half way, before packages are put back."""
+    """Uninstall what an interrupted installer left, before packages are restored."""
     driver = context.facts["driver"]
     if driver["uninstaller"] and not (
         before and before["source"] == "runfile" and before["version"] == driver["installed"]
@@ -122,7 +128,7 @@ def remove_partial_installation(context: Context, before: Mapping[str, Any] | No
 
 
 def reinstall_runfile(context: Context, before: Mapping[str, Any] | None) -> str:
-    """Put a runfile's driver back that stood there before; return what has to be said."""
+    """Reinstall the previous driver from its runfile; return why not, or an empty text."""
     if before is None or before["source"] != "runfile":
         return ""
     if same_driver(before, current_driver(context.facts)):
@@ -140,7 +146,11 @@ def reinstall_runfile(context: Context, before: Mapping[str, Any] | None) -> str
 def execute_runfile(
     run: Runner, reader: NodeReader, runfile: Mapping[str, Any], timeout: int
 ) -> None:
-    """Run the installer file that lies on the node, with the plan's arguments."""
+    """Run the installer on the node with the plan's arguments.
+
+    :param timeout: seconds.
+    :raises KubegpuError: it failed, took too long, or is not the verified file.
+    """
     _verify_checksum(run, runfile)
     answer = run(["sh", runfile["file"], *runfile["arguments"]], timeout=timeout)
     if answer.rc == TIMED_OUT:
@@ -161,7 +171,10 @@ def execute_runfile(
 
 
 def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
-    """Run the runfile's own uninstaller."""
+    """Run the runfile's own uninstaller.
+
+    :raises KubegpuError: it is missing or failed.
+    """
     if uninstaller is None:
         raise KubegpuError(
             "The driver on this node came from a runfile, and its uninstaller is not there.",
@@ -177,7 +190,7 @@ def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
 
 
 def _verify_checksum(run: Runner, runfile: Mapping[str, Any]) -> None:
-    """Refuse a file that is not the verified one any more: it is about to be run as root."""
+    """Refuse a file that changed since it was verified: it is about to be run as root."""
     wanted = runfile.get("sha256")
     if not wanted:
         return

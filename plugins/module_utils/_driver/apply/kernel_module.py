@@ -37,10 +37,10 @@ _BUILD_TIMEOUT = 1800
 
 
 def read_module_state(reader: NodeReader, ours: Collection[str] = ()) -> ModuleState:
-    """Return what decides whether a module can be loaded or changed now.
+    """Return the state of the kernel modules.
 
-    :param ours: units that are stopped for a change and started again, beside the persistence
-        daemon.
+    :param ours: units, beside the persistence daemon, that are stopped for a change and started
+        again.
     """
     units = {PERSISTENCED_UNIT, *ours}
     loaded = loaded_version(reader)
@@ -48,13 +48,13 @@ def read_module_state(reader: NodeReader, ours: Collection[str] = ()) -> ModuleS
     own = [name for name in KERNEL_DRIVERS if reader.is_dir(f"/sys/module/{name}")]
     return ModuleState(
         loaded=loaded,
-        # A container may be one that is allowed to.
+        # None (unknown) counts as allowed: a container can have the right.
         cannot=environment.why_not if environment.may_load is False else "",
         users=tuple(str(user) for user in find_users(reader) if not _is_daemon(user, units))
         if loaded
         else (),
         holders=find_holders(reader) if loaded else (),
-        # What others are built on is used by them; the first one is used by programs alone.
+        # The later ones are used by other modules, the first one by programs alone.
         nouveau=int(reader.read_line(f"/sys/module/{own[0]}/refcnt") or 0) if own else None,
         kernel_driver=own[0] if own else "nouveau",
     )
@@ -76,7 +76,7 @@ def loaded_version(reader: NodeReader) -> str | None:
 class KernelModules:
     """Loads and unloads the driver's kernel modules.
 
-    ``ours``: units that are stopped for it, beside the persistence daemon.
+    ``ours``: units that are stopped first, beside the persistence daemon.
     """
 
     run: Runner
@@ -84,12 +84,12 @@ class KernelModules:
     ours: tuple[str, ...] = ()
 
     def unload(self) -> Result | None:
-        """Unload all modules of the driver; return the answer of the one that stays, or None."""
+        """Unload the driver's modules; return the failed command's result, or None."""
         if self.reader.is_dir("/sys/module/nvidia"):
-            # It holds the devices open and belongs to the driver; it is started again later.
+            # It keeps the devices open; the caller starts it again.
             self.run(["systemctl", "stop", PERSISTENCED_UNIT])
             for unit in self.ours:
-                # It can take a while to let the switches go.
+                # The fabric manager needs time to release the switches.
                 self.run(["systemctl", "stop", f"{unit}.service"], timeout=120)
         for name in loaded_modules(self.reader):
             answer = self.run(["rmmod", name])
@@ -98,9 +98,9 @@ class KernelModules:
         return None
 
     def unload_nouveau(self) -> Result | None:
-        """Unload the kernel's own drivers; return the answer of the one that stays, or None."""
+        """Unload the kernel's own drivers; return the failed command's result, or None."""
         for name in KERNEL_DRIVERS:
-            # One may have taken along those that it was built on.
+            # modprobe -r may have removed those that the previous one depends on.
             if self.reader.is_dir(f"/sys/module/{name}"):
                 answer = self.run(["modprobe", "-r", name])
                 if not answer.ok:
@@ -108,12 +108,12 @@ class KernelModules:
         return None
 
     def load(self) -> Result:
-        """Load the module and the one that CUDA needs, and make the device files."""
+        """Load the modules for the GPU and for CUDA, and create the device files."""
         answer = self._first(_MODULES)
         if answer.ok:
             answer = self._first(_UVM)
         if answer.ok:
-            # Made by udev as well; the driver's own tool is there where udev is not.
+            # udev creates them as well, where it runs.
             self.run(["nvidia-modprobe", "-c", "0", "-u"])
         return answer
 
@@ -128,7 +128,7 @@ class KernelModules:
 
 
 def reload_previous(run: Runner, reader: NodeReader, loaded: str | None) -> str:
-    """Load the module that was loaded before a change that failed; return why that fails."""
+    """Load the module that was loaded before a failed change; return the error, or nothing."""
     if loaded is None or loaded_version(reader):
         return ""
     answer = KernelModules(run, reader).load()
@@ -141,9 +141,9 @@ def reload_previous(run: Runner, reader: NodeReader, loaded: str | None) -> str:
 
 
 def build_missing_modules(run: Runner, node: Mapping[str, Any]) -> list[str]:
-    """Let DKMS build the driver for kernels whose headers came later; return for which.
+    """Build the driver by DKMS for kernels whose headers came later; return these kernels.
 
-    What does not build for a kernel is seen by the next look at the node.
+    A build that fails is found when the facts are read again.
     """
     if not any(entry["state"] != "failed" for entry in node["driver"]["dkms"]):
         return []
@@ -158,6 +158,6 @@ def build_missing_modules(run: Runner, node: Mapping[str, Any]) -> list[str]:
 
 
 def failed_driver_query(run: Runner) -> Result | None:
-    """Return the answer of nvidia-smi where it fails; None where it is well or not there."""
+    """Return the result of nvidia-smi if it failed; None if it succeeded or is not installed."""
     answer = run(["nvidia-smi", "-L"], timeout=60)
     return None if answer.ok or answer.rc == NOT_FOUND else answer

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the kernel module can be loaded or unloaded without a reboot. Pure."""
+"""Decides whether the kernel module can be loaded or unloaded without a reboot. Pure."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ModuleState:
-    """What decides whether a module can be loaded or changed now.
+    """The state of the kernel modules.
 
-    ``loaded``: the version of the loaded module. ``cannot``: why no module at all can be loaded or
-    unloaded here, or nothing. ``users``: programs that use the loaded module, as "name (pid)", but
-    for the driver's own daemon, which is stopped for a change.
-    ``holders``: other modules that use it. ``nouveau``: None where no driver of the kernel's own is
-    loaded, else how many use it; ``kernel_driver`` is its name.
+    ``loaded``: the version of the loaded module. ``cannot``: why no module can be loaded or
+    unloaded here; empty where they can. ``users``: programs that use the loaded module, as
+    "name (pid)", without the driver's own daemons, which are stopped for a change. ``holders``:
+    other modules that use it. ``nouveau``: the number of users of the kernel's own driver; None
+    where it is not loaded. ``kernel_driver``: the name of that driver.
     """
 
     loaded: str | None = None
@@ -32,7 +32,7 @@ class ModuleState:
 
 @dataclass(frozen=True)
 class Loading:
-    """Whether the module is, or would be, loaded now, and if not, what is to be said."""
+    """Whether the module is loaded now; if not, the reason for a reboot or a warning."""
 
     now: bool
     reboot: str = ""
@@ -42,8 +42,8 @@ class Loading:
 def decide_loading(wanted: bool, state: ModuleState, reboot: Mapping[str, Any]) -> Loading:
     """Return whether the module can be loaded without a reboot.
 
-    :param wanted: the plan's word on whether it has to be.
-    :param reboot: the plan's ``reboot``, as far as facts tell.
+    :param wanted: whether the plan demands it.
+    :param reboot: the plan's ``reboot``.
     """
     if not wanted:
         return Loading(False, reboot["reason"] if reboot["required"] else "")
@@ -71,7 +71,7 @@ def decide_loading(wanted: bool, state: ModuleState, reboot: Mapping[str, Any]) 
 
 
 def kernel_without_module(node: Mapping[str, Any]) -> str:
-    """Return why a reboot is needed where only another kernel has the module; else nothing."""
+    """Return why a reboot is needed if only another kernel has the module; empty if none is."""
     running = [kernel for kernel in node["kernels"] if kernel["running"]]
     others = [k["version"] for k in node["kernels"] if not k["running"] and k.get("driver")]
     if any(kernel.get("driver") for kernel in running) or not others:

@@ -19,21 +19,21 @@ _PINNING = "nvidia-driver-pinning-"
 
 
 def split_pins(names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return obsolete packages as (pins, others): a pin has to go before what it pins changes."""
+    """Return obsolete packages as (pins, others): a pin is removed before what it pins changes."""
     pins = [name for name in names if name.startswith(_PINNING)]
     return pins, [name for name in names if name not in pins]
 
 
 def install_calls(plan: Plan) -> list[dict[str, Any]]:
-    """Return the arguments of package_set, one call after the other."""
+    """Return the arguments of each call of package_set that the plan needs, in order."""
     if plan.action == "refuse":
         return []
     pins, others = split_pins(plan.obsolete)
-    # In check mode the repository that the role adds is not there yet.
+    # In check mode the role has not added its repository yet.
     expected = plan.repository is not None
     tasks: list[dict[str, Any]] = []
     if plan.pinning or pins:
-        # Before that the names have the branch, and a mirror can be older than the pins.
+        # Older names contain the branch, and a mirror can be older than the pins.
         needed = plan.branch is None or int(plan.branch) >= PINNED_FROM
         tasks.append(
             {
@@ -59,14 +59,14 @@ def install_calls(plan: Plan) -> list[dict[str, Any]]:
         if plan.optional_packages:
             task["optional"] = dict(plan.optional_packages)
         if plan.lock and plan.lock.get("patterns"):
-            # The pins are a set of their own, which comes first.
+            # The pins are a package set of their own, which comes first.
             task["lock"] = {**plan.lock, "patterns": [*plan.lock["patterns"], f"!{_PINNING}*"]}
         tasks.append(task)
     return tasks
 
 
 def restore_calls() -> list[dict[str, Any]]:
-    """Return the calls of package_set that give back what stood there before us."""
+    """Return the calls of package_set that restore the packages from before the first change."""
     return [
         {"name": SET, "state": "absent", "background": True},
         {"name": PINNING_SET, "state": "absent"},
@@ -74,7 +74,7 @@ def restore_calls() -> list[dict[str, Any]]:
 
 
 def removal_calls(plan: Plan) -> list[dict[str, Any]]:
-    """Return the call of package_set that removes a driver which is not ours, as asked for."""
+    """Return the call of package_set that removes an unmanaged driver on request."""
     if not plan.obsolete:
         return []
     task = {"name": SET, "packages": {}, "obsolete": list(plan.obsolete), "hold": False}
@@ -88,12 +88,12 @@ def rollback_calls(
     managed: bool = False,
     streams: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the calls of package_set that put back what stood there before this change.
+    """Return the calls of package_set that restore the packages from before this change.
 
-    :param before: the driver before it, as in the record.
-    :param there: the driver's packages that are there now, in whatever state.
-    :param managed: whether it was ours then: what a runfile's modules are built with stays.
-    :param streams: the streams of dnf's modules that its packages are in.
+    :param before: the driver before the change, in the format of the record.
+    :param there: the driver's packages on the node, in any state.
+    :param managed: whether that driver was managed: build tools of a runfile's modules stay then.
+    :param streams: the streams of dnf's modules that its packages come from.
     """
     old = dict(before["packages"]) if before else {}
     if not old and managed and before and before["source"] == "runfile":

@@ -35,22 +35,25 @@ from .diff import change_diff, describe_driver, differences
 from .initramfs import rebuild_initramfs
 from .loading import kernel_without_module
 
-# Causes that a failure of packages can have; others of the node's troubles do not explain it.
+# The findings that can explain a failure of packages.
 _BY_PACKAGES = ("dkms_build_failed", "kernel_headers_missing")
-# Causes that an installer names itself; others are found beside its words.
+# Causes that are in the installer's own message; for others that message is added.
 _IN_WORDS = (*_BY_PACKAGES, "disk_full", "nouveau_loaded")
 
 
 def run_phase(phase: str, context: Context) -> dict[str, Any]:
-    """Do a phase that changes the node, unless another run has gone on with the change."""
+    """Run a phase that changes the node.
+
+    :raises KubegpuError: another run has taken over the change, or the phase failed.
+    """
     if phase != "begin":
         _check_run(context, phase)
     return PHASES[phase](context)
 
 
 def _check_run(context: Context, phase: str) -> None:
-    """Stop a run whose change another one has gone on with: the node is that one's now."""
-    # What failed before anything was recorded is explained, and nothing is to be put back.
+    """Stop if another run has taken over the change."""
+    # A failure before the record was saved is explained; there is nothing to roll back.
     nothing = context.record.pending is None and phase in ("explain", "rollback")
     if nothing or not is_taken_over(context.record, context.params["_run"]):
         return
@@ -62,7 +65,7 @@ def _check_run(context: Context, phase: str) -> None:
 
 
 def plan_phase(context: Context) -> dict[str, Any]:
-    """Return what differs, and what is to be done; nothing is changed."""
+    """Return the plan, the diff and the calls that the action must make. Changes nothing."""
     plan, record = context.plan, context.record
     if plan.action == "refuse" and (context.present or record.installed or not record.managed):
         raise InputError(
@@ -89,7 +92,7 @@ def plan_phase(context: Context) -> dict[str, Any]:
         sets = package_calls.install_calls(plan) if needed else []
         runfile = runfile_to_run(plan, record)
     else:
-        # A change that was begun and not finished is undone by the sets' own records.
+        # A pending change is undone by the records of the package sets.
         foreign = plan.action == "remove" and not record.managed and not interrupted
         needed = changed or record.managed or foreign
         sets = (
@@ -110,7 +113,7 @@ def plan_phase(context: Context) -> dict[str, Any]:
 
 
 def _begin(context: Context) -> dict[str, Any]:
-    """Record what is going to be done, remove another source's driver, write the files."""
+    """Save the record, remove the driver of another source, write the files."""
     changes = configuration.file_changes(context)
     plan = context.plan
     files = {
@@ -149,15 +152,15 @@ def _begin(context: Context) -> dict[str, Any]:
 
 
 def _finish(context: Context) -> dict[str, Any]:
-    """Do what follows the packages, see that all is as planned, and finish the record."""
+    """Verify the packages, configure and load the driver, and finish the record."""
     return _finish_present(context) if context.present else _finish_absent(context)
 
 
 def _explain(context: Context) -> dict[str, Any]:
-    """Say why the packages or the runfile failed, and what has to be put back."""
+    """Return why the packages or the runfile failed, and the calls for the rollback."""
     words = context.params["_failure"]
     if not context.pending:
-        # It failed before anything was recorded, and nothing is changed before that.
+        # It failed before the record was saved, and so before any change.
         return {
             "changed": False,
             "message": words,
@@ -168,7 +171,7 @@ def _explain(context: Context) -> dict[str, Any]:
             "sets": [],
         }
     before = context.pending.get("before")
-    # Its files can be there, of this run or of one that died.
+    # This run or an interrupted one may have left files of the installer.
     ran = bool(context.pending.get("runfile_begun"))
     by_installer = failures.is_installer_failure(words)
     there, broken = installer.driver_packages(context)
@@ -203,9 +206,9 @@ def _explain(context: Context) -> dict[str, Any]:
 
 
 def restored_streams(context: Context, before: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the streams of dnf's modules that the packages of the driver before are in.
+    """Return the streams of dnf's modules that the previous driver's packages come from.
 
-    Of a record that does not say which were enabled, by its version.
+    A record without streams is completed from the driver's branch.
     """
     if before and "streams" in before:
         return dict(before["streams"])
@@ -217,7 +220,7 @@ def restored_streams(context: Context, before: Mapping[str, Any] | None) -> dict
 
 
 def _rollback(context: Context) -> dict[str, Any]:
-    """Put files and initial RAM disk back to what they were before this change."""
+    """Restore files, initial RAM disk and loaded module from before this change."""
     pending = context.pending
     if not pending:
         return {"changed": False, "files": []}
@@ -257,14 +260,14 @@ def _finish_present(context: Context) -> dict[str, Any]:
     for text in units.enable_services(run, context.plan.services, start=False):
         context.warn(text)
     if {GRIDD, TOKEN} & set(context.pending.get("files", ())):
-        # It reads them when it starts. Before the record: a run that dies here does it again.
+        # It reads them at start. This precedes the record, so that an interrupted run repeats it.
         run(["systemctl", "try-restart", f"{GRIDD_UNIT}.service"], timeout=120)
     record = finish_change(
         context.record, context.facts, back=context.request.version == "previous"
     )
     installer.remove_unused_runfiles(context, record)
     context.save_record(record)
-    # From here on nothing is half done: whatever the kernel says, the driver is installed.
+    # The driver is installed from here on, even if the module cannot be loaded.
     reboot = _load(context)
     loaded = kernel_module.loaded_version(reader)
     if loaded:
@@ -273,7 +276,10 @@ def _finish_present(context: Context) -> dict[str, Any]:
 
 
 def _load(context: Context) -> str:
-    """Load the module where that is asked for; return why a reboot is needed, or nothing."""
+    """Load the module if requested; return why a reboot is needed, or an empty text.
+
+    :raises Diagnosed: the module cannot be loaded or does not work.
+    """
     other_kernel = kernel_without_module(context.facts)
     module_state = context.module_state()
     loading = context.loading(module_state)
@@ -286,7 +292,7 @@ def _load(context: Context) -> str:
     modules = kernel_module.KernelModules(context.run, context.reader, context.daemons)
     stays = modules.unload() if module_state.loaded else modules.unload_nouveau()
     if stays is not None:
-        # What was stopped for it is started again by the caller.
+        # The caller starts the units again.
         return f"A module that is loaded cannot be unloaded: {stays.words()}"
     begin = uptime(context.reader)
     answer = modules.load()
@@ -301,7 +307,7 @@ def _finish_absent(context: Context) -> dict[str, Any]:
     changes = configuration.file_changes(context)
     module_state = context.module_state()
     loading = context.loading(module_state)
-    # Before the files: a unit can be one of them.
+    # This precedes the files, of which one can be a unit.
     units.restore_services(run, context.record.services)
     reboot = loading.reboot
     if loading.now:
@@ -322,7 +328,7 @@ def _finish_absent(context: Context) -> dict[str, Any]:
 
 
 def _verify(context: Context) -> list[str]:
-    """Return in what the node differs from the wish, after the change."""
+    """Return the differences from the requested state that remain after the change."""
     wrong = []
     if context.plan.action in INSTALLS or context.plan.action == "refuse":
         wrong.append(differences(context.plan))

@@ -18,19 +18,19 @@ from ..plan.fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units,
 if TYPE_CHECKING:
     from .context import Context
 
-# The fabric manager is up when it has set up all switches.
+# Seconds: the fabric manager is up once it has configured all switches.
 _UNIT_TIMEOUT = 300
-# What systemctl is-enabled says where there is no such unit.
+# The output of systemctl is-enabled for a unit that does not exist.
 NO_UNIT = "not-found"
 
 
 def start_services(context: Context, reboot: str) -> None:
-    """Start the services; what belongs to another version than the loaded one comes by a boot."""
+    """Start the services that fit the loaded module; the others start with the next boot."""
     units = dict(context.plan.services)
     before = (context.pending.get("before") or {}).get("packages") or {}
     packages = context.facts["driver"]["packages"]
     if context.daemons and reboot:
-        # What fits the loaded module can have been stopped to unload it; the rest cannot run.
+        # Units that fit the loaded module may have been stopped to unload it; others cannot run.
         fit = units_of(context.facts["driver"]["loaded"], packages)
         units = {
             unit: to for unit, to in units.items() if unit not in context.daemons or unit in fit
@@ -44,7 +44,7 @@ def start_services(context: Context, reboot: str) -> None:
         again |= {IMEX_UNIT} & set(units)
     users = context.module_state().users if MANAGER_UNIT in again else ()
     if users:
-        # Its end aborts what computes on the GPUs.
+        # Stopping it aborts programs that compute on the GPUs.
         again.discard(MANAGER_UNIT)
         context.warn(
             f"The package of {MANAGER_UNIT} was changed, and it is not restarted while "
@@ -55,7 +55,7 @@ def start_services(context: Context, reboot: str) -> None:
 
 
 def load_bridges(run: Runner) -> str:
-    """Load what NVSwitches behind bridges are reached through; return why that fails."""
+    """Load the module that reaches NVSwitches behind bridges; return a warning if that fails."""
     answer = run(["modprobe", BRIDGE_MODULE], timeout=60)
     if answer.ok:
         return ""
@@ -68,7 +68,7 @@ def load_bridges(run: Runner) -> str:
 
 
 def read_services(run: Runner, units: Iterable[str]) -> dict[str, str]:
-    """Return whether each unit is enabled, in systemctl's words; nothing where it is not there."""
+    """Return the output of ``systemctl is-enabled`` by unit; empty without systemctl."""
     found = {}
     for unit in units:
         answer = run(["systemctl", "is-enabled", f"{unit}.service"])
@@ -82,10 +82,11 @@ def read_services(run: Runner, units: Iterable[str]) -> dict[str, str]:
 def enable_services(
     run: Runner, units: Mapping[str, str], *, start: bool, again: Collection[str] = ()
 ) -> list[str]:
-    """Enable the units, and start them where the module is loaded; return what is to be warned of.
+    """Enable the units and optionally start them; return warnings.
 
     :param units: ``enabled`` by unit.
-    :param again: those that are started anew where they run.
+    :param again: units that are restarted.
+    :raises KubegpuError: systemctl failed.
     """
     warnings = []
     states = read_services(run, units)
@@ -102,14 +103,14 @@ def enable_services(
         if not state.startswith(("enabled", "static", "alias", "indirect", "generated")):
             _systemctl(run, "enable", unit)
         if start:
-            # A unit that failed a few times without the module is refused until this is said.
+            # systemd refuses a unit that failed too often, until its counter is reset.
             run(["systemctl", "reset-failed", f"{unit}.service"])
             _systemctl(run, "restart" if unit in again else "start", unit)
     return warnings
 
 
 def restore_services(run: Runner, earlier: Mapping[str, str]) -> None:
-    """Disable the units that were not enabled before us."""
+    """Disable the units that were not enabled before the first change."""
     for unit, state in earlier.items():
         if not state.startswith("enabled") and read_services(run, [unit]).get(unit) == "enabled":
             run(["systemctl", "stop", f"{unit}.service"])
@@ -117,7 +118,7 @@ def restore_services(run: Runner, earlier: Mapping[str, str]) -> None:
 
 
 def read_again(run: Runner, *, units: bool, rules: bool) -> None:
-    """Let systemd and udev read files that were changed; where they do not run, nobody has to."""
+    """Reload systemd and udev after their files changed; errors do not matter."""
     if units:
         run(["systemctl", "daemon-reload"])
     if rules:

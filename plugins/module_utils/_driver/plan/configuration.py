@@ -32,7 +32,7 @@ from .steps import (
 def with_configuration(
     inputs: DecisionInput, target: Target, plan: Plan, steps: list[Step], warnings: list[str]
 ) -> Plan:
-    """Return the plan with files, services, initramfs and load, and what of these differs."""
+    """Return the plan with files, services, initramfs and loading, and the steps for each."""
     node, request = inputs.node, inputs.request
     files = _files(inputs, target, plan)
     differing = changed_files(node, files)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which driver a node shall have, or why it can have none: wish against GPUs and facts. Pure."""
+"""Decides which driver a node gets, or why the request cannot be met. Pure."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from .sources import (
 
 
 def decide(inputs: DecisionInput) -> Target:
-    """Return the driver that the node shall have.
+    """Return the driver that the node gets.
 
-    :raises Refused: there is none that meets the request.
+    :raises Refusal: no driver meets the request.
     """
     pair = rules.conflict(inputs.gpus, inputs.data)
     if pair:
@@ -83,7 +83,7 @@ def _limits(gpu: Gpu) -> str:
 def _resolve_version(
     inputs: DecisionInput,
 ) -> tuple[DecisionInput, Mapping[str, Any] | None, tuple[str, ...]]:
-    """Return the case with ``previous`` and the runfile's version in its wish."""
+    """Return the input with an exact version for ``previous`` or the runfile; runfile; warnings."""
     request = inputs.request
     if request.version == "previous":
         previous = inputs.node["driver"]["previous"]
@@ -161,7 +161,7 @@ def _host_branch_warning(inputs: DecisionInput, version: str) -> tuple[str, ...]
 
 
 def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
-    """Return the driver that is there, where it meets the request."""
+    """Return the installed driver as the target if it meets the request."""
     installed, request = inputs.installed, inputs.request
     if installed is None:
         return None
@@ -217,7 +217,7 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
 
 
 def why_unsuitable(inputs: DecisionInput) -> str | None:
-    """Return why the driver that is there does not serve the GPUs, as far as the data know."""
+    """Return why the installed driver does not serve the GPUs, according to the data."""
     installed = inputs.installed
     if installed is None:
         return None
@@ -234,7 +234,7 @@ def why_unsuitable(inputs: DecisionInput) -> str | None:
 
 
 def _serves_all_gpus(inputs: DecisionInput) -> bool:
-    """Return whether the driver that is there is seen to serve all GPUs, whatever the data say."""
+    """Return whether NVML reports all GPUs with the installed driver, whatever the data say."""
     nvml, installed = inputs.node["nvml"], inputs.installed
     return bool(
         nvml
@@ -306,7 +306,7 @@ def _check_asked(inputs: DecisionInput, asked: str) -> None:
 
 
 def _with_version(inputs: DecisionInput, target: Target) -> Target:
-    """Return the target with an exact version where the source would mix two."""
+    """Return the target with an exact version if the source would mix two versions."""
     found = repository_entry(inputs.system, target.source or "", inputs.data) or {}
     version = found.get("open_version")
     if target.version or target.kernel_module != "open" or not version:

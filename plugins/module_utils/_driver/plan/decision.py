@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver's decision is made of, and what comes out of it. Pure."""
+"""Input and target of the driver's decision. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACES = {
 
 
 class Refusal(Exception):
-    """The wish cannot be met: cause, and what would do."""
+    """The request cannot be met: cause and next step."""
 
     def __init__(self, cause: str, next_step: str) -> None:
         self.reasons = (cause, f"Next step: {next_step}")
@@ -33,7 +33,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """The driver that shall be there. ``keep``: it is there already."""
+    """The driver that the node gets. ``keep``: it is installed already."""
 
     branch: str
     version: str | None
@@ -47,7 +47,7 @@ class Target:
 
 @dataclass(frozen=True)
 class DecisionInput:
-    """All that the decision is made of. ``back``: the version wished is the recorded one."""
+    """Input of the decision. ``back``: the previous version was requested."""
 
     node: Mapping[str, Any]
     request: Request
@@ -67,5 +67,5 @@ class DecisionInput:
 
 
 def capitalize_first(text: str) -> str:
-    """Return the text as the beginning of a sentence."""
+    """Return the text with an upper-case first letter."""
     return text[:1].upper() + text[1:]

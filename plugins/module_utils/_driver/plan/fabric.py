@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NVLink beyond one board: which parts a node needs beside its driver, and their names. Pure.
+"""NVLink beyond one board: components that a node needs beside its driver, and their names. Pure.
 
 Read 2026-11-21. Sources: NVIDIA's fabric manager user guide (releases 560 and 2.3), IMEX guide and
 MNNVL user guide; install scripts of NVIDIA's gpu-driver-container; release notes of Amazon's
@@ -44,8 +44,8 @@ _PLAIN = {
     NVSDM: "libnvsdm",
     NVLSM: "nvlsm",
 }
-# What each source calls the parts, by the first branch that it calls them so. What a source does
-# not carry is not named.
+# Names of the components by source and first branch. A component that a source does not carry is
+# missing.
 _NAMES: dict[str, tuple[tuple[int, Mapping[str, str]], ...]] = {
     # Package indices of 22.04, 24.04 and 26.04, 2026-11-21: nvlsm and libnvsdm are not there.
     "ubuntu": ((0, {part: _BRANCHED[part] for part in (MANAGER, NSCQ, IMEX)}),),
@@ -53,11 +53,11 @@ _NAMES: dict[str, tuple[tuple[int, Mapping[str, str]], ...]] = {
     "apt": ((0, _BRANCHED), (580, _PLAIN)),
     "rpm": ((0, {**_BRANCHED, MANAGER: "nvidia-fabric-manager"}), (580, _PLAIN)),
 }
-# It has a version of its own, and goes with every driver.
+# It has a version of its own and works with every driver.
 _OWN_VERSION = (NVLSM,)
 # A library for monitoring, which not all releases and architectures have.
 _OPTIONAL = (NVSDM,)
-# What the fabric manager's own start script calls on a node with bridges.
+# The fabric manager's start script calls it on a node with bridges.
 _BRIDGE_TOOLS = "infiniband-diags"
 
 _DRIVER_VERSION = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
@@ -65,10 +65,10 @@ _DRIVER_VERSION = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
 
 @dataclass(frozen=True)
 class Needs:
-    """What a node needs beside its driver.
+    """The components that a node needs beside its driver.
 
-    ``why`` is what in the node asks for it; ``bridged`` whether its switches are behind bridges;
-    ``elsewhere`` why a node with such GPUs needs nothing here, or nothing.
+    ``why``: the reason. ``bridged``: whether its switches are behind bridges. ``elsewhere``: why a
+    node with such GPUs needs nothing itself; otherwise empty.
     """
 
     components: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Needs:
 
 @dataclass(frozen=True)
 class ComponentPackages:
-    """The parts as packages of a source: version by name, and what the source does not carry."""
+    """The components as packages of a source: version by name, and those it does not carry."""
 
     packages: Mapping[str, str | None]
     optional: Mapping[str, str | None]
@@ -95,7 +95,7 @@ class ComponentPackages:
 
 
 def needs(node: Mapping[str, Any], request: Request | None = None) -> Needs:
-    """Return what the node needs by its switches and GPUs, and by what the user says of it."""
+    """Return the components that the node needs by its switches, GPUs and the request."""
     request = request or Request()
     gpus = [
         gpu
@@ -130,7 +130,7 @@ def _manager(
         return Needs((MANAGER, NSCQ), f"{count} {'is' if switches == 1 else 'are'} in this node")
     if not board:
         return Needs()
-    # Without root nobody can tell: then the GPUs alone decide (u).
+    # Bridges cannot be counted without root: then the GPUs alone decide (u).
     bridges = node["nvswitch_bridges"]
     if bridges == 0:
         return Needs(
@@ -145,7 +145,7 @@ def _manager(
 
 
 def component_names(system: System, source: str, branch: str) -> Mapping[str, str]:
-    """Return what the source calls each part that it carries."""
+    """Return the name of each component that the source carries."""
     if source == RUNFILE or not branch.isdigit():
         return {}
     if source == DISTRO:
@@ -162,7 +162,7 @@ def component_names(system: System, source: str, branch: str) -> Mapping[str, st
 def component_packages(
     wanted: Needs, system: System, source: str, branch: str, version: str | None
 ) -> ComponentPackages:
-    """Return the packages of what is needed. ``version`` None is: the newest of the branch."""
+    """Return the packages of the components. Without a version it is the newest of the branch."""
     text = f"{version}*" if version else f"{branch}.*"
     names = component_names(system, source, branch)
     packages: dict[str, str | None] = {}
@@ -180,12 +180,12 @@ def component_packages(
 
 
 def carries(wanted: Needs, system: System, source: str, branch: str) -> bool:
-    """Return whether the source has all that is needed."""
+    """Return whether the source has all components that are needed."""
     return not component_packages(wanted, system, source, branch, None).missing
 
 
 def missing_warning(wanted: Needs, missing: Collection[str], source: str) -> str | None:
-    """Return what is to be said of parts that the driver's source does not carry."""
+    """Return a warning about components that the driver's source does not carry."""
     if not missing:
         return None
     place = {
@@ -205,10 +205,10 @@ def missing_warning(wanted: Needs, missing: Collection[str], source: str) -> str
 
 
 def services(wanted: Needs, request: Request, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the units that shall be enabled, of what the driver's source carries.
+    """Return the units to be enabled, of those that the driver's source carries.
 
-    IMEX runs where the nodes of its domain are given: in Kubernetes a driver of dynamic resource
-    allocation starts it for each job, and asks for its unit to be off.
+    IMEX is enabled only if the nodes of its domain are given: in Kubernetes NVIDIA's DRA driver
+    starts it for each job and needs the unit to be off.
     """
     found = {}
     if wanted.manager and MANAGER in names:
@@ -219,7 +219,7 @@ def services(wanted: Needs, request: Request, names: Mapping[str, str]) -> dict[
 
 
 def drifted_components(packages: Mapping[str, str], version: str) -> dict[str, str]:
-    """Return the installed parts whose version is not the driver's, by name.
+    """Return the version of each installed component that is not the driver's, by name.
 
     :param packages: the driver's installed packages, with their versions.
     :param version: the driver's version, where its own packages do not tell.
@@ -252,13 +252,13 @@ def describe_drift(drift: Mapping[str, str], version: str) -> str:
 
 
 def changed_units(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the units whose package is another one than before the change."""
+    """Return the units whose package has changed."""
     both = {unit: (_of_unit(unit, before), _of_unit(unit, after)) for unit in UNITS}
     return tuple(unit for unit, (old, new) in both.items() if old and new and old != new)
 
 
 def units_of(version: str | None, packages: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the units whose package is there in this version of the driver."""
+    """Return the units whose package is installed in the driver's version."""
     return tuple(
         unit
         for unit in UNITS
@@ -274,7 +274,7 @@ def _of_unit(unit: str, packages: Mapping[str, str]) -> dict[str, str]:
 
 
 def unmanaged_warning(wanted: Needs, node: Mapping[str, Any], version: str) -> str | None:
-    """Return what is not as it has to be with a driver that is left alone."""
+    """Return a warning about the fabric manager of a driver that is not managed."""
     if not wanted.manager:
         return None
     driver = node["driver"]

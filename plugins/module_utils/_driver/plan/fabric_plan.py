@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a plan has beside the driver for NVLink: packages, units, files, what drifted. Pure."""
+"""The part of a plan for NVLink: packages, units, files, drift. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .installed import InstalledDriver
 
 @dataclass(frozen=True)
 class Components:
-    """The parts that a target needs on its node. ``modules`` are loaded at boot beside its own."""
+    """The NVLink components that a target needs. ``modules``: kernel modules to load at boot."""
 
     packages: Mapping[str, str | None]
     units: Mapping[str, str]
@@ -39,7 +39,7 @@ class Components:
 
 
 def components_of(inputs: DecisionInput, target: Target) -> Components:
-    """Return what the target's source has for the node's NVLink, and what it lacks."""
+    """Return the components that the target's source has, and warnings about missing ones."""
     request, source = inputs.request, str(target.source)
     wanted = needs(inputs.node, request)
     found = component_packages(wanted, inputs.system, source, target.branch, target.version)
@@ -56,14 +56,14 @@ def components_of(inputs: DecisionInput, target: Target) -> Components:
 
 
 def repaired_components(installed: InstalledDriver) -> dict[str, str | None]:
-    """Return the parts of another version than the driver, with the one that they shall have."""
+    """Return the components of another version than the driver, with the driver's version."""
     return dict.fromkeys(_drift(installed), f"{installed.version}*")
 
 
 def components_to_remove(inputs: DecisionInput, installed: InstalledDriver) -> tuple[str, ...]:
-    """Return the parts that are named after another branch, which has no such version.
+    """Return the components that are named after another branch.
 
-    They are in the way of those that the node needs; where it needs none they stay as they are.
+    They conflict with those that the node needs; if it needs none, they stay.
     """
     if not needs(inputs.node, inputs.request).components:
         return ()
@@ -72,7 +72,10 @@ def components_to_remove(inputs: DecisionInput, installed: InstalledDriver) -> t
 
 
 def drift_steps(installed: InstalledDriver, gone: Collection[str]) -> list[Step]:
-    """Return what has to be done about parts of other versions; ``gone`` cannot stay."""
+    """Return the steps for components of other versions.
+
+    :param gone: components that are removed.
+    """
     steps = []
     if gone:
         reason = "they are of another branch than the driver"
@@ -86,7 +89,7 @@ def drift_steps(installed: InstalledDriver, gone: Collection[str]) -> list[Step]
 
 
 def _drift(installed: InstalledDriver) -> dict[str, str]:
-    """Return the parts of another version than the driver that can have the driver's."""
+    """Return the components of another version that are available in the driver's version."""
     return {
         name: version
         for name, version in drifted_components(installed.packages, installed.version).items()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver that is on a node already, from its facts, and what of it has drifted. Pure."""
+"""The installed driver of a node and its drift, from facts. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PREBUILT = re.compile(r"linux-modules-nvidia-|kmod-nvidia|nvidia-open-driver-\S
 
 @dataclass(frozen=True)
 class InstalledDriver:
-    """A driver that is installed. ``working``: its module is loaded, or can be at the next boot."""
+    """An installed driver. ``working``: its module is loaded, or loads with the next boot."""
 
     version: str
     branch: str
@@ -36,7 +36,7 @@ class InstalledDriver:
 
     @property
     def prebuilt(self) -> bool:
-        """Return whether its modules are the distribution's own builds, which need no headers."""
+        """Return whether its modules are prebuilt packages, which need no kernel headers."""
         return any(_PREBUILT.match(name) for name in self.packages) and not any(
             "dkms" in name.replace("no-dkms", "") for name in self.packages
         )
@@ -53,7 +53,7 @@ class InstalledDriver:
 
 
 def read_installed(node: Mapping[str, Any]) -> InstalledDriver | None:
-    """Return the installed driver; None where there is none, or only libraries of one."""
+    """Return the installed driver; None where there is none, or only libraries."""
     driver = node["driver"]
     version = driver["installed"]
     branch = branch_of(version)
@@ -64,14 +64,14 @@ def read_installed(node: Mapping[str, Any]) -> InstalledDriver | None:
     if not (driver["source"] or modules or built or driver["loaded"]):
         return None
     if driver["source"] is None and driver.get("pending") in INSTALLS:
-        # dpkg is between two packages, or an installer died: the change that was begun is finished,
-        # and what it has left so far is no driver of somebody else's that could be kept.
+        # An interrupted change: it is to be finished, and what it left so far is not a foreign
+        # driver that could be kept.
         return None
     kernels = relevant_kernels(node)
     return InstalledDriver(
         version=version,
         branch=branch,
-        # What is loaded can be of another kind than what is installed meanwhile.
+        # The loaded modules can be of another kind than those installed since.
         kernel_module=kernel_module_of_packages(driver["packages"]) or driver["kernel_module"],
         source=driver["source"],
         packages=driver["packages"],
@@ -93,13 +93,12 @@ def unheld(node: Mapping[str, Any], patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_locked(name: str, patterns: Sequence[str]) -> bool:
-    """Return whether a package is one of the locked set, as package_set understands it."""
+    """Return whether a package belongs to the locked set, as package_set matches it."""
     return covers(patterns, name.partition(":")[0])
 
 
 def changed_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the files that are not there as they shall be; one that may not be read is taken as
-    right."""
+    """Return the files that are missing or differ; one that cannot be read counts as right."""
     seen = node["driver"]["configuration"]
     return tuple(
         path
@@ -109,9 +108,9 @@ def changed_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[st
 
 
 def stale_files(node: Mapping[str, Any], wished: Collection[str]) -> tuple[str, ...]:
-    """Return the files that we have written, that are there and no longer wished.
+    """Return the files that this collection wrote and that are not requested any more.
 
-    By the node's record: some of the names are an admin's or a package's just as well.
+    The record decides: an administrator or a package can own files of the same names.
     """
     driver = node["driver"]
     ours = driver["recorded_files"] or ()

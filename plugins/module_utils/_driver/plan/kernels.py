@@ -30,14 +30,14 @@ def kernel_key(version: str) -> tuple[int, ...]:
 
 
 def kernels_without_module(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the kernels, of the running one and the newest, that have no driver module."""
+    """Return those of the running and the newest kernel that have no driver module."""
     return tuple(
         str(kernel["version"]) for kernel in relevant_kernels(node) if not kernel.get("driver")
     )
 
 
 def running_kernel(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the running kernel where it is on the node's own disk."""
+    """Return the running kernel if it is on the node's own disk."""
     for kernel in relevant_kernels(node):
         if kernel["running"]:
             return kernel

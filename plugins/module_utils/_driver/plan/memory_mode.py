@@ -37,7 +37,7 @@ DRIVER_FROM = 615
 
 
 def check(request: Request) -> None:
-    """Refuse the mode in two places.
+    """Refuse a mode that is given in two options.
 
     :raises InputError: ``module_options`` has the kernel module's option as well.
     """
@@ -54,13 +54,13 @@ def check(request: Request) -> None:
 
 
 def coherent(inputs: DecisionInput) -> str:
-    """Return the product whose memory it is, or nothing where no GPU of the node is one."""
+    """Return the product with coherent memory; empty if the node has no such GPU."""
     return next(
         (
             COHERENT_GPUS[gpu["device_id"]]
             for gpu in inputs.node["gpus"]
             if gpu["vendor"] == "nvidia" and gpu["device_id"] in COHERENT_GPUS
-            # The memory of a guest's GPU is the host's to share out.
+            # The host manages the memory of a guest's GPU.
             if not gpu["virtual_function"] and not gpu["vgpu"]["guest"]
         ),
         "",
@@ -68,7 +68,7 @@ def coherent(inputs: DecisionInput) -> str:
 
 
 def module_options(inputs: DecisionInput, branch: str) -> dict[str, str]:
-    """Return the option to be written for a driver of this branch; empty where there is none."""
+    """Return the module option for a driver of this branch; empty where there is none."""
     mode = inputs.request.coherent_memory
     if mode == AUTO or not coherent(inputs) or int(branch) < KNOWN_FROM:
         return {}
@@ -76,9 +76,9 @@ def module_options(inputs: DecisionInput, branch: str) -> dict[str, str]:
 
 
 def warnings(inputs: DecisionInput, branch: str, *, ours: bool) -> tuple[str, ...]:
-    """Return why the mode that is asked for does not come; empty where it does.
+    """Return why the requested mode is not set; empty if it is.
 
-    :param ours: whether the driver's files are this collection's.
+    :param ours: whether this collection manages the driver's files.
     """
     product, mode = coherent(inputs), inputs.request.coherent_memory
     if mode == AUTO or not product:
@@ -99,7 +99,7 @@ def warnings(inputs: DecisionInput, branch: str, *, ours: bool) -> tuple[str, ..
 
 
 def in_force(node: Mapping[str, Any]) -> str | None:
-    """Return the mode of the module that is loaded; None where that is not known."""
+    """Return the mode of the loaded module; None if it is not known."""
     driver = node["driver"]
     mode, branch = driver.get("coherent_memory"), branch_of(driver["loaded"])
     if mode is None or branch is None:
@@ -108,7 +108,7 @@ def in_force(node: Mapping[str, Any]) -> str | None:
 
 
 def reload_reason(inputs: DecisionInput, branch: str) -> str:
-    """Return why the module has to be loaded again for the mode, or nothing."""
+    """Return why the module must be reloaded for the mode; empty if it need not be."""
     wanted = module_options(inputs, branch).get(OPTION)
     now = in_force(inputs.node)
     if wanted is None or now in (None, wanted):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver of a node: from facts and wishes to a plan with a reason for each step. Pure."""
+"""The plan of a node's driver, from facts and a request, with a reason for each step. Pure."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ __all__ = ["DriverData", "Plan", "Request", "Step", "plan_driver", "read_options
 
 
 def read_options(options: Mapping[str, Any]) -> tuple[Request, DriverData]:
-    """Return wish and data from the options of the filter and of the module.
+    """Return the request and the data from the options of the filter and the module.
 
-    Options of other names are left aside; one that is missing or None has its default.
+    Other options are ignored. An option that is missing or None has its default.
 
-    :raises InputError: an option is not as it has to be; it is named.
+    :raises InputError: an option has a value that is not valid.
     """
     data = driver_data(options.get("branches"), options.get("gpus"), options.get("repositories"))
     return read_request(options), data
 
 
 def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> Plan:
-    """Return what has to be done so that the node's driver is as wished.
+    """Return the plan that brings the node's driver to the requested state.
 
-    :param node: the facts ``gpu_node``.
-    :param wish: what is asked for.
+    A request that cannot be met is a plan with the action ``refuse``.
+
+    :param node: the fact ``gpu_node``.
+    :param request: the desired state.
     :param data: branches, products and repositories.
     """
     if request.state == "absent":
@@ -82,7 +84,10 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
 
 
 def _check_node(inputs: DecisionInput, target: Target) -> None:
-    """Refuse what the source cannot do on this node."""
+    """Check that the source can be used on this node.
+
+    :raises Refusal: it cannot.
+    """
     request, system = inputs.request, inputs.system
     if target.keep:
         return
@@ -127,7 +132,7 @@ def _check_node(inputs: DecisionInput, target: Target) -> None:
 
 
 def _check_key(inputs: DecisionInput) -> None:
-    """Refuse to set up a repository whose key nobody can be told by its whole fingerprint."""
+    """Refuse to set up a repository whose key has no known full fingerprint."""
     found, _step = repository(inputs.node, inputs.system, NVIDIA, inputs.request, inputs.data)
     if found is None or found["key_fingerprints"]:
         return

@@ -38,7 +38,7 @@ from .steps import (
 
 
 def plan_change(inputs: DecisionInput, target: Target) -> Plan:
-    """Return the plan where another driver than the one that is there has to come."""
+    """Return the plan that installs the target, or replaces the installed driver by it."""
     node, installed = inputs.node, inputs.installed
     action = _action(installed, target)
     mode = memory_mode.warnings(inputs, target.branch, ours=True)

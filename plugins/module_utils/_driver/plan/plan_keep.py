@@ -40,10 +40,10 @@ from .steps import (
 
 
 def plan_keep(inputs: DecisionInput, target: Target) -> Plan:
-    """Return the plan where the driver that is there stays."""
+    """Return the plan that keeps the installed driver."""
     node, request = inputs.node, inputs.request
     installed = inputs.installed
-    if installed is None:  # A target is kept only where there is one.
+    if installed is None:  # A driver is kept only if there is one.
         return Plan()
     asked = bool(request.version or request.branch != "auto")
     managed = bool(node["driver"]["managed"] or node["driver"].get("pending"))
@@ -84,14 +84,14 @@ def plan_keep(inputs: DecisionInput, target: Target) -> Plan:
 def _keep_packages(
     inputs: DecisionInput, target: Target, installed: InstalledDriver, plan: Plan
 ) -> tuple[Plan, list[Step]]:
-    """Return the plan with the set of packages that shall be there and held."""
+    """Return the plan with the packages that must be installed and held, and their steps."""
     steps: list[Step] = []
     wanted = package_set(inputs, target)
     known = {name: text for name, text in wanted.packages.items() if is_driver(name)}
     gone = components_to_remove(inputs, installed)
     steps.extend(drift_steps(installed, gone))
-    # The set is brought to what we would install only where it is that: an admin's choice of
-    # other packages for the same driver is held as it is.
+    # The set is completed only if it is the one that this collection installs. Another selection
+    # of packages for the same driver is held unchanged.
     kernel = [
         name for name in known if name in installed.packages and provides_kernel_modules(name)
     ]
@@ -129,7 +129,7 @@ def _keep_packages(
             plan,
             packages=packages,
             obsolete=gone,
-            # What stays keeps the stream that is enabled: an admin's can be another one than ours.
+            # The enabled stream is kept: an administrator's can differ from ours.
             streams=wanted.streams
             if unknown and kernel and inputs.node["driver"]["managed"]
             else {},

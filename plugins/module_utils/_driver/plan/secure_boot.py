@@ -26,7 +26,10 @@ from .sources import (
 
 
 def check_secure_boot(inputs: DecisionInput, target: Target) -> Target:
-    """Return the target with what Secure Boot means for it."""
+    """Return the target with reasons or warnings about Secure Boot.
+
+    :raises Refusal: no signed modules are available, and building them was not requested.
+    """
     if inputs.node["secure_boot"] is not True:
         return target
     if target.source == DISTRO and prebuilt_kernel_flavour(inputs):
@@ -36,7 +39,7 @@ def check_secure_boot(inputs: DecisionInput, target: Target) -> Target:
     if found and target.kernel_module in found["modules"]:
         return _signed_by(found, target)
     if inputs.installed and inputs.installed.loaded and inputs.node["driver"]["dkms"]:
-        # A module that was built here is loaded: its key is enrolled.
+        # A module that was built on this node is loaded, so its key is enrolled.
         return target
     key = (
         "/var/lib/shim-signed/mok/MOK.der"
@@ -48,7 +51,7 @@ def check_secure_boot(inputs: DecisionInput, target: Target) -> Target:
         "Continue, the password"
     )
     signed_branches = _signed_ubuntu_branches(inputs)
-    # Without signed modules nothing would work until a person has been at the console.
+    # Without signed modules the driver works only after somebody has been at the console.
     if inputs.request.dkms == "true":
         has = ", ".join(signed_branches)
         other = f" Ubuntu's archive has signed modules of {has}." if has else ""
@@ -125,7 +128,7 @@ def _unsigned(
 
 
 def _signed_elsewhere(inputs: DecisionInput) -> str:
-    """Return which signed kernel modules the distribution itself has beside these sources."""
+    """Return where else the distribution publishes signed kernel modules; empty if nowhere."""
     first, package, place = SIGNED_ELSEWHERE.get(inputs.system.id, (0, "", ""))
     number = major(inputs.system.version)
     if not package or not number.isdigit() or int(number) < first:
@@ -137,7 +140,7 @@ def _signed_elsewhere(inputs: DecisionInput) -> str:
 
 
 def _signed_by(signed: Mapping[str, Any], target: Target) -> Target:
-    """Return the target whose modules are signed by somebody else than the distribution."""
+    """Return the target with modules that the publisher of the repository signs."""
     by = signed["by"]
     reason = f"Secure Boot is on: these kernel modules come built and signed by {by}."
     warnings = target.warnings
@@ -153,7 +156,7 @@ def _signed_by(signed: Mapping[str, Any], target: Target) -> Target:
 
 
 def _signed_kernel_modules(inputs: DecisionInput, target: Target) -> str:
-    """Return the kind of kernel modules that would be signed, where the GPUs work with it."""
+    """Return the kind of kernel modules that is available signed and serves the GPUs."""
     found = signed_modules(inputs, NVIDIA)
     if found is None or not offers(inputs.system, NVIDIA, target.branch, inputs.data):
         return ""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Branch, source and kernel modules of a driver that has to be installed, with reasons. Pure."""
+"""Selects branch, source and kernel modules of a driver to be installed, with reasons. Pure."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def alternatives(inputs: DecisionInput) -> str:
 
 
 def _offers(inputs: DecisionInput, source: str, branch: str, asked: str | None = None) -> bool:
-    """Return whether a source has the branch with kernel modules that can be taken.
+    """Return whether a source has the branch with usable kernel modules.
 
-    :param asked: the kind that is asked for, empty for any; None is what the user says.
+    :param asked: the kind of kernel modules; empty is any, None is that of the request.
     """
     kind = inputs.requested_kernel_module if asked is None else asked
     kinds = (kind,) if kind else rules.kernel_modules(inputs.gpus, branch, inputs.data)
@@ -62,7 +62,7 @@ def _offers(inputs: DecisionInput, source: str, branch: str, asked: str | None =
 
 
 def _describe_branches(inputs: DecisionInput, good: Sequence[str]) -> str:
-    """Return in words those of the branches that are worth asking for on this node."""
+    """Return a text about the branches that can be requested on this node."""
     request, order = inputs.request, source_order(inputs.system)
     alive = [branch for branch in good if rules.supported(branch, inputs.data, request.today)]
     here = [
@@ -170,7 +170,7 @@ def _preferred_sources(inputs: DecisionInput) -> tuple[str, ...]:
         return (request.source,)
     order = source_order(inputs.system)
     if installed and installed.source in order and not request.replace_source:
-        # A change of source is not made where the driver's own has what is wished.
+        # The source is not changed if the installed driver's own has what is requested.
         return (installed.source, *(one for one in order if one != installed.source))
     wanted, newest = needs(inputs.node, request), inputs.data.newest_branch()
     return tuple(sorted(order, key=lambda one: not carries(wanted, inputs.system, one, newest)))
@@ -179,7 +179,7 @@ def _preferred_sources(inputs: DecisionInput) -> tuple[str, ...]:
 def _sources_with_components(
     inputs: DecisionInput, order: tuple[str, ...], good: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the sources that have all that the node needs, where there is one with a driver."""
+    """Return the sources that have a driver and all components; all sources if none has."""
     installed = inputs.installed
     if installed and installed.source in order and not inputs.request.replace_source:
         return order

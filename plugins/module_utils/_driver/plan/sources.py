@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The sources of a node's driver: its system, what each has for it, the repository. Pure."""
+"""The sources of a driver: what each offers for a system, and its repository. Pure."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ DEBIAN_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 @dataclass(frozen=True)
 class System:
-    """What the decision needs of the operating system.
+    """The operating system.
 
-    ``folder`` names its rows in the data. ``components``: those that apt's entry for the
-    distribution's archive enables; None where there is no such entry.
+    ``folder``: its key in the data on repositories. ``components``: the components that apt enables
+    for the distribution's archive; None where apt has no entry for it.
     """
 
     id: str
@@ -50,7 +50,7 @@ class System:
 def system_of(node: Mapping[str, Any], data: DriverData) -> System:
     facts = node["os"]
     identity, version = facts["id"] or "", facts["version"] or ""
-    # A row of the user's own goes before the folder that is taken for a system.
+    # An entry of the user comes before the built-in one for the system.
     own = own_folder(identity, version)
     known = folder_of(identity, version)
     archive = facts.get("archive")
@@ -66,7 +66,7 @@ def system_of(node: Mapping[str, Any], data: DriverData) -> System:
 
 
 def repository_entry(system: System, source: str, data: DriverData) -> Mapping[str, Any] | None:
-    """Return the row of the repository that the source has for this system, None without one."""
+    """Return the data on the source's repository for this system; None without one."""
     if system.folder is None or source == RUNFILE:
         return None
     name = system.folder if source == NVIDIA else f"{system.folder}-archive"
@@ -77,9 +77,9 @@ def repository_entry(system: System, source: str, data: DriverData) -> Mapping[s
 
 
 def offers(system: System, source: str, branch: str, data: DriverData, kind: str = "") -> bool:
-    """Return whether the source has the branch for this system, as far as the data know.
+    """Return whether the source has the branch for this system, according to the data.
 
-    :param kind: the kernel modules that are asked for, open or proprietary; empty is either.
+    :param kind: open or proprietary kernel modules; empty is either.
     """
     if source == RUNFILE:
         return True
@@ -95,20 +95,20 @@ def offers(system: System, source: str, branch: str, data: DriverData, kind: str
 
 
 def modules_of(system: System, source: str, branch: str, data: DriverData) -> tuple[str, ...]:
-    """Return the kinds of kernel modules that a source can have of a branch."""
+    """Return the kinds of kernel modules that the source has of a branch."""
     found = repository_entry(system, source, data) or {}
     return tuple((found.get("modules") or {}).get(branch, (OPEN, PROPRIETARY)))
 
 
 def replacement(system: System, branch: str, data: DriverData) -> str | None:
-    """Return the branch that the distribution's packages of this branch install instead."""
+    """Return the branch that the distribution's transitional packages install instead."""
     found = repository_entry(system, DISTRO, data) or {}
     renamed: Mapping[str, str] = found.get("transitional") or {}
     return renamed.get(branch)
 
 
 def component_disabled(system: System, branch: str, data: DriverData) -> bool:
-    """Return whether the archive has the branch in a component that the node does not enable."""
+    """Return whether the branch is in a component of the archive that the node does not enable."""
     found = repository_entry(system, DISTRO, data) or {}
     return (
         branch in (found.get("multiverse") or ())
@@ -118,14 +118,14 @@ def component_disabled(system: System, branch: str, data: DriverData) -> bool:
 
 
 def source_order(system: System) -> tuple[str, ...]:
-    """Return the sources in the order that is tried where nobody asked for one."""
+    """Return the sources in the order in which ``auto`` tries them."""
     return (DISTRO, NVIDIA) if system.id == "ubuntu" else (NVIDIA, DISTRO)
 
 
 def describe_source(system: System, source: str, data: DriverData, branch: str = "") -> str:
-    """Return in words which branches a source has for the system.
+    """Return a text about the branches that a source has for the system.
 
-    :param branch: the one that is looked for, of which more is said than that it is not there.
+    :param branch: the branch in question, about which details are added.
     """
     found = repository_entry(system, source, data)
     place = "NVIDIA's repository" if source == NVIDIA else "the distribution's own archive"
@@ -140,7 +140,7 @@ def describe_source(system: System, source: str, data: DriverData, branch: str =
 
 
 def _more(system: System, data: DriverData, branch: str) -> str:
-    """Return what else is to be said of a branch that the node cannot have from its archive."""
+    """Return why the node cannot get a branch from its archive."""
     instead = replacement(system, branch, data)
     if instead:
         return f" (its packages of {branch} are transitional and install {instead})"
@@ -157,7 +157,7 @@ def repository(
     request: Request,
     data: DriverData,
 ) -> tuple[dict[str, Any] | None, tuple[str, str, str] | None]:
-    """Return the repository to set up and (action, detail, reason); (None, None): it is there."""
+    """Return the repository to set up and (action, detail, reason); (None, None) if none is."""
     found = repository_entry(system, source, data)
     if not request.manage_repository or found is None:
         return None, None
@@ -178,7 +178,7 @@ def repository(
     ]
     wanted = {
         "name": request.repository_name,
-        # A password is never part of a plan; who carries it out has the address itself.
+        # A password is never part of a plan; the role has the address itself.
         "url": addresses(url, True),
         "suite": "/",
         "components": [],
@@ -191,7 +191,7 @@ def repository(
 
 
 def comes_after_ours(path: str) -> bool:
-    """Return whether apt reads the file after the entry for Debian's archive that we would add."""
+    """Return whether apt reads the file after our entry for Debian's archive."""
     folder, _slash, name = path.rpartition("/")
     return folder.endswith(".d") and name > f"{DEBIAN_REPOSITORY}.sources"
 
@@ -218,7 +218,7 @@ def _compare(
     keys = set(entry.get("key_fingerprints") or ([one] if one else []))
     if not same_repository(entry["uri"], (wanted["url"],)):
         return wanted, ("replace", shown, f"{files} gives {entry['uri']}")
-    # Where no key is known, the entry is somebody's own, and so is what it trusts.
+    # Without a known key the repository is the user's own, and any key is accepted.
     if accepted and (not keys or not keys <= set(accepted)):
         seen = ", ".join(sorted(keys)) or "no key of its own"
         return wanted, ("replace", shown, f"{files} trusts {seen}, not {', '.join(accepted)}")

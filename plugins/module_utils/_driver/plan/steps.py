@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a node's driver is not as it shall be beside its packages, as far as facts tell. Pure."""
+"""Differences between a node's driver and the request, other than packages. Pure."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def licence_token(inputs: DecisionInput) -> tuple[dict[str, Any] | None, Step | 
 
 
 def stream_steps(inputs: DecisionInput, target: Target, streams: Mapping[str, str]) -> list[Step]:
-    """Return the step that enables or switches streams of dnf's modules, where that is seen.
+    """Return the steps that enable or switch streams of dnf's modules.
 
-    :param streams: those that the target's packages are in.
+    :param streams: the streams of the target's packages.
     """
     installed, steps = inputs.installed, []
     enabled = inputs.node["driver"].get("streams")
@@ -70,7 +70,7 @@ def stream_steps(inputs: DecisionInput, target: Target, streams: Mapping[str, st
 def service_steps(inputs: DecisionInput, services: Mapping[str, str]) -> list[Step]:
     driver = inputs.node["driver"]
     if not driver["loaded"]:
-        # They cannot run before the module is loaded; enabling goes with the change.
+        # They cannot run before the module is loaded; the change itself enables them.
         return []
     return [
         Step("service", "start", unit, f"it is {driver['services'][unit]}, and shall run")
@@ -80,9 +80,9 @@ def service_steps(inputs: DecisionInput, services: Mapping[str, str]) -> list[St
 
 
 def plan_loading(inputs: DecisionInput, target: Target, *, build: bool) -> tuple[bool, Step | None]:
-    """Return whether the module is loaded or changed in this run, as far as facts tell.
+    """Return whether this run loads the module, and the step for it.
 
-    :param build: whether kernels get the module in this run.
+    :param build: whether this run builds the module for a kernel.
     """
     kernel = running_kernel(inputs.node)
     loaded = inputs.node["driver"]["loaded"]
@@ -96,7 +96,7 @@ def plan_loading(inputs: DecisionInput, target: Target, *, build: bool) -> tuple
 
 
 def kernel_step(inputs: DecisionInput, without: tuple[str, ...]) -> Step | None:
-    """Return the step that gives kernels the module that they lack."""
+    """Return the step that builds or installs missing modules for kernels."""
     driver = inputs.node["driver"]
     if not without or (
         inputs.installed and inputs.installed.source == RUNFILE and not driver["dkms"]
@@ -116,7 +116,7 @@ def kernel_step(inputs: DecisionInput, without: tuple[str, ...]) -> Step | None:
 def state_warnings(
     inputs: DecisionInput, installed: InstalledDriver | None, ours: bool
 ) -> list[str]:
-    """Return what is worth saying of the node and its driver."""
+    """Return warnings about the node and its driver."""
     node = inputs.node
     found = []
     if any(gpu.guest is None for gpu in inputs.gpus) and not inputs.guest:
@@ -158,7 +158,7 @@ def state_warnings(
 
 
 def reboot(inputs: DecisionInput, target: Target) -> dict[str, Any]:
-    """Return whether the node has to be rebooted for the target, as far as facts tell."""
+    """Return whether the target needs a reboot, according to facts, and why."""
     node = inputs.node
     driver = node["driver"]
     loaded = driver["loaded"]
