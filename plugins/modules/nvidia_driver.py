@@ -11,49 +11,51 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Decides by the GPUs that are really there which driver a node needs, as the filter
-    P(kubegpu.nodes.nvidia_driver_plan#filter) does, and brings it there by the distribution's
+  - Selects the driver that the GPUs of a node need, as the filter
+    P(kubegpu.nodes.nvidia_driver_plan#filter) does, and installs it from the distribution's
     packages, NVIDIA's packages or a runfile.
-  - Holds the whole set of packages in one version, turns nouveau and nova off, rebuilds the
-    initial RAM disk, enables the services and loads the kernel module where that needs no reboot.
-    Programs that use the module are named and never stopped.
-  - A working driver that serves all GPUs is left alone with O(branch=auto). What cannot work is
-    refused with the reasons before anything is changed.
-  - Where the packages cannot be installed, what stood there before is put back. Where the module
-    does not load, the cause is looked for and said.
-  - Does not add the repository; the role P(kubegpu.nodes.nvidia_driver#role) does, by
+  - Holds all packages of the driver in one version, blocks nouveau and nova, rebuilds the initial
+    RAM disk, enables the services and loads the kernel module if that needs no reboot. Programs
+    that use the module are reported and never stopped.
+  - With O(branch=auto), a working driver that serves all GPUs is kept. A request that cannot work
+    fails with the reasons before anything is changed.
+  - If the packages cannot be installed, the previous state is restored. If the module does not
+    load, the cause is diagnosed and reported.
+  - Does not add the repository. The role P(kubegpu.nodes.nvidia_driver#role) adds it with
     M(kubegpu.nodes.nvidia_repository).
 options:
   state:
     description:
-      - Whether the driver is there. V(absent) gives back what stood there before us, nouveau and
-        the initial RAM disk included. It does nothing where nothing is recorded.
+      - Whether the driver must be installed. V(absent) restores the state before the first change
+        by this collection, including nouveau and the initial RAM disk. It does nothing if nothing
+        is recorded.
     type: str
     choices: [present, absent]
     default: present
   branch:
     description:
-      - The driver's branch, such as V(580). Any version of the branch meets it.
-      - V(auto) keeps a working driver, and takes the newest supported branch for these GPUs
-        otherwise.
+      - The driver's branch, such as V(580). Any version of the branch is accepted.
+      - V(auto) keeps a working driver. Otherwise it selects the best supported branch for the
+        GPUs.
     type: str
     default: auto
   version:
     description:
-      - The exact version, such as V(580.95.05), or V(previous) for the one that stood here before
-        the last change. It goes up and down.
-      - A second run with V(previous) changes nothing; to go forth again, name the version.
+      - The exact version, such as V(580.95.05), or V(previous) for the driver before the last
+        change. Upgrades and downgrades as needed.
+      - A second run with V(previous) changes nothing. To return to the newer driver, give its
+        version.
     type: str
     default: ""
   kernel_module:
     description:
-      - Which kernel modules are used. V(auto) takes the open ones where all GPUs can.
+      - The kind of kernel modules. V(auto) selects the open ones if all GPUs support them.
     type: str
     choices: [auto, open, proprietary]
     default: auto
   source:
     description:
-      - Where the driver comes from.
+      - The source of the driver.
     type: str
     choices: [auto, distro, nvidia, runfile]
     default: auto
@@ -64,21 +66,21 @@ options:
     suboptions:
       url:
         description:
-          - Where the node gets it from. This or O(runfile.path) is needed.
+          - URL from which the node downloads the file. Either this or O(runfile.path) is required.
         type: str
       path:
         description:
-          - Where it lies, on the controller, or on the node with O(runfile.remote).
+          - Path of the file on the controller, or on the node with O(runfile.remote).
         type: str
       checksum:
         description:
-          - Its SHA-256, as C(sha256:...) or 64 digits, or the URL or path of a file that has it,
-            such as C(NAME.run.sha256sum) or NVIDIA's C(redistrib_VERSION.json). A URL has to begin
-            with C(https://) or C(file://), and the file may have 4 MiB.
+          - SHA-256 of the file, as C(sha256:...) or 64 digits, or the URL or path of a file that
+            contains it, such as C(NAME.run.sha256sum) or NVIDIA's C(redistrib_VERSION.json). A URL
+            must begin with C(https://) or C(file://), and its file must not exceed 4 MiB.
         type: str
       version:
         description:
-          - The driver's version, where the file's name does not tell.
+          - The driver's version, if the file's name does not contain it.
         type: str
       remote:
         description:
@@ -92,25 +94,25 @@ options:
     default: true
   load:
     description:
-      - Whether the kernel module is loaded where that needs no reboot.
+      - Whether the kernel module is loaded if that needs no reboot.
     type: bool
     default: true
   replace_source:
     description:
-      - Whether a driver from another source is removed by that source's own uninstaller. Otherwise
-        it is kept where it meets the request, and a reason to refuse where it does not.
+      - Whether a driver from another source is removed by that source's own uninstaller. If
+        V(false), it is kept if it meets the request, and the module fails if it does not.
     type: bool
     default: false
   dkms:
     description:
       - Whether the kernel modules are built on the node by DKMS. V(auto) takes prebuilt signed
-        modules where there are some.
+        modules if there are any.
     type: str
     choices: ["auto", "true", "false"]
     default: auto
   compute_only:
     description:
-      - Whether everything for displays is left out, where the source has such packages.
+      - Whether packages for displays are left out, if the source has such packages.
     type: bool
     default: false
   module_options:
@@ -122,12 +124,13 @@ options:
   coherent_memory:
     description:
       - Who manages the GPUs' memory on boards with a Grace CPU (GH200, GB200, GB300), by the
-        option C(NVreg_CoherentGPUMemoryMode) of the kernel module. It counts from the next load of
-        the module on; until then the result asks for a reboot.
+        option C(NVreg_CoherentGPUMemoryMode) of the kernel module. It takes effect when the module
+        is loaded the next time; until then the result requires a reboot.
       - V(driver) is coherent driver-based memory management (CDMM), which Kubernetes needs. V(numa)
         gives the memory to the kernel, as a node of the system's own memory.
       - V(auto) writes nothing. The driver's default is V(numa) before 615 and V(driver) from then
-        on. So it is on all other nodes, and with a driver before 580, which has no such option.
+        on. Nothing is written on other nodes, or with a driver before 580, which has no such
+        option.
     type: str
     choices: [auto, driver, numa]
     default: auto
@@ -138,96 +141,98 @@ options:
     default: true
   fabric:
     description:
-      - Whether the fabric manager is there, in the driver's exact version, enabled and running.
-        V(auto) is where the node has NVSwitches, or GPUs of a board that has them.
-      - V(false) leaves alone what is there.
+      - Whether the fabric manager must be installed in the driver's exact version, enabled and
+        running. V(auto) requires it if the node has NVSwitches, or GPUs of a board that has them.
+      - V(false) does not change an installed fabric manager.
     type: str
     choices: ["auto", "true", "false"]
     default: auto
   imex:
     description:
-      - Whether the package of NVIDIA's IMEX service is there, in the driver's exact version.
-        V(auto) is where the GPUs are those of a rack with NVLink between nodes (GB200, GB300).
+      - Whether the package of NVIDIA's IMEX service must be installed in the driver's exact
+        version. V(auto) requires it for GPUs of a rack with NVLink between nodes (GB200, GB300).
     type: str
     choices: ["auto", "true", "false"]
     default: auto
   imex_nodes:
     description:
       - Addresses or names of all nodes of the IMEX domain, this one included, the same list on
-        each. With it C(/etc/nvidia-imex/nodes_config.cfg) is written, and the service is enabled
+        each. If given, C(/etc/nvidia-imex/nodes_config.cfg) is written, and the service is enabled
         and started.
-      - Empty leaves file and service alone. In Kubernetes NVIDIA's driver of dynamic resource
-        allocation starts IMEX for each job by itself, and asks for the service to be off.
+      - If empty, file and service are not changed. In Kubernetes NVIDIA's driver for dynamic
+        resource allocation starts IMEX for each job and requires the service to be off.
     type: list
     elements: str
     default: []
   licence:
     description:
       - Licence of a vGPU guest, for C(/etc/nvidia/gridd.conf), with the keys of the filter
-        P(kubegpu.nodes.nvidia_driver_plan#filter). C(token_path) is the token's file on the
-        controller.
+        P(kubegpu.nodes.nvidia_driver_plan#filter). C(token_path) is the path of the
+        token on the controller.
     type: dict
     default: {}
   repository_name:
     description:
-      - Name of the repository, for the plan alone.
+      - Name of the repository. Used only in the plan.
     type: str
     default: kubegpu-nvidia-driver
   repository_url:
     description:
-      - Address of the repository, for the plan alone.
+      - Address of the repository. Used only in the plan.
     type: str
     default: ""
   repository_key_url:
     description:
-      - Address of the repository's key, for the plan alone.
+      - Address of the repository's key. Used only in the plan.
     type: str
     default: ""
   key_fingerprints:
     description:
-      - Fingerprints that the repository's key may have, for the plan alone.
+      - Accepted fingerprints of the repository's key. Used only in the plan.
     type: list
     elements: str
     default: []
   manage_repository:
     description:
-      - Whether the repository is added by the role, for the plan alone.
+      - Whether the role adds the repository. Used only in the plan.
     type: bool
     default: true
   branches:
     description:
-      - Rows that are merged over the built-in table of driver branches.
+      - Entries that are merged over the built-in table of driver branches.
     type: dict
     default: {}
   gpus:
     description:
-      - Rows that are merged over the built-in table of GPUs.
+      - Entries that are merged over the built-in table of GPUs.
     type: dict
     default: {}
   repositories:
     description:
-      - Rows that are merged over the built-in table of repositories.
+      - Entries that are merged over the built-in table of repositories.
     type: dict
     default: {}
   build_timeout:
     description:
-      - Seconds that the packages, with the build of the kernel modules, or the runfile may take.
+      - Time limit in seconds for the packages, with the build of the kernel modules, or for the
+        runfile.
     type: int
     default: 3600
   _phase:
     description:
-      - Internal. What the module's action plugin asks for.
+      - Internal. The phase that the module's action plugin runs.
     type: str
     choices: [plan, begin, runfile, finish, explain, rollback]
     default: plan
   _failure:
     description:
-      - Internal. What was said where something failed.
+      - Internal. The message of the step that failed.
     type: str
     default: ""
   _runfile:
     description:
-      - Internal. Where the runfile is on the node, and whether we brought it there.
+      - Internal. Path and checksum of the runfile on the node, and whether it is a copy by this
+        module.
     type: dict
   _token:
     description:
@@ -241,14 +246,14 @@ options:
     default: ""
   _run:
     description:
-      - Internal. The run that works on the driver. One that another run has gone on from stops.
+      - Internal. ID of the run. A run stops if another one has taken over its change.
     type: str
     default: ""
 notes:
-  - Is not run with C(async). What takes long runs detached from the connection by itself, and the
-    progress is told.
-  - Needs root. Installs with apt, dnf (4 and 5) and zypper; where another tool is, the reason is
-    said and nothing is changed.
+  - Does not support C(async). Long steps run detached from the connection, and their progress is
+    displayed.
+  - Requires root. Installs with apt, dnf (4 and 5) and zypper. With another package manager the
+    module fails with the reason and changes nothing.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.package_manager
@@ -269,19 +274,19 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Have a driver that serves all GPUs of the node
+- name: Install a driver that serves all GPUs of the node
   kubegpu.nodes.nvidia_driver:
 
-- name: Have an exact version of NVIDIA's packages
+- name: Install an exact version from NVIDIA's packages
   kubegpu.nodes.nvidia_driver:
     version: 580.95.05
     source: nvidia
 
-- name: Go back to the version before
+- name: Go back to the previous version
   kubegpu.nodes.nvidia_driver:
     version: previous
 
-- name: Install by NVIDIA's own file, in place of the packages
+- name: Replace the packages by NVIDIA's runfile
   kubegpu.nodes.nvidia_driver:
     source: runfile
     replace_source: true
@@ -289,14 +294,14 @@ EXAMPLES = r"""
       url: https://us.download.nvidia.com/tesla/580.95.05/NVIDIA-Linux-x86_64-580.95.05.run
       checksum: "{{ driver_sha256 }}"
 
-- name: Give back what stood there before
+- name: Restore the state before the first change
   kubegpu.nodes.nvidia_driver:
     state: absent
 """
 
 RETURN = r"""
 plan:
-  description: What was, or would be, done and why, as the filter
+  description: The plan and its reasons, as the filter
     P(kubegpu.nodes.nvidia_driver_plan#filter) returns it.
   returned: success
   type: dict
@@ -309,38 +314,38 @@ plan:
     change: true
     reasons: [Tesla T4 (turing) is served by branch 580.]
 loaded:
-  description: Version of the kernel module that is loaded now; V(null) where none is.
+  description: Version of the loaded kernel module; V(null) if none is loaded.
   returned: success
   type: str
   sample: 580.95.05
 reboot_required:
-  description: Whether the driver, or nouveau's end, takes effect only with the next boot.
+  description: Whether the driver, or the removal of nouveau, takes effect only after a reboot.
   returned: success
   type: bool
   sample: false
 reboot_reason:
-  description: Why.
+  description: The reason for the reboot.
   returned: success
   type: str
   sample: The loaded module 575.57.08 is in use by python3 (pid 4711).
 previous:
-  description: The driver before the last change to another one, which O(version=previous) brings
-    back; V(null) where there is none. C(version), C(branch), C(source) and C(kernel_module).
+  description: The driver before the last change to another one, which O(version=previous)
+    restores; V(null) if there is none. C(version), C(branch), C(source) and C(kernel_module).
   returned: success
   type: dict
   sample: {version: 575.57.08, branch: "575", source: nvidia, kernel_module: open}
 code:
-  description: A name for the cause, such as V(dkms_build_failed) or V(secure_boot).
+  description: Code of the cause, such as V(dkms_build_failed) or V(secure_boot).
   returned: failure of the packages or of the kernel module
   type: str
   sample: dkms_build_failed
 rolled_back:
-  description: Whether what stood there before was put back.
+  description: Whether the previous state was restored.
   returned: failure of a change that was begun
   type: bool
   sample: true
 diff:
-  description: Configuration files, packages and what else differs, before and after.
+  description: Differences of configuration files, packages, loaded module and services.
   returned: with diff mode
   type: list
   elements: dict
