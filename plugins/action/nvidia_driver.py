@@ -54,7 +54,7 @@ class ActionModule(PhasedAction):
             # Run ID; lets the node detect that another run has taken over.
             "_run": uuid.uuid4().hex,
         }
-        _Work(self, {**options, **internal}, task_vars, result).do()
+        _DriverChange(self, {**options, **internal}, task_vars, result).do()
 
     def _token(self, options: dict[str, Any]) -> str:
         """Return the licence token from the controller in base64; empty without one."""
@@ -76,7 +76,7 @@ class ActionModule(PhasedAction):
         return base64.b64encode(token).decode()
 
 
-class _Work:
+class _DriverChange:
     """One run of the action: its options and its result."""
 
     def __init__(
@@ -121,7 +121,7 @@ class _Work:
         except Failed as error:
             if self._options.get("state") == "absent":
                 raise
-            raise self._back(error, tasks["runfile"] is not None) from error
+            raise self._roll_back(error, tasks["runfile"] is not None) from error
         finished = self._module("finish", what="NVIDIA driver: initial RAM disk and module")
         # ``changed`` and the plan are those of the phase plan.
         changed = self._result["changed"]
@@ -129,26 +129,26 @@ class _Work:
         self._result["plan"] = plan["plan"]
         self._result["changed"] = changed
 
-    def _back(self, error: Failed, runfile: bool) -> Failed:
+    def _roll_back(self, error: Failed, runfile: bool) -> Failed:
         """Explain the failure and roll back; return the failure with the outcome."""
-        words = str(error.answer.get("msg") or "no answer")
+        message = str(error.answer.get("msg") or "no answer")
         what = "NVIDIA driver: clearing away what its installer left" if runfile else ""
         try:
-            told = self._module("explain", what=what, _failure=words)
+            explanation = self._module("explain", what=what, _failure=message)
         except Failed as second:
-            return Failed({**error.answer, "msg": f"{words}\n{second}", "rolled_back": False})
-        answer = {**error.answer, "msg": told["message"], "rolled_back": False}
+            return Failed({**error.answer, "msg": f"{message}\n{second}", "rolled_back": False})
+        answer = {**error.answer, "msg": explanation["message"], "rolled_back": False}
         # Ansible would show it before the message.
         answer.pop("exception", None)
-        if told["code"]:
-            answer["code"] = told["code"]
-        if told["keep"]:
+        if explanation["code"]:
+            answer["code"] = explanation["code"]
+        if explanation["keep"]:
             answer["msg"] += (
                 "\nWhat was done so far is kept and recorded; the next run goes on from there."
             )
             return Failed(answer)
         notes = []
-        for arguments in told["sets"]:
+        for arguments in explanation["sets"]:
             put = self._set(arguments)
             if put.get("failed"):
                 notes.append(f"the packages ({put.get('msg')})")
@@ -159,12 +159,13 @@ class _Work:
             notes.append(f"the configuration ({second})")
         if notes:
             answer["msg"] += "\nThis could not be put back: " + "; ".join(notes)
-        elif told["unchanged"] and not told["sets"]:
+        elif explanation["unchanged"] and not explanation["sets"]:
             answer["msg"] += "\nNothing was changed."
         else:
             answer["rolled_back"] = True
             answer["msg"] += (
-                f"\nRolled back: {told['before'] or 'no driver'} is what stands there, as before."
+                f"\nRolled back: {explanation['before'] or 'no driver'} is what stands there, as "
+                "before."
             )
         return Failed(answer)
 

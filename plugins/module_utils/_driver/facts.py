@@ -75,9 +75,9 @@ def read_driver(
         "loaded": loaded,
         "installed": installed,
         "userland": userland,
-        "kernel_module": loaded_flavour(text)
+        "kernel_module": loaded_kernel_module(text)
         or _packages.flavour(names)
-        or _dkms_flavour(reader, dkms),
+        or _dkms_kernel_module(reader, dkms),
         "coherent_memory": read_coherent_memory(reader),
         "source": source,
         "packages": names,
@@ -191,7 +191,7 @@ def loaded_version(text: str | None) -> str | None:
     return match.group(1) if match else None
 
 
-def loaded_flavour(text: str | None) -> str | None:
+def loaded_kernel_module(text: str | None) -> str | None:
     """Return the kind of kernel modules in ``/proc/driver/nvidia/version``: open or proprietary."""
     if not text or "NVRM version:" not in text:
         return None
@@ -319,7 +319,7 @@ def _dkms_version(
     return found
 
 
-def _dkms_flavour(reader: NodeReader, dkms: Sequence[Mapping[str, Any]]) -> str | None:
+def _dkms_kernel_module(reader: NodeReader, dkms: Sequence[Mapping[str, Any]]) -> str | None:
     if not dkms:
         return None
     names = [name for name in reader.list_dir("/var/lib/dkms") if name.startswith("nvidia")]

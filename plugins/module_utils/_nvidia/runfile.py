@@ -21,7 +21,7 @@ from .checksum import file_name
 
 DRIVER = "driver"
 CUDA = "cuda"
-# Flavours of the driver's file. NVIDIA gives the data-centre driver and the general one the same
+# Variants of the driver's file. NVIDIA gives the data-centre driver and the general one the same
 # name, so they are one here.
 STANDARD = "standard"
 GRID = "grid"
@@ -57,7 +57,7 @@ class Runfile:
 
     name: str
     kind: str | None = None
-    flavour: str | None = None
+    variant: str | None = None
     version: str | None = None
     cuda: str | None = None
     architecture: str | None = None
@@ -79,12 +79,12 @@ def parse_name(place: str) -> Runfile:
     match = _DRIVER_NAME.match(name)
     if match:
         suffix = match["suffix"]
-        flavour = STANDARD
+        variant = STANDARD
         if "-vgpu" in suffix:
-            flavour = VGPU_HOST
+            variant = VGPU_HOST
         elif "-grid" in suffix:
-            flavour = GRID
-        return Runfile(name, DRIVER, flavour, match["version"], None, match["arch"])
+            variant = GRID
+        return Runfile(name, DRIVER, variant, match["version"], None, match["arch"])
     match = _CUDA_NAME.match(name)
     if match:
         architecture = _ARCHITECTURES.get(match["arch"] or "", match["arch"] or "x86_64")
@@ -106,20 +106,20 @@ def check_driver(place: str, *, arch: str | None = None, guest: bool | None = No
             next_step=f"Give NVIDIA-Linux-*-{runfile.version or '<version>'}.run; install CUDA by "
             "cuda_toolkit.",
         )
-    if runfile.flavour == VGPU_HOST:
+    if runfile.variant == VGPU_HOST:
         raise InputError(
             f"{runfile.name} is the vGPU manager, the driver of a hypervisor's host.",
             evidence="-vgpu-kvm in the file's name",
             next_step="A guest takes the file with -grid in its name; a node that uses its GPUs "
             "itself takes the data-centre driver, which has neither.",
         )
-    if runfile.flavour == GRID and guest is False:
+    if runfile.variant == GRID and guest is False:
         raise InputError(
             f"{runfile.name} is the GRID driver of vGPU guests, but this node has whole GPUs.",
             evidence="no vGPU capability in the PCI configuration of any NVIDIA GPU",
             next_step=f"Give NVIDIA-Linux-{runfile.architecture}-{runfile.version}.run.",
         )
-    if runfile.flavour == STANDARD and guest:
+    if runfile.variant == STANDARD and guest:
         raise InputError(
             f"{runfile.name} is not for this node: its GPU is a virtual one (vGPU), which takes "
             "only a GRID driver of its host's branch.",

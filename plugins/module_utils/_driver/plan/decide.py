@@ -58,14 +58,14 @@ def decide(inputs: DecisionInput) -> Target:
     if asked:
         _check_asked(inputs, asked)
     choice = choose_branch(inputs, asked, runfile)
-    kernel_module, why_flavour = choose_kernel_module(inputs, choice.branch, choice.source)
+    kernel_module, module_reason = choose_kernel_module(inputs, choice.branch, choice.source)
     target = Target(
         branch=choice.branch,
         version=request.version or None,
         kernel_module=kernel_module,
         source=choice.source,
         runfile=_require_checksum(inputs, runfile) if choice.source == RUNFILE else None,
-        reasons=(*choice.reasons, why_flavour),
+        reasons=(*choice.reasons, module_reason),
         warnings=(*notes, *choice.warnings),
     )
     target = _with_version(inputs, target)
