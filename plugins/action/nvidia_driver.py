@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Let the module nvidia_driver have its packages and its runfile from the modules for them."""
+"""Run the phases of the module nvidia_driver, with packages and downloads by other modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.record import lacks_dkms
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failures import (
+    lacks_dkms,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
@@ -32,9 +34,9 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import (
 _MODULE = "kubegpu.nodes.nvidia_driver"
 _PACKAGES = "kubegpu.nodes.package_set"
 _FINISH_TIMEOUT = 3600
-# The module stops the installer itself, and says where it stood; only then the job is stopped.
+# Seconds: the module stops the installer itself and reports its log, before the job is stopped.
 _MARGIN = 120
-# What run_in_background says of a job that was not ready in time.
+# A part of run_in_background's message for a job that took too long.
 _STOPPED = "seconds, and stopped."
 
 
@@ -49,13 +51,13 @@ class ActionModule(PhasedAction):
         internal = {
             "_today": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "_token": self._token(options),
-            # By it the node tells this run from one that goes on where this one is thought dead.
+            # Run ID; lets the node detect that another run has taken over.
             "_run": uuid.uuid4().hex,
         }
-        _Work(self, {**options, **internal}, task_vars, result).do()
+        _DriverChange(self, {**options, **internal}, task_vars, result).do()
 
     def _token(self, options: dict[str, Any]) -> str:
-        """Return the licence token of the controller in base64, or nothing."""
+        """Return the licence token from the controller in base64; empty without one."""
         licence = options.get("licence")
         path = licence.get("token_path") if isinstance(licence, dict) else None
         if not path or options.get("state") == "absent":
@@ -74,8 +76,8 @@ class ActionModule(PhasedAction):
         return base64.b64encode(token).decode()
 
 
-class _Work:
-    """One run: what the task's result is made of."""
+class _DriverChange:
+    """One run of the action: its options and its result."""
 
     def __init__(
         self,
@@ -99,14 +101,14 @@ class _Work:
         self._result.update(plan)
         if not tasks["needed"]:
             return
-        # In check mode too: a file that is not the one that was meant is a refusal.
+        # In check mode too: a wrong file is refused.
         runfile = self._fetch(tasks["runfile"])
         if self._action._task.check_mode:
             for arguments in tasks["sets"]:
                 merge(self._set(arguments), self._result)
             return
         try:
-            # An uninstaller takes a minute, and is as bad to lose half way as an installer.
+            # An uninstaller takes a minute and must not be interrupted either.
             old = plan["plan"]["source"] if self._options.get("state") == "absent" else None
             uninstalls = "runfile" in (plan["plan"]["uninstall"], old)
             what = "uninstaller of the NVIDIA driver" if uninstalls else ""
@@ -119,34 +121,34 @@ class _Work:
         except Failed as error:
             if self._options.get("state") == "absent":
                 raise
-            raise self._back(error, tasks["runfile"] is not None) from error
+            raise self._roll_back(error, tasks["runfile"] is not None) from error
         finished = self._module("finish", what="NVIDIA driver: initial RAM disk and module")
-        # What was there before was said by the plan; the rest is known only now.
+        # ``changed`` and the plan are those of the phase plan.
         changed = self._result["changed"]
         self._result.update(finished)
         self._result["plan"] = plan["plan"]
         self._result["changed"] = changed
 
-    def _back(self, error: Failed, runfile: bool) -> Failed:
-        """Find out why it failed and put back what stood there before; return what to say."""
-        words = str(error.answer.get("msg") or "no answer")
+    def _roll_back(self, error: Failed, runfile: bool) -> Failed:
+        """Explain the failure and roll back; return the failure with the outcome."""
+        message = str(error.answer.get("msg") or "no answer")
         what = "NVIDIA driver: clearing away what its installer left" if runfile else ""
         try:
-            told = self._module("explain", what=what, _failure=words)
+            explanation = self._module("explain", what=what, _failure=message)
         except Failed as second:
-            return Failed({**error.answer, "msg": f"{words}\n{second}", "rolled_back": False})
-        answer = {**error.answer, "msg": told["message"], "rolled_back": False}
-        # Ansible shows it before the message, with the words of the part that failed.
+            return Failed({**error.answer, "msg": f"{message}\n{second}", "rolled_back": False})
+        answer = {**error.answer, "msg": explanation["message"], "rolled_back": False}
+        # Ansible would show it before the message.
         answer.pop("exception", None)
-        if told["code"]:
-            answer["code"] = told["code"]
-        if told["keep"]:
+        if explanation["code"]:
+            answer["code"] = explanation["code"]
+        if explanation["keep"]:
             answer["msg"] += (
                 "\nWhat was done so far is kept and recorded; the next run goes on from there."
             )
             return Failed(answer)
         notes = []
-        for arguments in told["sets"]:
+        for arguments in explanation["sets"]:
             put = self._set(arguments)
             if put.get("failed"):
                 notes.append(f"the packages ({put.get('msg')})")
@@ -157,22 +159,23 @@ class _Work:
             notes.append(f"the configuration ({second})")
         if notes:
             answer["msg"] += "\nThis could not be put back: " + "; ".join(notes)
-        elif told["unchanged"] and not told["sets"]:
+        elif explanation["unchanged"] and not explanation["sets"]:
             answer["msg"] += "\nNothing was changed."
         else:
             answer["rolled_back"] = True
             answer["msg"] += (
-                f"\nRolled back: {told['before'] or 'no driver'} is what stands there, as before."
+                f"\nRolled back: {explanation['before'] or 'no driver'} is what stands there, as "
+                "before."
             )
         return Failed(answer)
 
     def _fetch(self, runfile: dict[str, Any] | None) -> dict[str, Any] | None:
-        """Bring the runfile to the node; return where it is there."""
+        """Copy or download the runfile to the node; return its path and checksum."""
         if runfile is None:
             return None
         known = {name: runfile.get(name) for name in ("file", "cached", "sha256")}
         if all(value is not None for value in known.values()):
-            # An earlier run died in it: it is on the node, if nobody touched it.
+            # An interrupted run left it on the node; it is used if it is unchanged.
             with contextlib.suppress(KubegpuError):
                 there = {"path": known["file"], "remote": True, "checksum": known["sha256"]}
                 fetch(self._action, there, self._task_vars)
@@ -207,7 +210,10 @@ class _Work:
         return answer
 
     def _module(self, phase: str, what: str = "", **internal: Any) -> dict[str, Any]:
-        """Run a phase of the module; ``what`` runs detached from the connection."""
+        """Run a phase of the module.
+
+        :param what: a description; the phase then runs detached from the connection.
+        """
         arguments = {**self._options, "_phase": phase, **internal}
         if what:
             answer = run_in_background(

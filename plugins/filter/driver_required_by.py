@@ -19,14 +19,14 @@ positional: _input
 options:
   _input:
     description: >-
-      The CUDA version, such as V(12.9) or V(12.4.1), in quotes. Or the condition of an image, as
-      the container toolkit says it where it is not met, V(cuda>=12.3). It is compared with the
-      CUDA that came with the driver, so that minor-version compatibility does not help.
+      The CUDA version, such as V(12.9) or V(12.4.1), in quotes; or the condition of an image, such
+      as V(cuda>=12.3), which the container toolkit reports if it is not met. A condition is
+      compared with the CUDA version of the driver, without minor-version compatibility.
     type: str
     required: true
   data:
     description: >-
-      Rows that are merged over the built-in tables, such as C({releases: {'13.5.0': '620.10'}}).
+      Entries that are merged over the built-in tables, such as C({releases: {'13.5.0': '620.10'}}).
       The tables are C(releases) (CUDA to paired driver), C(compatible_since) (major CUDA to the
       oldest driver), C(first), C(last) and C(architectures) (by generation), C(distributions)
       (the CUDA that a distribution has itself, by C(os.id) and C(os.version) in one word).
@@ -71,7 +71,7 @@ from ansible.errors import AnsibleFilterError
 
 
 def driver_required_by(cuda: Any, data: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the answer of :func:`required_by`."""
+    """Return the result of :func:`required_by`."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibility import (
         required_by,
     )

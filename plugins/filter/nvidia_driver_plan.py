@@ -6,15 +6,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: nvidia_driver_plan
-short_description: Decide which NVIDIA driver a node needs, and what is to be done for it
+short_description: Decide which NVIDIA driver a node needs, and how to install it
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and wishes, and returns branch, kind of
+  - Takes the facts of M(kubegpu.nodes.gpu_node_facts) and options, and returns branch, kind of
     kernel modules, source, packages and steps, with a reason for each.
-  - Nothing is read and nothing is changed. A refusal is a value (C(action) is V(refuse)), not an
-    error, also that of an option whose value is wrong; only one that is not known is an error.
+  - Reads and changes nothing. A request that cannot be met is not an error, but a plan whose
+    C(action) is V(refuse); so is an option with a wrong value. An unknown option is an error.
   - The keyword arguments are the options of M(kubegpu.nodes.nvidia_driver) and the variables of
     the role P(kubegpu.nodes.nvidia_driver#role) without its prefix.
 positional: _input
@@ -24,38 +24,39 @@ options:
     type: dict
     required: true
   state:
-    description: Whether a driver shall be there. V(absent) takes away what this collection
+    description: Whether a driver must be installed. V(absent) removes what this collection
       installed.
     type: str
     choices: [present, absent]
     default: present
   branch:
     description:
-      - The number of a driver branch, or V(auto). Any version of the branch meets it.
+      - The number of a driver branch, or V(auto). Any version of the branch is accepted.
       - V(auto) keeps any working driver that serves all GPUs, and never upgrades it.
     type: str
     default: auto
   version:
-    description: An exact version, or V(previous) for the one before the last change.
+    description: An exact version, or V(previous) for the driver before the last change.
     type: str
     default: ""
   kernel_module:
-    description: Kind of kernel modules. V(auto) is what the GPUs need, else NVIDIA's default.
+    description: Kind of kernel modules. V(auto) selects those that the GPUs need, or NVIDIA's
+      default.
     type: str
     choices: [auto, open, proprietary]
     default: auto
   source:
     description:
-      - Where the driver comes from. V(auto) is Ubuntu's archive where it has the branch, else
-        NVIDIA's repository; on Debian the other way round.
+      - The source of the driver. V(auto) selects Ubuntu's archive if it has the branch, and
+        NVIDIA's repository otherwise; on Debian the other way round.
     type: str
     choices: [auto, distro, nvidia, runfile]
     default: auto
   runfile:
     description:
-      - NVIDIA's installer, with C(url) or C(path), C(checksum), and where the name does not tell it
-        C(version). C(remote) is whether the path is one of the node.
-      - Given with O(source=auto), it is the source.
+      - NVIDIA's installer, with C(url) or C(path), C(checksum), and C(version) if the name does not
+        contain it. C(remote) is whether the path is on the node.
+      - If given with O(source=auto), it is the source.
     type: dict
   hold:
     description: Whether the whole set of packages is held.
@@ -66,19 +67,19 @@ options:
     type: bool
     default: true
   replace_source:
-    description: Whether a driver from another source may be removed for the one wished.
+    description: Whether a driver from another source may be replaced.
     type: bool
     default: false
   dkms:
     description:
       - Whether the modules are built on the node. V(auto) prefers Ubuntu's prebuilt, signed
         modules.
-      - V(true) is also the consent to Secure Boot with a key that has to be enrolled by hand.
+      - V(true) is also the consent to Secure Boot with a key that must be enrolled manually.
     type: str
     choices: [auto, 'true', 'false']
     default: auto
   compute_only:
-    description: Whether what is for graphics and video is left out.
+    description: Whether packages for graphics and video are left out.
     type: bool
     default: false
   module_options:
@@ -89,46 +90,46 @@ options:
   coherent_memory:
     description:
       - Who manages the GPUs' memory on boards with a Grace CPU (GH200, GB200, GB300), the driver
-        or, with V(numa), the kernel. V(auto) leaves the driver's own default.
+        or, with V(numa), the kernel. V(auto) keeps the driver's default.
     type: str
     choices: [auto, driver, numa]
     default: auto
   persistence:
-    description: Whether the persistence daemon is wanted.
+    description: Whether the persistence daemon is enabled.
     type: bool
     default: true
   fabric:
     description:
-      - Whether the fabric manager is wanted. V(auto) is where the node has NVSwitches, or GPUs of
-        a board that has them.
+      - Whether the fabric manager is required. V(auto) requires it if the node has NVSwitches, or
+        GPUs of a board that has them.
     type: str
     choices: [auto, 'true', 'false']
     default: auto
   imex:
     description:
-      - Whether the package of NVIDIA's IMEX service is wanted. V(auto) is where the GPUs are those
-        of a rack with NVLink between nodes.
+      - Whether the package of NVIDIA's IMEX service is required. V(auto) requires it for GPUs of a
+        rack with NVLink between nodes.
     type: str
     choices: [auto, 'true', 'false']
     default: auto
   imex_nodes:
     description:
-      - Addresses or names of all nodes of the IMEX domain. Empty leaves the service alone.
+      - Addresses or names of all nodes of the IMEX domain. If empty, the service is not changed.
     type: list
     elements: str
     default: []
   licence:
     description:
-      - Licence of a vGPU guest, with C(server), C(port), C(feature_type), C(token_path) (a file of
+      - Licence of a vGPU guest, with C(server), C(port), C(feature_type), C(token_path) (a file on
         the controller) and C(token_sha256).
     type: dict
     default: {}
   manage_repository:
-    description: Whether the package repository is looked at.
+    description: Whether the plan includes the package repository.
     type: bool
     default: true
   repository_name:
-    description: Stem of the file that the repository is written to.
+    description: Name of the repository's file, without its suffix.
     type: str
     default: kubegpu-nvidia-driver
   repository_url:
@@ -138,17 +139,17 @@ options:
     type: str
     default: ""
   repository_key_url:
-    description: Address of its key. Empty is NVIDIA's file below the repository's address.
+    description: Address of its key. If empty, NVIDIA's file below the repository's address.
     type: str
     default: ""
   key_fingerprints:
-    description: Full fingerprints of the keys that may sign it. Empty is NVIDIA's own.
+    description: Full fingerprints of the keys that may sign it. If empty, NVIDIA's own.
     type: list
     elements: str
     default: []
   branches:
     description:
-      - Driver branches that this release does not know, or knows otherwise, by number, with
+      - Driver branches to add to the built-in table or to override, by number, with
         C(kind) (V(ltsb), V(production), V(new_feature), V(legacy)), C(end) (last day of support),
         C(supported), C(newest) and C(modules).
     type: dict
@@ -169,23 +170,23 @@ options:
     type: dict
     default: {}
   today:
-    description: The date against which support ends are compared, as C(YYYY-MM-DD). Empty is the
+    description: The date against which support ends are compared, as C(YYYY-MM-DD). If empty, the
       controller's date.
     type: str
     default: ""
   controller:
     description: Version of the ansible-core that would install the packages. Not every one can on
-      RHEL 8. Empty is this one.
+      RHEL 8. If empty, the one that runs the filter.
     type: str
     default: ""
 """
 
 EXAMPLES = r"""
-- name: See which driver this node would get, and why
+- name: Show which driver this node would get, and why
   ansible.builtin.debug:
     msg: "{{ (ansible_facts['gpu_node'] | kubegpu.nodes.nvidia_driver_plan).reasons }}"
 
-- name: Let a branch be known that is newer than this release
+- name: Add a branch that is newer than this release
   ansible.builtin.debug:
     msg: >-
       {{ ansible_facts['gpu_node'] | kubegpu.nodes.nvidia_driver_plan(
@@ -200,7 +201,7 @@ _value:
       C(optional_packages), C(pinning), C(streams) (of dnf's modules, by module), C(obsolete),
       C(lock), C(hold), C(repository), C(runfile), C(uninstall), C(files), C(licence_token),
       C(services), C(initramfs), C(load), C(change), C(reboot), C(steps), C(reasons) and
-      C(warnings). Every key is always there.
+      C(warnings). All keys are always present.
   type: dict
 """
 
@@ -212,37 +213,37 @@ from ansible.errors import AnsibleFilterError
 from ansible.release import __version__
 
 
-def nvidia_driver_plan(gpu_node: Mapping[str, Any], **wishes: Any) -> dict[str, Any]:
+def nvidia_driver_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_driver` as JSON values."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
     from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-        DriverPlan,
-        DriverWish,
+        Plan,
+        Request,
         plan_driver,
         read_options,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 
-    options = (*DriverWish.__dataclass_fields__, "branches", "gpus", "repositories")
+    known = (*Request.__dataclass_fields__, "branches", "gpus", "repositories")
 
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
         raise AnsibleFilterError(
             "nvidia_driver_plan needs the fact gpu_node. Next step: run "
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
-    unknown = sorted(set(wishes) - set(options))
+    unknown = sorted(set(options) - set(known))
     if unknown:
         raise AnsibleFilterError(
             f"nvidia_driver_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted(options))}."
+            f"{', '.join(sorted(known))}."
         )
-    wishes["controller"] = wishes.get("controller") or __version__
-    if not wishes.get("today"):
-        wishes["today"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    options["controller"] = options.get("controller") or __version__
+    if not options.get("today"):
+        options["today"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     try:
-        wish, data = read_options(wishes)
-        return plan_driver(gpu_node, wish, data).to_json()
+        request, data = read_options(options)
+        return plan_driver(gpu_node, request, data).to_json()
     except InputError as error:
-        return DriverPlan("refuse", reasons=tuple(str(error).splitlines())).to_json()
+        return Plan("refuse", reasons=tuple(str(error).splitlines())).to_json()
     except KeyError as error:
         # A cache can hold the facts of an earlier release.
         raise AnsibleFilterError(

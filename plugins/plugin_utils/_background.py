@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run a module detached from the connection, and wait for it: for what takes minutes.
+"""Run a module detached from the connection and wait for its result.
 
-A lost connection kills what runs in it, and a package manager that is killed leaves packages half
-configured. Here Ansible's own async_wrapper runs the module, and its job file is polled: the
-connection may come and go.
+A lost connection kills the module that runs in it, and a killed package manager leaves packages
+half configured. Ansible's own async_wrapper runs the module here, and its job file is polled, so
+that the connection may be lost and restored.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ display = Display()
 _ASYNC_DIR = "~/.ansible_async"
 _STATUS = "ansible.builtin.async_status"
 _PROGRESS = 30.0
-# How long a node may be out of reach, a restart of it included.
+# Seconds that a node may be unreachable, including a reboot.
 _PATIENCE = 600.0
-# The wrapper itself stops the job at its limit and then writes that down.
+# Seconds: the wrapper itself stops the job at its limit and then writes the result.
 _GRACE = 30.0
 _INTERNAL = ("ansible_job_id", "started", "finished", "results_file")
 
 
 class _Lost(Exception):
-    """The node does not answer for now."""
+    """The node is unreachable for now."""
 
 
 def run_in_background(
@@ -49,7 +49,8 @@ def run_in_background(
     """Run the module ``name`` and return its result, as ``_execute_module`` would.
 
     :param limit: seconds after which the module is stopped.
-    :param what: what is being done, in words for the screen and for messages.
+    :param what: a description for the screen and for messages.
+    :raises AnsibleConnectionFailure: the node was unreachable for too long.
     """
     if action._task.check_mode:
         direct: dict[str, Any] = action._execute_module(
@@ -77,7 +78,7 @@ def _start(
     task_vars: dict[str, Any],
     limit: int,
 ) -> dict[str, Any]:
-    # The limit is read from the task, which is an ordinary one.
+    # Ansible reads the limit from the task.
     before, action._task.async_val = action._task.async_val, limit
     try:
         started: dict[str, Any] = action._execute_module(
@@ -110,7 +111,10 @@ class _Waiter:
         self._directory = action.get_shell_option("async_dir", default=_ASYNC_DIR)
 
     def wait(self, limit: int) -> dict[str, Any]:
-        """Return what the job left, or a failure that says why it left nothing."""
+        """Return the job's result, or a failure if it ended without one.
+
+        :param limit: seconds.
+        """
         begin = told = answered = self._clock()
         pause = 1.0
         while True:
@@ -133,14 +137,14 @@ class _Waiter:
                         f"{self._what}: the node has not answered for {_PATIENCE:.0f} seconds: "
                         f"{error}. The job may still run there."
                     ) from error
-                # The job may have gone with the node: that is looked at first.
+                # The node may have rebooted: check the job first.
                 told = float("-inf")
                 display.warning(f"{self._host}: {self._what}: connection lost, trying again")
             if now - begin > limit + _GRACE + _PATIENCE:
                 return self._failure(f"nothing was heard of it for {now - begin:.0f} seconds")
 
     def clean_up(self) -> None:
-        """Remove the job file, and Ansible's folder for such files where it is empty then."""
+        """Remove the job file, and Ansible's folder for job files if it is empty."""
         try:
             self._execute({"jid": self._job, "mode": "cleanup"})
             self._command(f"rmdir {self._directory} 2>/dev/null || true")
@@ -149,7 +153,7 @@ class _Waiter:
 
     def _last_words(self) -> dict[str, Any]:
         status = self._status()
-        # It can have ended between two looks.
+        # It can have ended between two polls.
         return status if status.get("finished") else self._failure("it ended without an answer")
 
     def _failure(self, reason: str) -> dict[str, Any]:
@@ -166,7 +170,7 @@ class _Waiter:
     def _status(self) -> dict[str, Any]:
         status = self._execute({"jid": self._job, "mode": "status"})
         if "started" not in status and "finished" not in status:
-            # No module answered: Python can be amid an upgrade, or the node amid a shutdown.
+            # No result: Python may be under upgrade, or the node may be shutting down.
             raise _Lost(str(status.get("msg") or "no answer"))
         return status
 
@@ -201,8 +205,8 @@ class _Waiter:
         try:
             self._action._connection.reset()
         except Exception as second:
-            # A connection that is gone may not let itself be closed either.
+            # Closing a lost connection can fail as well.
             display.vvv(f"{self._host}: {second}")
-        # What was uploaded can be gone with a restart.
+        # Uploaded files are lost after a reboot.
         self._action._connection._shell.tmpdir = None
         return _Lost(str(error))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bring a runfile to the node by Ansible's own modules, and never give it out unverified."""
+"""Copy or download a runfile to the node and verify its checksum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     InputError,
     KubegpuError,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.runfile import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum import (
     checksum_from_text,
     file_name,
     is_file_name,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CACHE = "/var/cache/kubegpu"
 _DOWNLOAD = "kubegpu.nodes.runfile_download"
 _MOST_TEXT = 4 * 1024 * 1024
-# How long a server may take in all to say that a file is there, and to send a text.
+# Seconds for a server to confirm that a file exists, and to send a text.
 _PROBE_SECONDS = 60
 _TEXT_SECONDS = 600
 
@@ -40,10 +40,10 @@ Execute = Callable[[str, "dict[str, Any]"], "dict[str, Any]"]
 
 @dataclass(frozen=True)
 class FetchResult:
-    """Where the verified file is on the node; in check mode, where it would be.
+    """The verified file on the node; in check mode, its future path.
 
-    :param changed: whether it had to be brought.
-    :param cached: whether the file is our copy, which may be removed.
+    :param changed: whether it was copied or downloaded.
+    :param cached: whether it is this collection's copy, which may be removed.
     """
 
     path: str
@@ -60,11 +60,11 @@ def fetch(
     folder: str = CACHE,
     execute: Execute | None = None,
 ) -> FetchResult:
-    """Return the verified file on the node; bring it there where it is not.
+    """Return the verified file on the node, copied or downloaded if it is missing.
 
     :param runfile: url, or path (on the controller; with remote: on the node), and checksum.
-    :param execute: runs a module; for a long download, one that goes on without the connection.
-    :raises KubegpuError: the file is not the one that was meant, or cannot be had.
+    :param execute: runs a module; for a long download, detached from the connection.
+    :raises KubegpuError: the checksum does not match, or the file is not available.
     """
     return _Fetch(action, task_vars, bool(action._task.check_mode), folder, execute).run(runfile)
 
@@ -98,7 +98,7 @@ class _Fetch:
                 f"runfile: {shown(url or path)!r} names no file.",
                 next_step="Give the URL of the file itself, or an absolute path.",
             )
-        # The place on the controller counts from the role or playbook, as for copy's src.
+        # A path on the controller is searched as for copy's src.
         source = "" if url or remote else self._find(path)
         wanted = self._wanted(runfile.get("checksum"), name, remote)
         if remote:
@@ -174,7 +174,7 @@ class _Fetch:
     def _find(self, path: str) -> str:
         try:
             found: str = self.action._find_needle("files", path)
-        except Exception as error:  # Ansible's own exception names every place it looked at
+        except Exception as error:  # Ansible's own exception lists every path it tried
             raise InputError(
                 f"The runfile {path} is not on the controller.",
                 evidence=str(error).splitlines()[0],
@@ -206,7 +206,7 @@ class _Fetch:
             raise _wrong(path, wanted, seen, "It was left where it is.")
 
     def _sha256_on_node(self, path: str) -> str | None:
-        """Return the file's sha256, or None where there is none."""
+        """Return the file's SHA-256; None if it does not exist."""
         answer = self._module(
             "ansible.builtin.stat",
             {"path": path, "checksum_algorithm": "sha256", "get_checksum": True, "follow": True},
@@ -231,7 +231,7 @@ class _Fetch:
             )
 
     def _probe(self, url: str, target: str, wanted: str) -> None:
-        """See in check mode that the file is there; of a download nothing could be left."""
+        """Check in check mode that the URL exists, without a download."""
         answer = self._module(
             _DOWNLOAD, {"url": url, "dest": target, "sha256": wanted, "max_seconds": _PROBE_SECONDS}
         )
@@ -239,7 +239,7 @@ class _Fetch:
             raise self._no_download(url, answer)
 
     def _download(self, url: str, target: str, wanted: str) -> None:
-        # /tmp is often too small. What a run that was killed left of a download goes first.
+        # /tmp is often too small. A partial download of a killed run is removed first.
         partial = f"{self.folder}/partial"
         self._remove(partial)
         self._make_folder(partial)
@@ -311,7 +311,7 @@ def _wrong(name: str, wanted: str, seen: str, done: str) -> KubegpuError:
 
 
 def _words(answer: Mapping[str, Any], secret: str) -> str:
-    """Return what a module said, without the password or signature in a URL."""
+    """Return a module's messages, without the password or signature in a URL."""
     names = ("msg", "status_code", "response", "stderr", "module_stderr")
     parts = [str(answer.get(name) or "") for name in names]
     text = "; ".join(dict.fromkeys(part for part in parts if part)) or "no answer"

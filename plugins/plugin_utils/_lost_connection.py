@@ -18,14 +18,14 @@ from ansible.errors import AnsibleConnectionFailure
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
-# The plays that work in batches set it.
+# Set by the plays that work in batches.
 VARIABLE = "__kubegpu_lost_connection_fails"
 
 Run = Callable[..., dict[str, Any]]
 
 
 def lost_connection_fails(run: Run) -> Run:
-    """Decorate an action's ``run``: where the play says so, a lost connection fails the task."""
+    """Decorate an action's ``run``: if the play demands it, a lost connection fails the task."""
 
     @functools.wraps(run)
     def reached(
@@ -50,7 +50,7 @@ def lost_connection_fails(run: Run) -> Run:
 
 
 class ModuleAction(NormalAction):
-    """One call of the module of the action's own name."""
+    """Runs the module of the action's own name."""
 
     @lost_connection_fails
     def run(

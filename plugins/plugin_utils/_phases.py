@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the actions have in common whose module works in phases, with packages in between."""
+"""Base of the actions whose module works in phases, with other modules in between."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection imp
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import ProxiedAction
 
-# Modules that go on without the connection: a download can be gigabytes.
+# Modules that run detached from the connection: a download can be gigabytes.
 _LONG = ("kubegpu.nodes.runfile_download",)
 _TOLD = ("warnings", "deprecations")
-# What Ansible shows of a failure as it is.
+# Texts of a failure that Ansible prints unchanged.
 _SHOWN = ("msg", "module_stdout", "module_stderr")
 _SAID = ("msg", "code", "exception", "module_stdout", "module_stderr", "rc")
 
@@ -27,7 +27,7 @@ DEFAULT_TIMEOUT = 3600
 
 
 class Failed(Exception):
-    """The task has failed with this answer."""
+    """The task has failed with this result."""
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(answer.get("msg"))
@@ -35,7 +35,10 @@ class Failed(Exception):
 
 
 def seconds(options: dict[str, Any], name: str) -> int:
-    """Return an option that is a time limit; nothing is done yet where it is none."""
+    """Return a time limit in seconds.
+
+    :raises Failed: the option is not a positive whole number.
+    """
     value = options.get(name)
     if value is None:
         return DEFAULT_TIMEOUT
@@ -54,7 +57,7 @@ def seconds(options: dict[str, Any], name: str) -> int:
 
 
 def _shown(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return what a node said as it may be shown on the controller's screen."""
+    """Return a result without control characters in the texts that are printed."""
     return {
         name: printable(value) if isinstance(value, str) and name in _SHOWN else value
         for name, value in answer.items()
@@ -62,7 +65,10 @@ def _shown(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def or_fail(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer of a module; raise where it failed."""
+    """Return the result of a module.
+
+    :raises Failed: the module failed.
+    """
     if answer.get("failed"):
         raise Failed({name: value for name, value in answer.items() if name in _SAID})
     return answer
@@ -78,7 +84,10 @@ def take_over(answer: dict[str, Any], result: dict[str, Any]) -> None:
 
 
 def merge(answer: dict[str, Any], result: dict[str, Any]) -> None:
-    """Take over what another action of this task changed."""
+    """Merge the result of another action into the task's.
+
+    :raises Failed: that action failed.
+    """
     take_over(or_fail(answer), result)
     if answer.get("changed"):
         result["changed"] = True
@@ -87,7 +96,7 @@ def merge(answer: dict[str, Any], result: dict[str, Any]) -> None:
 
 
 class PhasedAction(ProxiedAction):
-    """Runs ``work`` and turns its failure into the task's."""
+    """Runs ``work`` and turns its failure into that of the task."""
 
     TRANSFERS_FILES = True
     _supports_async = False
@@ -112,7 +121,7 @@ class PhasedAction(ProxiedAction):
         try:
             self.work(options, task_vars or {}, result)
         except Failed as error:
-            # The message is what counts, and the plan was shown before: it would bury it.
+            # The plan is left out, because it would hide the message.
             result.pop("plan", None)
             result.update(failed=True, **_shown(error.answer))
         finally:
@@ -122,13 +131,16 @@ class PhasedAction(ProxiedAction):
     def work(
         self, options: dict[str, Any], task_vars: dict[str, Any], result: dict[str, Any]
     ) -> None:
-        """Do the phases, and put into the result what is to be told."""
+        """Run the phases and fill the result.
+
+        :raises Failed: the task fails.
+        """
         raise NotImplementedError
 
     def other(
         self, name: str, arguments: dict[str, Any], task_vars: dict[str, Any]
     ) -> dict[str, Any]:
-        """Run another action of the collection, as if it were this task's."""
+        """Run another action of the collection with this task's connection; return its result."""
         task = self._task.copy()
         task.args = arguments
         action = self._shared_loader_obj.action_loader.get(
@@ -140,7 +152,7 @@ class PhasedAction(ProxiedAction):
             templar=self._templar,
             shared_loader_obj=self._shared_loader_obj,
         )
-        # A lost connection is this task's own: what failed is put back, what is lost is not.
+        # A lost connection fails this task, without a rollback.
         answer: dict[str, Any] = action.run(task_vars={**task_vars, VARIABLE: False})
         return answer
 
@@ -153,7 +165,11 @@ class PhasedAction(ProxiedAction):
         limit: int,
         what: str,
     ) -> dict[str, Any]:
-        """Run a module, detached from the connection if it is one that may take long."""
+        """Run a module, detached from the connection if it can take long.
+
+        :param limit: seconds.
+        :param what: a description for messages.
+        """
         if name in _LONG:
             return run_in_background(self, name, arguments, task_vars, limit=limit, what=what)
         answer: dict[str, Any] = self._execute_module(

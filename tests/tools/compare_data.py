@@ -190,7 +190,7 @@ def _last(gpu: Any, last: int) -> str | None:
 
 
 def _modules(gpu: Any, branch: str, chip: Chip) -> str | None:
-    have = gpu.flavours(branch, data.driver_data())
+    have = gpu.kernel_modules(branch, data.driver_data())
     for kind, listed in (("open", chip.open), ("proprietary", chip.proprietary)):
         if listed is not None and listed != (kind in have):
             return f"{kind} kernel modules: {'listed' if listed else 'not listed'}"

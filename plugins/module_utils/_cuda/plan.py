@@ -15,6 +15,7 @@ from .._core.steps import Step
 from .._distro.data import DEB, FAMILIES, best_effort
 from .._distro.support import MANAGERS, unsupported
 from .._driver.plan.sources import system_of
+from .._nvidia.checksum import parse_checksum, shown
 from .._nvidia.compatibility import check, minor, parse_cuda, release_of, runs
 from .._nvidia.cuda_releases import (
     BUILT_IN,
@@ -22,7 +23,7 @@ from .._nvidia.cuda_releases import (
     CudaData,
 )
 from .._nvidia.driver_branches import driver_data
-from .._nvidia.runfile import check_cuda, cuda_arguments, parse_checksum, shown
+from .._nvidia.runfile import check_cuda, cuda_arguments
 from .config_files import (
     LINK,
     LOADER,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The NVIDIA driver of a node, as far as files tell: loaded, installed, built, from where."""
+"""Facts about the NVIDIA driver of a node, from files: loaded, installed, built, source."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .._nvidia.fabric import is_member
+from .._nvidia.fabric import is_component
 from .._nvidia.package_names import driver_source, is_driver, kernel_module_type
-from .._packages import installed as _packages
 from .._packages.installed import Package
 from .plan.config_files import FILES, PATHS, RECORD
 
@@ -42,7 +41,7 @@ _MODULE = re.compile(r"^(\S*/nvidia(?:-current(?:-open)?)?\.ko(?:\.\w+)?):", re.
 _PACKAGE_VERSION = re.compile(rf"(?:^|:)({_VERSION})")
 _MEMORY = re.compile(r'^CoherentGPUMemoryMode: "(?P<mode>[a-z]*)"', re.M)
 _MAKE_LOG = re.compile(r"for kernel (\S+)")
-# A module is there, but its version cannot be read: it is compressed.
+# A module exists, but is compressed, so that its version cannot be read.
 UNKNOWN = "unknown"
 _PREVIOUS = ("version", "branch", "source", "kernel_module")
 _UNINSTALLERS = ("/usr/bin/nvidia-uninstall", "/usr/bin/nvidia-installer")
@@ -76,9 +75,9 @@ def read_driver(
         "loaded": loaded,
         "installed": installed,
         "userland": userland,
-        "kernel_module": loaded_flavour(text)
+        "kernel_module": loaded_kernel_module(text)
         or kernel_module_type(names)
-        or _dkms_flavour(reader, dkms),
+        or _dkms_kernel_module(reader, dkms),
         "coherent_memory": read_coherent_memory(reader),
         "source": source,
         "packages": names,
@@ -95,21 +94,21 @@ def read_driver(
 
 
 def read_state(reader: NodeReader, path: str) -> dict[str, Any] | None:
-    """Return the node's record of our own changes; None where it cannot be read."""
+    """Return the node's record of changes by this collection; None if it cannot be read."""
     text = reader.read_text(path)
     if text is None:
         return {} if reader.absent(path) else None
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
-        # A record that cannot be read is an error of the modules that write there.
+        # The modules that write the record report the error.
         return None
     values = record.get("values") if isinstance(record, dict) else None
     return record if isinstance(values, dict) else None
 
 
 def read_record(record: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the node's record says of the driver and of the files that came with it."""
+    """Return the facts about driver and files that come from the node's record."""
     unknown = {"managed": None, "pending": None, "previous": None, "recorded_files": None}
     if record is None:
         return unknown
@@ -131,32 +130,32 @@ def _pending(change: Mapping[str, Any] | None) -> str:
     if change is None:
         return ""
     action = str(change.get("action", "none"))
-    # The driver itself stays; its files, services or what it is held by change.
+    # The driver itself stays; its files, services or hold change.
     return "configure" if action == "none" else action
 
 
 def read_streams(reader: NodeReader) -> dict[str, str] | None:
-    """Return the streams of modules that dnf has enabled; None where they may not be read."""
-    # dnf 4 alone has them, and what is imported is compiled by the node.
-    from .._packages import streams as _streams  # noqa: PLC0415
+    """Return the streams that dnf has enabled, by module; None if they cannot be read."""
+    # Only dnf 4 has them, and a node compiles each file that is imported.
+    from .._packages import streams  # noqa: PLC0415
     from .._packages.types import DISABLED, NONE  # noqa: PLC0415
 
     found = {}
-    for name in reader.list_dir(_streams.FOLDER):
+    for name in reader.list_dir(streams.FOLDER):
         module, _dot, kind = name.rpartition(".")
         if kind != "module":
             continue
-        text = reader.read_text(f"{_streams.FOLDER}/{name}")
+        text = reader.read_text(f"{streams.FOLDER}/{name}")
         if text is None:
             return None
-        stream = _streams.parse_module_file(module, text)
+        stream = streams.parse_module_file(module, text)
         if stream not in (NONE, DISABLED):
             found[module] = stream
     return found
 
 
 def read_checksums(reader: NodeReader, paths: Iterable[str]) -> dict[str, str | None]:
-    """Return the SHA-256 of those files that are there; None for one that may not be read."""
+    """Return the SHA-256 of each file that exists; None for one that cannot be read."""
     found: dict[str, str | None] = {}
     for path in paths:
         content = reader.read_bytes(path)
@@ -170,7 +169,7 @@ def read_checksums(reader: NodeReader, paths: Iterable[str]) -> dict[str, str | 
 def read_modules(
     reader: NodeReader, kernels: Iterable[str], dkms: Sequence[Mapping[str, Any]]
 ) -> dict[str, str | None]:
-    """Return the version of the module that is installed for each kernel, None where none is."""
+    """Return the version of the installed module by kernel; None where there is none."""
     found: dict[str, str | None] = {}
     for kernel in kernels:
         built = [
@@ -192,17 +191,17 @@ def loaded_version(text: str | None) -> str | None:
     return match.group(1) if match else None
 
 
-def loaded_flavour(text: str | None) -> str | None:
-    """Return which kernel modules ``/proc/driver/nvidia/version`` names."""
+def loaded_kernel_module(text: str | None) -> str | None:
+    """Return the kind of kernel modules in ``/proc/driver/nvidia/version``: open or proprietary."""
     if not text or "NVRM version:" not in text:
         return None
     return "open" if "Open Kernel Module" in text else "proprietary"
 
 
 def read_coherent_memory(reader: NodeReader) -> str | None:
-    """Return the memory mode that the loaded module was given for a Grace board's GPUs.
+    """Return the memory mode of the loaded module for GPUs on a Grace board.
 
-    Empty is its own default; None where no module is loaded, or it has no such option.
+    Empty is the module's default; None if no module is loaded or it has no such option.
     """
     match = _MEMORY.search(reader.read_text("/proc/driver/nvidia/params") or "")
     return match["mode"] if match else None
@@ -211,7 +210,7 @@ def read_coherent_memory(reader: NodeReader) -> str | None:
 def _userland(reader: NodeReader) -> str | None:
     for folder in _LIBRARIES:
         for name in _LIBRARY_NAMES:
-            # What a program would load: the link's own target, which has the version in its name.
+            # The library that a program loads: the link's target has the version in its name.
             target = reader.real_path(f"{folder}/{name}.1")
             match = re.search(rf"\.so\.({_VERSION})$", target or "")
             if match:
@@ -225,15 +224,15 @@ def _installed(
     packages: Sequence[Package],
     userland: str | None,
 ) -> str | None:
-    """Return the version that the next load of the module would give, as well as files tell."""
+    """Return the version that the next load of the module gives, according to files."""
     built = [entry for entry in dkms if entry["state"] == "installed"]
     if module and module != UNKNOWN:
         return module
     for package in packages:
         match = _PACKAGE_VERSION.search(package.version)
         apart = package.name.startswith(("cuda-drivers", "nvidia-driver-pinning", "nvlsm"))
-        # What goes with NVLink can have been left behind by an upgrade by hand.
-        if match and not apart and not is_member(package.name):
+        # NVLink components can be of an older version after a manual upgrade.
+        if match and not apart and not is_component(package.name):
             return match.group(1)
     if built:
         return str(built[-1]["version"])
@@ -278,7 +277,7 @@ def module_version(reader: NodeReader, path: str) -> str | None:
 
 
 def read_dkms(reader: NodeReader) -> list[dict[str, Any]]:
-    """Return what DKMS has of the driver, from its tree: added, built, installed or failed."""
+    """Return the driver's builds in the DKMS tree: added, built, installed or failed."""
     found: list[dict[str, Any]] = []
     for module in reader.list_dir("/var/lib/dkms"):
         if not module.startswith("nvidia"):
@@ -308,7 +307,7 @@ def _dkms_version(
             if reader.is_dir(f"{place}/module"):
                 state = "installed" if reader.real_path(place) in installed else "built"
                 found.append({"kernel": kernel, "version": version, "state": state})
-    # A build that ends well takes its folder away.
+    # A successful build removes its folder.
     log = reader.read_text(f"{folder}/build/make.log")
     if log is not None:
         match = _MAKE_LOG.search(log)
@@ -320,13 +319,13 @@ def _dkms_version(
     return found
 
 
-def _dkms_flavour(reader: NodeReader, dkms: Sequence[Mapping[str, Any]]) -> str | None:
+def _dkms_kernel_module(reader: NodeReader, dkms: Sequence[Mapping[str, Any]]) -> str | None:
     if not dkms:
         return None
     names = [name for name in reader.list_dir("/var/lib/dkms") if name.startswith("nvidia")]
     if any("open" in name for name in names):
         return "open"
-    # The runfile registers both under one name; their sources tell.
+    # The runfile registers both kinds under one name; their sources differ.
     source = f"/usr/src/nvidia-{dkms[-1]['version']}"
     if not reader.exists(f"{source}/dkms.conf"):
         return None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options of the driver's filter and module, as the decision wants them. Pure."""
+"""Options of the driver's filter and module, read into a request. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._core.options import truth
 from .._nvidia.driver_branches import is_date
 from .plan.config_files import gridd, options
 from .plan.memory_mode import check as check_memory
-from .types import DriverWish
+from .types import Request
 
 _CHOICES = {
     "state": ("present", "absent"),
@@ -27,20 +27,75 @@ _CHOICES = {
     "fabric": ("auto", "true", "false"),
     "imex": ("auto", "true", "false"),
 }
+# The request's part of the module's argument spec.
+REQUEST_ARGUMENTS: dict[str, Any] = {
+    "state": {"type": "str", "choices": list(_CHOICES["state"]), "default": "present"},
+    "branch": {"type": "str", "default": "auto"},
+    "version": {"type": "str", "default": ""},
+    "kernel_module": {
+        "type": "str",
+        "choices": list(_CHOICES["kernel_module"]),
+        "default": "auto",
+    },
+    "source": {
+        "type": "str",
+        "choices": list(_CHOICES["source"]),
+        "default": "auto",
+    },
+    "runfile": {
+        "type": "dict",
+        "options": {
+            "url": {"type": "str"},
+            "path": {"type": "str"},
+            "checksum": {"type": "str"},
+            "version": {"type": "str"},
+            "remote": {"type": "bool", "default": False},
+        },
+    },
+    "hold": {"type": "bool", "default": True},
+    "load": {"type": "bool", "default": True},
+    "replace_source": {"type": "bool", "default": False},
+    "dkms": {"type": "str", "choices": list(_CHOICES["dkms"]), "default": "auto"},
+    "compute_only": {"type": "bool", "default": False},
+    "module_options": {"type": "dict", "default": {}},
+    "coherent_memory": {
+        "type": "str",
+        "choices": list(_CHOICES["coherent_memory"]),
+        "default": "auto",
+    },
+    "persistence": {"type": "bool", "default": True},
+    "fabric": {"type": "str", "choices": list(_CHOICES["fabric"]), "default": "auto"},
+    "imex": {"type": "str", "choices": list(_CHOICES["imex"]), "default": "auto"},
+    "imex_nodes": {"type": "list", "elements": "str", "default": []},
+    "licence": {"type": "dict", "default": {}},
+    "repository_name": {"type": "str", "default": "kubegpu-nvidia-driver"},
+    "repository_url": {"type": "str", "default": ""},
+    "repository_key_url": {"type": "str", "default": "", "no_log": False},
+    "key_fingerprints": {
+        "type": "list",
+        "elements": "str",
+        "default": [],
+        "no_log": False,
+    },
+    "manage_repository": {"type": "bool", "default": True},
+    "branches": {"type": "dict", "default": {}},
+    "gpus": {"type": "dict", "default": {}},
+    "repositories": {"type": "dict", "default": {}},
+}
 _BRANCH = re.compile(r"(?:auto|\d{3,})\Z")
 _VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
-# An address of either kind, or a name.
+# An IPv4 or IPv6 address, or a host name.
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*\Z")
 _RUNFILE_KEYS = ("url", "path", "checksum", "version", "remote")
 
 
-def read_wish(given: Mapping[str, Any]) -> DriverWish:
-    """Return the wish; what is missing or None has its default.
+def read_request(given: Mapping[str, Any]) -> Request:
+    """Return the request. An option that is missing or None has its default.
 
-    :raises InputError: an option is not as it has to be; it is named.
+    :raises InputError: an option has a value that is not valid.
     """
     wishes: dict[str, Any] = {}
-    for name, known in DriverWish.__dataclass_fields__.items():
+    for name, known in Request.__dataclass_fields__.items():
         value = given.get(name)
         if value is None:
             continue
@@ -55,58 +110,58 @@ def read_wish(given: Mapping[str, Any]) -> DriverWish:
             wishes[name] = dict(value)
         else:
             wishes[name] = str(value).strip()
-    wish = DriverWish(**wishes)
+    request = Request(**wishes)
     return _checked(
         replace(
-            wish,
-            # YAML makes a boolean of true, which is a word here.
-            dkms=wish.dkms.lower(),
-            fabric=wish.fabric.lower(),
-            imex=wish.imex.lower(),
-            runfile=wish.runfile or None,
+            request,
+            # YAML reads true as a boolean; here it is a choice.
+            dkms=request.dkms.lower(),
+            fabric=request.fabric.lower(),
+            imex=request.imex.lower(),
+            runfile=request.runfile or None,
         )
     )
 
 
-def _checked(wish: DriverWish) -> DriverWish:
+def _checked(request: Request) -> Request:
     for name, choices in _CHOICES.items():
-        if getattr(wish, name) not in choices:
-            raise _wrong(name, getattr(wish, name), f"one of {', '.join(choices)}")
-    if not _BRANCH.match(wish.branch):
-        raise _wrong("branch", wish.branch, "auto or a number such as 580")
-    if not _VERSION.match(wish.version):
+        if getattr(request, name) not in choices:
+            raise _wrong(name, getattr(request, name), f"one of {', '.join(choices)}")
+    if not _BRANCH.match(request.branch):
+        raise _wrong("branch", request.branch, "auto or a number such as 580")
+    if not _VERSION.match(request.version):
         raise _wrong(
             "version",
-            wish.version,
+            request.version,
             "a driver's version such as 580.126.09 (without the package's revision), or previous",
         )
-    if wish.today and not is_date(wish.today):
-        raise _wrong("today", wish.today, "a date as YYYY-MM-DD")
-    wrong = [one for one in wish.imex_nodes if not _ADDRESS.match(one)]
+    if request.today and not is_date(request.today):
+        raise _wrong("today", request.today, "a date as YYYY-MM-DD")
+    wrong = [one for one in request.imex_nodes if not _ADDRESS.match(one)]
     if wrong:
         raise _wrong("imex_nodes", wrong, "a list of addresses or names")
-    if wish.runfile is not None:
-        unknown = sorted(str(key) for key in wish.runfile if key not in _RUNFILE_KEYS)
+    if request.runfile is not None:
+        unknown = sorted(str(key) for key in request.runfile if key not in _RUNFILE_KEYS)
         if unknown:
             raise _wrong("runfile", ", ".join(unknown), f"made of {', '.join(_RUNFILE_KEYS)}")
-        if bool(wish.runfile.get("url")) == bool(wish.runfile.get("path")):
-            raise _wrong("runfile", dict(wish.runfile), "given with either url or path")
-        version = str(wish.runfile.get("version") or "")
+        if bool(request.runfile.get("url")) == bool(request.runfile.get("path")):
+            raise _wrong("runfile", dict(request.runfile), "given with either url or path")
+        version = str(request.runfile.get("version") or "")
         if version == "previous" or not _VERSION.match(version):
             raise _wrong("runfile.version", version, "a driver's version such as 580.126.09")
-    if wish.runfile is None and wish.source == "runfile" and wish.version == "previous":
+    if request.runfile is None and request.source == "runfile" and request.version == "previous":
         raise _wrong("runfile", None, "given: the earlier file may not be on the node any more")
-    if wish.manage_repository and not wish.repository_name.startswith("kubegpu-"):
+    if request.manage_repository and not request.repository_name.startswith("kubegpu-"):
         raise _wrong(
             "repository_name",
-            wish.repository_name,
+            request.repository_name,
             "a name that begins with kubegpu-, by which the facts know our own file",
         )
-    # Their texts are made again where they are needed; what is wrong is said before anything else.
-    options(wish.module_options, debian=False)
-    check_memory(wish)
-    gridd(wish.licence)
-    return wish
+    # Only to validate them; the texts are built where they are needed.
+    options(request.module_options, debian=False)
+    check_memory(request)
+    gridd(request.licence)
+    return request
 
 
 def _boolean(name: str, value: Any) -> bool:

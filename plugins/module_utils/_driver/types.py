@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver's decision takes and gives: wish, plan and step."""
+"""Input and result of the driver's decision: request and plan."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from .._core.printable import printable
 from .._core.steps import Step
 from .._nvidia.runfile import shown_runfile
 
-# The actions of a plan that bring a driver.
+# The driver's own units.
+PERSISTENCED_UNIT = "nvidia-persistenced"
+GRIDD_UNIT = "nvidia-gridd"
+# The actions of a plan that install a driver.
 INSTALLS = ("install", "upgrade", "downgrade")
 
 
 @dataclass(frozen=True)
-class DriverWish:
-    """What the user asks for. Empty strings and mappings mean: what the collection knows.
+class Request:
+    """What the user asks for. An empty string or mapping stands for the built-in data.
 
     ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
     auto, true or false; ``coherent_memory`` is auto, driver or numa.
@@ -55,12 +58,16 @@ class DriverWish:
     controller: str = ""
 
 
-@dataclass(frozen=True)
-class DriverPlan:
-    """What would be done on one node.
+# The lock of a plan that locks nothing.
+NO_LOCK: Mapping[str, Any] = {"patterns": [], "version": None}
 
-    ``action`` is none, install, upgrade, downgrade, remove or refuse; ``change`` is whether there
-    is anything at all to do.
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done on one node.
+
+    ``action`` is none, install, upgrade, downgrade, remove or refuse; ``change`` is false where
+    nothing is to be done.
     """
 
     action: str = "none"
@@ -74,7 +81,7 @@ class DriverPlan:
     # Streams of dnf's modules, by module.
     streams: Mapping[str, str] = field(default_factory=dict)
     obsolete: tuple[str, ...] = ()
-    lock: Mapping[str, Any] = field(default_factory=lambda: {"patterns": [], "version": None})
+    lock: Mapping[str, Any] = field(default_factory=lambda: dict(NO_LOCK))
     hold: bool = False
     repository: Mapping[str, Any] | None = None
     runfile: Mapping[str, Any] | None = None
@@ -91,7 +98,7 @@ class DriverPlan:
     warnings: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the plan as JSON values, as it may be shown."""
+        """Return the plan as JSON values, without secrets."""
         data = asdict(self)
         data["runfile"] = shown_runfile(self.runfile)
         for name in ("obsolete", "steps", "reasons", "warnings"):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Parsed output must not depend on the user's language.
 C_LOCALE = {"LC_ALL": "C", "LANG": "C", "LANGUAGE": "C"}
 TIMED_OUT = 124
+NOT_FOUND = 127
 # Seconds from the signal that asks a command to end to the one that ends it.
 _KILL_AFTER = 5.0
 # Seconds that timeout(1) has beyond that, before it is not waited for any longer.
@@ -90,7 +91,7 @@ def module_runner(module: AnsibleModule) -> Runner:
     ) -> Result:
         program = module.get_bin_path(argv[0], required=False)
         if program is None:
-            return Result(127, "", f"{argv[0]}: no such program")
+            return Result(NOT_FOUND, "", f"{argv[0]}: no such program")
         limiter = module.get_bin_path("timeout", required=False)
         prefix = [limiter, f"--kill-after={_KILL_AFTER:.0f}", str(timeout)] if limiter else []
         deadline = _Deadline(timeout + _KILL_AFTER + _MARGIN if limiter else timeout)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which CUDA a driver runs, which driver a CUDA needs, and on which GPUs. Pure."""
+"""Compatibility of CUDA versions, drivers and GPUs. Pure."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ LIMIT = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a CUDA runs on a node: refusals (each with what would do) and warnings."""
+    """Whether a CUDA version runs on a node: refusals (each with its next step) and warnings."""
 
     refusals: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def parse_driver(driver: Any) -> Version:
-    """Return a driver's version for comparing; a branch alone is its newest driver.
+    """Return a driver's version as numbers. A branch alone stands for its newest driver.
 
-    :raises InputError: it is no driver's version; the value is named.
+    :raises InputError: the value is not a driver version.
     """
     text = str(driver).strip()
     if isinstance(driver, (bool, float)) or not _DRIVER.match(text):
@@ -53,9 +53,9 @@ def parse_driver(driver: Any) -> Version:
 
 
 def parse_cuda(cuda: Any) -> Version:
-    """Return the numbers of a CUDA version; ``cuda>=12.3``, as images say it, is understood.
+    """Return the numbers of a CUDA version, or of an image's condition such as ``cuda>=12.3``.
 
-    :raises InputError: it is no CUDA version; the value is named.
+    :raises InputError: the value is not a CUDA version.
     """
     match = _CUDA.match(str(cuda).strip())
     if isinstance(cuda, bool) or not match:
@@ -67,9 +67,9 @@ def parse_cuda(cuda: Any) -> Version:
 
 
 def release_of(cuda: Any, data: CudaData = BUILT_IN) -> str:
-    """Return the release in the table that a version means: ``12.9`` is the first 12.9.
+    """Return the release in the table for a version: ``12.9`` is the first 12.9.
 
-    An update that is newer than the table's is taken as the newest that the table has.
+    An update newer than the table stands for the newest update in the table.
 
     :raises InputError: the table has no such CUDA.
     """
@@ -117,9 +117,9 @@ def minor(version: str | Version) -> str:
 
 
 def supported_by(driver: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
-    """Return the CUDA that a driver runs.
+    """Return the CUDA versions that a driver runs.
 
-    :raises InputError: it is no driver's version.
+    :raises InputError: the value is not a driver version.
     """
     have = parse_driver(driver)
     native = [release for release in ordered(data) if _enough(have, data.releases[release])]
@@ -141,7 +141,7 @@ def supported_by(driver: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
 
 
 def required_by(cuda: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
-    """Return the driver that a CUDA needs.
+    """Return the driver that a CUDA version needs.
 
     For ``cuda>=12.3``, the condition of an image, minor-version compatibility does not count: the
     container toolkit compares it with the CUDA that came with the driver.
@@ -169,7 +169,7 @@ def required_by(cuda: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
 
 
 def runs(cuda: Any, driver: Any, data: CudaData = BUILT_IN) -> bool:
-    """Return whether a driver runs a CUDA, by minor-version compatibility at least."""
+    """Return whether a driver runs a CUDA version, at least by minor-version compatibility."""
     return _enough(parse_driver(driver), required_by(cuda, data)["minimum"])
 
 
@@ -179,10 +179,10 @@ def check(
     driver: str | None,
     data: CudaData = BUILT_IN,
 ) -> Verdict:
-    """Return whether a CUDA runs on these GPUs with this driver, and if not what would do.
+    """Check whether a CUDA version runs on these GPUs with this driver.
 
-    :param gpus: entries of the facts ``gpu_node.gpus``; those of other vendors do not matter.
-    :param driver: version or branch; None where there is none.
+    :param gpus: entries of the fact ``gpu_node.gpus``; other vendors' are ignored.
+    :param driver: version or branch; None if no driver is installed.
     """
     release = release_of(cuda, data)
     refusals: list[str] = []
@@ -251,7 +251,7 @@ def _check_driver(
 
 
 def _distinct(gpus: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return one NVIDIA GPU of each kind: eight equal cards are one refusal."""
+    """Return one NVIDIA GPU of each kind, so that equal cards give one refusal."""
     found: dict[Any, Mapping[str, Any]] = {}
     for gpu in gpus:
         if gpu.get("vendor", "nvidia") == "nvidia":
@@ -274,7 +274,7 @@ def _enough(have: Version, least: str) -> bool:
 
 
 def _least(driver: str) -> Version:
-    """Return a minimum for comparing; a branch alone is its oldest driver."""
+    """Return a minimum version as numbers. A branch alone stands for its oldest driver."""
     return tuple(int(part) for part in driver.split("."))
 
 

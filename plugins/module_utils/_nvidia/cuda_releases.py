@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which CUDA needs which driver, and which GPUs it runs on. Data, not code.
+"""CUDA releases, the drivers they need and the GPUs they support. Data, not code.
 
 Sources, gathered 2026-11-23: the CUDA release notes (13.2.2, table 3, and those of 13.3 to 13.4.2)
 for the drivers, and where they have no row, the driver in the name of NVIDIA's installer (12.3.2,
@@ -196,7 +196,7 @@ _CUDA = re.compile(r"\d+\.\d+(?:\.\d+)?\Z")
 
 @dataclass(frozen=True)
 class CudaData:
-    """The tables that the answers come from, with the user's own rows merged over them."""
+    """The CUDA tables, with the user's entries merged over the built-in ones."""
 
     releases: Mapping[str, str]
     compatible_since: Mapping[str, str]
@@ -210,11 +210,11 @@ BUILT_IN = CudaData(RELEASES, COMPATIBLE_SINCE, FIRST_CUDA, LAST_CUDA, ARCHITECT
 
 
 def cuda_data(rows: Mapping[str, Any] | None = None) -> CudaData:
-    """Return the built-in tables with the user's rows merged over them.
+    """Return the built-in tables with the user's entries merged over them.
 
     :param rows: the tables by name (``releases``, ``compatible_since``, ``first``, ``last``,
         ``architectures``, ``distributions``), each a mapping.
-    :raises InputError: a row is not as it has to be.
+    :raises InputError: an entry is not valid.
     """
     if not rows:
         return BUILT_IN

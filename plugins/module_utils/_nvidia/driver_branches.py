@@ -346,9 +346,9 @@ _NEW_REPOSITORY = {
 
 @dataclass(frozen=True)
 class DriverData:
-    """The tables that the decision uses, with the user's own rows merged over them.
+    """The driver tables, with the user's entries merged over the built-in ones.
 
-    ``gpus`` has rows by generation and by device id.
+    ``gpus`` has entries by generation and by device ID.
     """
 
     branches: Mapping[str, Mapping[str, Any]]
@@ -364,9 +364,9 @@ def driver_data(
     gpus: Mapping[Any, Any] | None = None,
     repositories: Mapping[Any, Any] | None = None,
 ) -> DriverData:
-    """Return the built-in data with the user's rows merged over it.
+    """Return the built-in tables with the user's entries merged over them.
 
-    :raises InputError: a row is not as it has to be.
+    :raises InputError: an entry is not valid.
     """
     newest = BRANCHES[max(BRANCHES, key=int)]
     new_branch = {**_NEW_BRANCH, "modules": newest["modules"]}
@@ -402,21 +402,21 @@ def _merged(
                 values[field] = [str(branch) for branch in value]
             elif kind in ("renamed", "kinds") and value is not None:
                 values[field] = {str(branch): _plain(it) for branch, it in value.items()}
-        # A row for another system's packages is like that system's in what it does not say.
+        # An entry with another system's folder inherits the values of that system.
         like = rows.get(str(values.get("folder") or ""), new)
         rows[name] = {**rows.get(name, like), **values}
     return rows
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as the tables have it: YAML reads an unquoted 580 or 2028-06-30 as more."""
+    """Return numbers and dates as text: YAML reads an unquoted 580 or 2028-06-30 as such."""
     if isinstance(value, bool) or not isinstance(value, (int, datetime.date)):
         return value
     return str(value)[:10]
 
 
 def is_date(text: str) -> bool:
-    """Return whether the text is a day that there is, as YYYY-MM-DD."""
+    """Return whether the text is a valid date as YYYY-MM-DD."""
     try:
         return datetime.date(*(int(part) for part in text.split("-"))).isoformat() == text
     except (ValueError, TypeError):

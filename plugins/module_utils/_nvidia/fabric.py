@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs whose NVLink goes beyond one board, and the packages of what they need. Data, not code.
+"""GPUs with NVLink beyond one board, and the names of the components they need. Data, not code.
 
-Sources as in ``_driver_fabric``. Apart from it, since the facts need this alone: a node compiles
-all that is sent.
+Sources as in ``_driver/plan/fabric.py``. Separate from it because the facts need only this, and a
+node compiles each file that is sent.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _OF_FABRIC = re.compile(
 )
 
 
-def is_member(name: str) -> bool:
-    """Return whether a package is a part that has to be of the driver's version."""
+def is_component(name: str) -> bool:
+    """Return whether a package is an NVLink component, which must have the driver's version."""
     return bool(_OF_FABRIC.match(name))
 
 
 def branch_in_name(name: str) -> str | None:
-    """Return the driver's branch that stands in the name of a part, if one does."""
+    """Return the driver's branch in the name of a component; None without one."""
     match = _OF_FABRIC.match(name)
     return match["branch"] if match else None

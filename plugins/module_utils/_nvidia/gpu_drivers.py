@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Drivers by device id: what differs from the GPU's generation. Data, not code.
+"""Drivers by device ID, where they differ from those of the GPU's generation. Data, not code.
 
 Sources, read 2026-11-23: the READMEs of NVIDIA's open kernel modules, tags 525.53 to 595.45.04 (the
 Vulkan beta releases left out); supported-gpus.json of the drivers 535.261.03 to 615.71.09;

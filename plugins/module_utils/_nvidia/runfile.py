@@ -10,19 +10,18 @@ Sources of names and options, read 2026-11-21: NVIDIA's download pages, the READ
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from .._core.errors import InputError
 from .._core.redact import addresses
+from .checksum import file_name
 
 DRIVER = "driver"
 CUDA = "cuda"
-# Flavours of the driver's file. NVIDIA gives the data-centre driver and the general one the same
+# Variants of the driver's file. NVIDIA gives the data-centre driver and the general one the same
 # name, so they are one here.
 STANDARD = "standard"
 GRID = "grid"
@@ -50,58 +49,22 @@ _CUDA_NAME = re.compile(
     r"(?:_(?P<arch>sbsa|ppc64le))?\.run$"
 )
 _ARCHITECTURES = {"sbsa": "aarch64", "arm64": "aarch64", "amd64": "x86_64"}
-_SHA256 = re.compile(r"^[0-9a-fA-F]{64}$")
-_SUM_LINE = re.compile(r"^(?:(?P<bsd>SHA256) \((?P<name1>.+)\) = )?(?P<hex>[0-9a-fA-F]{64})"
-                       r"(?: [ *](?P<name2>.+))?$")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Runfile:
-    """What a file's name says; every field is None where the name is not one of NVIDIA's."""
+    """The parts of a runfile's name; all None if the name is not one of NVIDIA's."""
 
     name: str
     kind: str | None = None
-    flavour: str | None = None
+    variant: str | None = None
     version: str | None = None
     cuda: str | None = None
     architecture: str | None = None
 
 
-@dataclass(frozen=True)
-class Checksum:
-    """A sha256, or where a file with it is to be read: a URL or a path."""
-
-    sha256: str | None = None
-    source: str | None = None
-
-    @property
-    def is_url(self) -> bool:
-        return self.source is not None and is_url(self.source)
-
-
-def is_url(text: str) -> bool:
-    """Return whether the text is a URL and not a path."""
-    return re.match(r"^(?:https?|ftp|file)://", text) is not None
-
-
-def file_name(place: str) -> str:
-    """Return the file's name in a path or URL, without a query."""
-    path = unquote(urlsplit(place).path) if is_url(place) else place
-    return path.rstrip("/").rpartition("/")[2]
-
-
-def is_file_name(name: str) -> bool:
-    """Return whether a file of this name can be put into a folder; ``..`` is the folder above."""
-    return name not in ("", ".", "..") and name.isprintable() and "/" not in name
-
-
-def shown(place: str) -> str:
-    """Return a path or URL as it may be shown: without password and query (signed links)."""
-    return addresses(place, True) if is_url(place) else place
-
-
 def shown_runfile(runfile: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a plan's runfile as it may be shown: the checksum can be at a signed link too."""
+    """Return a plan's runfile without secrets; the checksum's URL can be a signed link too."""
     if runfile is None:
         return None
     return {
@@ -111,17 +74,17 @@ def shown_runfile(runfile: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def parse_name(place: str) -> Runfile:
-    """Return what the name of the file at ``place`` (a path or a URL) says."""
+    """Return the parts of the file name at ``place``, a path or a URL."""
     name = file_name(place)
     match = _DRIVER_NAME.match(name)
     if match:
         suffix = match["suffix"]
-        flavour = STANDARD
+        variant = STANDARD
         if "-vgpu" in suffix:
-            flavour = VGPU_HOST
+            variant = VGPU_HOST
         elif "-grid" in suffix:
-            flavour = GRID
-        return Runfile(name, DRIVER, flavour, match["version"], None, match["arch"])
+            variant = GRID
+        return Runfile(name, DRIVER, variant, match["version"], None, match["arch"])
     match = _CUDA_NAME.match(name)
     if match:
         architecture = _ARCHITECTURES.get(match["arch"] or "", match["arch"] or "x86_64")
@@ -130,10 +93,11 @@ def parse_name(place: str) -> Runfile:
 
 
 def check_driver(place: str, *, arch: str | None = None, guest: bool | None = None) -> Runfile:
-    """Return what the name says; refuse a file that cannot be right for this node.
+    """Return the parts of a driver's file name.
 
-    :param arch: the node's architecture, in the kernel's words.
-    :param guest: whether its GPUs are virtual ones; None is 'cannot tell'.
+    :param arch: the node's architecture, as ``uname -m`` prints it.
+    :param guest: whether its GPUs are virtual ones; None is unknown.
+    :raises InputError: the file is not for this node.
     """
     runfile = parse_name(place)
     if runfile.kind == CUDA:
@@ -142,20 +106,20 @@ def check_driver(place: str, *, arch: str | None = None, guest: bool | None = No
             next_step=f"Give NVIDIA-Linux-*-{runfile.version or '<version>'}.run; install CUDA by "
             "cuda_toolkit.",
         )
-    if runfile.flavour == VGPU_HOST:
+    if runfile.variant == VGPU_HOST:
         raise InputError(
             f"{runfile.name} is the vGPU manager, the driver of a hypervisor's host.",
             evidence="-vgpu-kvm in the file's name",
             next_step="A guest takes the file with -grid in its name; a node that uses its GPUs "
             "itself takes the data-centre driver, which has neither.",
         )
-    if runfile.flavour == GRID and guest is False:
+    if runfile.variant == GRID and guest is False:
         raise InputError(
             f"{runfile.name} is the GRID driver of vGPU guests, but this node has whole GPUs.",
             evidence="no vGPU capability in the PCI configuration of any NVIDIA GPU",
             next_step=f"Give NVIDIA-Linux-{runfile.architecture}-{runfile.version}.run.",
         )
-    if runfile.flavour == STANDARD and guest:
+    if runfile.variant == STANDARD and guest:
         raise InputError(
             f"{runfile.name} is not for this node: its GPU is a virtual one (vGPU), which takes "
             "only a GRID driver of its host's branch.",
@@ -167,7 +131,10 @@ def check_driver(place: str, *, arch: str | None = None, guest: bool | None = No
 
 
 def check_cuda(place: str, *, arch: str | None = None) -> Runfile:
-    """Return what the name says; refuse what is not CUDA's installer for this architecture."""
+    """Return the parts of a CUDA installer's file name.
+
+    :raises InputError: it is not CUDA's installer for this architecture.
+    """
     runfile = parse_name(place)
     if runfile.kind == DRIVER:
         raise InputError(
@@ -205,7 +172,7 @@ def install_arguments(
 
     :param kernel_module: open or proprietary.
     :param load: whether the installer may load the module that it built.
-    :param running: whether a driver is loaded that shall run on until the node is rebooted.
+    :param running: whether a driver is loaded that stays until the node is rebooted.
     :param kernel: build for this kernel, not for the one that runs.
     :param temporary: unpack there, where /tmp is too small or may not execute.
     """
@@ -228,7 +195,7 @@ def install_arguments(
         arguments.append("--allow-installation-with-running-driver")
     if compute_only:
         arguments.extend(("--no-opengl-files", "--no-install-compat32-libs"))
-    # A display server that is up is the administrator's business, and no reason to stop half way.
+    # A running display server must not stop the installer.
     arguments.append("--no-x-check")
     if kernel:
         arguments.append(f"--kernel-name={kernel}")
@@ -238,7 +205,7 @@ def install_arguments(
 
 
 def beside_nouveau(version: str) -> list[str]:
-    """Return what lets a driver be installed while nouveau is loaded; nothing where it cannot be.
+    """Return the options to install a driver while nouveau is loaded; empty if it cannot be.
 
     An installer that insists on loading what it built fails beside nouveau.
     """
@@ -248,7 +215,7 @@ def beside_nouveau(version: str) -> list[str]:
 
 
 def uninstall_arguments(uninstaller: str = UNINSTALLER) -> list[str]:
-    """Return the command that takes a runfile's driver or toolkit away, without a question."""
+    """Return the command that uninstalls a runfile's driver or toolkit without prompts."""
     if file_name(uninstaller) == "nvidia-installer":
         return [uninstaller, "--uninstall", "--silent"]
     return [uninstaller, "--silent"]
@@ -260,106 +227,3 @@ def cuda_arguments(path: str, *, temporary: str | None = None) -> list[str]:
     if temporary:
         arguments.append(f"--tmpdir={temporary}")
     return arguments
-
-
-def parse_checksum(option: str | None, name: str) -> Checksum:
-    """Return what the option ``checksum`` of a runfile means.
-
-    It is a sha256, with or without ``sha256:`` before it, or the URL or path of a file that has
-    it: ``NAME.run.sha256sum``, or NVIDIA's ``redistrib_<version>.json``.
-    """
-    text = (option or "").strip()
-    algorithm, colon, rest = text.partition(":")
-    if colon and algorithm.lower() in ("md5", "sha1", "sha224", "sha384", "sha512"):
-        raise InputError(
-            f"checksum of {name}: {algorithm} is not taken, only sha256.",
-            next_step="Give sha256:<64 hex digits>, as sha256sum prints it.",
-        )
-    if colon and algorithm.lower() == "sha256":
-        text = rest.strip()
-    if _SHA256.match(text):
-        return Checksum(sha256=text.lower())
-    if text.lower().startswith(("http:", "ftp:")):
-        raise InputError(
-            f"checksum of {name}: {addresses(text, True)} is not read, as whoever is on the way "
-            "can change it together with the runfile.",
-            next_step="Give it by https://, as a file of the controller, or as "
-            "sha256:<64 hex digits>.",
-        )
-    if is_url(text) or text.startswith("/"):
-        return Checksum(source=text)
-    raise InputError(
-        f"The runfile {name} has no checksum; without one it is not run."
-        if not text
-        else f"checksum of {name} is neither a sha256 nor a URL or absolute path: "
-        f"{addresses(text, True)[:80]!r}.",
-        next_step="Give checksum: sha256:<64 hex digits>, or the URL or path of its .sha256sum "
-        "file or of NVIDIA's redistrib_<version>.json.",
-    )
-
-
-def checksum_from_text(text: str, name: str, source: str) -> str:
-    """Return the sha256 of the file ``name`` in the text of a checksum file.
-
-    :param source: where the text was read, for the error.
-    """
-    if text.lstrip().startswith("{"):
-        return _from_redistrib(text, name, source)
-    lines = [line.strip() for line in text.splitlines()]
-    matches = [match for match in map(_SUM_LINE.match, lines) if match]
-    alone = None
-    for match in matches:
-        named = match["name1"] or match["name2"]
-        if named is not None and file_name(named.strip()) == name:
-            return match["hex"].lower()
-        if named is None:
-            alone = match["hex"].lower()
-    if alone is not None and len(matches) == 1:
-        return alone
-    listed = [match["name1"] or match["name2"] for match in matches]
-    raise InputError(
-        f"{shown(source)} has no sha256 of {name}.",
-        evidence=f"it names {', '.join(name[:80] for name in listed[:5] if name)}" if any(listed)
-        else f"it begins with {text.strip()[:80]!r}",
-        next_step="Give the checksum file of exactly this runfile, or checksum: sha256:<hex>.",
-    )  # fmt: skip
-
-
-def _from_redistrib(text: str, name: str, source: str) -> str:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{shown(source)} is not JSON.",
-            evidence=str(error),
-            next_step="Give the URL of NVIDIA's redistrib_<version>.json.",
-        ) from error
-    files = dict(_redistrib_files(document))
-    checksum = files.get(name)
-    if checksum is not None and _SHA256.match(checksum):
-        return checksum.lower()
-    names = sorted(files)
-    raise InputError(
-        f"{shown(source)} has no entry for {name}.",
-        evidence=f"it lists {len(names)} files: {', '.join(name[:80] for name in names[:4])}"
-        + (", ..." if len(names) > 4 else ""),
-        next_step="That list covers archives (.tar.xz); give checksum: sha256:<hex>, or the "
-        ".sha256sum file that lies beside the runfile.",
-    )
-
-
-def _redistrib_files(value: Any) -> list[tuple[str, str]]:
-    """Return name and sha256 of every entry, however deep: components, then platforms."""
-    found: list[tuple[str, str]] = []
-    waiting = [value]
-    while waiting:
-        entry = waiting.pop()
-        if isinstance(entry, list):
-            waiting += reversed(entry)
-        elif isinstance(entry, dict):
-            place, checksum = entry.get("relative_path"), entry.get("sha256")
-            if isinstance(place, str) and isinstance(checksum, str):
-                found.append((file_name(place), checksum))
-            else:
-                waiting += reversed(list(entry.values()))
-    return found

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NVIDIA publishes for the container toolkit, by package family.
+"""The container toolkit as NVIDIA publishes it, by package family. Data, not code.
 
 Source: docs.nvidia.com/datacenter/cloud-native/container-toolkit (installation guide), the
 repository's own ``gpgkey`` and index; the version is that of NVIDIA's GPU operator v26.7.1. Read
@@ -30,7 +30,7 @@ PACKAGES = (
     "libnvidia-container1",
 )
 
-# What the toolkit replaces; left in place they fight over daemon.json and the runtime binary.
+# Packages that the toolkit replaces; they conflict over daemon.json and the runtime binary.
 OBSOLETE_PACKAGES = ("nvidia-docker2", "nvidia-container-runtime")
 
 KEY_FINGERPRINTS = ("C95B321B61E88C1809C4F759DDCAE044F796ECB0",)
@@ -38,7 +38,7 @@ KEY_FINGERPRINTS = ("C95B321B61E88C1809C4F759DDCAE044F796ECB0",)
 
 @dataclass(frozen=True)
 class Family:
-    """What differs between package families."""
+    """Values that differ between package families."""
 
     package_manager: str
     repository_url: str
@@ -68,7 +68,7 @@ def _family(package_manager: str, packages: str) -> Family:
         revision="1",
         earlier_urls=_EARLIER,
         architectures=("x86_64", "aarch64"),
-        # That file says gpgcheck=0 and repo_gpgcheck=1.
+        # NVIDIA's .repo file has gpgcheck=0 and repo_gpgcheck=1.
         signed_packages=packages != RPM,
     )
 

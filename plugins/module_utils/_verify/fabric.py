@@ -16,8 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
-from .._driver.plan.fabric import IMEX_UNIT, MANAGER_UNIT, Needs, drift_words, drifted, needs
-from .._driver.types import DriverWish
+from .._driver.plan.fabric import (
+    IMEX_UNIT,
+    MANAGER_UNIT,
+    Needs,
+    describe_drift,
+    drifted_components,
+    needs,
+)
+from .._driver.types import Request
 
 if TYPE_CHECKING:
     from .._host.command import Runner
@@ -88,7 +95,7 @@ def wait_for_fabric(
         return None
     unit = node["driver"]["services"].get(MANAGER_UNIT)
     fabric = read_fabric(node["nvml"]["devices"], unit)
-    required = needs(node, DriverWish(fabric=managed))
+    required = needs(node, Request(fabric=managed))
     if not (fabric.has_state or required.manager):
         return None
     start = clock()
@@ -158,10 +165,10 @@ def fabric_fault(node: Mapping[str, Any], fabric: Fabric | None) -> Finding | No
 
 def _not_running(node: Mapping[str, Any], fabric: Fabric, why: str) -> Finding:
     driver = node["driver"]
-    drift = drifted(driver["packages"], driver["loaded"] or "")
+    drift = drifted_components(driver["packages"], driver["loaded"] or "")
     evidence = [f"systemctl is-active {MANAGER_UNIT} says {fabric.unit or 'that there is none'}"]
     if drift:
-        evidence.append(drift_words(drift, driver["loaded"] or "of another version"))
+        evidence.append(describe_drift(drift, driver["loaded"] or "of another version"))
     known = explain(fabric.journal)
     if known:
         found = known[0]

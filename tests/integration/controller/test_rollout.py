@@ -69,8 +69,7 @@ def test_nodes_in_work_at_once_and_a_failure_stops_what_is_not_begun(nodes, core
     )
     assert (
         "gpu9, gpu10, gpu11, gpu12: not begun: 1 of 4 nodes of a batch failed (gpu6), and "
-        "kubegpu_max_fail_percentage allows none. Next step: fix what failed and run again"
-        in words
+        "kubegpu_max_fail_percentage allows none. Next step: fix what failed and run again" in words
     )
     # What is behind has run: labels of all but the failed ones, verification of the changed ones.
     assert run.hosts("node_gpu_label")

@@ -20,8 +20,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.evidence 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.runfile import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.checksum import (
     checksum_from_text,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.runfile import (
     cuda_arguments,
     install_arguments,
     parse_name,

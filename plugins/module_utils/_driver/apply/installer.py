@@ -2,73 +2,88 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver's packages and runfiles, as far as they are not package_set's work."""
+"""The runfile: installed, uninstalled, restored; and checks of packages around it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import InputError, KubegpuError
 from ..._core.finding import Finding
 from ..._diagnosis.codes import NOUVEAU
+from ..._host.command import TIMED_OUT, Runner
 from ..._host.files import FileState, remove_empty_directories, write_file
 from ..._nvidia.package_names import is_driver
-from ..._nvidia.runfile import beside_nouveau, uninstall_arguments
+from ..._nvidia.runfile import LOG, UNINSTALL_LOG, beside_nouveau, uninstall_arguments
 from ..._packages.registry import choose
 from ..._packages.types import ABSENT, CONFIGURATION
-from .. import record as flow
-from . import host as machine
-from .run import Diagnosed, Work
+from ..record import Record, cached_files, current_driver, same_driver, update_pending
+from . import kernel_module
+from .context import Context, Diagnosed
+from .failures import INSTALLER
+from .initramfs import rebuild_initramfs
+from .loading import decide_loading
+
+if TYPE_CHECKING:
+    from ..._host.reader import NodeReader
+
+_CHECKSUM_TIMEOUT = 600
 
 
-def run_runfile(work: Work) -> dict[str, Any]:
-    """Install by the runfile that lies on the node."""
-    look = work.look()
-    modules = machine.Modules(work.run, work.reader)
-    if work.wish.load and flow.decide_loading(True, look, work.plan.reboot).now:
-        # The installer does not like a module that is loaded; in use, it has an option for that.
-        if look.loaded:
+def run_runfile(context: Context) -> dict[str, Any]:
+    """Run the runfile on the node.
+
+    :raises KubegpuError: the installer failed, or cannot work beside a loaded kernel driver.
+    """
+    state = context.module_state()
+    modules = kernel_module.KernelModules(context.run, context.reader)
+    if context.request.load and decide_loading(True, state, context.plan.reboot).now:
+        # The installer refuses a loaded module; if it is in use, an option allows that.
+        if state.loaded:
             modules.unload()
         modules.unload_nouveau()
-    runfile = dict(work.pending["runfile"])
-    look = work.look()
-    if look.nouveau is not None:
+    runfile = dict(context.pending["runfile"])
+    state = context.module_state()
+    if state.nouveau is not None:
         more = beside_nouveau(runfile["version"])
         if not more:
-            # The files that keep it away are written; they have to count at the next boot.
-            machine.rebuild_initramfs(work.run, work.reader, work.facts["os"]["family"])
-            work.keep(flow.with_pending(work.memory, boot_first=True))
+            # The files that block it are written; the next boot must use them.
+            rebuild_initramfs(context.run, context.reader, context.facts["os"]["family"])
+            context.save_record(update_pending(context.record, boot_first=True))
             raise Diagnosed(
                 Finding(
                     NOUVEAU,
-                    f"{look.kernel_driver} is loaded and in use, and the installer of "
+                    f"{state.kernel_driver} is loaded and in use, and the installer of "
                     f"{runfile['version']} does not install beside it.",
-                    evidence=f"/sys/module/{look.kernel_driver}",
-                    next_step=f"Reboot: {look.kernel_driver} stays away from then on. Then run "
+                    evidence=f"/sys/module/{state.kernel_driver}",
+                    next_step=f"Reboot: {state.kernel_driver} stays away from then on. Then run "
                     "again.",
                 )
             )
         runfile["arguments"] = [*runfile["arguments"], *more]
-    timeout = work.params["build_timeout"]
-    memory = flow.with_pending(work.memory, runfile_begun=True)
-    work.keep(memory)
-    machine.execute_runfile(work.run, work.reader, runfile, timeout)
-    work.keep(flow.with_pending(memory, runfile_done=True))
+    timeout = context.params["build_timeout"]
+    record = update_pending(context.record, runfile_begun=True)
+    context.save_record(record)
+    execute_runfile(context.run, context.reader, runfile, timeout)
+    context.save_record(update_pending(record, runfile_done=True))
     return {"changed": True}
 
 
-def see_packages(work: Work) -> None:
-    """Refuse to remove a driver for packages that no list of the node has."""
-    names = sorted(work.plan.packages)
+def check_packages_available(context: Context) -> None:
+    """Check that the plan's packages are available before another driver is removed.
+
+    :raises KubegpuError: no package list has one of them.
+    """
+    names = sorted(context.plan.packages)
     if not names:
         return
-    manager = choose(work.facts["os"]["package_manager"], work.run)
-    if manager.has_streams and work.plan.streams:
-        manager = manager.with_streams(work.plan.streams)
+    manager = choose(context.facts["os"]["package_manager"], context.run)
+    if manager.has_streams and context.plan.streams:
+        manager = manager.with_streams(context.plan.streams)
     offered = manager.available(names)
     if any(not offered.get(name) for name in names):
-        work.run(manager.refresh_command(), timeout=900)
+        context.run(manager.refresh_command(), timeout=900)
         offered = manager.available(names)
     unknown = [name for name in names if not offered.get(name)]
     if unknown:
@@ -79,13 +94,13 @@ def see_packages(work: Work) -> None:
         )
 
 
-def driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
-    """Return the driver's packages that are installed, and those that are half there."""
+def driver_packages(context: Context) -> tuple[dict[str, str | None], list[str]]:
+    """Return the driver's installed packages, and those that are half installed."""
     try:
-        manager = choose(work.facts["os"]["package_manager"], work.run)
+        manager = choose(context.facts["os"]["package_manager"], context.run)
         packages = manager.read().packages
     except InputError:
-        return dict((flow.standing(work.facts) or {"packages": {}})["packages"]), []
+        return dict((current_driver(context.facts) or {"packages": {}})["packages"]), []
     ours = {name: package for name, package in packages.items() if is_driver(name)}
     broken = [
         name
@@ -95,34 +110,95 @@ def driver_packages(work: Work) -> tuple[dict[str, str | None], list[str]]:
     return {name: p.version for name, p in ours.items() if p.installed}, broken
 
 
-def drop_cached(work: Work, kept: flow.Memory | None) -> None:
-    """Remove the runfiles of ours that the new record has no use for."""
-    for path in flow.cached_files(work.memory):
-        if path not in flow.cached_files(kept):
-            write_file(FileState(work.place(path)))
-            remove_empty_directories((work.place(path).rpartition("/")[0],))
+def remove_unused_runfiles(context: Context, kept: Record | None) -> None:
+    """Remove cached runfiles that the new record does not need."""
+    for path in cached_files(context.record):
+        if path not in cached_files(kept):
+            write_file(FileState(context.absolute(path)))
+            remove_empty_directories((context.absolute(path).rpartition("/")[0],))
 
 
-def clear_runfile(work: Work, before: Mapping[str, Any] | None) -> None:
-    """Take away what an installer left half way, before packages are put back."""
-    driver = work.facts["driver"]
+def remove_partial_installation(context: Context, before: Mapping[str, Any] | None) -> None:
+    """Uninstall what an interrupted installer left, before packages are restored."""
+    driver = context.facts["driver"]
     if driver["uninstaller"] and not (
         before and before["source"] == "runfile" and before["version"] == driver["installed"]
     ):
-        work.run(uninstall_arguments(driver["uninstaller"]), timeout=900)
+        context.run(uninstall_arguments(driver["uninstaller"]), timeout=900)
 
 
-def runfile_again(work: Work, before: Mapping[str, Any] | None) -> str:
-    """Put a runfile's driver back that stood there before; return what has to be said."""
+def reinstall_runfile(context: Context, before: Mapping[str, Any] | None) -> str:
+    """Reinstall the previous driver from its runfile; return why not, or an empty text."""
     if before is None or before["source"] != "runfile":
         return ""
-    if flow.same_driver(before, flow.standing(work.facts)):
+    if same_driver(before, current_driver(context.facts)):
         return ""
     runfile = before.get("runfile")
-    if not runfile or not work.reader.exists(runfile["file"]):
+    if not runfile or not context.reader.exists(runfile["file"]):
         return (
             f"The driver {before['version']} came from a runfile that is not on this node: it "
             "cannot be put back. Give it as runfile, with its version."
         )
-    machine.execute_runfile(work.run, work.reader, runfile, work.params["build_timeout"])
+    execute_runfile(context.run, context.reader, runfile, context.params["build_timeout"])
     return ""
+
+
+def execute_runfile(
+    run: Runner, reader: NodeReader, runfile: Mapping[str, Any], timeout: int
+) -> None:
+    """Run the installer on the node with the plan's arguments.
+
+    :param timeout: seconds.
+    :raises KubegpuError: it failed, took too long, or is not the verified file.
+    """
+    _verify_checksum(run, runfile)
+    answer = run(["sh", runfile["file"], *runfile["arguments"]], timeout=timeout)
+    if answer.rc == TIMED_OUT:
+        raise KubegpuError(
+            f"{INSTALLER} {runfile['version']} was not ready after {timeout} "
+            "seconds (build_timeout), and was stopped.",
+            evidence=answer.words(),
+            next_step=f"Look at {LOG} for where it stood; raise build_timeout for a slow node.",
+        )
+    if not answer.ok:
+        log = reader.read_text(LOG) or ""
+        told = [line.strip() for line in log.splitlines() if line.startswith("ERROR")]
+        raise KubegpuError(
+            f"{INSTALLER} {runfile['version']} failed (exit status {answer.rc}).",
+            evidence="\n".join([*told[-8:], answer.words()]).strip(),
+            next_step=f"Look at {LOG}.",
+        )
+
+
+def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
+    """Run the runfile's own uninstaller.
+
+    :raises KubegpuError: it is missing or failed.
+    """
+    if uninstaller is None:
+        raise KubegpuError(
+            "The driver on this node came from a runfile, and its uninstaller is not there.",
+            next_step="Run the same .run file with --uninstall by hand, then run again.",
+        )
+    answer = run(uninstall_arguments(uninstaller), timeout=900)
+    if not answer.ok:
+        raise KubegpuError(
+            f"The driver's own uninstaller failed: {uninstaller}",
+            evidence=answer.words(),
+            next_step=f"Look at {UNINSTALL_LOG}.",
+        )
+
+
+def _verify_checksum(run: Runner, runfile: Mapping[str, Any]) -> None:
+    """Refuse a file that changed since it was verified: it is about to be run as root."""
+    wanted = runfile.get("sha256")
+    if not wanted:
+        return
+    answer = run(["sha256sum", runfile["file"]], timeout=_CHECKSUM_TIMEOUT)
+    seen = (answer.stdout.split() or [""])[0].lstrip("\\")
+    if seen != wanted:
+        raise KubegpuError(
+            f"{runfile['file']} is not the file any more that was verified; it was not run.",
+            evidence=f"expected sha256 {wanted}, found {seen or answer.words()}",
+            next_step="Find out who changed it, remove it, and run again.",
+        )

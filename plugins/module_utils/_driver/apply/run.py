@@ -2,108 +2,370 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One run of the module nvidia_driver: what its phases know of the node and of the wish."""
+"""The phases of the module nvidia_driver, in the order of a change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..._core.errors import KubegpuError
-from ..._core.finding import Finding
-from ..._diagnosis.driver import diagnose
-from ..._diagnosis.evidence import collect
-from ..._host.command import Runner
-from .. import record as flow
-from ..plan.config_files import RECORD
-from ..plan.fabric import UNITS
-from ..types import DriverPlan, DriverWish
-from .host import look_around
+from ..._core.errors import InputError, KubegpuError
+from ..._diagnosis.codes import UNKNOWN
+from ..._diagnosis.evidence import uptime
+from ..._distro.data import without_dkms
+from ..._record.transaction import applied
+from ..plan.config_files import GRIDD, RECORD, TOKEN
+from ..plan.packages import module_streams
+from ..plan.plan import read_options
+from ..plan.sources import system_of
+from ..record import (
+    Record,
+    finish_change,
+    is_taken_over,
+    needs_uninstaller,
+    record_after_rollback,
+    runfile_to_run,
+    start_change,
+)
+from ..types import GRIDD_UNIT, INSTALLS
+from . import config_files as configuration
+from . import failures, installer, kernel_module, package_calls, units
+from .context import Context, Diagnosed, diagnose_node
+from .diff import change_diff, describe_driver, differences
+from .initramfs import rebuild_initramfs
+from .loading import kernel_without_module
 
-if TYPE_CHECKING:
-    from ..._host.reader import NodeReader
-    from ..._record.store import StateStore
+# The findings that can explain a failure of packages.
+_BY_PACKAGES = ("dkms_build_failed", "kernel_headers_missing")
+# Causes that are in the installer's own message; for others that message is added.
+_IN_WORDS = (*_BY_PACKAGES, "disk_full", "nouveau_loaded")
 
 
-class Diagnosed(KubegpuError):
-    """A failure whose cause has a name."""
+def run_phase(phase: str, context: Context) -> dict[str, Any]:
+    """Run a phase that changes the node.
 
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.cause, evidence=finding.evidence, next_step=finding.next_step)
-        self.code = finding.code
-
-
-@dataclass(frozen=True)
-class Work:
-    """The node as it stands, what is wished, and what follows from both.
-
-    ``params``: the module's options. ``diff``: whether one is asked for. ``warn``: tells the user
-    something. ``again``: looks at the node once more. ``root``: below this everything is.
+    :raises KubegpuError: another run has taken over the change, or the phase failed.
     """
-
-    params: Mapping[str, Any]
-    diff: bool
-    warn: Callable[[str], None]
-    again: Callable[[], Work]
-    root: str
-    run: Runner
-    reader: NodeReader
-    store: StateStore
-    wish: DriverWish
-    facts: Mapping[str, Any]
-    plan: DriverPlan
-    memory: flow.Memory
-
-    @property
-    def present(self) -> bool:
-        return self.wish.state == "present"
-
-    @property
-    def pending(self) -> Mapping[str, Any]:
-        return self.memory.pending or {}
-
-    @property
-    def daemons(self) -> tuple[str, ...]:
-        """Return the units that work for the driver, are ours, and are stopped for a change."""
-        units = self.plan.services if self.present else self.memory.services
-        return tuple(unit for unit in UNITS if unit in units)
-
-    def look(self) -> flow.Look:
-        return look_around(self.reader, self.daemons)
-
-    def loading(self, look: flow.Look) -> flow.Loading:
-        """Return whether the module is to be loaded (or, for absent, unloaded) now."""
-        if self.present:
-            # Once the driver has come, another one that is loaded is a reason to reboot by facts
-            # alone; what this change began by loading is tried all the same.
-            begun = bool(self.pending.get("load"))
-            other = look.loaded is None or bool(self.plan.reboot["required"])
-            wanted = self.plan.load or (begun and other)
-            return flow.decide_loading(wanted, look, self.plan.reboot)
-        wanted = bool(look.loaded) and self.memory.installed
-        return flow.decide_loading(wanted, look, {"required": False, "reason": ""})
-
-    def place(self, path: str) -> str:
-        """Return where a path of the node is."""
-        return self.root.rstrip("/") + path
-
-    def keep(self, memory: flow.Memory) -> None:
-        self.store.put(RECORD, memory.to_json())
+    if phase != "begin":
+        _check_run(context, phase)
+    return PHASES[phase](context)
 
 
-def diagnosis(
-    work: Work, modprobe: str = "", words: str = "", since: float | None = None
-) -> Finding:
-    """Return why the driver does not come or does not load, by looking at the node."""
-    return diagnose(
-        collect(
-            work.reader,
-            work.facts,
-            wanted=work.plan.version,
-            kernel_module=work.plan.kernel_module,
-            modprobe=modprobe,
-            words=words,
-            since=since,
-        )
+def _check_run(context: Context, phase: str) -> None:
+    """Stop if another run has taken over the change."""
+    # A failure before the record was saved is explained; there is nothing to roll back.
+    nothing = context.record.pending is None and phase in ("explain", "rollback")
+    if nothing or not is_taken_over(context.record, context.params["_run"]):
+        return
+    raise KubegpuError(
+        "Another run has gone on with the driver of this node since this one began; this one "
+        "stops here.",
+        next_step="Wait for that run to end, and start no two runs for one node at a time.",
     )
+
+
+def plan_phase(context: Context) -> dict[str, Any]:
+    """Return the plan, the diff and the calls that the action must make. Changes nothing."""
+    plan, record = context.plan, context.record
+    if plan.action == "refuse" and (context.present or record.installed or not record.managed):
+        raise InputError(
+            "No driver can be set up as asked for; nothing was changed.\n"
+            + "\n".join(f"- {reason}" for reason in plan.reasons)
+        )
+    module_state = context.module_state()
+    loading = context.loading(module_state)
+    for text in (*plan.warnings, loading.warning):
+        if text:
+            context.warn(text)
+    changes = configuration.file_changes(context)
+    diff = change_diff(context, module_state, loading, changes)
+    interrupted = record.pending is not None
+    changed = bool(diff) or interrupted
+    result = _build_result(
+        context, record, module_state.loaded, "" if loading.now else loading.reboot
+    )
+    result["changed"] = changed
+    if context.diff:
+        result["diff"] = diff
+    if context.present:
+        needed = changed or plan.change
+        sets = package_calls.install_calls(plan) if needed else []
+        runfile = runfile_to_run(plan, record)
+    else:
+        # A pending change is undone by the records of the package sets.
+        foreign = plan.action == "remove" and not record.managed and not interrupted
+        needed = changed or record.managed or foreign
+        sets = (
+            package_calls.removal_calls(plan)
+            if foreign
+            else package_calls.restore_calls()
+            if needed
+            else []
+        )
+        runfile = None
+    result["_tasks"] = {
+        "needed": needed,
+        "sets": sets,
+        "runfile": None if runfile is None else dict(runfile),
+        "dkms": without_dkms(context.facts["os"]["id"] or ""),
+    }
+    return result
+
+
+def _begin(context: Context) -> dict[str, Any]:
+    """Save the record, remove the driver of another source, write the files."""
+    changes = configuration.file_changes(context)
+    plan = context.plan
+    files = {
+        path: configuration.to_record(change.before)
+        for path, change in changes.items()
+        if change.changed
+    }
+    runfile = runfile_to_run(plan, context.record) if context.present else None
+    if runfile is not None:
+        runfile = {**runfile, **(context.params["_runfile"] or {})}
+    record = start_change(
+        context.record,
+        plan,
+        context.facts,
+        files,
+        units.read_services(context.run, plan.services),
+        plan.initramfs or configuration.needs_initramfs(list(files)),
+        runfile,
+        context.params["_run"],
+    )
+    uninstall = plan.uninstall == "runfile"
+    if context.present:
+        if uninstall:
+            installer.check_packages_available(context)
+    else:
+        uninstall = needs_uninstaller(plan, context.record, context.facts)
+    context.save_record(record)
+    installer.remove_unused_runfiles(context, record)
+    if uninstall:
+        installer.uninstall_runfile(context.run, context.facts["driver"]["uninstaller"])
+    if context.present:
+        with applied(context.store, list(changes.values())):
+            pass
+        configuration.read_again(context, files)
+    return {"changed": True}
+
+
+def _finish(context: Context) -> dict[str, Any]:
+    """Verify the packages, configure and load the driver, and finish the record."""
+    return _finish_present(context) if context.present else _finish_absent(context)
+
+
+def _explain(context: Context) -> dict[str, Any]:
+    """Return why the packages or the runfile failed, and the calls for the rollback."""
+    words = context.params["_failure"]
+    if not context.pending:
+        # It failed before the record was saved, and so before any change.
+        return {
+            "changed": False,
+            "message": words,
+            "code": "",
+            "keep": False,
+            "unchanged": True,
+            "before": "",
+            "sets": [],
+        }
+    before = context.pending.get("before")
+    # This run or an interrupted one may have left files of the installer.
+    ran = bool(context.pending.get("runfile_begun"))
+    by_installer = failures.is_installer_failure(words)
+    there, broken = installer.driver_packages(context)
+    old = dict(before["packages"]) if before else {}
+    unchanged = not broken and there == old
+    finding = diagnose_node(context, words=words)
+    passing = failures.is_transient(words)
+    telling = finding.code != UNKNOWN if by_installer else finding.code in _BY_PACKAGES
+    told = telling and not passing and (broken or by_installer or failures.is_build_failure(words))
+    message = finding.message if told else words
+    if told and by_installer and finding.code not in _IN_WORDS:
+        message += f"\nWhat failed: {words}"
+    keep = bool(context.pending.get("boot_first")) or (passing and not (unchanged and not ran))
+    if ran and not keep:
+        installer.remove_partial_installation(context, before)
+    return {
+        "changed": False,
+        "message": message,
+        "code": finding.code if told else "",
+        "keep": keep,
+        "unchanged": unchanged and not ran,
+        "before": describe_driver(before),
+        "sets": []
+        if passing and unchanged
+        else package_calls.rollback_calls(
+            before,
+            sorted({*there, *broken}),
+            managed=bool(context.pending.get("managed")),
+            streams=restored_streams(context, before),
+        ),
+    }
+
+
+def restored_streams(context: Context, before: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the streams of dnf's modules that the previous driver's packages come from.
+
+    A record without streams is completed from the driver's branch.
+    """
+    if before and "streams" in before:
+        return dict(before["streams"])
+    if not before or not before["branch"] or not before["kernel_module"]:
+        return {}
+    _wish, data = read_options(context.params)
+    system = system_of(context.facts, data)
+    return module_streams(system, before["source"], before["branch"], before["kernel_module"], data)
+
+
+def _rollback(context: Context) -> dict[str, Any]:
+    """Restore files, initial RAM disk and loaded module from before this change."""
+    pending = context.pending
+    if not pending:
+        return {"changed": False, "files": []}
+    done = []
+    for path, kept in pending["files"].items():
+        if configuration.restore_file(context, path, kept):
+            done.append(path)
+    configuration.read_again(context, done)
+    notes = [installer.reinstall_runfile(context, pending.get("before"))]
+    if configuration.needs_initramfs(done):
+        rebuild_initramfs(context.run, context.reader, context.facts["os"]["family"])
+    notes.append(kernel_module.reload_previous(context.run, context.reader, pending.get("loaded")))
+    record = record_after_rollback(context.record)
+    installer.remove_unused_runfiles(context, record)
+    if record is None:
+        context.store.drop(RECORD)
+    else:
+        context.save_record(record)
+    return {"changed": True, "files": done, "notes": [note for note in notes if note]}
+
+
+def _finish_present(context: Context) -> dict[str, Any]:
+    run, reader = context.run, context.reader
+    if kernel_module.build_missing_modules(run, context.facts):
+        context = context.refresh()
+    wrong = _verify(context)
+    if wrong:
+        raise KubegpuError(
+            "The driver is not as it should be after the change.",
+            evidence="; ".join(wrong),
+            next_step="Run again: it goes on where this run stopped.",
+        )
+    if context.pending.get("initramfs"):
+        skipped = rebuild_initramfs(run, reader, context.facts["os"]["family"])
+        if skipped:
+            context.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+    for text in units.enable_services(run, context.plan.services, start=False):
+        context.warn(text)
+    if {GRIDD, TOKEN} & set(context.pending.get("files", ())):
+        # It reads them at start. This precedes the record, so that an interrupted run repeats it.
+        run(["systemctl", "try-restart", f"{GRIDD_UNIT}.service"], timeout=120)
+    record = finish_change(
+        context.record, context.facts, back=context.request.version == "previous"
+    )
+    installer.remove_unused_runfiles(context, record)
+    context.save_record(record)
+    # The driver is installed from here on, even if the module cannot be loaded.
+    reboot = _load(context)
+    loaded = kernel_module.loaded_version(reader)
+    if loaded:
+        units.start_services(context, reboot)
+    return {**_build_result(context, record, loaded, reboot), "changed": True}
+
+
+def _load(context: Context) -> str:
+    """Load the module if requested; return why a reboot is needed, or an empty text.
+
+    :raises Diagnosed: the module cannot be loaded or does not work.
+    """
+    other_kernel = kernel_without_module(context.facts)
+    module_state = context.module_state()
+    loading = context.loading(module_state)
+    if loading.warning:
+        context.warn(loading.warning)
+    if other_kernel and not loading.warning:
+        return other_kernel
+    if not loading.now:
+        return loading.reboot
+    modules = kernel_module.KernelModules(context.run, context.reader, context.daemons)
+    stays = modules.unload() if module_state.loaded else modules.unload_nouveau()
+    if stays is not None:
+        # The caller starts the units again.
+        return f"A module that is loaded cannot be unloaded: {stays.words()}"
+    begin = uptime(context.reader)
+    answer = modules.load()
+    complaint = None if not answer.ok else kernel_module.failed_driver_query(context.run)
+    if not answer.ok or complaint is not None:
+        raise Diagnosed(diagnose_node(context.refresh(), answer.words(), since=begin))
+    return ""
+
+
+def _finish_absent(context: Context) -> dict[str, Any]:
+    run, reader = context.run, context.reader
+    changes = configuration.file_changes(context)
+    module_state = context.module_state()
+    loading = context.loading(module_state)
+    # This precedes the files, of which one can be a unit.
+    units.restore_services(run, context.record.services)
+    reboot = loading.reboot
+    if loading.now:
+        stays = kernel_module.KernelModules(run, reader, context.daemons).unload()
+        if stays is not None:
+            reboot = f"The driver's module cannot be unloaded: {stays.words()}"
+    with applied(context.store, list(changes.values())):
+        pass
+    configuration.read_again(context, changes)
+    if context.pending.get("initramfs"):
+        skipped = rebuild_initramfs(run, reader, context.facts["os"]["family"])
+        if skipped:
+            context.warn(f"The initial RAM disk was not rebuilt: {skipped}.")
+    installer.remove_unused_runfiles(context, None)
+    context.store.drop(RECORD)
+    answer = _build_result(context, Record(), kernel_module.loaded_version(reader), reboot)
+    return {**answer, "changed": True}
+
+
+def _verify(context: Context) -> list[str]:
+    """Return the differences from the requested state that remain after the change."""
+    wrong = []
+    if context.plan.action in INSTALLS or context.plan.action == "refuse":
+        wrong.append(differences(context.plan))
+    driver = context.facts["driver"]
+    if context.plan.hold and driver["packages"] and driver["held"] is False:
+        wrong.append("not all of the driver's packages are held")
+    wrong.extend(
+        f"{path} differs"
+        for path, change in configuration.file_changes(context).items()
+        if change.changed
+    )
+    return wrong
+
+
+def _build_result(
+    context: Context, record: Record, loaded: str | None, reboot: str
+) -> dict[str, Any]:
+    return {
+        "plan": context.plan.to_json(),
+        "loaded": loaded,
+        "reboot_required": bool(reboot),
+        "reboot_reason": reboot,
+        "previous": _public_driver(record.previous),
+    }
+
+
+def _public_driver(driver: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if driver is None:
+        return None
+    return {name: driver[name] for name in ("version", "branch", "source", "kernel_module")}
+
+
+PHASES: Mapping[str, Callable[[Context], dict[str, Any]]] = {
+    "plan": plan_phase,
+    "begin": _begin,
+    "runfile": installer.run_runfile,
+    "finish": _finish,
+    "explain": _explain,
+    "rollback": _rollback,
+}

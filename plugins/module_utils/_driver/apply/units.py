@@ -2,43 +2,138 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The services that work for a driver, after a change of it."""
+"""The services of a driver: enabled, started and restored."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ..._core.errors import KubegpuError
+from ..._diagnosis.known_errors import explain
+from ..._host.command import NOT_FOUND, Runner
 from ..plan.config_files import IMEX_NODES, MODULES
 from ..plan.fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
-from .host import enable_services, load_bridges
 
 if TYPE_CHECKING:
-    from .run import Work
+    from .context import Context
+
+# Seconds: the fabric manager is up once it has configured all switches.
+_UNIT_TIMEOUT = 300
+# The output of systemctl is-enabled for a unit that does not exist.
+NO_UNIT = "not-found"
 
 
-def start_services(work: Work, reboot: str) -> None:
-    """Start the services; what belongs to another version than the loaded one comes by a boot."""
-    units = dict(work.plan.services)
-    before = (work.pending.get("before") or {}).get("packages") or {}
-    packages = work.facts["driver"]["packages"]
-    if work.daemons and reboot:
-        # What fits the loaded module can have been stopped to unload it; the rest cannot run.
-        fit = units_of(work.facts["driver"]["loaded"], packages)
-        units = {unit: to for unit, to in units.items() if unit not in work.daemons or unit in fit}
-    elif BRIDGE_MODULE in work.plan.files.get(MODULES, "").split():
-        complaint = load_bridges(work.run)
+def start_services(context: Context, reboot: str) -> None:
+    """Start the services that fit the loaded module; the others start with the next boot."""
+    units = dict(context.plan.services)
+    before = (context.pending.get("before") or {}).get("packages") or {}
+    packages = context.facts["driver"]["packages"]
+    if context.daemons and reboot:
+        # Units that fit the loaded module may have been stopped to unload it; others cannot run.
+        fit = units_of(context.facts["driver"]["loaded"], packages)
+        units = {
+            unit: to for unit, to in units.items() if unit not in context.daemons or unit in fit
+        }
+    elif BRIDGE_MODULE in context.plan.files.get(MODULES, "").split():
+        complaint = load_bridges(context.run)
         if complaint:
-            work.warn(complaint)
+            context.warn(complaint)
     again = set(changed_units(before, packages)) & set(units)
-    if IMEX_NODES in work.pending.get("files", ()):
+    if IMEX_NODES in context.pending.get("files", ()):
         again |= {IMEX_UNIT} & set(units)
-    users = work.look().users if MANAGER_UNIT in again else ()
+    users = context.module_state().users if MANAGER_UNIT in again else ()
     if users:
-        # Its end aborts what computes on the GPUs.
+        # Stopping it aborts programs that compute on the GPUs.
         again.discard(MANAGER_UNIT)
-        work.warn(
+        context.warn(
             f"The package of {MANAGER_UNIT} was changed, and it is not restarted while "
             f"{', '.join(users)} use GPUs. Next step: systemctl restart {MANAGER_UNIT} when they "
             "have ended."
         )
-    enable_services(work.run, units, start=True, again=again)
+    enable_services(context.run, units, start=True, again=again)
+
+
+def load_bridges(run: Runner) -> str:
+    """Load the module that reaches NVSwitches behind bridges; return a warning if that fails."""
+    answer = run(["modprobe", BRIDGE_MODULE], timeout=60)
+    if answer.ok:
+        return ""
+    return (
+        f"The kernel module {BRIDGE_MODULE}, through which this node reaches its NVSwitches, "
+        f"cannot be loaded ({answer.words()}): the fabric manager will not find them. Next step: "
+        "install what has it (linux-modules-extra-<kernel> on Ubuntu, kernel-modules-extra, or "
+        "NVIDIA's DOCA-OFED), then run again."
+    )
+
+
+def read_services(run: Runner, units: Iterable[str]) -> dict[str, str]:
+    """Return the output of ``systemctl is-enabled`` by unit; empty without systemctl."""
+    found = {}
+    for unit in units:
+        answer = run(["systemctl", "is-enabled", f"{unit}.service"])
+        if answer.rc == NOT_FOUND:
+            return {}
+        words = answer.stdout.split()
+        found[unit] = words[0] if words else NO_UNIT
+    return found
+
+
+def enable_services(
+    run: Runner, units: Mapping[str, str], *, start: bool, again: Collection[str] = ()
+) -> list[str]:
+    """Enable the units and optionally start them; return warnings.
+
+    :param units: ``enabled`` by unit.
+    :param again: units that are restarted.
+    :raises KubegpuError: systemctl failed.
+    """
+    warnings = []
+    states = read_services(run, units)
+    for unit in units:
+        state = states.get(unit)
+        if state is None:
+            continue
+        if state == NO_UNIT:
+            warnings.append(f"The unit {unit} is not on this node, and is not enabled.")
+            continue
+        if state == "masked":
+            warnings.append(f"The unit {unit} is masked by somebody, and stays so.")
+            continue
+        if not state.startswith(("enabled", "static", "alias", "indirect", "generated")):
+            _systemctl(run, "enable", unit)
+        if start:
+            # systemd refuses a unit that failed too often, until its counter is reset.
+            run(["systemctl", "reset-failed", f"{unit}.service"])
+            _systemctl(run, "restart" if unit in again else "start", unit)
+    return warnings
+
+
+def restore_services(run: Runner, earlier: Mapping[str, str]) -> None:
+    """Disable the units that were not enabled before the first change."""
+    for unit, state in earlier.items():
+        if not state.startswith("enabled") and read_services(run, [unit]).get(unit) == "enabled":
+            run(["systemctl", "stop", f"{unit}.service"])
+            _systemctl(run, "disable", unit)
+
+
+def read_again(run: Runner, *, units: bool, rules: bool) -> None:
+    """Reload systemd and udev after their files changed; errors do not matter."""
+    if units:
+        run(["systemctl", "daemon-reload"])
+    if rules:
+        run(["udevadm", "control", "--reload"])
+
+
+def _systemctl(run: Runner, verb: str, unit: str) -> None:
+    answer = run(["systemctl", verb, f"{unit}.service"], timeout=_UNIT_TIMEOUT)
+    if not answer.ok:
+        journal = run(
+            ["journalctl", "--unit", unit, "--no-pager", "--output=cat", "--lines=20"], timeout=20
+        ).stdout.strip()
+        known = explain(journal)
+        raise KubegpuError(
+            f"systemctl {verb} {unit} failed." + (f" {known[0].cause}" if known else ""),
+            evidence=(known[0].evidence if known else "") or answer.words(),
+            next_step=known[0].next_step if known else f"Look at: journalctl --unit {unit}",
+        )

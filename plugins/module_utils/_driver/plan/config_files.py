@@ -27,9 +27,9 @@ IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
 # The value of the node's record, and the beginning of the keys of its files.
 RECORD = "nvidia_driver"
 FILES = "nvidia_driver::"
-# The files that the driver's plan writes; the facts have the sha256 of each that is there.
+# The files that a plan writes; the facts have the SHA-256 of each that exists.
 PATHS = (NOUVEAU, OPTIONS, MODULES, UDEV, UNATTENDED, PERSISTENCED, GRIDD, TOKEN, IMEX_NODES)
-# Those that the initial RAM disk has a copy of.
+# Files that are copied into the initial RAM disk.
 IN_INITRAMFS = (NOUVEAU, OPTIONS)
 
 _HEADER = "# Written by kubegpu.nodes.nvidia_driver.\n"
@@ -75,12 +75,12 @@ def options(wanted: Mapping[str, Any], *, debian: bool) -> str:
 
 
 def modules(*more: str) -> str:
-    """Return what is loaded at boot: CUDA needs the second, which nothing else loads."""
+    """Return the modules loaded at boot; CUDA needs nvidia-uvm, which nothing else loads."""
     return _HEADER + "".join(f"{name}\n" for name in ("nvidia", "nvidia-uvm", *more))
 
 
 def udev() -> str:
-    """Return the rule that makes the device nodes when a module comes, before any program runs."""
+    """Return the rule that creates the device files as soon as a module is loaded."""
     return (
         f"{_HEADER}"
         'ACTION=="add", SUBSYSTEM=="module", KERNEL=="nvidia", '
@@ -91,7 +91,7 @@ def udev() -> str:
 
 
 def unattended() -> str:
-    """Return what keeps unattended-upgrades from the driver (its patterns are Python's)."""
+    """Return the blacklist for unattended-upgrades (patterns are Python regular expressions)."""
     patterns = (
         "nvidia-(?!container|docker)",
         "libnvidia-(?!container)",
@@ -114,7 +114,7 @@ def unattended() -> str:
 
 
 def persistenced() -> str:
-    """Return the unit of the persistence daemon, which the runfile does not bring."""
+    """Return the unit of the persistence daemon, which the runfile does not contain."""
     return (
         f"{_HEADER}"
         "[Unit]\n"

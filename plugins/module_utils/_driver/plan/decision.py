@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver's decision is made of, and what comes out of it. Pure."""
+"""Input and target of the driver's decision. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._nvidia.driver_branches import DriverData
-from ..types import DriverWish
+from ..types import Request
 from .gpu_support import Gpu
-from .installed import Present
+from .installed import InstalledDriver
 from .sources import DISTRO, NVIDIA, RUNFILE, System
 
 PLACES = {
@@ -23,8 +23,8 @@ PLACES = {
 }
 
 
-class Refused(Exception):
-    """The wish cannot be met: cause, and what would do."""
+class Refusal(Exception):
+    """The request cannot be met: cause and next step."""
 
     def __init__(self, cause: str, next_step: str) -> None:
         self.reasons = (cause, f"Next step: {next_step}")
@@ -33,11 +33,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """The driver that shall be there. ``keep``: it is there already."""
+    """The driver that the node gets. ``keep``: it is installed already."""
 
     branch: str
     version: str | None
-    flavour: str | None
+    kernel_module: str | None
     source: str | None
     keep: bool = False
     runfile: Mapping[str, Any] | None = None
@@ -46,26 +46,26 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Case:
-    """All that the decision is made of. ``back``: the version wished is the recorded one."""
+class DecisionInput:
+    """Input of the decision. ``back``: the previous version was requested."""
 
     node: Mapping[str, Any]
-    wish: DriverWish
+    request: Request
     data: DriverData
     gpus: tuple[Gpu, ...]
     system: System
-    present: Present | None
+    installed: InstalledDriver | None
     back: bool = False
 
     @property
-    def asked_flavour(self) -> str:
-        return "" if self.wish.kernel_module == "auto" else self.wish.kernel_module
+    def requested_kernel_module(self) -> str:
+        return "" if self.request.kernel_module == "auto" else self.request.kernel_module
 
     @property
     def guest(self) -> bool:
         return any(gpu.guest for gpu in self.gpus)
 
 
-def upper(text: str) -> str:
-    """Return the text as the beginning of a sentence."""
+def capitalize_first(text: str) -> str:
+    """Return the text with an upper-case first letter."""
     return text[:1].upper() + text[1:]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NVLink beyond one board: which parts a node needs beside its driver, and their names. Pure.
+"""NVLink beyond one board: components that a node needs beside its driver, and their names. Pure.
 
 Read 2026-11-21. Sources: NVIDIA's fabric manager user guide (releases 560 and 2.3), IMEX guide and
 MNNVL user guide; install scripts of NVIDIA's gpu-driver-container; release notes of Amazon's
@@ -18,8 +18,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..._nvidia.fabric import BRIDGED_BOARDS, RACKS, is_member
-from ..types import DriverWish, branch_of
+from ..._nvidia.fabric import BRIDGED_BOARDS, RACKS, is_component
+from ..types import Request, branch_of
 from .sources import DISTRO, NVIDIA, RUNFILE, System
 
 MANAGER_UNIT = "nvidia-fabricmanager"
@@ -44,8 +44,8 @@ _PLAIN = {
     NVSDM: "libnvsdm",
     NVLSM: "nvlsm",
 }
-# What each source calls the parts, by the first branch that it calls them so. What a source does
-# not carry is not named.
+# Names of the components by source and first branch. A component that a source does not carry is
+# missing.
 _NAMES: dict[str, tuple[tuple[int, Mapping[str, str]], ...]] = {
     # Package indices of 22.04, 24.04 and 26.04, 2026-11-21: nvlsm and libnvsdm are not there.
     "ubuntu": ((0, {part: _BRANCHED[part] for part in (MANAGER, NSCQ, IMEX)}),),
@@ -53,11 +53,11 @@ _NAMES: dict[str, tuple[tuple[int, Mapping[str, str]], ...]] = {
     "apt": ((0, _BRANCHED), (580, _PLAIN)),
     "rpm": ((0, {**_BRANCHED, MANAGER: "nvidia-fabric-manager"}), (580, _PLAIN)),
 }
-# It has a version of its own, and goes with every driver.
+# It has a version of its own and works with every driver.
 _OWN_VERSION = (NVLSM,)
 # A library for monitoring, which not all releases and architectures have.
 _OPTIONAL = (NVSDM,)
-# What the fabric manager's own start script calls on a node with bridges.
+# The fabric manager's start script calls it on a node with bridges.
 _BRIDGE_TOOLS = "infiniband-diags"
 
 _DRIVER_VERSION = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
@@ -65,61 +65,63 @@ _DRIVER_VERSION = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
 
 @dataclass(frozen=True)
 class Needs:
-    """What a node needs beside its driver.
+    """The components that a node needs beside its driver.
 
-    ``why`` is what in the node asks for it; ``bridged`` whether its switches are behind bridges;
-    ``elsewhere`` why a node with such GPUs needs nothing here, or nothing.
+    ``why``: the reason. ``bridged``: whether its switches are behind bridges. ``elsewhere``: why a
+    node with such GPUs needs nothing itself; otherwise empty.
     """
 
-    parts: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
     why: str = ""
     bridged: bool = False
     elsewhere: str = ""
 
     @property
     def manager(self) -> bool:
-        return MANAGER in self.parts
+        return MANAGER in self.components
 
     @property
     def imex(self) -> bool:
-        return IMEX in self.parts
+        return IMEX in self.components
 
 
 @dataclass(frozen=True)
-class Members:
-    """The parts as packages of a source: version by name, and what the source does not carry."""
+class ComponentPackages:
+    """The components as packages of a source: version by name, and those it does not carry."""
 
     packages: Mapping[str, str | None]
     optional: Mapping[str, str | None]
     missing: tuple[str, ...] = ()
 
 
-def needs(node: Mapping[str, Any], wish: DriverWish | None = None) -> Needs:
-    """Return what the node needs by its switches and GPUs, and by what the user says of it."""
-    wish = wish or DriverWish()
+def needs(node: Mapping[str, Any], request: Request | None = None) -> Needs:
+    """Return the components that the node needs by its switches, GPUs and the request."""
+    request = request or Request()
     gpus = [
         gpu
         for gpu in node["gpus"]
         if gpu["vendor"] == "nvidia" and not gpu["virtual_function"] and not gpu["vgpu"]["guest"]
     ]
-    found = _manager(node, gpus, wish)
+    found = _manager(node, gpus, request)
     rack = next((RACKS[gpu["device_id"]] for gpu in gpus if gpu["device_id"] in RACKS), "")
-    if wish.imex == "false" or not (rack or wish.imex == "true"):
+    if request.imex == "false" or not (rack or request.imex == "true"):
         return found
     why = f"its GPUs are those of a {rack}" if rack else "nvidia_driver_imex is true"
-    return Needs((*found.parts, IMEX), "; ".join(filter(None, (found.why, why))), found.bridged, "")
+    return Needs(
+        (*found.components, IMEX), "; ".join(filter(None, (found.why, why))), found.bridged, ""
+    )
 
 
 def _manager(
-    node: Mapping[str, Any], gpus: Collection[Mapping[str, Any]], wish: DriverWish
+    node: Mapping[str, Any], gpus: Collection[Mapping[str, Any]], request: Request
 ) -> Needs:
     ids = [gpu["device_id"] for gpu in gpus]
     board = next((BRIDGED_BOARDS[one] for one in ids if one in BRIDGED_BOARDS), "")
     bridged = (MANAGER, NVLSM, NVSDM)
     switches = node["nvswitches"]
-    if wish.fabric == "false" or not gpus:
+    if request.fabric == "false" or not gpus:
         return Needs()
-    if wish.fabric == "true" and not switches:
+    if request.fabric == "true" and not switches:
         return Needs(
             bridged if board else (MANAGER, NSCQ), "nvidia_driver_fabric is true", bool(board)
         )
@@ -128,7 +130,7 @@ def _manager(
         return Needs((MANAGER, NSCQ), f"{count} {'is' if switches == 1 else 'are'} in this node")
     if not board:
         return Needs()
-    # Without root nobody can tell: then the GPUs alone decide (u).
+    # Bridges cannot be counted without root: then the GPUs alone decide (u).
     bridges = node["nvswitch_bridges"]
     if bridges == 0:
         return Needs(
@@ -142,8 +144,8 @@ def _manager(
     return Needs(bridged, why, bridged=True)
 
 
-def member_names(system: System, source: str, branch: str) -> Mapping[str, str]:
-    """Return what the source calls each part that it carries."""
+def component_names(system: System, source: str, branch: str) -> Mapping[str, str]:
+    """Return the name of each component that the source carries."""
     if source == RUNFILE or not branch.isdigit():
         return {}
     if source == DISTRO:
@@ -157,33 +159,33 @@ def member_names(system: System, source: str, branch: str) -> Mapping[str, str]:
     return {part: name.format(branch=branch) for part, name in names.items()}
 
 
-def members(
+def component_packages(
     wanted: Needs, system: System, source: str, branch: str, version: str | None
-) -> Members:
-    """Return the packages of what is needed. ``version`` None is: the newest of the branch."""
+) -> ComponentPackages:
+    """Return the packages of the components. Without a version it is the newest of the branch."""
     text = f"{version}*" if version else f"{branch}.*"
-    names = member_names(system, source, branch)
+    names = component_names(system, source, branch)
     packages: dict[str, str | None] = {}
     optional: dict[str, str | None] = {}
-    for part in wanted.parts:
+    for part in wanted.components:
         if part in names:
             into = optional if part in _OPTIONAL else packages
             into[names[part]] = None if part in _OWN_VERSION else text
     if wanted.bridged:
         optional[_BRIDGE_TOOLS] = None
     missing = tuple(
-        _PLAIN[part] for part in wanted.parts if part not in names and part not in _OPTIONAL
+        _PLAIN[part] for part in wanted.components if part not in names and part not in _OPTIONAL
     )
-    return Members(packages, optional, missing)
+    return ComponentPackages(packages, optional, missing)
 
 
 def carries(wanted: Needs, system: System, source: str, branch: str) -> bool:
-    """Return whether the source has all that is needed."""
-    return not members(wanted, system, source, branch, None).missing
+    """Return whether the source has all components that are needed."""
+    return not component_packages(wanted, system, source, branch, None).missing
 
 
 def missing_warning(wanted: Needs, missing: Collection[str], source: str) -> str | None:
-    """Return what is to be said of parts that the driver's source does not carry."""
+    """Return a warning about components that the driver's source does not carry."""
     if not missing:
         return None
     place = {
@@ -202,22 +204,22 @@ def missing_warning(wanted: Needs, missing: Collection[str], source: str) -> str
     )
 
 
-def services(wanted: Needs, wish: DriverWish, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the units that shall be enabled, of what the driver's source carries.
+def services(wanted: Needs, request: Request, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the units to be enabled, of those that the driver's source carries.
 
-    IMEX runs where the nodes of its domain are given: in Kubernetes a driver of dynamic resource
-    allocation starts it for each job, and asks for its unit to be off.
+    IMEX is enabled only if the nodes of its domain are given: in Kubernetes NVIDIA's DRA driver
+    starts it for each job and needs the unit to be off.
     """
     found = {}
     if wanted.manager and MANAGER in names:
         found[MANAGER_UNIT] = "enabled"
-    if wanted.imex and IMEX in names and wish.imex_nodes:
+    if wanted.imex and IMEX in names and request.imex_nodes:
         found[IMEX_UNIT] = "enabled"
     return found
 
 
-def drifted(packages: Mapping[str, str], version: str) -> dict[str, str]:
-    """Return the installed parts whose version is not the driver's, by name.
+def drifted_components(packages: Mapping[str, str], version: str) -> dict[str, str]:
+    """Return the version of each installed component that is not the driver's, by name.
 
     :param packages: the driver's installed packages, with their versions.
     :param version: the driver's version, where its own packages do not tell.
@@ -232,7 +234,7 @@ def drifted(packages: Mapping[str, str], version: str) -> dict[str, str]:
     return {
         name: found
         for name, text in sorted(packages.items())
-        if is_member(name)
+        if is_component(name)
         for found in [plain_version(text)]
         if found is not None and found not in known
     }
@@ -244,19 +246,19 @@ def plain_version(text: str) -> str | None:
     return match.group() if match and branch_of(match.group()) else None
 
 
-def drift_words(drift: Mapping[str, str], version: str) -> str:
+def describe_drift(drift: Mapping[str, str], version: str) -> str:
     shown = ", ".join(f"{name} {found}" for name, found in drift.items())
     return f"{shown} beside driver {version}"
 
 
 def changed_units(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the units whose package is another one than before the change."""
+    """Return the units whose package has changed."""
     both = {unit: (_of_unit(unit, before), _of_unit(unit, after)) for unit in UNITS}
     return tuple(unit for unit, (old, new) in both.items() if old and new and old != new)
 
 
 def units_of(version: str | None, packages: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the units whose package is there in this version of the driver."""
+    """Return the units whose package is installed in the driver's version."""
     return tuple(
         unit
         for unit in UNITS
@@ -272,15 +274,15 @@ def _of_unit(unit: str, packages: Mapping[str, str]) -> dict[str, str]:
 
 
 def unmanaged_warning(wanted: Needs, node: Mapping[str, Any], version: str) -> str | None:
-    """Return what is not as it has to be with a driver that is left alone."""
+    """Return a warning about the fabric manager of a driver that is not managed."""
     if not wanted.manager:
         return None
     driver = node["driver"]
     packages = driver["packages"]
-    drift = drifted(packages, version)
+    drift = drifted_components(packages, version)
     state = driver["services"].get(MANAGER_UNIT)
     if drift:
-        seen = drift_words(drift, version)
+        seen = describe_drift(drift, version)
     elif state not in (None, "active", "activating"):
         seen = f"{MANAGER_UNIT} is {state}"
     elif not any(name.startswith(("nvidia-fabricm", "nvidia-fabric-m")) for name in packages) and (

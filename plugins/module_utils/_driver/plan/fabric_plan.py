@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a plan has beside the driver for NVLink: packages, units, files, what drifted. Pure."""
+"""The part of a plan for NVLink: packages, units, files, drift. Pure."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from ..._core.steps import Step
 from ..._nvidia.fabric import branch_in_name
 from . import config_files as texts
-from .decision import Case, Target
+from .decision import DecisionInput, Target
 from .fabric import (
     BRIDGE_MODULE,
     IMEX_UNIT,
-    drift_words,
-    drifted,
-    member_names,
-    members,
+    component_names,
+    component_packages,
+    describe_drift,
+    drifted_components,
     missing_warning,
     needs,
     services,
 )
-from .installed import Present
+from .installed import InstalledDriver
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The parts that a target needs on its node. ``modules`` are loaded at boot beside its own."""
+class Components:
+    """The NVLink components that a target needs. ``modules``: kernel modules to load at boot."""
 
     packages: Mapping[str, str | None]
     units: Mapping[str, str]
@@ -38,15 +38,15 @@ class Parts:
     warnings: tuple[str, ...]
 
 
-def parts_of(case: Case, target: Target) -> Parts:
-    """Return what the target's source has for the node's NVLink, and what it lacks."""
-    wish, source = case.wish, str(target.source)
-    wanted = needs(case.node, wish)
-    found = members(wanted, case.system, source, target.branch, target.version)
-    units = services(wanted, wish, member_names(case.system, source, target.branch))
-    listed = {texts.IMEX_NODES: texts.imex_nodes(wish.imex_nodes)} if IMEX_UNIT in units else {}
+def components_of(inputs: DecisionInput, target: Target) -> Components:
+    """Return the components that the target's source has, and warnings about missing ones."""
+    request, source = inputs.request, str(target.source)
+    wanted = needs(inputs.node, request)
+    found = component_packages(wanted, inputs.system, source, target.branch, target.version)
+    units = services(wanted, request, component_names(inputs.system, source, target.branch))
+    listed = {texts.IMEX_NODES: texts.imex_nodes(request.imex_nodes)} if IMEX_UNIT in units else {}
     said = (wanted.elsewhere, missing_warning(wanted, found.missing, source))
-    return Parts(
+    return Components(
         found.packages,
         units,
         listed,
@@ -55,40 +55,43 @@ def parts_of(case: Case, target: Target) -> Parts:
     )
 
 
-def mended(present: Present) -> dict[str, str | None]:
-    """Return the parts of another version than the driver, with the one that they shall have."""
-    return dict.fromkeys(_drift(present), f"{present.version}*")
+def repaired_components(installed: InstalledDriver) -> dict[str, str | None]:
+    """Return the components of another version than the driver, with the driver's version."""
+    return dict.fromkeys(_drift(installed), f"{installed.version}*")
 
 
-def foreign(case: Case, present: Present) -> tuple[str, ...]:
-    """Return the parts that are named after another branch, which has no such version.
+def components_to_remove(inputs: DecisionInput, installed: InstalledDriver) -> tuple[str, ...]:
+    """Return the components that are named after another branch.
 
-    They are in the way of those that the node needs; where it needs none they stay as they are.
+    They conflict with those that the node needs; if it needs none, they stay.
     """
-    if not needs(case.node, case.wish).parts:
+    if not needs(inputs.node, inputs.request).components:
         return ()
-    drift = drifted(present.packages, present.version)
-    return tuple(name for name in drift if name not in _drift(present))
+    drift = drifted_components(installed.packages, installed.version)
+    return tuple(name for name in drift if name not in _drift(installed))
 
 
-def drift_steps(present: Present, gone: Collection[str]) -> list[Step]:
-    """Return what has to be done about parts of other versions; ``gone`` cannot stay."""
+def drift_steps(installed: InstalledDriver, gone: Collection[str]) -> list[Step]:
+    """Return the steps for components of other versions.
+
+    :param gone: components that are removed.
+    """
     steps = []
     if gone:
         reason = "they are of another branch than the driver"
         steps.append(Step("packages", "remove", ", ".join(gone), reason))
-    drift = _drift(present)
+    drift = _drift(installed)
     if drift:
-        words = drift_words(drift, present.version)
+        words = describe_drift(drift, installed.version)
         reason = "what sets up NVLink refuses a driver of another version"
         steps.append(Step("packages", "install", words, reason))
     return steps
 
 
-def _drift(present: Present) -> dict[str, str]:
-    """Return the parts of another version than the driver that can have the driver's."""
+def _drift(installed: InstalledDriver) -> dict[str, str]:
+    """Return the components of another version that are available in the driver's version."""
     return {
         name: version
-        for name, version in drifted(present.packages, present.version).items()
-        if branch_in_name(name) in (None, present.branch)
+        for name, version in drifted_components(installed.packages, installed.version).items()
+        if branch_in_name(name) in (None, installed.branch)
     }

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which driver branches and kernel modules serve the GPUs of a node. Pure."""
+"""Driver branches and kernel modules that serve the GPUs of a node. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ORDER = (LTSB, PRODUCTION, NEW_FEATURE)
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU with what the data say of it. ``name`` is product and address.
+    """A GPU with its data. ``name`` is product and address.
 
     ``minimum``: the lowest versions that serve it, one for each branch. A branch between two of
     them does not serve it, each one above the last does. Empty: any version of its branches.
@@ -55,7 +55,7 @@ class Gpu:
 
     @property
     def legacy(self) -> bool:
-        """Return whether no driver that anybody maintains serves it."""
+        """Return whether only unmaintained drivers serve it."""
         return self.last is not None and int(self.last) < OPEN_FROM
 
     def problem(self, branch: str, version: str | None = None) -> str | None:
@@ -69,7 +69,7 @@ class Gpu:
         return f"{self.name} needs driver {needed} or newer" if needed else None
 
     def _needed(self, seen: tuple[int, ...]) -> str | None:
-        """Return the lowest version that serves it, where the one that was seen does not."""
+        """Return the lowest version that serves it, if the given one does not."""
         ordered = sorted(self.minimum, key=version_numbers)
         same = [version for version in ordered if version_numbers(version)[0] == seen[0]]
         above = [version for version in ordered if version_numbers(version) > seen]
@@ -77,18 +77,18 @@ class Gpu:
             return None
         return above[0] if above else None
 
-    def flavours(self, branch: str, data: DriverData) -> tuple[str, ...]:
+    def kernel_modules(self, branch: str, data: DriverData) -> tuple[str, ...]:
         """Return the kernel modules of a branch that work with this GPU."""
         of_branch = data.branches.get(branch, {}).get("modules", (OPEN, PROPRIETARY))
         return tuple(
-            flavour
-            for flavour in self.modules
-            if flavour in of_branch and (flavour != OPEN or int(branch) >= OPEN_FROM)
+            kernel_module
+            for kernel_module in self.modules
+            if kernel_module in of_branch and (kernel_module != OPEN or int(branch) >= OPEN_FROM)
         )
 
 
 def find_gpus(node: Mapping[str, Any], data: DriverData) -> tuple[Gpu, ...]:
-    """Return the NVIDIA GPUs of the node's own: functions that belong to guests are not."""
+    """Return the node's NVIDIA GPUs, without virtual functions for guests."""
     return tuple(
         _gpu(gpu, data)
         for gpu in node["gpus"]
@@ -131,8 +131,8 @@ def _gpu(gpu: Mapping[str, Any], data: DriverData) -> Gpu:
     )
 
 
-def names(gpus: Iterable[Gpu]) -> str:
-    """Return the GPUs in words: eight of one kind are one."""
+def describe_gpus(gpus: Iterable[Gpu]) -> str:
+    """Return the products of the GPUs as text, with counts."""
     counted: dict[str, list[str]] = {}
     for gpu in gpus:
         product, _at, address = gpu.name.partition(" at ")
@@ -143,17 +143,17 @@ def names(gpus: Iterable[Gpu]) -> str:
     )
 
 
-def flavours(gpus: Sequence[Gpu], branch: str, data: DriverData) -> tuple[str, ...]:
+def kernel_modules(gpus: Sequence[Gpu], branch: str, data: DriverData) -> tuple[str, ...]:
     """Return the kernel modules of the branch that work with all of the GPUs."""
     return tuple(
-        flavour
-        for flavour in (OPEN, PROPRIETARY)
-        if all(flavour in gpu.flavours(branch, data) for gpu in gpus)
+        kernel_module
+        for kernel_module in (OPEN, PROPRIETARY)
+        if all(kernel_module in gpu.kernel_modules(branch, data) for gpu in gpus)
     )
 
 
-def default_flavour(possible: Sequence[str], branch: str) -> str:
-    """Return the modules to take where nobody asked: open from 560 on, where they work."""
+def default_kernel_module(possible: Sequence[str], branch: str) -> str:
+    """Return the default kernel modules: open ones from 560 on, if they serve the GPUs."""
     preferred = OPEN if int(branch) >= OPEN_DEFAULT_FROM else PROPRIETARY
     return preferred if preferred in possible else possible[0]
 
@@ -166,20 +166,22 @@ def problem(
     version: str | None = None,
     asked: str = "",
 ) -> str | None:
-    """Return why a branch does not serve all of the GPUs with the modules asked for."""
+    """Return why a branch does not serve all GPUs with the requested modules; None if it does."""
     for gpu in gpus:
         found = gpu.problem(branch, version)
         if found:
             return found
-    possible = flavours(gpus, branch, data)
+    possible = kernel_modules(gpus, branch, data)
     if not possible:
         for gpu in gpus:
-            if not gpu.flavours(branch, data):
+            if not gpu.kernel_modules(branch, data):
                 return (
                     f"branch {branch} has no kernel modules for {gpu.name} ({gpu.generation}), "
                     f"which needs {' or '.join(gpu.modules)} ones"
                 )
-        return f"in branch {branch} no one kind of kernel modules serves all of {names(gpus)}"
+        return (
+            f"in branch {branch} no one kind of kernel modules serves all of {describe_gpus(gpus)}"
+        )
     if asked and asked not in possible:
         against = [gpu for gpu in gpus if asked not in gpu.modules]
         if against:
@@ -198,7 +200,7 @@ def serving(gpus: Sequence[Gpu], data: DriverData, asked: str = "") -> tuple[str
 
 
 def conflict(gpus: Sequence[Gpu], data: DriverData) -> tuple[Gpu, Gpu] | None:
-    """Return two GPUs that no driver serves together."""
+    """Return two GPUs that no driver branch serves together."""
     for one, other in combinations(gpus, 2):
         if serving((one,), data) and serving((other,), data) and not serving((one, other), data):
             return one, other
@@ -214,7 +216,7 @@ def supported(branch: str, data: DriverData, today: str) -> bool:
 
 
 def support_warning(branch: str, data: DriverData, today: str) -> str | None:
-    """Return what has to be said of a branch whose support is over, or soon will be."""
+    """Return a warning about a branch whose support has ended or ends soon."""
     row = data.branches.get(branch)
     if row is None:
         return (
@@ -245,7 +247,7 @@ def choose(offered: Sequence[str], data: DriverData, today: str) -> str | None:
             alive,
             key=lambda branch: (
                 _rank(data.branches[branch]["kind"]),
-                # Nobody has seen a version of it: a repository may not have it yet.
+                # No version is known: a repository may not have it yet.
                 newest_known(branch, data) is None,
                 -int(branch),
             ),
@@ -262,7 +264,7 @@ def describe(branch: str, data: DriverData) -> str:
 
 
 def newest_known(branch: str, data: DriverData) -> str | None:
-    """Return the newest version that the data know of a branch."""
+    """Return the newest known version of a branch."""
     newest = data.branches.get(branch, {}).get("newest")
     return str(newest) if newest else None
 

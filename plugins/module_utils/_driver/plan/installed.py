@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver that is on a node already, from its facts, and what of it has drifted. Pure."""
+"""The installed driver of a node and its drift, from facts. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..._nvidia.package_names import kernel_module_type
+from ..._nvidia.package_names import kernel_module_type as kernel_module_of_packages
 from ..._packages.types import covers
 from ..types import INSTALLS, branch_of
 from .config_files import PATHS, sha256
-from .packages import relevant_kernels
+from .kernels import relevant_kernels
 
 # Kernel modules that come built: Ubuntu's, those of a precompiled stream, SUSE's.
 _PREBUILT = re.compile(r"linux-modules-nvidia-|kmod-nvidia|nvidia-open-driver-\S*-kmp-")
 
 
 @dataclass(frozen=True)
-class Present:
-    """A driver that is installed. ``working``: its module is loaded, or can be at the next boot."""
+class InstalledDriver:
+    """An installed driver. ``working``: its module is loaded, or loads with the next boot."""
 
     version: str
     branch: str
-    flavour: str | None
+    kernel_module: str | None
     source: str | None
     packages: Mapping[str, str]
     working: bool
@@ -36,7 +36,7 @@ class Present:
 
     @property
     def prebuilt(self) -> bool:
-        """Return whether its modules are the distribution's own builds, which need no headers."""
+        """Return whether its modules are prebuilt packages, which need no kernel headers."""
         return any(_PREBUILT.match(name) for name in self.packages) and not any(
             "dkms" in name.replace("no-dkms", "") for name in self.packages
         )
@@ -48,12 +48,12 @@ class Present:
             "nvidia": "from NVIDIA's repository",
             "runfile": "from a runfile",
         }.get(self.source or "", "of unknown origin")
-        kind = f", {self.flavour} kernel modules" if self.flavour else ""
+        kind = f", {self.kernel_module} kernel modules" if self.kernel_module else ""
         return f"driver {self.version} ({origin}{kind})"
 
 
-def read_present(node: Mapping[str, Any]) -> Present | None:
-    """Return the installed driver; None where there is none, or only libraries of one."""
+def read_installed(node: Mapping[str, Any]) -> InstalledDriver | None:
+    """Return the installed driver; None where there is none, or only libraries."""
     driver = node["driver"]
     version = driver["installed"]
     branch = branch_of(version)
@@ -64,15 +64,15 @@ def read_present(node: Mapping[str, Any]) -> Present | None:
     if not (driver["source"] or modules or built or driver["loaded"]):
         return None
     if driver["source"] is None and driver.get("pending") in INSTALLS:
-        # dpkg is between two packages, or an installer died: the change that was begun is finished,
-        # and what it has left so far is no driver of somebody else's that could be kept.
+        # An interrupted change: it is to be finished, and what it left so far is not a foreign
+        # driver that could be kept.
         return None
     kernels = relevant_kernels(node)
-    return Present(
+    return InstalledDriver(
         version=version,
         branch=branch,
-        # What is loaded can be of another kind than what is installed meanwhile.
-        flavour=kernel_module_type(driver["packages"]) or driver["kernel_module"],
+        # The loaded modules can be of another kind than those installed since.
+        kernel_module=kernel_module_of_packages(driver["packages"]) or driver["kernel_module"],
         source=driver["source"],
         packages=driver["packages"],
         working=bool(driver["loaded"])
@@ -93,28 +93,12 @@ def unheld(node: Mapping[str, Any], patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_locked(name: str, patterns: Sequence[str]) -> bool:
-    """Return whether a package is one of the locked set, as package_set understands it."""
+    """Return whether a package belongs to the locked set, as package_set matches it."""
     return covers(patterns, name.partition(":")[0])
 
 
-def kernels_without_module(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the kernels, of the running one and the newest, that have no driver module."""
-    return tuple(
-        str(kernel["version"]) for kernel in relevant_kernels(node) if not kernel.get("driver")
-    )
-
-
-def running_kernel(node: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the running kernel where it is on the node's own disk."""
-    for kernel in relevant_kernels(node):
-        if kernel["running"]:
-            return kernel
-    return None
-
-
-def differing_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the files that are not there as they shall be; one that may not be read is taken as
-    right."""
+def changed_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files that are missing or differ; one that cannot be read counts as right."""
     seen = node["driver"]["configuration"]
     return tuple(
         path
@@ -124,9 +108,9 @@ def differing_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[
 
 
 def stale_files(node: Mapping[str, Any], wished: Collection[str]) -> tuple[str, ...]:
-    """Return the files that we have written, that are there and no longer wished.
+    """Return the files that this collection wrote and that are not requested any more.
 
-    By the node's record: some of the names are an admin's or a package's just as well.
+    The record decides: an administrator or a package can own files of the same names.
     """
     driver = node["driver"]
     ours = driver["recorded_files"] or ()

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core.errors import InputError
-from ..types import DriverWish, branch_of
-from .decision import Case
+from ..types import Request, branch_of
+from .decision import DecisionInput
 
 AUTO, DRIVER, NUMA = "auto", "driver", "numa"
 # The option of the module nvidia.
@@ -36,62 +36,62 @@ KNOWN_FROM = 580
 DRIVER_FROM = 615
 
 
-def check(wish: DriverWish) -> None:
-    """Refuse the mode in two places.
+def check(request: Request) -> None:
+    """Refuse a mode that is given in two options.
 
     :raises InputError: ``module_options`` has the kernel module's option as well.
     """
-    if wish.coherent_memory == AUTO:
+    if request.coherent_memory == AUTO:
         return
-    both = [name for name in wish.module_options if str(name).rpartition(".")[2] == OPTION]
+    both = [name for name in request.module_options if str(name).rpartition(".")[2] == OPTION]
     if both:
         raise InputError(
             f"nvidia_driver_coherent_memory and nvidia_driver_module_options both set {OPTION}.",
-            evidence=f"coherent_memory: {wish.coherent_memory!r}, module_options: "
-            f"{both[0]}: {wish.module_options[both[0]]!r}",
+            evidence=f"coherent_memory: {request.coherent_memory!r}, module_options: "
+            f"{both[0]}: {request.module_options[both[0]]!r}",
             next_step="Take it out of one of the two.",
         )
 
 
-def coherent(case: Case) -> str:
-    """Return the product whose memory it is, or nothing where no GPU of the node is one."""
+def coherent(inputs: DecisionInput) -> str:
+    """Return the product with coherent memory; empty if the node has no such GPU."""
     return next(
         (
             COHERENT_GPUS[gpu["device_id"]]
-            for gpu in case.node["gpus"]
+            for gpu in inputs.node["gpus"]
             if gpu["vendor"] == "nvidia" and gpu["device_id"] in COHERENT_GPUS
-            # The memory of a guest's GPU is the host's to share out.
+            # The host manages the memory of a guest's GPU.
             if not gpu["virtual_function"] and not gpu["vgpu"]["guest"]
         ),
         "",
     )
 
 
-def module_options(case: Case, branch: str) -> dict[str, str]:
-    """Return the option to be written for a driver of this branch; empty where there is none."""
-    wish = case.wish.coherent_memory
-    if wish == AUTO or not coherent(case) or int(branch) < KNOWN_FROM:
+def module_options(inputs: DecisionInput, branch: str) -> dict[str, str]:
+    """Return the module option for a driver of this branch; empty where there is none."""
+    mode = inputs.request.coherent_memory
+    if mode == AUTO or not coherent(inputs) or int(branch) < KNOWN_FROM:
         return {}
-    return {OPTION: wish}
+    return {OPTION: mode}
 
 
-def warnings(case: Case, branch: str, *, ours: bool) -> tuple[str, ...]:
-    """Return why the mode that is asked for does not come; empty where it does.
+def warnings(inputs: DecisionInput, branch: str, *, ours: bool) -> tuple[str, ...]:
+    """Return why the requested mode is not set; empty if it is.
 
-    :param ours: whether the driver's files are this collection's.
+    :param ours: whether this collection manages the driver's files.
     """
-    product, wish = coherent(case), case.wish.coherent_memory
-    if wish == AUTO or not product:
+    product, mode = coherent(inputs), inputs.request.coherent_memory
+    if mode == AUTO or not product:
         return ()
     if int(branch) < KNOWN_FROM:
         return (
-            f"nvidia_driver_coherent_memory is {wish}, but the driver of branch {branch} has no "
+            f"nvidia_driver_coherent_memory is {mode}, but the driver of branch {branch} has no "
             f"such mode for the {product}: it is not written. Next step: ask for branch "
             f"{KNOWN_FROM} or newer.",
         )
-    if not ours and in_force(case.node) != wish:
+    if not ours and in_force(inputs.node) != mode:
         return (
-            f"nvidia_driver_coherent_memory is {wish}, but the driver is not managed here, and its "
+            f"nvidia_driver_coherent_memory is {mode}, but the driver is not managed here, and its "
             f"options stay as they are. Next step: ask for its branch (nvidia_driver_branch: "
             f'"{branch}").',
         )
@@ -99,7 +99,7 @@ def warnings(case: Case, branch: str, *, ours: bool) -> tuple[str, ...]:
 
 
 def in_force(node: Mapping[str, Any]) -> str | None:
-    """Return the mode of the module that is loaded; None where that is not known."""
+    """Return the mode of the loaded module; None if it is not known."""
     driver = node["driver"]
     mode, branch = driver.get("coherent_memory"), branch_of(driver["loaded"])
     if mode is None or branch is None:
@@ -107,14 +107,14 @@ def in_force(node: Mapping[str, Any]) -> str | None:
     return str(mode) or (DRIVER if int(branch) >= DRIVER_FROM else NUMA)
 
 
-def reload_reason(case: Case, branch: str) -> str:
-    """Return why the module has to be loaded again for the mode, or nothing."""
-    wanted = module_options(case, branch).get(OPTION)
-    now = in_force(case.node)
+def reload_reason(inputs: DecisionInput, branch: str) -> str:
+    """Return why the module must be reloaded for the mode; empty if it need not be."""
+    wanted = module_options(inputs, branch).get(OPTION)
+    now = in_force(inputs.node)
     if wanted is None or now in (None, wanted):
         return ""
     return (
-        f"the memory of the {coherent(case)} is managed by the {_MANAGER[str(now)]}, and shall be "
-        f"by the {_MANAGER[wanted]} (nvidia_driver_coherent_memory); a reload of the module does "
-        "as well, where no program uses a GPU"
+        f"the memory of the {coherent(inputs)} is managed by the {_MANAGER[str(now)]}, and shall "
+        f"be by the {_MANAGER[wanted]} (nvidia_driver_coherent_memory); a reload of the module "
+        "does as well, where no program uses a GPU"
     )

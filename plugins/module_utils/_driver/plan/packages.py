@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the packages of a driver are called in each source. Pure."""
+"""The names of a driver's packages in each source. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ from ..._nvidia.driver_branches import (
     UBUNTU_ROLLING,
     DriverData,
 )
-from ..types import DriverWish, branch_of
-from .fabric import members, needs
-from .sources import DISTRO, NVIDIA, System, row
+from ..types import branch_of
+from .decision import DecisionInput, Target
+from .fabric import component_packages, needs
+from .kernels import relevant_kernels
+from .sources import DISTRO, NVIDIA, System, repository_entry
 
-# What belongs to one driver, and must never be of two versions. The container toolkit, Debian's
+# Packages of one driver, which must never be of two versions. The container toolkit, Debian's
 # CUDA packages and tools with versions of their own stay out.
 LOCK_PATTERNS = (
     "nvidia-*",
@@ -55,26 +57,26 @@ LOCK_PATTERNS = (
     "!nvidia-detect*",
     "!nvidia-installer-cleanup*",
 )
-# rpm's names that differ.
+# Names that RPM has in addition.
 RPM_LOCK_PATTERNS = (*LOCK_PATTERNS, "kmod-nvidia*", "akmod-nvidia*", "dkms-nvidia*")
 
 _STOCK = re.compile(
     r"(?P<series>\d+\.\d+)\.[\d.-]+-(?P<flavour>[a-z]+(?:-[a-z]+)*)(?P<pages>-64k)?\Z"
 )
 _SUFFIX = re.compile(r"-(?P<branch>[3-9]\d\d)(?=-|\Z)")
-# SUSE's packages of one generation are in the way of those of another.
+# SUSE's packages of one generation conflict with those of another.
 _GENERATION = re.compile(r"-(?P<generation>G\d\d)(?=-|\Z)")
 _OF_DRIVER = ("nvidia-", "libnvidia-", "linux-modules-nvidia-", "cuda-drivers")
-# Ubuntu's signatures are those of all branches and kinds for one kernel.
+# Ubuntu's signatures for one kernel cover all branches and kinds.
 _SHARED = "linux-signatures-nvidia-"
-# The packages that make the kernel modules, or draw them in.
+# Packages that provide the kernel modules or depend on those that do.
 _KERNEL = re.compile(
     r"(?:nvidia-(?:headless|dkms|kernel-source|kernel-open|kernel-dkms|kernel-support|open\b"
     r"|open-kernel|driver-\d+|driver\Z|driver-open)|cuda-drivers"
     r"|linux-(?:modules|objects)-nvidia-|kmod-nvidia)"
 )
 _SIGNED = {"modules": (), "architectures": (), "by": "its publisher", "trusted": False}
-# Of RPM packages: nvidia-driver has no modules there.
+# In RPM packages nvidia-driver has no modules.
 _RPM_KERNEL = re.compile(
     r"(?:nvidia-open|cuda-drivers|a?kmod-nvidia|dkms-nvidia|nvidia-(?:open-)?driver-G\d+)"
 )
@@ -82,7 +84,12 @@ _RPM_KERNEL = re.compile(
 
 @dataclass(frozen=True)
 class PackageSet:
-    """The packages of a driver in one source."""
+    """The packages of a driver in one source.
+
+    ``packages`` and ``optional``: version pattern by name; None is any version. ``optional`` ones
+    are installed where they exist. ``patterns``: the names that are locked together. ``streams``:
+    stream by dnf module.
+    """
 
     packages: Mapping[str, str | None] = field(default_factory=dict)
     optional: Mapping[str, str | None] = field(default_factory=dict)
@@ -94,23 +101,23 @@ class PackageSet:
 
 
 def lock_patterns(system: System) -> tuple[str, ...]:
-    """Return which packages belong to one driver on this system."""
+    """Return the patterns of the package names that belong to one driver on this system."""
     return LOCK_PATTERNS if system.manager == "apt" else RPM_LOCK_PATTERNS
 
 
-def package_set(
-    node: Mapping[str, Any],
-    system: System,
-    source: str,
-    branch: str,
-    version: str | None,
-    flavour: str,
-    wish: DriverWish,
-    data: DriverData,
-) -> PackageSet:
-    """Return the names of the driver's packages. ``version`` None is: the newest of the branch."""
-    found = _of_driver(node, system, source, branch, version, flavour, wish, data)
-    more = members(needs(node, wish), system, source, branch, version)
+def package_set(inputs: DecisionInput, target: Target) -> PackageSet:
+    """Return the packages of the target driver, NVLink components included.
+
+    A target without a version means the newest version of its branch.
+    """
+    found = _driver_packages(inputs, target)
+    more = component_packages(
+        needs(inputs.node, inputs.request),
+        inputs.system,
+        str(target.source),
+        target.branch,
+        target.version,
+    )
     return replace(
         found,
         packages={**found.packages, **more.packages},
@@ -118,30 +125,23 @@ def package_set(
     )
 
 
-def _of_driver(
-    node: Mapping[str, Any],
-    system: System,
-    source: str,
-    branch: str,
-    version: str | None,
-    flavour: str,
-    wish: DriverWish,
-    data: DriverData,
-) -> PackageSet:
-    text = f"{version}*" if version else f"{branch}.*"
-    if system.manager != "apt":
-        return _rpm(node, system, source, branch, version, flavour, wish, data)
-    if source == NVIDIA:
-        return _nvidia(node, system, branch, version, flavour, wish, data)
-    if system.id == "ubuntu":
-        return _ubuntu(node, system, branch, text, flavour, wish, data)
-    return _debian(node, system, text, flavour, wish)
+def _driver_packages(inputs: DecisionInput, target: Target) -> PackageSet:
+    if inputs.system.manager != "apt":
+        return _rpm(inputs, target)
+    if target.source == NVIDIA:
+        return _nvidia_deb(inputs, target)
+    if inputs.system.id == "ubuntu":
+        return _ubuntu(inputs, target)
+    return _debian(inputs, target)
 
 
-def headers(
-    node: Mapping[str, Any], system: System, data: DriverData
-) -> tuple[str | None, dict[str, str | None]]:
-    """Return the package that follows the newest kernel's headers, and those of exact kernels."""
+def _version_pattern(target: Target) -> str:
+    return f"{target.version}*" if target.version else f"{target.branch}.*"
+
+
+def headers(inputs: DecisionInput) -> tuple[str | None, dict[str, str | None]]:
+    """Return the header packages: the one that follows the newest kernel, and the exact ones."""
+    node, system = inputs.node, inputs.system
     if system.manager != "apt":
         found: dict[str, str | None] = {}
         for kernel in relevant_kernels(node):
@@ -152,7 +152,7 @@ def headers(
     }
     running = node["os"]["kernel"] or ""
     if system.id == "ubuntu":
-        meta, lts = _ubuntu_headers(running, system, data)
+        meta, lts = _ubuntu_headers(running, system, inputs.data)
         return meta, {**exact, **lts}
     if system.id == "debian":
         arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(system.arch, system.arch)
@@ -162,26 +162,8 @@ def headers(
     return None, exact
 
 
-def relevant_kernels(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the kernels that need the driver: the running one, and the one of the next boot.
-
-    In a container the running kernel is its host's: it is not on this disk, and nothing can be
-    installed for it.
-    """
-    kernels = sorted(
-        (kernel for kernel in node["kernels"] if kernel.get("on_disk", True)),
-        key=lambda kernel: kernel_key(kernel["version"]),
-    )
-    running = [kernel for kernel in kernels if kernel["running"]]
-    return [*running, *(kernel for kernel in kernels[-1:] if kernel not in running)]
-
-
-def kernel_key(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version))
-
-
-def ubuntu_flavour(kernel: str, system: System, data: DriverData) -> str | None:
-    """Return the name behind Ubuntu's packages for a stock kernel, None for any other."""
+def ubuntu_kernel_flavour(kernel: str, system: System, data: DriverData) -> str | None:
+    """Return the kernel flavour in the names of Ubuntu's packages; None for a custom kernel."""
     match = _STOCK.match(kernel)
     if match is None or match["flavour"] not in UBUNTU_FLAVOURS:
         return None
@@ -189,7 +171,7 @@ def ubuntu_flavour(kernel: str, system: System, data: DriverData) -> str | None:
     flavour = match["flavour"] + (match["pages"] or "")
     if match["flavour"] in UBUNTU_ROLLING:
         return f"{flavour}-{match['series']}"
-    first = (row(system, DISTRO, data) or {}).get("kernel")
+    first = (repository_entry(system, DISTRO, data) or {}).get("kernel")
     later = first and match["series"] != first
     return f"{flavour}-hwe-{system.version}" if later else flavour
 
@@ -197,226 +179,203 @@ def ubuntu_flavour(kernel: str, system: System, data: DriverData) -> str | None:
 def _ubuntu_headers(
     kernel: str, system: System, data: DriverData
 ) -> tuple[str | None, dict[str, None]]:
-    """Return the package whose headers follow the kernel's, or those that may be there."""
+    """Return the package that follows the kernel's headers, and those that may not exist."""
     match = _STOCK.match(kernel)
     if match is None or match["flavour"] not in UBUNTU_ROLLING:
-        return f"linux-headers-{ubuntu_flavour(kernel, system, data) or 'generic'}", {}
+        return f"linux-headers-{ubuntu_kernel_flavour(kernel, system, data) or 'generic'}", {}
     flavour = match["flavour"] + (match["pages"] or "")
-    if match["series"] != (row(system, DISTRO, data) or {}).get("kernel"):
+    if match["series"] != (repository_entry(system, DISTRO, data) or {}).get("kernel"):
         return f"linux-headers-{flavour}", {}
-    # The plain name is of a later series. Not each flavour has one for the first.
+    # The plain name is that of a later series. Not every flavour has an -lts package.
     lts = match["flavour"] in UBUNTU_LTS
     return None, {f"linux-headers-{flavour}-lts-{system.version}": None} if lts else {}
 
 
-def prebuilt_flavour(
-    node: Mapping[str, Any], system: System, wish: DriverWish, data: DriverData
-) -> str | None:
-    """Return the flavour for which signed modules are taken, None where DKMS has to build them."""
-    if system.id != "ubuntu" or wish.dkms == "true":
+def prebuilt_kernel_flavour(inputs: DecisionInput) -> str | None:
+    """Return the kernel flavour of Ubuntu's signed modules; None where DKMS has to build them."""
+    dkms = inputs.request.dkms
+    if inputs.system.id != "ubuntu" or dkms == "true":
         return None
-    flavour = ubuntu_flavour(node["os"]["kernel"] or "", system, data)
-    if flavour is None and wish.dkms == "false":
+    flavour = ubuntu_kernel_flavour(inputs.node["os"]["kernel"] or "", inputs.system, inputs.data)
+    if flavour is None and dkms == "false":
         return "generic"
     return flavour
 
 
-def _ubuntu(
-    node: Mapping[str, Any],
-    system: System,
-    branch: str,
-    text: str,
-    flavour: str,
-    wish: DriverWish,
-    data: DriverData,
-) -> PackageSet:
-    suffix = f"{branch}-server"
-    is_open = "-open" if flavour == OPEN else ""
+def _ubuntu(inputs: DecisionInput, target: Target) -> PackageSet:
+    node, request, version = inputs.node, inputs.request, _version_pattern(target)
+    suffix = f"{target.branch}-server"
+    is_open = "-open" if target.kernel_module == OPEN else ""
     packages: dict[str, str | None] = {}
     optional: dict[str, str | None] = {}
-    prebuilt = prebuilt_flavour(node, system, wish, data)
+    prebuilt = prebuilt_kernel_flavour(inputs)
     if prebuilt:
         modules = f"linux-modules-nvidia-{suffix}{is_open}"
         # These have the kernel's version, not the driver's.
         packages[f"{modules}-{prebuilt}"] = None
-        packages[f"nvidia-headless-no-dkms-{suffix}{is_open}"] = text
+        packages[f"nvidia-headless-no-dkms-{suffix}{is_open}"] = version
         for kernel in relevant_kernels(node):
-            if ubuntu_flavour(kernel["version"], system, data):
+            if ubuntu_kernel_flavour(kernel["version"], inputs.system, inputs.data):
                 optional[f"{modules}-{kernel['version']}"] = None
     else:
-        meta, exact = headers(node, system, data)
+        meta, exact = headers(inputs)
         if meta:
             packages[meta] = None
         optional.update(exact)
-        packages[f"nvidia-headless-{suffix}{is_open}"] = text
-    packages[f"nvidia-utils-{suffix}"] = text
-    if wish.persistence:
-        packages[f"nvidia-compute-utils-{suffix}"] = text
-    if not wish.compute_only:
-        packages[f"libnvidia-decode-{suffix}"] = text
-        packages[f"libnvidia-encode-{suffix}"] = text
+        packages[f"nvidia-headless-{suffix}{is_open}"] = version
+    packages[f"nvidia-utils-{suffix}"] = version
+    if request.persistence:
+        packages[f"nvidia-compute-utils-{suffix}"] = version
+    if not request.compute_only:
+        packages[f"libnvidia-decode-{suffix}"] = version
+        packages[f"libnvidia-encode-{suffix}"] = version
     note = f"signed modules of Ubuntu for {prebuilt} kernels" if prebuilt else "built by DKMS"
     return PackageSet(packages, optional, signed=bool(prebuilt), note=note)
 
 
-def _debian(
-    node: Mapping[str, Any], system: System, text: str, flavour: str, wish: DriverWish
-) -> PackageSet:
-    meta, exact = headers(node, system, DriverData({}, {}, {}))
+def _debian(inputs: DecisionInput, target: Target) -> PackageSet:
+    request, version = inputs.request, _version_pattern(target)
+    meta, exact = headers(inputs)
     packages: dict[str, str | None] = {}
     if meta:
         packages[meta] = None
-    packages["nvidia-open-kernel-dkms" if flavour == OPEN else "nvidia-kernel-dkms"] = text
+    is_open = target.kernel_module == OPEN
+    packages["nvidia-open-kernel-dkms" if is_open else "nvidia-kernel-dkms"] = version
     for name in ("libcuda1", "libnvidia-ml1", "libnvidia-cfg1", "libnvidia-ptxjitcompiler1"):
-        packages[name] = text
-    packages["nvidia-smi"] = text
-    # These are versioned apart from the driver.
+        packages[name] = version
+    packages["nvidia-smi"] = version
+    # The next two have versions of their own.
     packages["nvidia-modprobe"] = None
-    if wish.persistence:
+    if request.persistence:
         packages["nvidia-persistenced"] = None
-    if not wish.compute_only:
-        packages["libnvidia-encode1"] = text
+    if not request.compute_only:
+        packages["libnvidia-encode1"] = version
     return PackageSet(packages, dict(exact), note="built by DKMS")
 
 
-def _nvidia(
-    node: Mapping[str, Any],
-    system: System,
-    branch: str,
-    version: str | None,
-    flavour: str,
-    wish: DriverWish,
-    data: DriverData,
-) -> PackageSet:
-    text = f"{version}*" if version else f"{branch}.*"
-    pinned = int(branch) >= PINNED_FROM
-    suffix = "" if pinned else f"-{branch}"
-    is_open = flavour == OPEN
-    meta, exact = headers(node, system, data)
+def _nvidia_deb(inputs: DecisionInput, target: Target) -> PackageSet:
+    system, branch, version = inputs.system, target.branch, _version_pattern(target)
+    suffix = "" if int(branch) >= PINNED_FROM else f"-{branch}"
+    is_open = target.kernel_module == OPEN
+    meta, exact = headers(inputs)
     packages: dict[str, str | None] = {meta: None} if meta else {}
     optional: dict[str, str | None] = dict(exact)
-    # A user's own row can take the folder for another system.
-    folder = str((row(system, NVIDIA, data) or {}).get("folder") or system.folder or "")
-    if not wish.compute_only:
-        packages[f"nvidia-open{suffix}" if is_open else f"cuda-drivers{suffix}"] = text
+    # A user's own entry can use the folder of another system.
+    entry = repository_entry(system, NVIDIA, inputs.data) or {}
+    folder = str(entry.get("folder") or system.folder or "")
+    if not inputs.request.compute_only:
+        packages[f"nvidia-open{suffix}" if is_open else f"cuda-drivers{suffix}"] = version
     elif folder.startswith("ubuntu"):
-        packages[f"libnvidia-compute{suffix}"] = text
-        packages[f"nvidia-dkms{suffix}-open" if is_open else f"nvidia-dkms{suffix}"] = text
+        packages[f"libnvidia-compute{suffix}"] = version
+        packages[f"nvidia-dkms{suffix}-open" if is_open else f"nvidia-dkms{suffix}"] = version
         optional.update(
             {
-                f"nvidia-utils{suffix}": text,
-                f"nvidia-compute-utils{suffix}": text,
+                f"nvidia-utils{suffix}": version,
+                f"nvidia-compute-utils{suffix}": version,
                 "nvidia-persistenced": None,
             }
         )
     else:
         # Debian's names, which NVIDIA's folders for Debian keep from 590 on (NVIDIA's driver
         # installation guide, compute-only; the table of renamed packages is Ubuntu's alone).
-        packages["nvidia-driver-cuda"] = text
-        packages["nvidia-kernel-open-dkms" if is_open else "nvidia-kernel-dkms"] = text
+        packages["nvidia-driver-cuda"] = version
+        packages["nvidia-kernel-open-dkms" if is_open else "nvidia-kernel-dkms"] = version
         optional["nvidia-persistenced"] = None
     pinning: dict[str, str | None] = (
-        {f"nvidia-driver-pinning-{version or branch}": None} if int(branch) >= PINNING_FROM else {}
+        {f"nvidia-driver-pinning-{target.version or branch}": None}
+        if int(branch) >= PINNING_FROM
+        else {}
     )
     return PackageSet(packages, optional, pinning, note="built by DKMS")
 
 
-def signed_modules(
-    node: Mapping[str, Any],
-    system: System,
-    source: str | None,
-    wish: DriverWish,
-    data: DriverData,
-) -> Mapping[str, Any] | None:
-    """Return what the source has of signed kernel modules in RPM packages, where it is wished.
+def signed_modules(inputs: DecisionInput, source: str | None) -> Mapping[str, Any] | None:
+    """Return what the source has of signed kernel modules in RPM packages, if they are to be used.
 
-    Of Ubuntu's own says :func:`prebuilt_flavour`.
+    Ubuntu's own are handled by :func:`prebuilt_kernel_flavour`.
     """
-    given = (row(system, source or "", data) or {}).get("signed")
-    if not given or wish.dkms == "true":
+    system, dkms = inputs.system, inputs.request.dkms
+    given = (repository_entry(system, source or "", inputs.data) or {}).get("signed")
+    if not given or dkms == "true":
         return None
-    # A row of the user's own can say less.
+    # A user's own entry can leave keys out.
     signed = {**_SIGNED, **given}
     if signed["architectures"] and system.arch not in signed["architectures"]:
         return None
-    return signed if node["secure_boot"] is True or wish.dkms == "false" else None
+    return signed if inputs.node["secure_boot"] is True or dkms == "false" else None
 
 
 def module_streams(
-    system: System, source: str | None, branch: str, flavour: str, data: DriverData
+    system: System, source: str | None, branch: str, kernel_module: str, data: DriverData
 ) -> dict[str, str]:
     """Return the streams of dnf's modules that a driver built by DKMS comes from."""
-    streams = (row(system, source or "", data) or {}).get("streams") or {}
-    stream = streams.get(flavour)
+    streams = (repository_entry(system, source or "", data) or {}).get("streams") or {}
+    stream = streams.get(kernel_module)
     return {STREAM_MODULE: str(stream).format(branch=branch)} if stream else {}
 
 
-def _rpm(
-    node: Mapping[str, Any],
-    system: System,
-    source: str,
-    branch: str,
-    version: str | None,
-    flavour: str,
-    wish: DriverWish,
-    data: DriverData,
-) -> PackageSet:
-    text = f"{version}*" if version else f"{branch}.*"
-    is_open = flavour == OPEN
-    signed = signed_modules(node, system, source, wish, data)
-    if signed and flavour in signed["modules"]:
-        return _signed_rpm(node, branch, text, wish, signed)
+def _rpm(inputs: DecisionInput, target: Target) -> PackageSet:
+    node, system, request = inputs.node, inputs.system, inputs.request
+    branch, version = target.branch, _version_pattern(target)
+    kernel_module = str(target.kernel_module)
+    is_open = kernel_module == OPEN
+    signed = signed_modules(inputs, target.source)
+    if signed and kernel_module in signed["modules"]:
+        return _signed_rpm(inputs, target, signed)
     packages: dict[str, str | None] = {}
     distribution = DISTRIBUTIONS.get(system.id)
     by_dkms = distribution is None or int(branch) >= distribution.dkms_from
-    if not wish.compute_only:
-        packages["nvidia-open" if is_open else "cuda-drivers"] = text
+    if not request.compute_only:
+        packages["nvidia-open" if is_open else "cuda-drivers"] = version
     elif system.family != SUSE:
-        packages["nvidia-driver-cuda"] = text
-        packages["kmod-nvidia-open-dkms" if is_open else "kmod-nvidia-latest-dkms"] = text
+        packages["nvidia-driver-cuda"] = version
+        packages["kmod-nvidia-open-dkms" if is_open else "kmod-nvidia-latest-dkms"] = version
     else:
-        packages[f"nvidia-compute-utils-{suse_generation(branch)}"] = text
-        packages[_suse_modules(node, branch, is_open=is_open, by_dkms=by_dkms)] = text
+        packages[f"nvidia-compute-utils-{suse_generation(branch)}"] = version
+        packages[_suse_modules(node, branch, is_open=is_open, by_dkms=by_dkms)] = version
     if by_dkms:
         packages["dkms"] = None
-    _meta, exact = headers(node, system, data)
-    if wish.persistence:
-        exact["nvidia-persistenced"] = text
-    streams = module_streams(system, source, branch, flavour, data)
+    _meta, exact = headers(inputs)
+    if request.persistence:
+        exact["nvidia-persistenced"] = version
+    streams = module_streams(system, target.source, branch, kernel_module, inputs.data)
     note = "built by DKMS" if by_dkms else "built where they are installed"
     return PackageSet(packages, exact, patterns=RPM_LOCK_PATTERNS, streams=streams, note=note)
 
 
 def suse_generation(branch: str) -> str:
-    """Return what the packages for SUSE are called after, by the driver's branch."""
+    """Return the generation in the names of the packages for SUSE, such as G06."""
     return "G07" if int(branch) >= G07_FROM else "G06"
 
 
 def _suse_modules(node: Mapping[str, Any], branch: str, *, is_open: bool, by_dkms: bool) -> str:
     """Return NVIDIA's package of the kernel modules for SUSE (BCI-dockerfile-generator)."""
     name = f"nvidia-{'open-' if is_open else ''}driver-{suse_generation(branch)}"
-    return name if by_dkms else f"{name}-kmp-{_kernel_kind(node)}"
+    return name if by_dkms else f"{name}-kmp-{_suse_kernel_flavour(node)}"
 
 
-def _kernel_kind(node: Mapping[str, Any]) -> str:
-    """Return the flavour of the running kernel: default of SUSE's kernel-default."""
+def _suse_kernel_flavour(node: Mapping[str, Any]) -> str:
+    """Return the flavour of the running kernel, such as ``default`` of SUSE's kernel-default."""
     flavour = kernel_flavour(node["os"]["family"] or "", node["os"]["kernel"] or "")
     return flavour.partition("-")[2]
 
 
-def _signed_rpm(
-    node: Mapping[str, Any], branch: str, text: str, wish: DriverWish, signed: Mapping[str, Any]
-) -> PackageSet:
-    words = {"flavour": _kernel_kind(node), "generation": suse_generation(branch)}
+def _signed_rpm(inputs: DecisionInput, target: Target, signed: Mapping[str, Any]) -> PackageSet:
+    branch, version = target.branch, _version_pattern(target)
+    placeholders = {
+        "flavour": _suse_kernel_flavour(inputs.node),
+        "generation": suse_generation(branch),
+    }
+    compute_only = inputs.request.compute_only
     names = list(signed.get("packages") or ())
     if not names:
-        names = ["nvidia-driver-cuda" if wish.compute_only else "cuda-drivers"]
-    elif not wish.compute_only:
+        names = ["nvidia-driver-cuda" if compute_only else "cuda-drivers"]
+    elif not compute_only:
         names.extend(signed.get("more") or ())
     stream = signed.get("stream")
     return PackageSet(
-        {name.format(**words): text for name in names},
-        {"nvidia-persistenced": text} if wish.persistence else {},
+        {name.format(**placeholders): version for name in names},
+        {"nvidia-persistenced": version} if inputs.request.persistence else {},
         patterns=RPM_LOCK_PATTERNS,
         signed=True,
         streams={STREAM_MODULE: stream.format(branch=branch)} if stream else {},
@@ -424,8 +383,8 @@ def _signed_rpm(
     )
 
 
-def makes_modules(name: str) -> bool:
-    """Return whether a package of ours makes the kernel modules, or draws them in."""
+def provides_kernel_modules(name: str) -> bool:
+    """Return whether a package provides the kernel modules or depends on those that do."""
     return "dkms" in name or name.startswith(
         (
             *("nvidia-headless", "nvidia-open", "cuda-drivers", "linux-modules-nvidia"),
@@ -435,43 +394,41 @@ def makes_modules(name: str) -> bool:
 
 
 def obsolete(
-    present: Mapping[str, str],
-    wanted: PackageSet,
-    *,
-    branch: str,
-    old_branch: str | None,
-    flavour: str,
-    other_source: bool,
+    inputs: DecisionInput, target: Target, wanted: PackageSet, *, other_source: bool
 ) -> tuple[str, ...]:
     """Return the installed packages that cannot stay beside the wanted ones.
 
-    :param present: the driver's packages that are installed, by name.
     :param other_source: whether they come from another source than the wanted ones.
     """
+    installed = inputs.installed
+    if installed is None:
+        return ()
+    branch, is_open = target.branch, target.kernel_module == OPEN
     names = {*wanted.packages, *wanted.optional, *wanted.pinning}
+    kernel = _RPM_KERNEL if wanted.patterns == RPM_LOCK_PATTERNS else _KERNEL
+    has_branches = any(_SUFFIX.search(one) for one in wanted.packages if one.startswith(_OF_DRIVER))
     gone = []
-    for name in present:
+    for name, version in installed.packages.items():
         plain = name.partition(":")[0]
         if plain in names:
             continue
         match = None if plain.startswith(_SHARED) else _SUFFIX.search(plain)
         of_branch = match["branch"] if match else None
-        kernel = _RPM_KERNEL if wanted.patterns == RPM_LOCK_PATTERNS else _KERNEL
-        other_flavour = bool(kernel.match(plain)) and ("open" in plain) != (flavour == OPEN)
-        # nvidia-headless brings its parts, of which one has the flavour in its name.
+        other_modules = bool(kernel.match(plain)) and ("open" in plain) != is_open
+        # nvidia-headless depends on packages of which one names the kernel modules.
         renamed = (
-            old_branch != branch
+            installed.branch != branch
             and of_branch is None
-            and branch_of(present[name].partition(":")[2] or present[name]) == old_branch
-            and any(_SUFFIX.search(one) for one in wanted.packages if one.startswith(_OF_DRIVER))
+            and branch_of(version.partition(":")[2] or version) == installed.branch
+            and has_branches
         )
         of_suse = _GENERATION.search(plain)
         other_generation = of_suse is not None and of_suse["generation"] != suse_generation(branch)
-        # Modules that come built replace those that DKMS builds, whose package would go on.
+        # Prebuilt modules replace those of DKMS, whose package would keep building.
         unsigned = wanted.signed and plain.startswith("kmod-nvidia") and plain.endswith("-dkms")
         if (
             other_source
-            or other_flavour
+            or other_modules
             or unsigned
             or renamed
             or other_generation

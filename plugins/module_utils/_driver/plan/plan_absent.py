@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan that takes a driver away. Pure."""
+"""The plan that removes a driver. Pure."""
 
 from __future__ import annotations
 
@@ -10,43 +10,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..._core.steps import Step, sentence
-from ..types import DriverPlan, DriverWish
+from ..types import Plan, Request
 from . import config_files as texts
-from .installed import read_present, stale_files
+from .decision import capitalize_first
+from .installed import InstalledDriver, read_installed, stale_files
 from .sources import RUNFILE
 
 
-def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
-    """Return the plan that takes away what this collection put on the node."""
+def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
+    """Return the plan that removes what this collection put on the node."""
     driver = node["driver"]
-    present = read_present(node)
+    installed = read_installed(node)
     managed = driver["managed"]
     begun = bool(driver.get("pending")) and not managed
-    if not managed and not begun and not (present and wish.replace_source):
-        if present is None:
-            return DriverPlan("none", reasons=("No driver is on this node: nothing to remove.",))
-        why = "may not be read" if managed is None else "does not have it"
-        return DriverPlan(
-            "none",
-            branch=present.branch,
-            version=present.version,
-            kernel_module=present.flavour,
-            source=present.source,
-            hold=bool(present.held),
-            reasons=(
-                f"{present.words[:1].upper()}{present.words[1:]} is not this collection's: the "
-                f"node's record {why}. It stays.",
-            ),
-            warnings=(
-                "To remove it all the same: nvidia_driver_replace_source: true, or by hand.",
-            ),
-        )
-    source = present.source if present else None
+    if not managed and not begun and not (installed and request.replace_source):
+        if installed is None:
+            return Plan("none", reasons=("No driver is on this node: nothing to remove.",))
+        return _not_managed(installed, managed)
+    source = installed.source if installed else None
     if source == RUNFILE and not begun and not driver["uninstaller"]:
-        return DriverPlan(
+        return Plan(
             "refuse",
             reasons=(
-                f"{present.words if present else 'The driver'} is to be removed, and its "
+                f"{installed.words if installed else 'The driver'} is to be removed, and its "
                 "uninstaller is not there.",
                 "Next step: run the same .run file with --uninstall by hand, then run again.",
             ),
@@ -58,7 +44,7 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
         Step(
             "packages" if source != RUNFILE else "uninstall",
             "remove" if source != RUNFILE else "run",
-            present.words if present else "what is left of the driver",
+            installed.words if installed else "what is left of the driver",
             whose,
         )
     ]
@@ -70,11 +56,11 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
         steps.append(Step("initramfs", "rebuild", "", "the kernel's own driver may come back"))
     loaded = driver["loaded"]
     reason = f"{loaded} stays loaded until it is unloaded or the node rebooted" if loaded else ""
-    return DriverPlan(
+    return Plan(
         action="remove",
-        branch=present.branch if present else None,
-        version=present.version if present else None,
-        kernel_module=present.flavour if present else None,
+        branch=installed.branch if installed else None,
+        version=installed.version if installed else None,
+        kernel_module=installed.kernel_module if installed else None,
         source=source,
         obsolete=tuple(sorted(driver["packages"])) if source != RUNFILE and not begun else (),
         uninstall=RUNFILE if source == RUNFILE and not begun else None,
@@ -83,4 +69,22 @@ def plan_absent(node: Mapping[str, Any], wish: DriverWish) -> DriverPlan:
         reboot={"required": bool(loaded), "reason": reason},
         steps=tuple(steps),
         reasons=tuple(sentence(step) for step in steps),
+    )
+
+
+def _not_managed(installed: InstalledDriver, managed: bool | None) -> Plan:
+    """Return the plan that leaves a driver alone that this collection did not install."""
+    why = "may not be read" if managed is None else "does not have it"
+    return Plan(
+        "none",
+        branch=installed.branch,
+        version=installed.version,
+        kernel_module=installed.kernel_module,
+        source=installed.source,
+        hold=bool(installed.held),
+        reasons=(
+            f"{capitalize_first(installed.words)} is not this collection's: the "
+            f"node's record {why}. It stays.",
+        ),
+        warnings=("To remove it all the same: nvidia_driver_replace_source: true, or by hand.",),
     )

@@ -2,59 +2,72 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Branch, source and kernel modules of a driver that has to be installed, with reasons. Pure."""
+"""Selects branch, source and kernel modules of a driver to be installed, with reasons. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..._nvidia.driver_branches import OPEN_DEFAULT_FROM, RUNFILE_URL
 from . import gpu_support as rules
-from .decision import PLACES, Case, Refused
-from .fabric import carries, members, needs
+from .decision import PLACES, DecisionInput, Refusal
+from .fabric import carries, component_packages, needs
 from .packages import signed_modules
 from .sources import (
     DISTRO,
     MULTIVERSE,
     NVIDIA,
     RUNFILE,
-    describe_row,
+    component_disabled,
+    describe_source,
     modules_of,
     offers,
     replacement,
-    row,
-    sources,
-    switched_off,
+    repository_entry,
+    source_order,
 )
 
 
-def alternatives(case: Case) -> str:
-    good = rules.serving(case.gpus, case.data, case.asked_flavour)
+@dataclass(frozen=True)
+class Choice:
+    """A branch and its source, with the reasons for them."""
+
+    branch: str
+    source: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def alternatives(inputs: DecisionInput) -> str:
+    good = rules.serving(inputs.gpus, inputs.data, inputs.requested_kernel_module)
     if good:
-        return f"ask for {_fitting(case, good)}, or for auto."
-    good = rules.serving(case.gpus, case.data)
+        return f"ask for {_describe_branches(inputs, good)}, or for auto."
+    good = rules.serving(inputs.gpus, inputs.data)
     if good:
-        kinds = " or ".join(rules.flavours(case.gpus, good[0], case.data))
-        return f"ask for {kinds} kernel modules: they are in {_fitting(case, good)}."
+        kinds = " or ".join(rules.kernel_modules(inputs.gpus, good[0], inputs.data))
+        return f"ask for {kinds} kernel modules: they are in {_describe_branches(inputs, good)}."
     return "take the GPU out of this node."
 
 
-def _has(case: Case, source: str, branch: str, asked: str | None = None) -> bool:
-    """Return whether a source has the branch with kernel modules that can be taken.
+def _offers(inputs: DecisionInput, source: str, branch: str, asked: str | None = None) -> bool:
+    """Return whether a source has the branch with usable kernel modules.
 
-    :param asked: the kind that is asked for, empty for any; None is what the user says.
+    :param asked: the kind of kernel modules; empty is any, None is that of the request.
     """
-    kind = case.asked_flavour if asked is None else asked
-    kinds = (kind,) if kind else rules.flavours(case.gpus, branch, case.data)
-    return any(offers(case.system, source, branch, case.data, one) for one in kinds)
+    kind = inputs.requested_kernel_module if asked is None else asked
+    kinds = (kind,) if kind else rules.kernel_modules(inputs.gpus, branch, inputs.data)
+    return any(offers(inputs.system, source, branch, inputs.data, one) for one in kinds)
 
 
-def _fitting(case: Case, good: Sequence[str]) -> str:
-    """Return in words those of the branches that are worth asking for on this node."""
-    wish, order = case.wish, sources(case.system)
-    alive = [branch for branch in good if rules.supported(branch, case.data, wish.today)]
-    here = [branch for branch in good if any(_has(case, source, branch, "") for source in order)]
+def _describe_branches(inputs: DecisionInput, good: Sequence[str]) -> str:
+    """Return a text about the branches that can be requested on this node."""
+    request, order = inputs.request, source_order(inputs.system)
+    alive = [branch for branch in good if rules.supported(branch, inputs.data, request.today)]
+    here = [
+        branch for branch in good if any(_offers(inputs, source, branch, "") for source in order)
+    ]
     both = [branch for branch in alive if branch in here]
     if both:
         return f"a branch that this node can have ({', '.join(both)})"
@@ -64,54 +77,64 @@ def _fitting(case: Case, good: Sequence[str]) -> str:
 
 
 def choose_branch(
-    case: Case, asked: str | None, runfile: Mapping[str, Any] | None
-) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
-    """Return branch and source, with reasons and warnings."""
-    wish, data, system = case.wish, case.data, case.system
-    if wish.source == RUNFILE and not runfile:
-        raise Refused(*_no_runfile(case, asked))
-    order = _order(case)
+    inputs: DecisionInput, asked: str | None, runfile: Mapping[str, Any] | None
+) -> Choice:
+    """Return the branch and the source to install from.
+
+    :raises Refusal: no source has a branch that meets the request.
+    """
+    if inputs.request.source == RUNFILE and not runfile:
+        raise Refusal(*_no_runfile(inputs, asked))
+    order = _preferred_sources(inputs)
     if asked:
-        having = next((one for one in order if _has(case, one, asked)), None)
-        if having is None:
-            raise Refused(
-                f"Branch {asked} was asked for, but {_rows(case, order, asked)}.",
-                _ways(case, asked, order),
-            )
-        why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
-        if wish.version:
-            which = "stood there before the last change" if case.back else "was asked for"
-            why = f"Version {wish.version} {which}; its branch is {asked}"
-            why += f" ({rules.describe(asked, data)})."
-        ending = rules.support_warning(asked, data, wish.today)
-        return asked, having, (why, _why_source(case, having, asked)), (ending,) if ending else ()
-    stay = _stay(case, order)
-    if stay:
-        return stay
-    good = rules.serving(case.gpus, data, case.asked_flavour)
-    order = _able(case, order, good)
-    offered = [branch for branch in good if any(_has(case, one, branch) for one in order)]
-    unknown = [gpu for gpu in case.gpus if not gpu.known]
-    chosen = (
-        max(offered, key=int, default=None) if unknown else rules.choose(offered, data, wish.today)
+        return _requested_branch(inputs, asked, order)
+    return _keep_branch(inputs, order) or _best_branch(inputs, order)
+
+
+def _requested_branch(inputs: DecisionInput, asked: str, order: Sequence[str]) -> Choice:
+    request, data = inputs.request, inputs.data
+    source = next((one for one in order if _offers(inputs, one, asked)), None)
+    if source is None:
+        raise Refusal(
+            f"Branch {asked} was asked for, but {_describe_sources(inputs, order, asked)}.",
+            _next_steps(inputs, asked, order),
+        )
+    why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
+    if request.version:
+        which = "stood there before the last change" if inputs.back else "was asked for"
+        why = f"Version {request.version} {which}; its branch is {asked}"
+        why += f" ({rules.describe(asked, data)})."
+    ending = rules.support_warning(asked, data, request.today)
+    return Choice(
+        asked, source, (why, _source_reason(inputs, source, asked)), (ending,) if ending else ()
     )
+
+
+def _best_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice:
+    """Return the best branch that serves all GPUs, of those that the sources offer."""
+    data, today = inputs.data, inputs.request.today
+    served = rules.describe_gpus(inputs.gpus)
+    good = rules.serving(inputs.gpus, data, inputs.requested_kernel_module)
+    order = _sources_with_components(inputs, tuple(order), good)
+    offered = [branch for branch in good if any(_offers(inputs, one, branch) for one in order)]
+    unknown = [gpu for gpu in inputs.gpus if not gpu.known]
+    chosen = max(offered, key=int, default=None) if unknown else rules.choose(offered, data, today)
     if chosen is None:
         if not good:
-            raise Refused(
-                f"No branch has {case.asked_flavour or 'the'} kernel modules for "
-                f"{rules.names(case.gpus)}.",
-                alternatives(case),
+            raise Refusal(
+                f"No branch has {inputs.requested_kernel_module or 'the'} kernel modules for "
+                f"{served}.",
+                alternatives(inputs),
             )
-        best = rules.choose(good, data, wish.today) or good[0]
-        raise Refused(
-            f"{rules.names(case.gpus)} would be served by branch {best}, but "
-            f"{_rows(case, order, best)}.",
-            _ways(case, best, order),
+        best = rules.choose(good, data, today) or good[0]
+        raise Refusal(
+            f"{served} would be served by branch {best}, but "
+            f"{_describe_sources(inputs, order, best)}.",
+            _next_steps(inputs, best, order),
         )
-    source = next(one for one in order if _has(case, one, chosen))
-    place = f"{PLACES[source]} for {system.words}"
-    served = rules.names(case.gpus)
-    warning = rules.support_warning(chosen, data, wish.today)
+    source = next(one for one in order if _offers(inputs, one, chosen))
+    place = f"{PLACES[source]} for {inputs.system.words}"
+    warning = rules.support_warning(chosen, data, today)
     warnings = [warning] if warning else []
     if unknown:
         reason = f"Branch {chosen} is the newest that may serve {served} and that {place} has."
@@ -124,158 +147,177 @@ def choose_branch(
             f"{unknown[0].name} is not in this release's table: taken for {taken}. Next step: add "
             "its device id to nvidia_driver_gpus."
         )
-    elif rules.supported(chosen, data, wish.today):
+    elif rules.supported(chosen, data, today):
         reason = (
             f"Branch {chosen} ({rules.describe(chosen, data)}) serves {served}; of the supported "
             f"ones that {place} has, long-term branches come before production ones."
         )
     else:
         reason = f"Branch {chosen} is the newest that serves {served} and that {place} has."
-        way = rules.choose(good, data, wish.today)
-        if way and rules.supported(way, data, wish.today):
+        newer = rules.choose(good, data, today)
+        if newer and rules.supported(newer, data, today):
             warnings.append(
-                f"The way over to branch {way}, which is supported, is the runfile: "
-                f"{_runfile_url(case, way)} as nvidia_driver_runfile, with its checksum."
+                f"The way over to branch {newer}, which is supported, is the runfile: "
+                f"{_runfile_url(inputs, newer)} as nvidia_driver_runfile, with its checksum."
             )
-    return chosen, source, (reason, _why_source(case, source, chosen)), tuple(warnings)
+    reasons = (reason, _source_reason(inputs, source, chosen))
+    return Choice(chosen, source, reasons, tuple(warnings))
 
 
-def _order(case: Case) -> tuple[str, ...]:
-    wish, present = case.wish, case.present
-    if wish.source != "auto":
-        return (wish.source,)
-    order = sources(case.system)
-    if present and present.source in order and not wish.replace_source:
-        # A change of source is not made where the driver's own has what is wished.
-        return (present.source, *(one for one in order if one != present.source))
-    wanted, newest = needs(case.node, wish), case.data.newest_branch()
-    return tuple(sorted(order, key=lambda one: not carries(wanted, case.system, one, newest)))
+def _preferred_sources(inputs: DecisionInput) -> tuple[str, ...]:
+    request, installed = inputs.request, inputs.installed
+    if request.source != "auto":
+        return (request.source,)
+    order = source_order(inputs.system)
+    if installed and installed.source in order and not request.replace_source:
+        # The source is not changed if the installed driver's own has what is requested.
+        return (installed.source, *(one for one in order if one != installed.source))
+    wanted, newest = needs(inputs.node, request), inputs.data.newest_branch()
+    return tuple(sorted(order, key=lambda one: not carries(wanted, inputs.system, one, newest)))
 
 
-def _able(case: Case, order: tuple[str, ...], good: Sequence[str]) -> tuple[str, ...]:
-    """Return the sources that have all that the node needs, where there is one with a driver."""
-    present = case.present
-    if present and present.source in order and not case.wish.replace_source:
+def _sources_with_components(
+    inputs: DecisionInput, order: tuple[str, ...], good: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the sources that have a driver and all components; all sources if none has."""
+    installed = inputs.installed
+    if installed and installed.source in order and not inputs.request.replace_source:
         return order
-    wanted = needs(case.node, case.wish)
+    wanted = needs(inputs.node, inputs.request)
     able = tuple(
         one
         for one in order
-        for branches in [[it for it in good if _has(case, one, it)]]
-        if any(carries(wanted, case.system, one, branch) for branch in branches)
+        for branches in [[it for it in good if _offers(inputs, one, it)]]
+        if any(carries(wanted, inputs.system, one, branch) for branch in branches)
     )
     return able or order
 
 
-def _stay(
-    case: Case, order: Sequence[str]
-) -> tuple[str, str, tuple[str, ...], tuple[str, ...]] | None:
-    """Return the branch of the driver that is there, where only other modules are wished."""
-    present = case.present
-    if present is None or not case.asked_flavour:
+def _keep_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice | None:
+    """Return the installed driver's branch if only other kernel modules are requested."""
+    installed = inputs.installed
+    if installed is None or not inputs.requested_kernel_module:
         return None
-    if rules.problem(case.gpus, present.branch, case.data, asked=case.asked_flavour):
+    if rules.problem(
+        inputs.gpus, installed.branch, inputs.data, asked=inputs.requested_kernel_module
+    ):
         return None
-    source = next((one for one in order if _has(case, one, present.branch)), None)
+    source = next((one for one in order if _offers(inputs, one, installed.branch)), None)
     if source is None:
         return None
-    warning = rules.support_warning(present.branch, case.data, case.wish.today)
-    reason = f"Branch {present.branch} is there and serves {rules.names(case.gpus)}: it stays."
-    return (
-        present.branch,
+    warning = rules.support_warning(installed.branch, inputs.data, inputs.request.today)
+    served = rules.describe_gpus(inputs.gpus)
+    reason = f"Branch {installed.branch} is there and serves {served}: it stays."
+    return Choice(
+        installed.branch,
         source,
-        (reason, _why_source(case, source, present.branch)),
+        (reason, _source_reason(inputs, source, installed.branch)),
         (warning,) if warning else (),
     )
 
 
-def _why_source(case: Case, source: str, branch: str) -> str:
+def _source_reason(inputs: DecisionInput, source: str, branch: str) -> str:
     place = PLACES[source]
-    if case.wish.source == source:
-        return f"Source: {place}, {'as it was then' if case.back else 'as asked for'}."
-    if case.present and case.present.source == source:
+    if inputs.request.source == source:
+        return f"Source: {place}, {'as it was then' if inputs.back else 'as asked for'}."
+    if inputs.installed and inputs.installed.source == source:
         return f"Source: {place}, from which the driver that is there came."
-    if source == NVIDIA and case.system.id == "ubuntu":
-        wanted = needs(case.node, case.wish)
-        missing = members(wanted, case.system, DISTRO, case.data.newest_branch(), None).missing
+    if source == NVIDIA and inputs.system.id == "ubuntu":
+        wanted = needs(inputs.node, inputs.request)
+        missing = component_packages(
+            wanted, inputs.system, DISTRO, inputs.data.newest_branch(), None
+        ).missing
         if missing:
             return (
                 f"Source: {place}, as the distribution's archive does not carry "
                 f"{', '.join(missing)}, which this node needs ({wanted.why})."
             )
-        if switched_off(case.system, branch, case.data):
+        if component_disabled(inputs.system, branch, inputs.data):
             return (
                 f"Source: {place}, as the distribution's archive has it in the component "
                 f"{MULTIVERSE}, which this node's apt does not enable."
             )
-        instead = replacement(case.system, branch, case.data)
+        instead = replacement(inputs.system, branch, inputs.data)
         if instead:
             return (
                 f"Source: {place}, as the distribution's archive has no such branch: its packages "
                 f"of {branch} are transitional and install {instead}."
             )
         return f"Source: {place}, as the distribution's archive has no such branch."
-    if source == DISTRO and case.system.id == "debian":
+    if source == DISTRO and inputs.system.id == "debian":
         return f"Source: {place}, as NVIDIA's repository has no such branch for it."
     return f"Source: {place}."
 
 
-def _rows(case: Case, order: Sequence[str], branch: str) -> str:
-    return ", and ".join(describe_row(case.system, source, case.data, branch) for source in order)
+def _describe_sources(inputs: DecisionInput, order: Sequence[str], branch: str) -> str:
+    return ", and ".join(
+        describe_source(inputs.system, source, inputs.data, branch) for source in order
+    )
 
 
-def _ways(case: Case, branch: str, order: Sequence[str]) -> str:
+def _next_steps(inputs: DecisionInput, branch: str, order: Sequence[str]) -> str:
     ways = []
-    others = [one for one in sources(case.system) if one not in order]
-    good = rules.serving(case.gpus, case.data, case.asked_flavour)
-    nothing = not any(row(case.system, one, case.data) for one in order)
-    if DISTRO in order and switched_off(case.system, branch, case.data):
-        file = case.node["os"]["archive"]["file"]
+    others = [one for one in source_order(inputs.system) if one not in order]
+    good = rules.serving(inputs.gpus, inputs.data, inputs.requested_kernel_module)
+    nothing = not any(repository_entry(inputs.system, one, inputs.data) for one in order)
+    if DISTRO in order and component_disabled(inputs.system, branch, inputs.data):
+        file = inputs.node["os"]["archive"]["file"]
         ways.append(f"enable the component {MULTIVERSE} in {file}")
     for source in others:
-        has = [one for one in good if _has(case, source, one)]
-        if _has(case, source, branch):
+        has = [one for one in good if _offers(inputs, source, one)]
+        if _offers(inputs, source, branch):
             ways.append(f"nvidia_driver_source: {source} has it")
         elif nothing and has:
             ways.append(f"nvidia_driver_source: {source} has {', '.join(has)}")
-    if any(_has(case, one, it) for one in sources(case.system) for it in good):
-        ways.append(f"ask for {_fitting(case, good)}")
+    if any(_offers(inputs, one, it) for one in source_order(inputs.system) for it in good):
+        ways.append(f"ask for {_describe_branches(inputs, good)}")
     ways.append(
-        f"give the runfile ({_runfile_url(case, branch)}) as nvidia_driver_runfile, with its "
+        f"give the runfile ({_runfile_url(inputs, branch)}) as nvidia_driver_runfile, with its "
         "checksum"
     )
-    if case.system.folder and not any(row(case.system, one, case.data) for one in (NVIDIA, DISTRO)):
+    if inputs.system.folder and not any(
+        repository_entry(inputs.system, one, inputs.data) for one in (NVIDIA, DISTRO)
+    ):
         ways.append(
             "or describe a repository that has packages for it in nvidia_driver_repositories: "
-            f"{{{case.system.folder}: {{url: ..., folder: ..., key: ..., "
+            f"{{{inputs.system.folder}: {{url: ..., folder: ..., key: ..., "
             "key_fingerprints: [...]}}"
         )
     return "; ".join(ways) + "."
 
 
-def _runfile_url(case: Case, branch: str, version: str = "") -> str:
-    newest = version or rules.newest_known(branch, case.data) or f"{branch}.<version>"
-    return RUNFILE_URL.format(version=newest, arch=case.system.arch or "x86_64")
+def _runfile_url(inputs: DecisionInput, branch: str, version: str = "") -> str:
+    newest = version or rules.newest_known(branch, inputs.data) or f"{branch}.<version>"
+    return RUNFILE_URL.format(version=newest, arch=inputs.system.arch or "x86_64")
 
 
-def _no_runfile(case: Case, asked: str | None) -> tuple[str, str]:
-    good = rules.serving(case.gpus, case.data, case.asked_flavour)
-    branch = asked or rules.choose(good, case.data, case.wish.today) or case.data.newest_branch()
+def _no_runfile(inputs: DecisionInput, asked: str | None) -> tuple[str, str]:
+    good = rules.serving(inputs.gpus, inputs.data, inputs.requested_kernel_module)
+    branch = (
+        asked
+        or rules.choose(good, inputs.data, inputs.request.today)
+        or inputs.data.newest_branch()
+    )
     return (
         "nvidia_driver_source is runfile, but nvidia_driver_runfile is not given.",
-        f"give it, for example {{url: {_runfile_url(case, branch, case.wish.version)}, checksum: "
-        "sha256:...}.",
+        f"give it, for example {{url: {_runfile_url(inputs, branch, inputs.request.version)}, "
+        "checksum: sha256:...}.",
     )
 
 
-def choose_flavour(case: Case, branch: str, source: str) -> tuple[str, str]:
-    there = modules_of(case.system, source, branch, case.data)
-    possible = [kind for kind in rules.flavours(case.gpus, branch, case.data) if kind in there]
-    if case.asked_flavour:
-        why = "as they were then" if case.back else "as asked for"
-        return case.asked_flavour, f"Kernel modules: {case.asked_flavour}, {why}."
-    present = case.present
-    only = [gpu for gpu in case.gpus if len(gpu.flavours(branch, case.data)) == 1]
+def choose_kernel_module(inputs: DecisionInput, branch: str, source: str) -> tuple[str, str]:
+    there = modules_of(inputs.system, source, branch, inputs.data)
+    possible = [
+        kind for kind in rules.kernel_modules(inputs.gpus, branch, inputs.data) if kind in there
+    ]
+    if inputs.requested_kernel_module:
+        why = "as they were then" if inputs.back else "as asked for"
+        return (
+            inputs.requested_kernel_module,
+            f"Kernel modules: {inputs.requested_kernel_module}, {why}.",
+        )
+    installed = inputs.installed
+    only = [gpu for gpu in inputs.gpus if len(gpu.kernel_modules(branch, inputs.data)) == 1]
     if len(possible) == 1 and not only:
         return possible[0], (
             f"Kernel modules: {possible[0]}, the only ones of branch {branch} that "
@@ -287,13 +329,15 @@ def choose_flavour(case: Case, branch: str, source: str) -> tuple[str, str]:
             f"Kernel modules: {possible[0]}, the only ones of branch {branch} that "
             f"{first.name} ({first.generation}) works with."
         )
-    if present and present.branch == branch and present.flavour in possible:
-        return str(present.flavour), f"Kernel modules: {present.flavour}, as they are now."
-    signed = signed_modules(case.node, case.system, source, case.wish, case.data)
+    if installed and installed.branch == branch and installed.kernel_module in possible:
+        return str(
+            installed.kernel_module
+        ), f"Kernel modules: {installed.kernel_module}, as they are now."
+    signed = signed_modules(inputs, source)
     kinds = [kind for kind in possible if signed and kind in signed["modules"]]
     if signed and kinds:
         return kinds[0], f"Kernel modules: {kinds[0]}, those that {signed['by']} has signed."
-    chosen = rules.default_flavour(possible, branch)
+    chosen = rules.default_kernel_module(possible, branch)
     return chosen, (
         f"Kernel modules: {chosen}, NVIDIA's default "
         f"{'from' if chosen == 'open' else 'before'} branch {OPEN_DEFAULT_FROM}."

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The sources of a node's driver: its system, what each has for it, the repository. Pure."""
+"""The sources of a driver: what each offers for a system, and its repository. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..._core.redact import addresses
 from ..._distro.data import folder_of, own_folder
 from ..._nvidia.driver_branches import OPEN, PROPRIETARY, DriverData
 from ..._repository.addresses import below, same_repository
-from ..types import DriverWish
+from ..types import Request
 
 DISTRO = "distro"
 NVIDIA = "nvidia"
@@ -28,10 +28,10 @@ DEBIAN_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 @dataclass(frozen=True)
 class System:
-    """What the decision needs of the operating system.
+    """The operating system.
 
-    ``folder`` names its rows in the data. ``components``: those that apt's entry for the
-    distribution's archive enables; None where there is no such entry.
+    ``folder``: its key in the data on repositories. ``components``: the components that apt enables
+    for the distribution's archive; None where apt has no entry for it.
     """
 
     id: str
@@ -50,7 +50,7 @@ class System:
 def system_of(node: Mapping[str, Any], data: DriverData) -> System:
     facts = node["os"]
     identity, version = facts["id"] or "", facts["version"] or ""
-    # A row of the user's own goes before the folder that is taken for a system.
+    # An entry of the user comes before the built-in one for the system.
     own = own_folder(identity, version)
     known = folder_of(identity, version)
     archive = facts.get("archive")
@@ -65,8 +65,8 @@ def system_of(node: Mapping[str, Any], data: DriverData) -> System:
     )
 
 
-def row(system: System, source: str, data: DriverData) -> Mapping[str, Any] | None:
-    """Return the row of the repository that the source has for this system, None without one."""
+def repository_entry(system: System, source: str, data: DriverData) -> Mapping[str, Any] | None:
+    """Return the data on the source's repository for this system; None without one."""
     if system.folder is None or source == RUNFILE:
         return None
     name = system.folder if source == NVIDIA else f"{system.folder}-archive"
@@ -77,17 +77,17 @@ def row(system: System, source: str, data: DriverData) -> Mapping[str, Any] | No
 
 
 def offers(system: System, source: str, branch: str, data: DriverData, kind: str = "") -> bool:
-    """Return whether the source has the branch for this system, as far as the data know.
+    """Return whether the source has the branch for this system, according to the data.
 
-    :param kind: the kernel modules that are asked for, open or proprietary; empty is either.
+    :param kind: open or proprietary kernel modules; empty is either.
     """
     if source == RUNFILE:
         return True
-    found = row(system, source, data)
+    found = repository_entry(system, source, data)
     if found is None or (kind and kind not in modules_of(system, source, branch, data)):
         return False
     if found["branches"] is not None:
-        return branch in found["branches"] and not switched_off(system, branch, data)
+        return branch in found["branches"] and not component_disabled(system, branch, data)
     number = int(branch)
     return (found["first"] is None or number >= int(found["first"])) and (
         found["last"] is None or number <= int(found["last"])
@@ -95,21 +95,21 @@ def offers(system: System, source: str, branch: str, data: DriverData, kind: str
 
 
 def modules_of(system: System, source: str, branch: str, data: DriverData) -> tuple[str, ...]:
-    """Return the kinds of kernel modules that a source can have of a branch."""
-    found = row(system, source, data) or {}
+    """Return the kinds of kernel modules that the source has of a branch."""
+    found = repository_entry(system, source, data) or {}
     return tuple((found.get("modules") or {}).get(branch, (OPEN, PROPRIETARY)))
 
 
 def replacement(system: System, branch: str, data: DriverData) -> str | None:
-    """Return the branch that the distribution's packages of this branch install instead."""
-    found = row(system, DISTRO, data) or {}
+    """Return the branch that the distribution's transitional packages install instead."""
+    found = repository_entry(system, DISTRO, data) or {}
     renamed: Mapping[str, str] = found.get("transitional") or {}
     return renamed.get(branch)
 
 
-def switched_off(system: System, branch: str, data: DriverData) -> bool:
-    """Return whether the archive has the branch in a component that the node does not enable."""
-    found = row(system, DISTRO, data) or {}
+def component_disabled(system: System, branch: str, data: DriverData) -> bool:
+    """Return whether the branch is in a component of the archive that the node does not enable."""
+    found = repository_entry(system, DISTRO, data) or {}
     return (
         branch in (found.get("multiverse") or ())
         and system.components is not None
@@ -117,17 +117,17 @@ def switched_off(system: System, branch: str, data: DriverData) -> bool:
     )
 
 
-def sources(system: System) -> tuple[str, ...]:
-    """Return the sources in the order that is tried where nobody asked for one."""
+def source_order(system: System) -> tuple[str, ...]:
+    """Return the sources in the order in which ``auto`` tries them."""
     return (DISTRO, NVIDIA) if system.id == "ubuntu" else (NVIDIA, DISTRO)
 
 
-def describe_row(system: System, source: str, data: DriverData, branch: str = "") -> str:
-    """Return in words which branches a source has for the system.
+def describe_source(system: System, source: str, data: DriverData, branch: str = "") -> str:
+    """Return a text about the branches that a source has for the system.
 
-    :param branch: the one that is looked for, of which more is said than that it is not there.
+    :param branch: the branch in question, about which details are added.
     """
-    found = row(system, source, data)
+    found = repository_entry(system, source, data)
     place = "NVIDIA's repository" if source == NVIDIA else "the distribution's own archive"
     if found is None:
         what = f"{system.words or 'this system'} on {system.arch or 'this architecture'}"
@@ -140,11 +140,11 @@ def describe_row(system: System, source: str, data: DriverData, branch: str = ""
 
 
 def _more(system: System, data: DriverData, branch: str) -> str:
-    """Return what else is to be said of a branch that the node cannot have from its archive."""
+    """Return why the node cannot get a branch from its archive."""
     instead = replacement(system, branch, data)
     if instead:
         return f" (its packages of {branch} are transitional and install {instead})"
-    if switched_off(system, branch, data):
+    if component_disabled(system, branch, data):
         return f" ({branch} in the component {MULTIVERSE}, which this node's apt does not enable)"
     kinds = modules_of(system, DISTRO, branch, data)
     return f" ({branch} with {kinds[0]} kernel modules only)" if len(kinds) == 1 else ""
@@ -154,18 +154,18 @@ def repository(
     node: Mapping[str, Any],
     system: System,
     source: str,
-    wish: DriverWish,
+    request: Request,
     data: DriverData,
 ) -> tuple[dict[str, Any] | None, tuple[str, str, str] | None]:
-    """Return the repository to set up and (action, detail, reason); (None, None): it is there."""
-    found = row(system, source, data)
-    if not wish.manage_repository or found is None:
+    """Return the repository to set up and (action, detail, reason); (None, None) if none is."""
+    found = repository_entry(system, source, data)
+    if not request.manage_repository or found is None:
         return None, None
     if source == DISTRO:
         return _debian_repository(node, system, found) if system.id == "debian" else (None, None)
     distribution = str(found.get("folder") or system.folder)
     official = f"{found['url']}/{distribution}/{found['architectures'][system.arch]}"
-    url = wish.repository_url or official
+    url = request.repository_url or official
     for name, value in (
         ("{distribution}", distribution),
         ("{architecture}", found["architectures"][system.arch]),
@@ -174,15 +174,15 @@ def repository(
     url = url.rstrip("/")
     accepted = [
         text.replace(" ", "").replace(":", "").upper()
-        for text in wish.key_fingerprints or found["key_fingerprints"]
+        for text in request.key_fingerprints or found["key_fingerprints"]
     ]
     wanted = {
-        "name": wish.repository_name,
-        # A password is never part of a plan; who carries it out has the address itself.
+        "name": request.repository_name,
+        # A password is never part of a plan; the role has the address itself.
         "url": addresses(url, True),
         "suite": "/",
         "components": [],
-        "key_url": addresses(wish.repository_key_url or below(url, str(found["key"])), True),
+        "key_url": addresses(request.repository_key_url or below(url, str(found["key"])), True),
         "key_fingerprints": accepted,
         "keyring": None,
         "replaces": [official] if url != official else [],
@@ -191,7 +191,7 @@ def repository(
 
 
 def comes_after_ours(path: str) -> bool:
-    """Return whether apt reads the file after the entry for Debian's archive that we would add."""
+    """Return whether apt reads the file after our entry for Debian's archive."""
     folder, _slash, name = path.rpartition("/")
     return folder.endswith(".d") and name > f"{DEBIAN_REPOSITORY}.sources"
 
@@ -218,7 +218,7 @@ def _compare(
     keys = set(entry.get("key_fingerprints") or ([one] if one else []))
     if not same_repository(entry["uri"], (wanted["url"],)):
         return wanted, ("replace", shown, f"{files} gives {entry['uri']}")
-    # Where no key is known, the entry is somebody's own, and so is what it trusts.
+    # Without a known key the repository is the user's own, and any key is accepted.
     if accepted and (not keys or not keys <= set(accepted)):
         seen = ", ".join(sorted(keys)) or "no key of its own"
         return wanted, ("replace", shown, f"{files} trusts {seen}, not {', '.join(accepted)}")

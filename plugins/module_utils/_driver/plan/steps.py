@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a node's driver is not as it shall be beside its packages, as far as facts tell. Pure."""
+"""Differences between a node's driver and the request, other than packages. Pure."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from ..._core.steps import Step
 from ..._hardware.kernel_drivers import kernel_drivers
 from ..types import branch_of
 from . import config_files as texts
-from .decision import Case, Target
+from .decision import DecisionInput, Target
 from .fabric import needs, unmanaged_warning
-from .installed import Present, kernels_without_module, running_kernel
+from .installed import InstalledDriver
+from .kernels import kernels_without_module, running_kernel
 from .packages import module_streams
 from .sources import RUNFILE
 
 
-def licence_token(case: Case) -> tuple[dict[str, Any] | None, Step | None]:
-    path = case.wish.licence.get("token_path")
-    if not path or not case.guest:
+def licence_token(inputs: DecisionInput) -> tuple[dict[str, Any] | None, Step | None]:
+    path = inputs.request.licence.get("token_path")
+    if not path or not inputs.guest:
         return None, None
     token = {"path": str(path)}
-    seen = case.node["driver"]["configuration"]
-    wanted = case.wish.licence.get("token_sha256")
+    seen = inputs.node["driver"]["configuration"]
+    wanted = inputs.request.licence.get("token_sha256")
     there = texts.TOKEN in seen
     same = there and (not wanted or seen[texts.TOKEN] in (None, wanted))
     if same:
@@ -35,17 +36,22 @@ def licence_token(case: Case) -> tuple[dict[str, Any] | None, Step | None]:
     return token, Step("licence", "write", texts.TOKEN, reason)
 
 
-def stream_steps(case: Case, target: Target, streams: Mapping[str, str]) -> list[Step]:
-    """Return the step that enables or switches streams of dnf's modules, where that is seen.
+def stream_steps(inputs: DecisionInput, target: Target, streams: Mapping[str, str]) -> list[Step]:
+    """Return the steps that enable or switch streams of dnf's modules.
 
-    :param streams: those that the target's packages are in.
+    :param streams: the streams of the target's packages.
     """
-    present, steps = case.present, []
-    enabled = case.node["driver"].get("streams")
+    installed, steps = inputs.installed, []
+    enabled = inputs.node["driver"].get("streams")
     before: Mapping[str, str] = enabled or {}
-    if enabled is None and present and present.source == target.source and present.flavour:
+    if (
+        enabled is None
+        and installed
+        and installed.source == target.source
+        and installed.kernel_module
+    ):
         before = module_streams(
-            case.system, present.source, present.branch, present.flavour, case.data
+            inputs.system, installed.source, installed.branch, installed.kernel_module, inputs.data
         )
     for module, stream in streams.items():
         old = before.get(module)
@@ -61,10 +67,10 @@ def stream_steps(case: Case, target: Target, streams: Mapping[str, str]) -> list
     return steps
 
 
-def service_steps(case: Case, services: Mapping[str, str]) -> list[Step]:
-    driver = case.node["driver"]
+def service_steps(inputs: DecisionInput, services: Mapping[str, str]) -> list[Step]:
+    driver = inputs.node["driver"]
     if not driver["loaded"]:
-        # They cannot run before the module is loaded; enabling goes with the change.
+        # They cannot run before the module is loaded; the change itself enables them.
         return []
     return [
         Step("service", "start", unit, f"it is {driver['services'][unit]}, and shall run")
@@ -73,14 +79,14 @@ def service_steps(case: Case, services: Mapping[str, str]) -> list[Step]:
     ]
 
 
-def load(case: Case, target: Target, *, build: bool) -> tuple[bool, Step | None]:
-    """Return whether the module is loaded or changed in this run, as far as facts tell.
+def plan_loading(inputs: DecisionInput, target: Target, *, build: bool) -> tuple[bool, Step | None]:
+    """Return whether this run loads the module, and the step for it.
 
-    :param build: whether kernels get the module in this run.
+    :param build: whether this run builds the module for a kernel.
     """
-    kernel = running_kernel(case.node)
-    loaded = case.node["driver"]["loaded"]
-    if not case.wish.load or kernel is None:
+    kernel = running_kernel(inputs.node)
+    loaded = inputs.node["driver"]["loaded"]
+    if not inputs.request.load or kernel is None:
         return False, None
     if target.keep and (loaded or not (kernel.get("driver") or build)):
         return False, None
@@ -89,34 +95,38 @@ def load(case: Case, target: Target, *, build: bool) -> tuple[bool, Step | None]
     return True, Step("load", "load", words, reason)
 
 
-def kernel_step(case: Case, without: tuple[str, ...]) -> Step | None:
-    """Return the step that gives kernels the module that they lack."""
-    driver = case.node["driver"]
-    if not without or (case.present and case.present.source == RUNFILE and not driver["dkms"]):
+def kernel_step(inputs: DecisionInput, without: tuple[str, ...]) -> Step | None:
+    """Return the step that builds or installs missing modules for kernels."""
+    driver = inputs.node["driver"]
+    if not without or (
+        inputs.installed and inputs.installed.source == RUNFILE and not driver["dkms"]
+    ):
         return None
-    by = {kernel["version"]: kernel for kernel in case.node["kernels"]}
+    by = {kernel["version"]: kernel for kernel in inputs.node["kernels"]}
     bare = [name for name in without if not by[name]["headers"]]
     reason = "the driver has no module for " + (
         "it, and it has no headers" if bare == list(without) else "it"
     )
-    if case.present and case.present.prebuilt:
+    if inputs.installed and inputs.installed.prebuilt:
         reason = "the module that was built for it is not there"
         return Step("kernel", "install", ", ".join(without), reason)
     return Step("kernel", "build", ", ".join(without), reason)
 
 
-def state_warnings(case: Case, present: Present | None, ours: bool) -> list[str]:
-    """Return what is worth saying of the node and its driver."""
-    node = case.node
+def state_warnings(
+    inputs: DecisionInput, installed: InstalledDriver | None, ours: bool
+) -> list[str]:
+    """Return warnings about the node and its driver."""
+    node = inputs.node
     found = []
-    if any(gpu.guest is None for gpu in case.gpus) and not case.guest:
+    if any(gpu.guest is None for gpu in inputs.gpus) and not inputs.guest:
         found.append(
             "Whether the GPUs are virtual ones (vGPU) of this guest cannot be told without root. "
             "Next step: become."
         )
-    if present is None:
+    if installed is None:
         return found
-    fabric = unmanaged_warning(needs(node, case.wish), node, present.version)
+    fabric = unmanaged_warning(needs(node, inputs.request), node, installed.version)
     if fabric and not ours:
         found.append(fabric)
     driver = node["driver"]
@@ -127,8 +137,8 @@ def state_warnings(case: Case, present: Present | None, ours: bool) -> list[str]
             "step: reboot, or reload the module while no program uses a GPU."
         )
     without = kernels_without_module(node)
-    by_hand = present.source == RUNFILE and not driver["dkms"]
-    if without and ((not ours and present.working) or by_hand):
+    by_hand = installed.source == RUNFILE and not driver["dkms"]
+    if without and ((not ours and installed.working) or by_hand):
         found.append(
             f"Kernel {', '.join(without)} has no driver module: after a boot into it there is no "
             "driver. Next step: "
@@ -139,17 +149,17 @@ def state_warnings(case: Case, present: Present | None, ours: bool) -> list[str]
                 "the driver (nvidia_driver_branch)."
             )
         )
-    if not ours and present.held is False:
+    if not ours and installed.held is False:
         found.append(
-            f"{present.version} is not held: an unattended upgrade can replace a part of it. Next "
-            f'step: ask for its branch (nvidia_driver_branch: "{present.branch}").'
+            f"{installed.version} is not held: an unattended upgrade can replace a part of it. "
+            f'Next step: ask for its branch (nvidia_driver_branch: "{installed.branch}").'
         )
     return found
 
 
-def reboot(case: Case, target: Target) -> dict[str, Any]:
-    """Return whether the node has to be rebooted for the target, as far as facts tell."""
-    node = case.node
+def reboot(inputs: DecisionInput, target: Target) -> dict[str, Any]:
+    """Return whether the target needs a reboot, according to facts, and why."""
+    node = inputs.node
     driver = node["driver"]
     loaded = driver["loaded"]
     wanted = target.version or target.branch
@@ -160,14 +170,14 @@ def reboot(case: Case, target: Target) -> dict[str, Any]:
     )
     other_kind = (
         bool(loaded)
-        and None not in (driver["kernel_module"], target.flavour)
-        and (driver["kernel_module"] != target.flavour)
+        and None not in (driver["kernel_module"], target.kernel_module)
+        and (driver["kernel_module"] != target.kernel_module)
     )
     if differs or other_kind:
         kind = f" ({driver['kernel_module']})" if other_kind and not differs else ""
         reason = (
-            f"{loaded}{kind} is loaded and {wanted} ({target.flavour}) shall be; a reload of the "
-            "module does as well, where no program uses a GPU"
+            f"{loaded}{kind} is loaded and {wanted} ({target.kernel_module}) shall be; a reload of "
+            "the module does as well, where no program uses a GPU"
         )
         return {"required": True, "reason": reason}
     if not loaded and node["nouveau"]["loaded"]:

@@ -20,8 +20,12 @@ from ansible.errors import AnsibleError
 
 from ansible_collections.kubegpu.nodes.plugins.action import nvidia_driver as action
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import diff as driver_diff
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import (
-    host as _driver_node,
+    run as phases,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import (
+    units,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_files import (
     NOUVEAU,
@@ -29,7 +33,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.config_
     TOKEN,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-    DriverPlan,
+    Plan,
     Step,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
@@ -68,10 +72,10 @@ def standin_decision(facts, wish, _data):
     """What is wished is installed: version and source, with a file and a service."""
     driver = facts["driver"]
     if wish.branch == "999":
-        return DriverPlan(action="refuse", reasons=("Tesla V100 ends with 580.", "Ask for 580."))
+        return Plan(action="refuse", reasons=("Tesla V100 ends with 580.", "Ask for 580."))
     if wish.state == "absent":
         managed = bool(driver["managed"])
-        return DriverPlan(action="remove" if managed else "none", change=managed)
+        return Plan(action="remove" if managed else "none", change=managed)
     version = driver["previous"]["version"] if wish.version == "previous" else wish.version
     source = "nvidia" if wish.source == "auto" else wish.source
     there = driver["installed"]
@@ -98,7 +102,7 @@ def standin_decision(facts, wish, _data):
     if source == "runfile":
         packages, obsolete = {}, tuple(driver["packages"])
         runfile = {**wish.runfile, "version": version, "arguments": ["--silent"]}
-    return DriverPlan(
+    return Plan(
         action=action,
         branch=version.split(".", maxsplit=1)[0],
         version=version,
@@ -733,7 +737,7 @@ def test_a_run_that_dies_before_it_loads(task, node, monkeypatch):
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "_load", killed)
+        patch.setattr(phases, "_load", killed)
         with pytest.raises(Killed):
             task(version=NEW)
     assert task.record()["pending"] is None
@@ -972,8 +976,8 @@ def test_what_fails_before_the_record_touches_no_package(task, node, monkeypatch
     def failing(*_arguments):
         raise KubegpuError("systemd does not answer")
 
-    monkeypatch.setattr(_driver_node, "read_services", failing)
-    monkeypatch.setattr(module, "_states", lambda *_a: ("", "x"))
+    monkeypatch.setattr(units, "read_services", failing)
+    monkeypatch.setattr(driver_diff, "driver_states", lambda *_a: ("", "x"))
     answer = task.once(False, {"state_path": str(task.state), "version": NEW})
     assert answer["failed"]
     assert "Nothing was changed" in answer["msg"]

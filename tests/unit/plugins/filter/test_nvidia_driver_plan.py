@@ -14,7 +14,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import nvidia_driver_plan
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import DriverWish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import Request
 from tests.unit.fixtures.driver_cases import facts
 
 
@@ -65,9 +65,9 @@ def test_what_is_no_option_is_an_error():
 
 def test_every_option_is_documented_with_its_default():
     documented = yaml.safe_load(nvidia_driver_plan.DOCUMENTATION)["options"]
-    fields = {**DriverWish.__dataclass_fields__}
+    fields = {**Request.__dataclass_fields__}
     assert set(documented) - {"_input"} == {*fields, "branches", "gpus", "repositories"}
-    default = DriverWish()
+    default = Request()
     for name in fields:
         value = getattr(default, name)
         assert documented[name].get("default") == (list(value) if value == () else value), name

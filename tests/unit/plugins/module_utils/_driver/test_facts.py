@@ -15,7 +15,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.facts import (
     SERVICES,
-    loaded_flavour,
+    loaded_kernel_module,
     loaded_version,
     module_file,
     module_version,
@@ -61,7 +61,7 @@ def reader(tmp_path: Path) -> NodeReader:
     ],
 )
 def test_loaded(text: str | None, version: str | None, flavour: str | None) -> None:
-    assert (loaded_version(text), loaded_flavour(text)) == (version, flavour)
+    assert (loaded_version(text), loaded_kernel_module(text)) == (version, flavour)
 
 
 def driver(reader: NodeReader, *packages: Package, **units: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import (
-    DriverWish,
+    Request,
     branch_of,
     version_numbers,
 )
@@ -22,9 +22,9 @@ def wish(**options):
 
 
 def test_defaults():
-    assert wish() == DriverWish()
-    assert wish(branch=None, runfile=None, hold=None, licence=None) == DriverWish()
-    assert wish(runfile={}, lock_timeout=60) == DriverWish()
+    assert wish() == Request()
+    assert wish(branch=None, runfile=None, hold=None, licence=None) == Request()
+    assert wish(runfile={}, lock_timeout=60) == Request()
 
 
 def test_values_as_inventories_write_them():
@@ -71,7 +71,7 @@ def test_values_as_inventories_write_them():
 )
 def test_refused_by_name(options, words):
     if words is None:
-        assert isinstance(wish(**options), DriverWish)
+        assert isinstance(wish(**options), Request)
         return
     with pytest.raises(InputError, match=words):
         wish(**options)

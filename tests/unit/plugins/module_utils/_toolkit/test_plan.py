@@ -10,7 +10,9 @@ import json
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.addresses import same_repository
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.addresses import (
+    same_repository,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
     Request,

@@ -11,17 +11,20 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply import host as machine
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.loading import ModuleState
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.units import (
+    NO_UNIT,
+    enable_services,
+    read_services,
+    restore_services,
     start_services,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
     config_files as texts,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.fabric import BRIDGE_MODULE
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.record import Look
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from tests.unit.fixtures.driver_nodes import OK, StandinRunner
 
 OLD = {"nvidia-fabricmanager-580": "580.95.05-1", "nvidia-imex-580": "580.95.05-1"}
 NEW = {"nvidia-fabricmanager-580": "580.178.04-1", "nvidia-imex-580": "580.95.05-1"}
@@ -48,7 +51,7 @@ class Node:
                 "files": more.get("files", {}),
             },
             facts={"driver": {"packages": NEW, "loaded": more.get("loaded", "580.178.04")}},
-            look=lambda: Look(users=users),
+            module_state=lambda: ModuleState(users=users),
         )
 
     def run(self, argv, timeout=60, environment=None):
@@ -128,26 +131,49 @@ def test_a_fabric_manager_that_does_not_start_says_why():
     assert "nvidia_driver_branch" in caught.value.next_step
 
 
-def test_daemons_of_ours_are_no_users_and_are_stopped_for_a_change(tmp_path):
-    for pid, comm, unit in (
-        ("10", "nv-fabricmanage", "nvidia-fabricmanager.service"),
-        ("11", "nvidia-imex", "nvidia-imex.service"),
-    ):
-        folder = tmp_path / "proc" / pid / "fd"
-        folder.mkdir(parents=True)
-        (folder / "3").symlink_to("/dev/nvidiactl")
-        (folder.parent / "comm").write_text(f"{comm}\n")
-        (folder.parent / "cgroup").write_text(f"0::/system.slice/{unit}\n")
-    version = tmp_path / "sys/module/nvidia/version"
-    version.parent.mkdir(parents=True)
-    version.write_text("580.95.05\n")
-    reader = NodeReader(str(tmp_path))
-    ours = ("nvidia-fabricmanager",)
-    # What an admin runs without us is named, and not stopped.
-    assert machine.look_around(reader, ours).users == ("nvidia-imex (pid 11, nvidia-imex.service)",)
-    node = Node()
-    assert machine.Modules(node.run, reader, ours).unload() is None
-    assert node.calls == [
-        "systemctl stop nvidia-persistenced",
-        "systemctl stop nvidia-fabricmanager.service",
+def test_services(tree):
+    states = {"a.service": "disabled", "b.service": "enabled", "m.service": "masked"}
+
+    def systemctl(argv):
+        if argv[1] == "is-enabled":
+            return Result(0, states.get(argv[-1], "not-found") + "\n", "")
+        return OK
+
+    run = StandinRunner(systemctl=systemctl)
+    wished = dict.fromkeys("abmx", "enabled")
+    assert read_services(run, wished)["x"] == NO_UNIT
+    run.calls.clear()
+    warnings = enable_services(run, wished, start=True)
+    changes = [call for call in run.calls if "is-enabled" not in call and "reset" not in call]
+    assert changes == [
+        "systemctl enable a.service",
+        "systemctl start a.service",
+        "systemctl start b.service",
     ]
+    assert len(warnings) == 2
+
+
+def test_services_are_given_back(tree):
+    run = StandinRunner(
+        systemctl=lambda argv: Result(0, "enabled\n", "") if argv[1] == "is-enabled" else OK
+    )
+    restore_services(run, {"a": "disabled", "b": "enabled", "c": "not-found"})
+    assert [call for call in run.calls if "disable " in call] == [
+        "systemctl disable a.service",
+        "systemctl disable c.service",
+    ]
+
+
+def test_without_systemctl_nothing_is_said_of_services():
+    assert read_services(StandinRunner(), ["a"]) == {}
+    assert enable_services(StandinRunner(), {"a": "enabled"}, start=True) == []
+
+
+def test_a_service_that_does_not_start_is_an_error():
+    def systemctl(argv):
+        if argv[1] == "is-enabled":
+            return Result(0, "enabled\n", "")
+        return Result(1, "", "failed") if argv[1] == "start" else OK
+
+    with pytest.raises(KubegpuError, match="start a failed"):
+        enable_services(StandinRunner(systemctl=systemctl), {"a": "enabled"}, start=True)

@@ -21,7 +21,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan im
     plan_driver,
     read_options,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.fabric import is_member
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.fabric import is_component
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.package_names import is_driver
 from tests.unit.fixtures.driver_cases import facts, wish
 
@@ -47,7 +47,7 @@ def plan_of(given, wished="-", **options):
 
 def parts(plan):
     found = {**plan.packages, **plan.optional_packages}
-    return {name: text for name, text in found.items() if is_member(name) or name == "nvlsm"}
+    return {name: text for name, text in found.items() if is_component(name) or name == "nvlsm"}
 
 
 GOLDEN = [

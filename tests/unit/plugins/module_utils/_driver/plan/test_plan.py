@@ -13,12 +13,15 @@ import json
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver import record as flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.package_calls import (
+    PINNING_SET,
+    install_calls,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
     config_files as texts,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-    DriverPlan,
+    Plan,
     plan_driver,
     read_options,
 )
@@ -26,7 +29,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.package_name
 from tests.unit.fixtures.driver_cases import EL_10_KEY, facts, wish
 from tests.unit.fixtures.driver_table import TABLE
 
-KEYS = set(DriverPlan.__dataclass_fields__)
+KEYS = set(Plan.__dataclass_fields__)
 OLD = ("M60", "P4", "V100")
 OPEN_ONLY = ("GH200", "B200", "PRO4500")
 GPUS = (
@@ -447,9 +450,9 @@ def test_nvidias_names(gpus, on, wished, expected):
     ],
 )
 def test_what_pins_is_needed_where_names_have_no_branch(wished, pins, kind):
-    tasks = flow.package_tasks(plan_of("T4", "u24", "-", wished))
+    tasks = install_calls(plan_of("T4", "u24", "-", wished))
     first = tasks[0]
-    assert (first["name"] == flow.PINNING_SET) == bool(pins)
+    assert (first["name"] == PINNING_SET) == bool(pins)
     if pins:
         assert first[kind] == {pins: None} and (kind == "packages" or first["packages"] == {})
 
@@ -489,7 +492,7 @@ def test_a_driver_that_is_only_held_keeps_its_stream_in_later_runs_too(streams):
     given["driver"]["managed"] = True
     later = plan_driver(given, *read_options(wish("580")))
     assert later.action == "none" and later.steps[0].step == "hold" and later.streams == {}
-    assert all("module_streams" not in task for task in flow.package_tasks(later))
+    assert all("module_streams" not in task for task in install_calls(later))
 
 
 @pytest.mark.parametrize(
@@ -517,7 +520,7 @@ def test_a_driver_that_is_only_held_keeps_its_stream_in_later_runs_too(streams):
 def test_streams_of_dnfs_modules(gpus, on, wished, stream):
     plan = plan_of(gpus, on, "-", wished)
     assert plan.streams == ({"nvidia-driver": stream} if stream else {})
-    sets = [task for task in flow.package_tasks(plan) if "module_streams" in task]
+    sets = [task for task in install_calls(plan) if "module_streams" in task]
     assert [task["module_streams"] for task in sets] == ([plan.streams] if stream else [])
     steps = [step for step in plan.steps if step.step == "stream"]
     assert [step.detail for step in steps] == ([f"nvidia-driver:{stream}"] if stream else [])

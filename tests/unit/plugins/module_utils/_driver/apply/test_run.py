@@ -10,7 +10,9 @@ import types
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.modules import nvidia_driver
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.run import (
+    restored_streams,
+)
 from tests.unit.fixtures.driver_cases import facts
 
 BEFORE = {"branch": "580", "source": "nvidia", "kernel_module": "open"}
@@ -28,4 +30,4 @@ BEFORE = {"branch": "580", "source": "nvidia", "kernel_module": "open"}
 )
 def test_the_stream_that_stood_there_is_put_back(before, streams):
     work = types.SimpleNamespace(params={}, facts=facts("T4", "rocky9", "-"))
-    assert nvidia_driver._streams(work, before) == streams
+    assert restored_streams(work, before) == streams
