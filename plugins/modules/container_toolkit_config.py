@@ -127,7 +127,7 @@ from ..module_utils._record.file_record import FileRecord, Undo
 from ..module_utils._core.redact import changed_parts
 from ..module_utils._core.redact import redact as redact_text
 from ..module_utils._record.store import StateStore
-from ..module_utils._formats.toml_edit import redact
+from ..module_utils._formats.toml_redact import redact
 from ..module_utils._runtime.toml_settings import (
     Parser,
     Plan,

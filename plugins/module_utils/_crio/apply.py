@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError, RolledBackError
 from .._core.redact import changed_parts
-from .._formats.toml_edit import redact
+from .._formats.toml_redact import redact
 from .._host.command import Runner
 from .._host.files import FileState, changed_since, glob_files, read_file
 from .._host.systemd import Daemon, journal, read_daemon, restart

@@ -11,267 +11,12 @@ with a real TOML parser and compare.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NoReturn
 
 from .._core.errors import InputError
-from .._core.redact import MARK, is_header_table, is_secret, redact_items, redact_lines
-
-Path = tuple[str, ...]
-
-BOM = "\ufeff"
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_BARE_VALUE = re.compile(r"[^,\]}#\r\n]+")
-_ESCAPES = {
-    "b": "\b",
-    "t": "\t",
-    "n": "\n",
-    "f": "\f",
-    "r": "\r",
-    "e": "\x1b",
-    '"': '"',
-    "\\": "\\",
-}
-_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
-_MAX_DEPTH = 200
-
-
-@dataclass(frozen=True)
-class Pair:
-    """``key = value``; also one inside an inline table, where ``inline`` is true.
-
-    ``path`` is absolute, ``start`` and ``end`` hold the whole lines (the bare pair if inline).
-    """
-
-    path: Path
-    key: Path
-    start: int
-    end: int
-    key_start: int
-    value_start: int
-    value_end: int
-    inline: bool = False
-
-
-@dataclass(frozen=True)
-class Header:
-    """``[table]`` or ``[[table]]``; ``end`` is the end of its line."""
-
-    path: Path
-    start: int
-    end: int
-    key_start: int
-    array: bool
-
-
-@dataclass(frozen=True)
-class Section:
-    """A header with the pairs below it; the first one has no header."""
-
-    header: Header | None
-    pairs: tuple[Pair, ...]
-
-    @property
-    def path(self) -> Path:
-        return self.header.path if self.header else ()
-
-    @property
-    def end(self) -> int:
-        """Return where the last statement's line ends."""
-        if self.pairs:
-            return self.pairs[-1].end
-        return self.header.end if self.header else 0
-
-
-class _Scanner:
-    """A reader of characters; it is lenient, for a real parser has read the text before."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.depth = 0
-
-    def fail(self, what: str) -> NoReturn:
-        line = self.text.count("\n", 0, self.at) + 1
-        raise InputError(
-            f"The TOML text cannot be read: {what}.",
-            evidence=f"line {line}: {self.text.splitlines()[line - 1 : line]}",
-            next_step="Correct the file and run again.",
-        )
-
-    def peek(self, length: int = 1) -> str:
-        return self.text[self.at : self.at + length]
-
-    def skip_blank(self) -> None:
-        while self.peek() and self.peek() in " \t":
-            self.at += 1
-
-    def skip_space(self) -> None:
-        """Skip white space, line ends and comments, as inside an array."""
-        while self.peek():
-            if self.peek() in " \t\r\n":
-                self.at += 1
-            elif self.peek() == "#":
-                self.skip_comment()
-            else:
-                return
-
-    def skip_comment(self) -> None:
-        while self.peek() and self.peek() not in "\r\n":
-            self.at += 1
-
-    def end_line(self) -> None:
-        """Skip what may follow a statement, line end included."""
-        self.skip_blank()
-        if self.peek() == "#":
-            self.skip_comment()
-        if self.peek(2) == "\r\n":
-            self.at += 2
-        elif self.peek() == "\n":
-            self.at += 1
-        elif self.peek():
-            self.fail(f"unexpected {self.peek()!r}")
-
-    def key(self) -> Path:
-        parts = [self.key_part()]
-        while True:
-            mark = self.at
-            self.skip_blank()
-            if self.peek() != ".":
-                self.at = mark
-                return tuple(parts)
-            self.at += 1
-            self.skip_blank()
-            parts.append(self.key_part())
-
-    def key_part(self) -> str:
-        if self.peek() in ('"', "'") and self.peek():
-            return self.string()
-        match = _BARE_KEY.match(self.text, self.at)
-        if match is None:
-            self.fail("a key is missing")
-        self.at = match.end()
-        return match.group()
-
-    def string(self) -> str:
-        """Read a string of one line and return what it means."""
-        quote = self.peek()
-        self.at += 1
-        parts = []
-        while self.peek() != quote:
-            char = self.peek()
-            if not char or char in "\r\n":
-                self.fail("a string has no end")
-            self.at += 1
-            if char == "\\" and quote == '"':
-                char = self.escape()
-            parts.append(char)
-        self.at += 1
-        return "".join(parts)
-
-    def escape(self) -> str:
-        kind = self.peek()
-        self.at += 1
-        if kind in _HEX_DIGITS:
-            digits = self.peek(_HEX_DIGITS[kind])
-            self.at += len(digits)
-            try:
-                return chr(int(digits, 16))
-            except ValueError:
-                self.fail("a wrong escape")
-        if kind not in _ESCAPES:
-            self.fail("a wrong escape")
-        return _ESCAPES[kind]
-
-    def value(self) -> None:
-        """Skip one value."""
-        for quote in ('"""', "'''"):
-            if self.peek(3) == quote:
-                self.multi_line(quote)
-                return
-        if self.peek() in ('"', "'") and self.peek():
-            self.string()
-        elif self.peek() in ("[", "{"):
-            self.nested()
-        else:
-            match = _BARE_VALUE.match(self.text, self.at)
-            if match is None or not match.group().strip():
-                self.fail("a value is missing")
-            self.at += len(match.group().rstrip())
-
-    def nested(self) -> None:
-        """Skip an array or an inline table."""
-        if self.depth == _MAX_DEPTH:
-            line = self.text.count("\n", 0, self.at) + 1
-            raise InputError(
-                "The TOML text cannot be read: values are nested too deep.",
-                evidence=f"line {line}: more than {_MAX_DEPTH} arrays and tables in each other",
-                next_step="Correct the file and run again.",
-            )
-        self.depth += 1
-        for _inner in self.elements() if self.peek() == "[" else self.inline_pairs(()):
-            pass
-        self.depth -= 1
-
-    def multi_line(self, quote: str) -> None:
-        self.at += 3
-        while True:
-            if not self.peek():
-                self.fail("a string has no end")
-            if self.peek(3) == quote:
-                self.at += 3
-                # Up to two more quotes belong to the string itself.
-                while self.peek() == quote[0]:
-                    self.at += 1
-                return
-            self.at += 2 if self.peek() == "\\" and quote == '"""' else 1
-
-    def elements(self) -> Iterator[tuple[int, int]]:
-        """Read an array and give the place of each element."""
-        self.at += 1
-        while True:
-            self.skip_space()
-            if self.peek() == "]":
-                self.at += 1
-                return
-            start = self.at
-            self.value()
-            yield start, self.at
-            self.skip_space()
-            if self.peek() == ",":
-                self.at += 1
-            elif self.peek() != "]":
-                self.fail("an array has no end")
-
-    def inline_pairs(self, base: Path) -> Iterator[Pair]:
-        """Read an inline table and give its own pairs."""
-        self.at += 1
-        while True:
-            self.skip_space()
-            if self.peek() == "}":
-                self.at += 1
-                return
-            start = self.at
-            key, value_start = self.key_and_equals()
-            self.value()
-            yield Pair(base + key, key, start, self.at, start, value_start, self.at, inline=True)
-            self.skip_space()
-            if self.peek() == ",":
-                self.at += 1
-            elif self.peek() != "}":
-                self.fail("an inline table has no end")
-
-    def key_and_equals(self) -> tuple[Path, int]:
-        key = self.key()
-        self.skip_blank()
-        if self.peek() != "=":
-            self.fail("'=' is missing")
-        self.at += 1
-        self.skip_blank()
-        return key, self.at
+from .toml_scan import BARE_KEY, BOM, ESCAPES, Header, Pair, Path, Scanner, Section
 
 
 class Document:
@@ -282,7 +27,7 @@ class Document:
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        scanner = _Scanner(self.text)
+        scanner = Scanner(self.text)
         if scanner.peek() == BOM:
             scanner.at += 1
         sections: list[Section] = []
@@ -309,7 +54,7 @@ class Document:
         return tuple(sections)
 
     @staticmethod
-    def _header(scanner: _Scanner, start: int, arrays: dict[Path, int]) -> Header:
+    def _header(scanner: Scanner, start: int, arrays: dict[Path, int]) -> Header:
         key_start = scanner.at
         array = scanner.peek(2) == "[["
         scanner.at += 2 if array else 1
@@ -351,19 +96,19 @@ class Document:
     def _find_in(self, pair: Pair, path: Path) -> Pair | None:
         if pair.path == path:
             return pair
-        if path[: len(pair.path)] != pair.path or not self._is_inline_table(pair):
+        if path[: len(pair.path)] != pair.path or not self.is_inline_table(pair):
             return None
-        for inner in self._inline(pair):
+        for inner in self.inline_pairs(pair):
             found = self._find_in(inner, path)
             if found is not None:
                 return found
         return None
 
-    def _is_inline_table(self, pair: Pair) -> bool:
+    def is_inline_table(self, pair: Pair) -> bool:
         return self.text[pair.value_start] == "{"
 
-    def _inline(self, pair: Pair) -> list[Pair]:
-        scanner = _Scanner(self.text)
+    def inline_pairs(self, pair: Pair) -> list[Pair]:
+        scanner = Scanner(self.text)
         scanner.at = pair.value_start
         return list(scanner.inline_pairs(pair.path))
 
@@ -388,7 +133,7 @@ class Document:
         rest = path[len(known) :]
         holder = self.find(known) if known else None
         if holder is not None:
-            if not self._is_inline_table(holder):
+            if not self.is_inline_table(holder):
                 self._refuse(known, "is not a table")
             return self._add_inline(holder, rest, value)
         if not known:
@@ -426,7 +171,7 @@ class Document:
         for part in reversed(rest[1:]):
             literal = f"{{ {render_key(part, self.quote)} = {literal} }}"
         new = f"{render_key(rest[0], self.quote)} = {literal}"
-        pairs = self._inline(holder)
+        pairs = self.inline_pairs(holder)
         if pairs:
             return self._cut(pairs[-1].end, pairs[-1].end, f", {new}")
         return self._cut(holder.value_start, holder.value_end, f"{{ {new} }}")
@@ -557,7 +302,7 @@ class Document:
 
     def _delete_member(self, start: int, end: int) -> Document:
         """Take one member out of a list of members, with one comma."""
-        scanner = _Scanner(self.text)
+        scanner = Scanner(self.text)
         scanner.at = end
         scanner.skip_space()
         if scanner.peek() == ",":
@@ -582,7 +327,7 @@ class Document:
         pair = self.find(path)
         if pair is None or self.text[pair.value_start] != "[":
             return []
-        scanner = _Scanner(self.text)
+        scanner = Scanner(self.text)
         scanner.at = pair.value_start
         return list(scanner.elements())
 
@@ -617,7 +362,7 @@ def _shared(one: Path, other: Path) -> int:
 
 
 def render_key(part: str, quote: str = '"') -> str:
-    if _BARE_KEY.fullmatch(part):
+    if BARE_KEY.fullmatch(part):
         return part
     return render(part, quote)
 
@@ -647,69 +392,9 @@ def render(value: Any, quote: str = '"') -> str:
 
 
 def _escaped(char: str) -> str:
-    for letter, meaning in _ESCAPES.items():
+    for letter, meaning in ESCAPES.items():
         if char == meaning and letter != "e":
             return f"\\{letter}"
     if char.isprintable() or char == " ":
         return char
     return f"\\u{ord(char):04X}" if ord(char) < 0x10000 else f"\\U{ord(char):08X}"
-
-
-# -- redaction ---------------------------------------------------------------------------------
-
-_TOKENS = re.compile(
-    r"""(?P<comment>\#[^\n]*)"""
-    r"""|(?P<long>"{3}(?:[^"\\]|\\[\s\S]|"{1,2}(?!"))*"{3,5}|'{3}[\s\S]*?'{3,5})"""
-    r"""|(?P<basic>"(?:[^"\\\n]|\\.)*")|(?P<literal>'[^'\n]*')"""
-)
-
-
-def redact(text: str) -> str:
-    """Return the text with passwords, tokens and credentials of registries blotted out.
-
-    :raises InputError: the text is not TOML.
-    """
-    document = Document(text)
-    spans: list[tuple[int, int]] = []
-
-    def visit(pair: Pair) -> None:
-        if _is_secret(pair.path):
-            # An empty table or value holds no secret, and its shape may be of use.
-            if document.literal(pair) not in ('""', "''", "{}", "[]"):
-                spans.append((pair.value_start, pair.value_end))
-        elif document._is_inline_table(pair):
-            for inner in document._inline(pair):
-                visit(inner)
-
-    for top in document.pairs:
-        visit(top)
-    parts: list[str] = []
-    at = 0
-    for start, end in sorted(spans):
-        parts += [text[at:start], f'"{MARK}"']
-        at = end
-    # Comments, and strings of several lines.
-    return redact_lines(_redact_strings("".join([*parts, text[at:]])))
-
-
-def _redact_strings(text: str) -> str:
-    """Cover secrets in what strings mean, keys among them; the next string of ``--token``, too."""
-    before, end_before = "", 0
-
-    def shown(match: re.Match[str]) -> str:
-        nonlocal before, end_before
-        if match["comment"] or match["long"]:
-            return match[0]
-        value = match[0][1:-1]
-        if match["basic"] and "\\" in value:
-            value = _Scanner(match[0]).string()
-        follows = text[end_before : match.start()].strip() == ","
-        covered = redact_items([before, value] if follows else [value])[-1]
-        before, end_before = value, match.end()
-        return match[0] if covered == value else render(covered)
-
-    return _TOKENS.sub(shown, text)
-
-
-def _is_secret(path: Path) -> bool:
-    return is_secret(path[-1]) or any(is_header_table(part) for part in path[:-1])

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
-from .._formats.toml_edit import BOM, Document, render
+from .._formats.toml_edit import Document, render
+from .._formats.toml_scan import BOM
 from .._record.file_record import Undo
 
 Parser = Callable[[str], dict[str, Any]]
