@@ -248,7 +248,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
     ContainerdRuntime,
     Settings,

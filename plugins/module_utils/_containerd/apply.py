@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError, RolledBackError
 from .._core.redact import changed_parts, is_secret, redact_lines
-from .._formats.toml_edit import redact
+from .._formats.toml_redact import redact
 from .._host.command import Runner
 from .._host.files import (
     FileState,
@@ -32,10 +32,7 @@ from .._record.store import StateStore
 from .._runtime.config_file import ConfigFile, Parser, decode, table
 from .._runtime.cri import Answer, ask, wait_until_ready
 from .config import (
-    BUILTIN_IMPORTS,
-    CRI_TABLE,
     Effective,
-    Version,
     disabled_cri,
     import_pattern,
     imports_path,
@@ -44,6 +41,7 @@ from .config import (
     parse_version,
     shadow,
 )
+from .data import BUILTIN_IMPORTS, CRI_TABLE, Version
 from .distributions import (
     BEGIN,
     END,
@@ -62,17 +60,10 @@ from .distributions import (
 )
 from .dump import read_effective
 from .placement import Way, as_generated, as_rendered, find_way
-from .plan import (
-    FileEdit,
-    Node,
-    Plan,
-    Request,
-    completed_runtimes,
-    plan_present,
-    refuse_twice,
-    verify,
-)
+from .plan import plan_present
+from .types import FileEdit, Node, Plan, Request
 from .undo import History, continued, neighbour_without, plan_absent
+from .verify import completed_runtimes, refuse_twice, verify
 
 
 @dataclass(frozen=True)

@@ -9,32 +9,15 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
 from .._formats.toml_edit import Document
 from .._runtime.config_file import ConfigFile, Parser, decode, parse_text, table
-
-Path = tuple[str, ...]
-Version = tuple[int, int]
-
-CRI_GRPC = "io.containerd.grpc.v1.cri"
-CRI_RUNTIME = "io.containerd.cri.v1.runtime"
-CRI_IMAGES = "io.containerd.cri.v1.images"
-CRI_NAMES = frozenset({"cri", CRI_GRPC, CRI_RUNTIME, CRI_IMAGES})
-# Where each config version that this release knows keeps the runtimes of CRI.
-# (4 moved the settings of the daemon's own sockets into plugins; CRI's are where 3 has them.)
-CRI_TABLE: Mapping[int, str] = {1: "cri", 2: CRI_GRPC, 3: CRI_RUNTIME, 4: CRI_RUNTIME}
-NEWEST_CONFIG = max(CRI_TABLE)
-# The newest config version that a containerd loads, from this release of it on.
-_LOADS: tuple[tuple[Version, int], ...] = (((2, 3), 4), ((2, 0), 3), ((0, 0), 2))
-# From here on an imported file is merged key by key; before, it replaces a plugin's whole table.
-# (1.6, 1.7 and 2.1 were measured; 2.0 was not, so that it is treated like 1.7.)
-DEEP_MERGE = (2, 1)
-# From about here /etc/containerd/conf.d is imported although no file says so.
-BUILTIN_IMPORTS = (2, 2)
+from .data import CRI_GRPC, CRI_NAMES, CRI_RUNTIME, LOADS, NEWEST_CONFIG, Path, Version
+from .values import copy, leaves, remove
 
 _VERSION = re.compile(r"\bv?(\d+)\.(\d+)(?:\.\d+|\b)")
 
@@ -144,17 +127,6 @@ def _matches(path: str, pattern: str) -> bool:
     )
 
 
-def merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``other`` over ``one``, key by key."""
-    merged = dict(one)
-    for key, value in other.items():
-        old = merged.get(key)
-        merged[key] = (
-            merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-        )
-    return merged
-
-
 def shadow(files: Iterable[ConfigFile], folder: str) -> dict[str, str]:
     """Return copies of the files that mean the same to ``config dump``, by path in ``folder``.
 
@@ -194,16 +166,6 @@ def absorbed(files: Iterable[ConfigFile], path: str, parse: Parser) -> tuple[Con
             document = document.set(leaf, value)
     rest[index] = replace(rest[index], text=document.text, data=parse_text(document.text, parse))
     return tuple(rest)
-
-
-def leaves(data: Mapping[str, Any], base: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Give plain values before tables, as a TOML text has to."""
-    for key, value in data.items():
-        if not isinstance(value, Mapping):
-            yield (*base, key), value
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from leaves(value, (*base, key))
 
 
 def disabled_cri(data: Mapping[str, Any]) -> list[int]:
@@ -254,23 +216,6 @@ def others(effective: Effective, ignored: Iterable[Path]) -> Any:
     return meaning(data)
 
 
-def copy(data: Any) -> Any:
-    if isinstance(data, Mapping):
-        return {key: copy(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [copy(value) for value in data]
-    return data
-
-
-def remove(data: dict[str, Any], path: Path) -> None:
-    """Take the value at ``path`` out, if it is there."""
-    current: Any = data
-    for part in path[:-1]:
-        current = current.get(part) if isinstance(current, dict) else None
-    if isinstance(current, dict):
-        current.pop(path[-1], None)
-
-
 def check_config_version(file: ConfigFile, version: Version) -> None:
     """Refuse a format that this release or the installed containerd cannot read."""
     if file.version > NEWEST_CONFIG:
@@ -279,7 +224,7 @@ def check_config_version(file: ConfigFile, version: Version) -> None:
             evidence=f"version = {file.version}; known are 1 to {NEWEST_CONFIG}",
             next_step="Use a newer release of kubegpu.nodes, or configure the handler by hand.",
         )
-    newest = next(newest for since, newest in _LOADS if version >= since)
+    newest = next(newest for since, newest in LOADS if version >= since)
     if file.version > newest:
         raise KubegpuError(
             f"{file.path} is of config version {file.version}, which containerd "

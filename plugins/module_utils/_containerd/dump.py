@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._formats.toml_read import read_toml
+from .data import CRI_GRPC, CRI_NAMES, CRI_RUNTIME
 
 # Tables of the CRI plugin, of config version 3 and later, 2, and 1.
-_CRI_TABLES = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
-_CRI_PLUGINS = frozenset({*_CRI_TABLES, "io.containerd.cri.v1.images"})
+_CRI_TABLES = (CRI_RUNTIME, CRI_GRPC, "cri")
 
 
 def read_effective(dump: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def read_effective(dump: str) -> dict[str, Any]:
     return {
         "handlers": handlers,
         "default_handler": (cri.get("default_runtime_name") or "runc") if cri else None,
-        "cri_enabled": bool(cri) and not disabled & _CRI_PLUGINS,
+        "cri_enabled": bool(cri) and not disabled & CRI_NAMES,
         # 1.6 has no such setting.
         "cdi_enabled": None if cdi is None else bool(cdi),
     }

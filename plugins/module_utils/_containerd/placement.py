@@ -13,9 +13,10 @@ from typing import Callable
 from .._core.errors import KubegpuError
 from .._formats.toml_edit import Document
 from .._runtime.config_file import ConfigFile, Parser, parse_text, table
-from .config import CRI_TABLE, DEEP_MERGE, Version, absorbed, fold, imports_path
+from .config import absorbed, fold, imports_path
+from .data import CRI_TABLE, DEEP_MERGE, RUNC_SHIM, Version
 from .distributions import BEGIN, PLAIN, Flavour, filled_in, without_mark
-from .plan import RUNC_SHIM, Request
+from .types import Request
 
 
 @dataclass(frozen=True)

@@ -19,22 +19,13 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from .._runtime.config_file import ConfigFile, Parser, parse_text, table
-from .config import CRI_NAMES, Path, copy, fold, meaning, remove
-from .plan import (
-    DEFAULT,
-    FILE_HEAD,
-    Change,
-    Editor,
-    FileEdit,
-    Node,
-    Plan,
-    Request,
-    prune,
-    value_at,
-    wanted_handlers,
-)
+from .config import fold, meaning
+from .data import CRI_NAMES, DEFAULT, RUNTIMES, Path
+from .edit import FILE_HEAD, Editor
+from .handler import wanted_handlers
+from .types import Change, FileEdit, Node, Plan, Request
+from .values import copy, prune, remove, value_at
 
-_RUNTIMES = ("containerd", "runtimes")
 # What makes a new file complete, beside the handler itself.
 _SCAFFOLD = frozenset({("version",), ("imports",)})
 
@@ -226,7 +217,7 @@ class _Undo:
                 change
                 for change in changes
                 if change.path not in _SCAFFOLD
-                and (change.path[2:4] != _RUNTIMES or change.path[: len(handler)] == handler)
+                and (change.path[2:4] != RUNTIMES or change.path[: len(handler)] == handler)
             )
         after = by_meaning(file, changes, self.parse, self.reasons)
         if history.base is None and not history.shared and self.is_leftover(after, history.ours):
@@ -235,7 +226,7 @@ class _Undo:
             self.note(file, after, changes)
 
     def handler(self) -> Path:
-        return (*self.node.cri, *_RUNTIMES, self.request.name)
+        return (*self.node.cri, *RUNTIMES, self.request.name)
 
     def present_path(self, file: ConfigFile, change: Change) -> Change:
         """Follow a table that was renamed since, as by ``containerd config migrate``."""
@@ -281,7 +272,7 @@ class _Undo:
         if not found:
             return
         # Which runtime it was made of is not known: a runc may have been written down since.
-        wanted = wanted_handlers(self.request, self.node, self.parse)
+        wanted = wanted_handlers(self.request, self.node)
         if not any(_same_handler(found, one) for one in wanted):
             self.reasons.append(
                 f"The handler {self.request.name} in {file.path} is not as this module writes it, "
@@ -382,7 +373,7 @@ def neighbour_without(path: str, rest: History, gone: History, parse: Parser) ->
 
 def _beside_handlers(change: Change) -> bool:
     """Return whether a change makes a file complete, whatever the handler's name is."""
-    return change.path in _SCAFFOLD or change.path[2:5] == (*_RUNTIMES, "runc")
+    return change.path in _SCAFFOLD or change.path[2:5] == (*RUNTIMES, "runc")
 
 
 def _same(found: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:

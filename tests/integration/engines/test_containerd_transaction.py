@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import apply as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     KubegpuError,
     LockedError,

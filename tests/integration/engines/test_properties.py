@@ -22,11 +22,8 @@ from hypothesis import strategies as st
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import (
     Effective,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import (
-    Node,
-    Request,
-    plan_present,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Node, Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 from tests.integration.engines.containerd_inputs.judge import CACHE, binary, default

@@ -19,20 +19,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import (
-    merge,
-    remove,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import (
-    Node,
-    Request,
-    plan_present,
-    prune,
-    value_at,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Node, Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import (
     History,
     plan_absent,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.values import (
+    merge,
+    prune,
+    remove,
+    value_at,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker

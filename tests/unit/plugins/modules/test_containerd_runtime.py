@@ -36,7 +36,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distribu
     PLAIN,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.dump import read_effective
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import History
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (

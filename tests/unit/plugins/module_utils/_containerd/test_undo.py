@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
     Change,
     FileEdit,
     Node,
     Request,
-    plan_present,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import (
     History,
