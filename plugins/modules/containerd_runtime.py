@@ -251,9 +251,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
     ContainerdRuntime,
-    Settings,
-    World,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import World
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data

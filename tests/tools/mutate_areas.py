@@ -19,14 +19,18 @@ AREAS: dict[str, dict[str, str]] = {
         "_formats/toml_read": "_formats/toml_read _formats/toml_edit _containerd/config",
         "_formats/json_edit": "_formats/json_edit _docker/plan",
         "_containerd/types": "_containerd/types _containerd/plan _containerd/placement",
-        "_containerd/values": "_containerd/plan _containerd/undo _containerd/edit",
+        "_containerd/values": "_containerd/plan _containerd/undo _containerd/record "
+        "_containerd/edit",
         "_containerd/edit": "_containerd/edit _containerd/plan _containerd/undo",
         "_containerd/handler": "_containerd/plan _containerd/undo _containerd/edit",
         "_containerd/plan": "_containerd/plan _containerd/placement _containerd/distributions "
-        "_containerd/undo _containerd/edit _containerd/apply "
+        "_containerd/undo _containerd/edit _containerd/record _containerd/apply "
         "plugins/modules/test_containerd_runtime.py",
         "_containerd/verify": "_containerd/verify _containerd/placement _containerd/apply",
         "_containerd/config": "_containerd/config _containerd/plan _containerd/placement",
+        "_containerd/line_merge": "_containerd/line_merge _containerd/undo _containerd/record",
+        "_containerd/record": "_containerd/record _containerd/undo _containerd/apply "
+        "plugins/modules/test_containerd_runtime.py",
         "_containerd/undo": "_containerd/undo _containerd/edit _containerd/apply "
         "plugins/modules/test_containerd_runtime.py",
         "_docker/plan": "_docker/plan _runtime/editor_guards "

@@ -11,11 +11,8 @@ is looked for by its meaning.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
+from dataclasses import replace
 from typing import Any
 
 from .._runtime.config_file import ConfigFile, Parser, parse_text, table
@@ -23,144 +20,13 @@ from .config import fold, meaning
 from .data import CRI_NAMES, DEFAULT, RUNTIMES, Path
 from .edit import FILE_HEAD, Editor
 from .handler import wanted_handlers
+from .line_merge import undo_lines
+from .record import History
 from .types import Change, FileEdit, Node, Plan, Request
 from .values import copy, prune, remove, value_at
 
 # What makes a new file complete, beside the handler itself.
 _SCAFFOLD = frozenset({("version",), ("imports",)})
-
-
-@dataclass(frozen=True)
-class History:
-    """What our runs made of one file: ``base`` is the text without us, ``ours`` with us.
-
-    Both are None for 'no file'. ``shared`` says that another handler of ours is in the same file.
-    """
-
-    base: str | None
-    ours: str | None
-    changes: tuple[Change, ...] = ()
-    shared: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "base": _pack(self.base),
-            "ours": _pack(self.ours),
-            "changes": [change.to_json() for change in self.changes],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], shared: bool = False) -> History:
-        return cls(
-            _unpack(data["base"]),
-            _unpack(data["ours"]),
-            tuple(Change.from_json(change) for change in data["changes"]),
-            shared,
-        )
-
-
-def continued(earlier: History | None, edit: FileEdit, foreign: bool, fresh: bool) -> History:
-    """Return the history after one more edit of ours.
-
-    :param foreign: somebody else edited the file since our last edit.
-    :param fresh: the file is as it was before us (first edit, or undone by hand).
-    """
-    if earlier is None or fresh:
-        return History(edit.before, edit.after, edit.changes)
-    base = earlier.base
-    if foreign and edit.before is not None:
-        base, _left = undo_lines(earlier.base or "", earlier.ours or "", edit.before)
-    changes = {change.path: change for change in earlier.changes}
-    for change in edit.changes:
-        first = changes.get(change.path, change)
-        changes[change.path] = Change(change.path, first.before, change.after)
-    kept = tuple(_within(change, changes) for change in changes.values())
-    return History(base, edit.after, tuple(change for change in kept if change is not None))
-
-
-def _within(change: Change, changes: Mapping[Path, Change]) -> Change | None:
-    """Fold a change of a value into the earlier change that made the table around it."""
-    for path, other in changes.items():
-        if len(path) < len(change.path) and change.path[: len(path)] == path and not other.before:
-            return None
-    if change.before or not change.after or not isinstance(change.after[0], Mapping):
-        return change
-    whole = copy(change.after[0])
-    for path, other in changes.items():
-        if len(path) > len(change.path) and path[: len(change.path)] == change.path:
-            inner = path[len(change.path) :]
-            remove(whole, inner)
-            current = whole
-            for part in inner[:-1]:
-                current = current.setdefault(part, {})
-            if other.after:
-                current[inner[-1]] = other.after[0]
-    return Change(change.path, (), (whole,))
-
-
-def undo_lines(base: str, ours: str, current: str) -> tuple[str, bool]:
-    """Return ``current`` with the change from ``base`` to ``ours`` taken back, by lines.
-
-    :returns: the text, and whether some of our lines had been edited so that they stay.
-    """
-    base_lines, our_lines, lines = (
-        text.splitlines(keepends=True) for text in (base, ours, current)
-    )
-    where: dict[int, int] = {}
-    for block in SequenceMatcher(None, our_lines, lines, autojunk=False).get_matching_blocks():
-        for offset in range(block.size):
-            where[block.a + offset] = block.b + offset
-    conflict = False
-    patches: list[tuple[int, int, list[str]]] = []
-    for tag, i1, i2, j1, j2 in SequenceMatcher(
-        None, base_lines, our_lines, autojunk=False
-    ).get_opcodes():
-        if tag == "equal":
-            continue
-        patch = _patch(base_lines[i1:i2], j1, j2, where, lines, len(our_lines))
-        if patch is None:
-            conflict = True
-        else:
-            patches.append(patch)
-    for start, end, old in sorted(patches, key=lambda patch: patch[:2], reverse=True):
-        for at, line in enumerate(old):
-            # The old last line had no line end; now it may not be the last one.
-            if not line.endswith("\n") and (at + 1 < len(old) or end < len(lines)):
-                old[at] = line + ("\r\n" if "\r\n" in current else "\n")
-        lines[start:end] = old
-    return "".join(lines), conflict
-
-
-def _patch(
-    old: list[str], j1: int, j2: int, where: Mapping[int, int], lines: list[str], total: int
-) -> tuple[int, int, list[str]] | None:
-    """Return which of the current lines become which old ones, or None for a conflict."""
-    mapped = [where[index] for index in range(j1, j2) if index in where]
-    if len(mapped) == j2 - j1 and mapped:
-        start, end = mapped[0], mapped[-1] + 1
-    else:
-        # Lines that we deleted, or of ours that are gone: between the neighbours that still stand.
-        before, after = j1 - 1, j2
-        start = where[before] + 1 if before in where else (0 if before < 0 else -1)
-        end = where[after] if after in where else (len(lines) if after >= total else -1)
-        if not mapped and j1 == j2:
-            if start < 0 and end < 0:
-                return None
-            start = end = start if start >= 0 else end
-        elif start < 0 or end < 0 or old:
-            return None
-    foreign: list[str] = []
-    whole = False
-    for index in range(start, end):
-        if index in mapped:
-            whole = False
-            continue
-        # Comments and whole tables stay where they are; a value would get into another table.
-        whole = whole or lines[index].lstrip().startswith("[")
-        if not whole and lines[index].strip() and not lines[index].lstrip().startswith("#"):
-            return None
-        foreign.append(lines[index])
-    return start, end, [*old, *foreign]
 
 
 def plan_absent(
@@ -386,11 +252,3 @@ def _same_handler(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
         return {**data, "options": fold(table(data, ("options",)))}
 
     return plain(found) == plain(wanted)
-
-
-def _pack(text: str | None) -> str | None:
-    return None if text is None else base64.b64encode(zlib.compress(text.encode())).decode()
-
-
-def _unpack(packed: str | None) -> str | None:
-    return None if packed is None else zlib.decompress(base64.b64decode(packed)).decode()

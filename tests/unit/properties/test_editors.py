@@ -20,11 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import History
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Node, Request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import (
-    History,
-    plan_absent,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import plan_absent
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.values import (
     merge,
     prune,

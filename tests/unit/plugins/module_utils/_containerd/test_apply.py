@@ -13,6 +13,9 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import apply as flow
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import prepare
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import World
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     KubegpuError,
@@ -67,12 +70,12 @@ class StandinNode:
             drop_in_path=str(self.folder / "99-nvidia.toml"),
             **options,
         )
-        settings = flow.Settings(
+        settings = Settings(
             flavour="containerd", containerd_path="containerd", restart=restart, restart_timeout=1
         )
         scratch = self.folder / "scratch"
         scratch.mkdir(exist_ok=True)
-        world = flow.World(self, tomllib.loads, self.store, str(scratch), os.path.exists)
+        world = World(self, tomllib.loads, self.store, str(scratch), os.path.exists)
         return flow.ContainerdRuntime(request, settings, world)(check)
 
     def record(self):
@@ -112,7 +115,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(standin, monkeypatch, 
 
 
 def test_what_containerd_would_take_otherwise_is_not_written(standin, monkeypatch):
-    planned = flow.plan_present
+    planned = prepare.plan_present
 
     def wrong(*arguments):
         plan = planned(*arguments)
@@ -124,7 +127,7 @@ def test_what_containerd_would_take_otherwise_is_not_written(standin, monkeypatc
             ),
         )
 
-    monkeypatch.setattr(flow, "plan_present", wrong)
+    monkeypatch.setattr(prepare, "plan_present", wrong)
     with pytest.raises(KubegpuError, match="would not mean what it should"):
         standin.run()
     assert standin.config.read_text() == TEXT

@@ -1,0 +1,61 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the work is done: the module's options beside the request. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Callable
+
+from .distributions import (
+    FLAVOURS,
+    PLAIN,
+    Flavour,
+    find_flavour,
+)
+from .types import Request
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the work is done, beside what is wanted."""
+
+    flavour: str = "auto"
+    containerd_version: str | None = None
+    containerd_path: str | None = None
+    unit: str = PLAIN.units[0]
+    socket: str = PLAIN.socket
+    validate: bool = True
+    restart: bool = False
+    restart_timeout: int = PLAIN.restart_timeout
+    lock_timeout: float = 180.0
+    #: The caller's name for all that it asks, by which the facts tell that it is done.
+    wish: str = ""
+    flavours: tuple[Flavour, ...] = FLAVOURS
+
+
+def chosen_flavour(settings: Settings, exists: Callable[[str], bool]) -> Flavour:
+    """Return whose containerd is meant: the one that is named, or the one that is there."""
+    if settings.flavour == "auto":
+        return find_flavour(exists, settings.flavours)[0]
+    known = (PLAIN, *settings.flavours)
+    return next(flavour for flavour in known if flavour.name == settings.flavour)
+
+
+def at_home(
+    flavour: Flavour, request: Request, settings: Settings, unit: Callable[[], str]
+) -> tuple[Request, Settings]:
+    """Return both with the flavour's own places, where plain containerd's defaults stand."""
+    if flavour is PLAIN:
+        return request, settings
+    if request.config_path == PLAIN.config_path:
+        request = replace(request, config_path=flavour.config_path)
+    if settings.unit == PLAIN.units[0]:
+        settings = replace(settings, unit=unit())
+    if settings.socket == PLAIN.socket:
+        settings = replace(settings, socket=flavour.socket)
+    if settings.restart_timeout == PLAIN.restart_timeout:
+        settings = replace(settings, restart_timeout=flavour.restart_timeout)
+    return request, settings

@@ -1,0 +1,94 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the record says of one file: our changes, the text with and without them. Pure."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .data import Path
+from .line_merge import undo_lines
+from .types import Change, FileEdit
+from .values import copy, remove
+
+
+@dataclass(frozen=True)
+class History:
+    """What our runs made of one file: ``base`` is the text without us, ``ours`` with us.
+
+    Both are None for 'no file'. ``shared`` says that another handler of ours is in the same file.
+    """
+
+    base: str | None
+    ours: str | None
+    changes: tuple[Change, ...] = ()
+    shared: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "base": _pack(self.base),
+            "ours": _pack(self.ours),
+            "changes": [change.to_json() for change in self.changes],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], shared: bool = False) -> History:
+        return cls(
+            _unpack(data["base"]),
+            _unpack(data["ours"]),
+            tuple(Change.from_json(change) for change in data["changes"]),
+            shared,
+        )
+
+
+def continued(earlier: History | None, edit: FileEdit, foreign: bool, fresh: bool) -> History:
+    """Return the history after one more edit of ours.
+
+    :param foreign: somebody else edited the file since our last edit.
+    :param fresh: the file is as it was before us (first edit, or undone by hand).
+    """
+    if earlier is None or fresh:
+        return History(edit.before, edit.after, edit.changes)
+    base = earlier.base
+    if foreign and edit.before is not None:
+        base, _left = undo_lines(earlier.base or "", earlier.ours or "", edit.before)
+    changes = {change.path: change for change in earlier.changes}
+    for change in edit.changes:
+        first = changes.get(change.path, change)
+        changes[change.path] = Change(change.path, first.before, change.after)
+    kept = tuple(_within(change, changes) for change in changes.values())
+    return History(base, edit.after, tuple(change for change in kept if change is not None))
+
+
+def _within(change: Change, changes: Mapping[Path, Change]) -> Change | None:
+    """Fold a change of a value into the earlier change that made the table around it."""
+    for path, other in changes.items():
+        if len(path) < len(change.path) and change.path[: len(path)] == path and not other.before:
+            return None
+    if change.before or not change.after or not isinstance(change.after[0], Mapping):
+        return change
+    whole = copy(change.after[0])
+    for path, other in changes.items():
+        if len(path) > len(change.path) and path[: len(change.path)] == change.path:
+            inner = path[len(change.path) :]
+            remove(whole, inner)
+            current = whole
+            for part in inner[:-1]:
+                current = current.setdefault(part, {})
+            if other.after:
+                current[inner[-1]] = other.after[0]
+    return Change(change.path, (), (whole,))
+
+
+def _pack(text: str | None) -> str | None:
+    return None if text is None else base64.b64encode(zlib.compress(text.encode())).decode()
+
+
+def _unpack(packed: str | None) -> str | None:
+    return None if packed is None else zlib.decompress(base64.b64decode(packed)).decode()

@@ -1,0 +1,148 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether the running containerd has loaded its files, and its restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .._core.errors import KubegpuError
+from .._host.files import (
+    changed_since,
+    sha256,
+)
+from .._host.systemd import journal, restart
+from .._record.transaction import FileChange
+from .._runtime.config_file import ConfigFile, decode, table
+from .._runtime.cri import Answer, ask, wait_until_ready
+from .config import (
+    disabled_cri,
+    import_pattern,
+)
+from .data import CRI_TABLE, Version
+from .distributions import (
+    asked_by,
+)
+from .host import Host, folder_of
+
+
+class RestartFailed(KubegpuError):
+    """containerd did not come back from a restart."""
+
+
+class Restarter:
+    """Restarts containerd, and tells whether it has to be."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    def loaded_key(self) -> str:
+        return f"loaded:{self.host.settings.unit}:{self.host.request.config_path}"
+
+    @staticmethod
+    def _digest(files: tuple[ConfigFile, ...]) -> str:
+        parts = (f"{file.path}\0{file.text}" for file in files if file.text is not None)
+        return sha256("\0".join(parts).encode())
+
+    def required(
+        self, changes: Iterable[FileChange], files: tuple[ConfigFile, ...], version: Version
+    ) -> tuple[bool, str | None]:
+        daemon = self.host.daemon
+        unit = self.host.settings.unit
+        if daemon is None or not daemon.exists:
+            return False, f"There is no unit {unit} on this node, so there is nothing to restart."
+        if not daemon.active:
+            return False, f"{unit} is not running: it reads the file when it starts."
+        for step in changes:
+            if step.after.content != step.before.content:
+                return True, f"{step.after.path} changes; the running {unit} has the old one."
+        pending = self.pending(files)
+        if pending:
+            return True, pending
+        loaded = {"process": daemon.identity, "sha256": self._digest(files)}
+        if self.host.world.store.get(self.loaded_key()) == loaded or daemon.started is None:
+            return False, None
+        for path in self.watched(files, version):
+            if changed_since(path, daemon.started):
+                return True, f"{path} was changed after the running {unit} started."
+        return False, None
+
+    def watched(self, files: tuple[ConfigFile, ...], version: Version) -> list[str]:
+        """Return what tells by its change time that the configuration changed.
+
+        A file that is gone shows by its folder, where that holds nothing but configuration.
+        """
+        # What a distribution writes when it starts is newer than that start.
+        paths = [file.path for file in files if file.text is not None and not file.generated]
+        if self.host.way.merged and not self.host.way.template:
+            paths.append(folder_of(self.host.request.drop_in_path))
+        root = files[0]
+        if root.text is None:
+            paths.append(folder_of(root.path))
+        for pattern in root.data.get("imports") or ():
+            full = import_pattern(self.host.request.config_path, str(pattern), version)
+            if "*" in full:
+                paths.append(folder_of(full))
+        return paths
+
+    def pending(self, files: tuple[ConfigFile, ...]) -> str | None:
+        """Return why the distribution has to start anew before the handler is there.
+
+        That is judged by what it wrote when it started the last time.
+        """
+        way, name = self.host.way, self.host.request.name
+        if not way.generated or self.host.request.state == "absent":
+            return None
+        path = ("plugins", CRI_TABLE[files[0].version], "containerd", "runtimes", name)
+        for written in files:
+            content = self.host.file_state(written.path).content if written.generated else None
+            if content and table(decode(written.path, content, self.host.world.parse).data, path):
+                return None
+        ours = any(table(file.data, path) for file in files if not file.generated)
+        if ours:
+            why = f"{way.flavour.name} puts the handler {name} into its configuration at a start."
+            return why if way.merged else None
+        program = self.host.made_by_itself()
+        if program is None or not self.host.world.exists(program):
+            return None
+        return f"{way.flavour.name} makes the handler {name} itself when it starts: of {program}."
+
+    def restart(self, files: tuple[ConfigFile, ...]) -> None:
+        unit = self.host.settings.unit
+        try:
+            restart(self.host.world.run, unit, self.host.settings.restart_timeout)
+            handler = self.host.request.name if self.host.request.state == "present" else None
+            self.wait(None if cri_off(files) else handler, cri_off(files))
+        except KubegpuError as error:
+            raise RestartFailed(
+                error.cause,
+                evidence="\n".join(
+                    words
+                    for words in (error.evidence, journal(self.host.world.run, unit))
+                    if words and words != "-- No entries --"
+                ),
+            ) from error
+        if self.host.request.state == "present":
+            daemon = self.host.read_daemon()
+            self.host.world.store.put(
+                self.loaded_key(),
+                {"process": daemon.identity, "sha256": self._digest(files)},
+            )
+
+    def wait(self, handler: str | None, cri_off: bool = False) -> None:
+        run, socket, flavour = self.host.world.run, self.host.settings.socket, self.host.way.flavour
+        ctr = asked_by(flavour, self.host.world.exists)
+
+        def question() -> Answer:
+            if cri_off:
+                version = run([*ctr, "--address", socket, "--timeout=5s", "version"], timeout=10)
+                return Answer(version.ok, words=version.words())
+            return ask(run, socket, flavour.crictl, ctr)
+
+        wait_until_ready(question, handler, self.host.settings.restart_timeout)
+
+
+def cri_off(files: tuple[ConfigFile, ...]) -> bool:
+    return any(disabled_cri(file.data) for file in files)
