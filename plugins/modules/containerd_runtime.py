@@ -253,7 +253,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply im
     ContainerdRuntime,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import World
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
@@ -301,14 +301,14 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
-        world = World(
+        dependencies = Dependencies(
             run=module_runner(module),
             parse=toml_parser(params["tomlkit_archive"], module.tmpdir),
             store=StateStore(params["state_path"]),
             scratch=module.tmpdir,
             exists=os.path.lexists,
         )
-        outcome = ContainerdRuntime(_given(Request, params), _given(Settings, params), world)(
+        result = ContainerdRuntime(_given(Request, params), _given(Settings, params), dependencies)(
             module.check_mode
         )
     except KubegpuError as error:
@@ -319,14 +319,14 @@ def main() -> None:
             evidence=redact(error.evidence),
             next_step=redact(error.next_step),
         )
-    for warning in outcome.warnings:
+    for warning in result.warnings:
         module.warn(printable(warning))
-    result = dataclasses.asdict(outcome)
-    del result["warnings"]
-    result["handlers"] = redact_data(result["handlers"])
+    values = dataclasses.asdict(result)
+    del values["warnings"]
+    values["handlers"] = redact_data(values["handlers"])
     if not module._diff:
-        del result["diff"]
-    module.exit_json(**result)
+        del values["diff"]
+    module.exit_json(**values)
 
 
 if __name__ == "__main__":

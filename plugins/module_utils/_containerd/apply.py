@@ -30,20 +30,20 @@ from .config import (
 )
 from .data import Version
 from .distributions import (
-    filled_in,
+    expand_variables,
 )
 from .dump import read_effective
-from .host import Host, World, redact_words
+from .host import Dependencies, Host, redact_output
 from .options import Settings
 from .prepare import Planned, Preparation
-from .record import History
+from .record import HandlerRecord
 from .restart import Restarter, RestartFailed, cri_off
 from .types import Request
-from .undo import neighbour_without
+from .undo import record_without
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Result:
     """What is returned to the user."""
 
     changed: bool
@@ -61,92 +61,92 @@ class Outcome:
 class ContainerdRuntime:
     """One run of the module."""
 
-    def __init__(self, request: Request, settings: Settings, world: World) -> None:
-        self.host = Host(request, settings, world)
+    def __init__(self, request: Request, settings: Settings, dependencies: Dependencies) -> None:
+        self.host = Host(request, settings, dependencies)
         self.restarter = Restarter(self.host)
         self.preparation = Preparation(self.host)
 
-    def __call__(self, check: bool) -> Outcome:
+    def __call__(self, check: bool) -> Result:
         self.host.settle_options()
         if check:
             return self._work(check=True)
-        with self.host.world.store.transaction(self.host.settings.lock_timeout):
+        with self.host.store.transaction(self.host.settings.lock_timeout):
             return self._work(check=False)
 
-    def _work(self, check: bool) -> Outcome:
+    def _work(self, check: bool) -> Result:
         self.host.daemon = self.host.read_daemon()
         version = self.host.read_version()
         self.host.check_daemon_config()
-        self.host.find_way(version)
+        self.host.find_placement(version)
         if self.host.request.state == "present":
             self.host.check_runtime_path(check)
             planned = self.preparation.present(version)
         else:
             planned = self.preparation.absent(version)
-        restart_required, reason = self.restarter.required(planned.steps, planned.files, version)
+        restart_required, reason = self.restarter.required(planned.changes, planned.files, version)
         if not check:
             self._apply(planned, restart_required)
         restarted = self.host.settings.restart and restart_required
         if restarted:
             restart_required, reason = False, None
-        outcome = self._outcome(planned, restart_required, reason, restarted)
+        result = self._result(planned, restart_required, reason, restarted)
         if not check:
-            self._settle(planned, version, outcome)
-        return outcome
+            self._remember_converged(planned, version, result)
+        return result
 
     # -- writing ---------------------------------------------------------------------------------
 
     def _apply(self, planned: Planned, restart_required: bool) -> None:
-        store = self.host.world.store
-        done: list[_Done] = []
+        store = self.host.store
+        applied: list[_AppliedChange] = []
         try:
-            for step in planned.steps:
-                if read_file(step.before.path) != step.before:
+            for change in planned.changes:
+                if read_file(change.before.path) != change.before:
                     raise KubegpuError(
-                        f"{step.before.path} was changed by somebody else during this run.",
+                        f"{change.before.path} was changed by somebody else during this run.",
                         next_step="Run again.",
                     )
-                neighbours = self.host.neighbours(step.key)
-                done.append(_Done(step, store.record(step.key), neighbours))
-                if step.undo:
-                    if step.after != step.before:
-                        remove_leftovers(step.after.path)
-                        write_file(step.after)
+                other_handlers = self.host.other_handlers(change.key)
+                applied.append(_AppliedChange(change, store.record(change.key), other_handlers))
+                if change.undo:
+                    if change.after != change.before:
+                        remove_leftovers(change.after.path)
+                        write_file(change.after)
                 else:
-                    twin = self.host.in_step(step.key, step.before)
-                    for key, record in neighbours.items():
-                        store.put_record(key, self.host.follow(record, step))
-                    details = dict(step.details)
-                    store.write_recorded(step.key, step.before, step.after, details, twin)
-            if any(not step.undo for step in planned.steps):
+                    twin = self.host.current_twin(change.key, change.before)
+                    for key, record in other_handlers.items():
+                        store.put_record(key, self.host.advanced(record, change))
+                    details = dict(change.details)
+                    store.write_recorded(change.key, change.before, change.after, details, twin)
+            if any(not change.undo for change in planned.changes):
                 self._check_written(planned)
             if self.host.settings.restart and restart_required:
                 self.restarter.restart(planned.files)
         except BaseException as error:
-            self._roll_back(done, error)
+            self._roll_back(applied, error)
             raise
-        for step in planned.steps:
-            if step.undo:
-                self._finish_undo(step)
+        for change in planned.changes:
+            if change.undo:
+                self._finish_undo(change)
         if self.host.request.state == "absent" and not store.records("containerd_runtime:"):
             store.drop(self.restarter.loaded_key())
 
-    def _roll_back(self, done: list[_Done], error: BaseException) -> None:
+    def _roll_back(self, applied: list[_AppliedChange], error: BaseException) -> None:
         restarted = isinstance(error, RestartFailed)
-        if not done and restarted:
-            done = self._unfinished()
-        for one in reversed(done):
-            step = one.step
-            if step.undo:
-                if step.after != step.before:
-                    write_file(step.before)
+        if not applied and restarted:
+            applied = self._unfinished()
+        for one in reversed(applied):
+            change = one.change
+            if change.undo:
+                if change.after != change.before:
+                    write_file(change.before)
             else:
-                self.host.world.store.take_back(step.key, step.before, one.earlier)
-                for key, record in one.neighbours.items():
-                    self.host.world.store.put_record(key, record)
+                self.host.store.take_back(change.key, change.before, one.earlier)
+                for key, record in one.other_handlers.items():
+                    self.host.store.put_record(key, record)
         if not isinstance(error, RestartFailed):
             return
-        if not done:
+        if not applied:
             raise KubegpuError(
                 f"containerd did not come back: {error.cause}",
                 evidence=error.evidence,
@@ -155,9 +155,7 @@ class ContainerdRuntime:
             ) from error
         again = "containerd runs again with it."
         try:
-            restart(
-                self.host.world.run, self.host.settings.unit, self.host.settings.restart_timeout
-            )
+            restart(self.host.run, self.host.settings.unit, self.host.settings.restart_timeout)
             self.restarter.wait(None)
         except KubegpuError as second:
             again = f"containerd still does not run: {second.cause} {second.evidence}"
@@ -168,33 +166,33 @@ class ContainerdRuntime:
             next_step=f"Look at: journalctl --unit {self.host.settings.unit}",
         ) from error
 
-    def _unfinished(self) -> list[_Done]:
+    def _unfinished(self) -> list[_AppliedChange]:
         """Return what a run before this one wrote and never saw loaded."""
-        found: list[_Done] = []
+        found: list[_AppliedChange] = []
         for key, record in self.host.records().items():
             state = read_file(record.path)
-            way, before = self.host.world.store.undo_target(key, state)
+            undo, before = self.host.store.undo_target(key, state)
             # With another handler of ours in it, the file from before them is no way back.
-            if way is Undo.RESTORE and not self.host.neighbours(key):
-                found.append(_Done(FileChange(key, before, state)))
+            if undo is Undo.RESTORE and not self.host.other_handlers(key):
+                found.append(_AppliedChange(FileChange(key, before, state)))
         return found
 
-    def _finish_undo(self, step: FileChange) -> None:
+    def _finish_undo(self, change: FileChange) -> None:
         """Drop the record; the file's other handlers of ours go on from what is there now."""
-        store, parse = self.host.world.store, self.host.world.parse
-        gone = store.record(step.key)
+        store, parse = self.host.store, self.host.parse
+        gone = store.record(change.key)
         if gone is not None:
-            first = History.from_json(gone.details)
-            for key, other in self.host.neighbours(step.key).items():
-                record = self.host.follow(other, step)
-                before = History.from_json(record.details)
+            first = HandlerRecord.from_json(gone.details)
+            for key, other in self.host.other_handlers(change.key).items():
+                record = self.host.advanced(other, change)
+                before = HandlerRecord.from_json(record.details)
                 try:
-                    history = neighbour_without(gone.path, before, first, parse)
-                    edited = record.edited or history.base != before.base
+                    handler_record = record_without(gone.path, before, first, parse)
+                    edited = record.edited or handler_record.base != before.base
                 except (KubegpuError, ValueError):
                     # Of a shape that cannot be edited, or merged by lines to what is no TOML; then
                     # it is not to come back as a whole.
-                    history, edited = before, True
+                    handler_record, edited = before, True
                 store.put_record(
                     key,
                     replace(
@@ -204,10 +202,10 @@ class ContainerdRuntime:
                         made_directories=tuple(
                             dict.fromkeys((*gone.made_directories, *record.made_directories))
                         ),
-                        details=history.to_json(),
+                        details=handler_record.to_json(),
                     ),
                 )
-        store.forget(step.key)
+        store.forget(change.key)
 
     def _check_written(self, planned: Planned) -> None:
         """Ask the real binary about the real files, imports and all."""
@@ -217,29 +215,29 @@ class ContainerdRuntime:
             or self.restarter.pending(planned.files)
         ):
             return
-        answer = self.host.world.run(
+        answer = self.host.run(
             [str(self.host.binary), "--config", self.host.request.config_path, "config", "dump"]
         )
-        known = Effective(self.host.world.parse(answer.stdout)).runtimes if answer.ok else {}
+        known = Effective(self.host.parse(answer.stdout)).runtimes if answer.ok else {}
         if self.host.request.name not in known:
             raise KubegpuError(
                 f"containerd does not see the handler {self.host.request.name} in the files that "
                 "were written; they were put back.",
-                evidence=redact_words(answer.words())
+                evidence=redact_output(answer.words())
                 if not answer.ok
                 else f"it sees {', '.join(known)}",
                 next_step="Use layout: in_place, or check imports in the configuration.",
             )
 
-    def _settle(self, planned: Planned, version: Version, outcome: Outcome) -> None:
+    def _remember_converged(self, planned: Planned, version: Version, result: Result) -> None:
         """Note that nothing was left to do, or that something is.
 
         Only by a run that changed nothing: what was read then is what stands there.
         """
-        request, store, daemon = self.host.request, self.host.world.store, self.host.daemon
+        request, store, daemon = self.host.request, self.host.store, self.host.daemon
         key = _settled.key("containerd", request.name)
         binary = self.host.binary or ""
-        left = outcome.changed or outcome.restart_required or outcome.warnings
+        left = result.changed or result.restart_required or result.warnings
         process = daemon.identity if daemon else None
         known = process and binary[:1] == "/"
         if left or not known or request.state != "present":
@@ -251,42 +249,44 @@ class ContainerdRuntime:
         for path in (
             *(binary, request.config_path, request.drop_in_path, request.runtime_path),
             *self.restarter.watched(planned.files, version),
-            *filter(None, [self.host.made_by_itself()]),
+            *filter(None, [self.host.auto_handler_program()]),
         ):
-            self.host.marked(path)
-        owner = self.host.way.flavour.name
-        bare = (self.host.settings.wish, owner, process, self.host.marks)
+            self.host.track(path)
+        owner = self.host.placement.distribution.name
+        bare = (self.host.settings.wish, owner, process, self.host.signatures)
         if _settled.without_words(store.get(key)) != _settled.note(*bare):
             # Asked for after the marks were taken: what changes meanwhile breaks one.
-            store.put(key, _settled.note(*bare, self._words(binary)))
+            store.put(key, _settled.note(*bare, self._reported_config(binary)))
 
-    def _words(self, binary: str) -> dict[str, Any] | None:
+    def _reported_config(self, binary: str) -> dict[str, Any] | None:
         """Return what containerd itself makes of its files, as the facts would find it."""
         path = self.host.request.config_path
-        choice = ["--config", path] if self.host.world.exists(path) else []
-        answer = self.host.world.run([binary, *choice, "config", "dump"])
+        choice = ["--config", path] if self.host.exists(path) else []
+        answer = self.host.run([binary, *choice, "config", "dump"])
+        variables = self.host.placement.distribution.variables
         try:
-            text = filled_in(answer.stdout, self.host.way.flavour.variables) if answer.ok else ""
-            return {"version": self.host.version_words, **read_effective(text)} if text else None
+            text = expand_variables(answer.stdout, variables) if answer.ok else ""
+            return {"version": self.host.version_output, **read_effective(text)} if text else None
         except ValueError:
             return None
 
     # -- telling ---------------------------------------------------------------------------------
 
-    def _outcome(
+    def _result(
         self, planned: Planned, restart_required: bool, reason: str | None, restarted: bool
-    ) -> Outcome:
+    ) -> Result:
         changed = [
-            step
-            for step in planned.steps
-            if step.after.content != step.before.content or step.after.mode != step.before.mode
+            change
+            for change in planned.changes
+            if change.after.content != change.before.content
+            or change.after.mode != change.before.mode
         ]
         backups = [
             record.backup for record in self.host.records().values() if record.backup is not None
         ]
         effective = planned.effective
         warnings = [*self.host.warnings, *planned.plan.warnings]
-        return Outcome(
+        return Result(
             changed=bool(changed) or restarted,
             restart_required=restart_required,
             restart_reason=reason,
@@ -294,20 +294,20 @@ class ContainerdRuntime:
             default_runtime=None if effective is None else effective.default,
             handlers=_handlers(effective.runtimes if effective else {}),
             backup_file=backups[0] if backups else None,
-            diff=[_diff(step, self.host.way.template) for step in changed],
+            diff=[_diff(change, self.host.placement.template) for change in changed],
             reasons=[*planned.plan.reasons, *warnings],
             warnings=warnings,
         )
 
 
 @dataclass(frozen=True)
-class _Done:
+class _AppliedChange:
     """A step that was taken, and what was recorded before it: its own, and of the other handlers
     in the same file."""
 
-    step: FileChange
+    change: FileChange
     earlier: FileRecord | None = None
-    neighbours: Mapping[str, FileRecord] = field(default_factory=dict)
+    other_handlers: Mapping[str, FileRecord] = field(default_factory=dict)
 
 
 def _handlers(runtimes: Mapping[str, Any]) -> dict[str, Any]:
@@ -323,15 +323,15 @@ def _handlers(runtimes: Mapping[str, Any]) -> dict[str, Any]:
     return handlers
 
 
-def _diff(step: FileChange, template: bool = False) -> dict[str, str]:
+def _diff(change: FileChange, template: bool = False) -> dict[str, str]:
     def side(state: FileState) -> tuple[str, str]:
         if state.content is None:
-            return "", f"{step.after.path} (absent)"
+            return "", f"{change.after.path} (absent)"
         text = state.content.decode("utf-8", "replace")
-        return redact_lines(text) if template else redact(text), step.after.path
+        return redact_lines(text) if template else redact(text), change.after.path
 
-    before, before_header = side(step.before)
-    after, after_header = side(step.after)
+    before, before_header = side(change.before)
+    after, after_header = side(change.after)
     before, after = changed_parts(before, after)
     return {
         "before": before,

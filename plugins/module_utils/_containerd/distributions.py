@@ -21,7 +21,7 @@ from .._core.errors import KubegpuError
 
 
 @dataclass(frozen=True)
-class Flavour:
+class Distribution:
     """A distribution of containerd: where it keeps its things, and what it does by itself."""
 
     name: str
@@ -44,7 +44,7 @@ class Flavour:
     # Imported by the generated file where the distribution merges drop-ins into it by itself.
     merged_into: str | None = None
     # Programs from which it makes a handler whenever it starts, by the handler's name.
-    finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    auto_handlers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # What it puts in for ${NAME} in config_path.
     variables: Mapping[str, str] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ _SNAP = "/var/snap/microk8s"
 # config.go: the version of the built-in template follows from the name of the user's.
 _RANCHER_TEMPLATES = {2: "config.toml", 3: "config-v3.toml"}
 # runtimes.go: /usr/bin by name or as part of PATH; the other is the GPU operator's.
-_RANCHER_FINDS = {
+_RANCHER_HANDLERS = {
     "nvidia": (
         "/usr/local/nvidia/toolkit/nvidia-container-runtime",
         "/usr/bin/nvidia-container-runtime",
@@ -67,9 +67,11 @@ _RANCHER_FINDS = {
 }
 
 
-def _rancher(name: str, tools: str, server: str, agent: str, programs: tuple[str, ...]) -> Flavour:
+def _rancher(
+    name: str, tools: str, server: str, agent: str, programs: tuple[str, ...]
+) -> Distribution:
     folder = f"/var/lib/rancher/{name}/agent/etc/containerd"
-    return Flavour(
+    return Distribution(
         name,
         (folder,),
         (f"{tools}/containerd",),
@@ -86,7 +88,7 @@ def _rancher(name: str, tools: str, server: str, agent: str, programs: tuple[str
         templates={
             version: f"{folder}/{stem}.tmpl" for version, stem in _RANCHER_TEMPLATES.items()
         },
-        finds=_RANCHER_FINDS,
+        auto_handlers=_RANCHER_HANDLERS,
         programs=programs,
         # The unit starts Kubernetes too, whose units themselves have no limit.
         restart_timeout=600,
@@ -94,7 +96,7 @@ def _rancher(name: str, tools: str, server: str, agent: str, programs: tuple[str
     )
 
 
-PLAIN = Flavour(
+PLAIN = Distribution(
     "containerd",
     (),
     ("containerd", "/usr/bin/containerd", "/usr/local/bin/containerd", "/opt/bin/containerd"),
@@ -104,7 +106,7 @@ PLAIN = Flavour(
 )
 # The order is the precedence: these bring a containerd of their own, beside which a plain one
 # serves Docker at most.
-FLAVOURS = (
+DISTRIBUTIONS = (
     _rancher(
         "rke2",
         "/var/lib/rancher/rke2/bin",
@@ -119,7 +121,7 @@ FLAVOURS = (
         "k3s-agent",
         ("/usr/local/bin/k3s", "/usr/bin/k3s", "/opt/bin/k3s"),
     ),
-    Flavour(
+    Distribution(
         "k0s",
         ("/var/lib/k0s/bin/containerd", "/etc/k0s/containerd.toml"),
         ("/var/lib/k0s/bin/containerd",),
@@ -135,7 +137,7 @@ FLAVOURS = (
         merged_into="/run/k0s/containerd-cri.toml",
         control_plane_units=("k0scontroller",),
     ),
-    Flavour(
+    Distribution(
         "microk8s",
         (f"{_SNAP}/current/args",),
         ("/snap/microk8s/current/bin/containerd",),
@@ -156,14 +158,14 @@ FLAVOURS = (
 )
 
 
-def find_flavour(
-    exists: Callable[[str], bool], flavours: Iterable[Flavour] = FLAVOURS
-) -> tuple[Flavour, str]:
+def find_distribution(
+    exists: Callable[[str], bool], distributions: Iterable[Distribution] = DISTRIBUTIONS
+) -> tuple[Distribution, str]:
     """Return the flavour of the node, and the path that shows it; plain where none does."""
-    for flavour in flavours:
-        for path in flavour.markers:
+    for distribution in distributions:
+        for path in distribution.markers:
             if exists(path):
-                return flavour, path
+                return distribution, path
     return PLAIN, ""
 
 
@@ -178,24 +180,30 @@ def unit_in_use(states: Mapping[str, bool]) -> str | None:
     return next(iter([*running, *states]), None)
 
 
-def asked_by(flavour: Flavour, exists: Callable[[str], bool]) -> tuple[str, ...]:
+def ctr_command(distribution: Distribution, exists: Callable[[str], bool]) -> tuple[str, ...]:
     """Return the command that takes the arguments of ``ctr``."""
-    program, *rest = flavour.ctr
-    if program == flavour.name:
-        program = next((path for path in flavour.programs if exists(path)), program)
+    program, *rest = distribution.ctr
+    if program == distribution.name:
+        program = next((path for path in distribution.programs if exists(path)), program)
     return (program, *rest)
 
 
-def made_by_itself(flavour: Flavour, name: str, exists: Callable[[str], bool]) -> str | None:
+def auto_handler_program(
+    distribution: Distribution, name: str, exists: Callable[[str], bool]
+) -> str | None:
     """Return the program of a handler that the distribution makes itself, None for any other."""
-    candidates = flavour.finds.get(name, ())
+    candidates = distribution.auto_handlers.get(name, ())
     present = [path for path in candidates if exists(path)]
     return present[0] if present else (candidates[-1] if candidates else None)
 
 
-def makes_handler(flavour: str | None, name: str, program: str) -> bool:
+def makes_handler(distribution: str | None, name: str, program: str) -> bool:
     """Return whether a distribution makes this handler of this program by itself."""
-    return any(program in item.finds.get(name, ()) for item in FLAVOURS if item.name == flavour)
+    return any(
+        program in item.auto_handlers.get(name, ())
+        for item in DISTRIBUTIONS
+        if item.name == distribution
+    )
 
 
 # -- templates: never parsed, edited between two lines -----------------------------------------
@@ -209,13 +217,13 @@ _MARKED = re.compile(rf"(?ms)^{re.escape(BEGIN)}[ \t]*\n(.*?)^{re.escape(END)}[ 
 _BASE_SINCE = {(1, 24): 17, (1, 25): 13, (1, 26): 8, (1, 27): 5, (1, 28): 1}
 
 
-def marked(text: str | None) -> str | None:
+def managed_block(text: str | None) -> str | None:
     """Return what stands between our two lines, None where they are not there."""
     found = _MARKED.search(text or "")
     return None if found is None else found[1]
 
 
-def check_marked(path: str, text: str) -> None:
+def check_managed_block(path: str, text: str) -> None:
     """Refuse a template that has no marked place, or several."""
     places = len(_MARKED.findall(text))
     if places == 1:
@@ -229,12 +237,12 @@ def check_marked(path: str, text: str) -> None:
     )
 
 
-def without_mark(text: str) -> str:
+def without_managed_block(text: str) -> str:
     """Return a rendered configuration without the marked place."""
     return _MARKED.sub("", text)
 
 
-def with_mark(path: str, text: str | None, block: str | None) -> str | None:
+def with_managed_block(path: str, text: str | None, block: str | None) -> str | None:
     """Return the template with ``block`` between our lines; without them where it is None."""
     if block is not None and "{{" in block:
         raise KubegpuError(
@@ -244,7 +252,7 @@ def with_mark(path: str, text: str | None, block: str | None) -> str | None:
     if text is None:
         return None if block is None else f"{BASE}\n{BEGIN}\n{block}{END}\n"
     if block is None or not block.strip():
-        rest = without_mark(text)
+        rest = without_managed_block(text)
         if rest.strip() == BASE.strip():
             # As we begin one: it says the same as no template at all.
             return None
@@ -265,7 +273,7 @@ def has_base_template(version: str) -> bool:
     return patch >= _BASE_SINCE.get((major, minor), patch + 1)
 
 
-def filled_in(text: str, variables: Mapping[str, str]) -> str:
+def expand_variables(text: str, variables: Mapping[str, str]) -> str:
     """Return the text as the distribution renders it."""
     for name, value in variables.items():
         text = text.replace(f"${{{name}}}", value)

@@ -57,7 +57,7 @@ class Editor:
         self._documents[path] = Document(text)
 
     def set(self, path: str, key: Path, value: Any) -> None:
-        self._note(path, key, (value,))
+        self._record_change(path, key, (value,))
         # A new file's first keys come below its comment.
         document = self._documents[path]
         if len(key) == 1 and document.text == FILE_HEAD:
@@ -67,19 +67,19 @@ class Editor:
         put(self._data[path], key, value)
 
     def set_table(self, path: str, key: Path, wanted: Mapping[str, Any]) -> None:
-        self._note(path, key, (copy(wanted),))
+        self._record_change(path, key, (copy(wanted),))
         for leaf, value in leaves(wanted):
             self._documents[path] = self._documents[path].set(key + leaf, value)
             put(self._data[path], key + leaf, value)
 
     def delete(self, path: str, key: Path) -> None:
-        self._note(path, key, ())
+        self._record_change(path, key, ())
         self._documents[path] = self._documents[path].delete(key)
         remove(self._data[path], key)
 
     def append(self, path: str, key: Path, value: str) -> None:
         elements = [*self._data[path].get(key[0], ()), value]
-        self._note(path, key, (elements,))
+        self._record_change(path, key, (elements,))
         self._documents[path] = self._documents[path].append_element(key, value)
         put(self._data[path], key, elements)
 
@@ -88,11 +88,11 @@ class Editor:
         kept = list(data["disabled_plugins"])
         for index in reversed(disabled_cri(data)):
             del kept[index]
-        self._note(path, ("disabled_plugins",), (kept,))
+        self._record_change(path, ("disabled_plugins",), (kept,))
         self._documents[path] = enable_cri(self._documents[path], data)
         data["disabled_plugins"] = kept
 
-    def _note(self, path: str, key: Path, after: tuple[Any, ...]) -> None:
+    def _record_change(self, path: str, key: Path, after: tuple[Any, ...]) -> None:
         self._changes[path].append(Change(key, value_at(self._data[path], key), after))
 
     def edits(self) -> Iterator[FileEdit]:

@@ -22,13 +22,13 @@ from .data import (
     RUNC_SHIMS,
     RUNTIMES,
 )
-from .types import Node, Request
+from .types import Request, State
 from .values import copy, has
 
 
-def wanted_handlers(request: Request, node: Node) -> list[dict[str, Any]]:
+def expected_handlers(request: Request, state: State) -> list[dict[str, Any]]:
     """Return the handler as it is written where there is none, for each runtime to inherit from."""
-    builder = HandlerBuilder(request, node)
+    builder = HandlerBuilder(request, state)
     return [builder.wanted(source) for _name, source in builder.sources()]
 
 
@@ -38,9 +38,9 @@ class HandlerBuilder:
     ``completed``: the runtimes that this run gives the type which they lack.
     """
 
-    def __init__(self, request: Request, node: Node) -> None:
+    def __init__(self, request: Request, state: State) -> None:
         self.request = request
-        self.node = node
+        self.state = state
         self.completed: set[str] = set()
 
     def source(self) -> Mapping[str, Any]:
@@ -53,11 +53,11 @@ class HandlerBuilder:
 
         Ordinary pods are started by the default runtime: its options suit the kubelet.
         """
-        node = self.node
+        state = self.state
         found: list[tuple[str, Mapping[str, Any]]] = []
-        explicit = table(node.explicit, RUNTIMES)
-        effective = node.effective.runtimes if node.effective else {}
-        for name in dict.fromkeys((*self.choices(), node.first_default, *explicit)):
+        explicit = table(state.explicit, RUNTIMES)
+        effective = state.effective.runtimes if state.effective else {}
+        for name in dict.fromkeys((*self.candidates(), state.original_default, *explicit)):
             if name == self.request.name:
                 continue
             # The file's own spelling first: the binary may answer in that of another format.
@@ -72,14 +72,14 @@ class HandlerBuilder:
                     found.append((name, runtime))
         if found:
             return found
-        if not effective and (not explicit or node.version >= (2, 0)):
+        if not effective and (not explicit or state.version >= (2, 0)):
             known = not self.has_no_type("runc")
             return [("runc" if known else "", {"runtime_type": RUNC_SHIM})]
         return [("", {})]
 
-    def choices(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[str, ...]:
         """Return the default runtime and runc. NVIDIA's own is none to inherit from."""
-        default = self.node.first_default
+        default = self.state.original_default
         runtime = self.runtime(default)
         path = fold(table(runtime, ("options",))).get(BINARY.lower())
         nvidia = posixpath.basename(str(path or "")).startswith(NVIDIA_RUNTIME)
@@ -89,18 +89,18 @@ class HandlerBuilder:
 
     def runtime(self, name: str) -> Mapping[str, Any]:
         """Return a runtime as the files have it, else as containerd knows it."""
-        known = self.node.effective.runtimes if self.node.effective else {}
-        return table(self.node.explicit, (*RUNTIMES, name)) or table(known, (name,))
+        known = self.state.effective.runtimes if self.state.effective else {}
+        return table(self.state.explicit, (*RUNTIMES, name)) or table(known, (name,))
 
     def has_no_type(self, name: str) -> bool:
-        node = self.node
-        written = table(node.explicit, (*RUNTIMES, name))
-        if not has(node.explicit, (*RUNTIMES, name)) or written.get("runtime_type"):
+        state = self.state
+        written = table(state.explicit, (*RUNTIMES, name))
+        if not has(state.explicit, (*RUNTIMES, name)) or written.get("runtime_type"):
             return False
-        if node.effective is not None:
-            return not table(node.effective.runtimes, (name,)).get("runtime_type")
+        if state.effective is not None:
+            return not table(state.effective.runtimes, (name,)).get("runtime_type")
         # From 2.0 on what the file leaves out of runc is built in.
-        return "runtime_type" in written or name != "runc" or node.version < (2, 0)
+        return "runtime_type" in written or name != "runc" or state.version < (2, 0)
 
     def wanted(self, source: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the complete handler, as it is written where there is none yet."""

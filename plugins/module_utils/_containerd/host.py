@@ -38,21 +38,21 @@ from .distributions import (
     BEGIN,
     END,
     PLAIN,
-    check_marked,
+    auto_handler_program,
+    check_managed_block,
     has_base_template,
-    made_by_itself,
-    marked,
+    managed_block,
     unit_in_use,
-    with_mark,
+    with_managed_block,
 )
-from .options import Settings, at_home, chosen_flavour
-from .placement import Way, as_generated, as_rendered, find_way
-from .record import History
-from .types import Node, Request
+from .options import Settings, chosen_distribution, with_distribution_defaults
+from .placement import Placement, as_generated, as_rendered, find_placement
+from .record import HandlerRecord
+from .types import Request, State
 
 
 @dataclass(frozen=True)
-class World:
+class Dependencies:
     """What the transaction needs of the node. ``scratch`` is a folder of this run's own."""
 
     run: Runner
@@ -65,50 +65,54 @@ class World:
 class Host:
     """The node as one run reads it."""
 
-    def __init__(self, request: Request, settings: Settings, world: World) -> None:
+    def __init__(self, request: Request, settings: Settings, dependencies: Dependencies) -> None:
         self.request = request
         self.settings = settings
-        self.world = world
+        self.run = dependencies.run
+        self.parse = dependencies.parse
+        self.store = dependencies.store
+        self.scratch = dependencies.scratch
+        self.exists = dependencies.exists
         self.warnings: list[str] = []
         self.states: dict[str, FileState] = {}
         # The files and folders that the answer depends on, as they were before they were read.
-        self.marks: dict[str, str | None] = {}
+        self.signatures: dict[str, str | None] = {}
         self.daemon: Daemon | None = None
         self.binary: str | None = None
-        self.version_words = ""
-        self.way = Way(chosen_flavour(settings, world.exists))
+        self.version_output = ""
+        self.placement = Placement(chosen_distribution(settings, dependencies.exists))
         self._shadows = 0
 
     def settle_options(self) -> None:
         """Check the request, and fill in the distribution's own places."""
         self.request.check()
-        self.request, self.settings = at_home(
-            self.way.flavour, self.request, self.settings, self.unit
+        self.request, self.settings = with_distribution_defaults(
+            self.placement.distribution, self.request, self.settings, self.unit
         )
 
     def unit(self) -> str:
         """Return the unit of the flavour that this node has, and uses."""
-        units = self.way.flavour.units
-        daemons = [read_daemon(self.world.run, unit) for unit in units]
+        units = self.placement.distribution.units
+        daemons = [read_daemon(self.run, unit) for unit in units]
         return unit_in_use({one.unit: one.active for one in daemons if one.exists}) or units[0]
 
     def read_daemon(self) -> Daemon:
-        return read_daemon(self.world.run, self.settings.unit, self.way.flavour.pid_file)
+        return read_daemon(self.run, self.settings.unit, self.placement.distribution.pid_file)
 
     def read_version(self) -> Version:
         given = self.settings.containerd_version
-        flavour = self.way.flavour
+        distribution = self.placement.distribution
         # The units of the others run something else, which brings a containerd.
-        running = self.daemon.command_line[:1] if self.daemon and flavour is PLAIN else ()
+        running = self.daemon.command_line[:1] if self.daemon and distribution is PLAIN else ()
         candidates = (
             (self.settings.containerd_path,)
             if self.settings.containerd_path
-            else (*running, *flavour.binaries)
+            else (*running, *distribution.binaries)
         )
         for candidate in candidates:
-            answer = self.world.run([candidate, "--version"])
+            answer = self.run([candidate, "--version"])
             if answer.ok:
-                self.binary, self.version_words = candidate, answer.stdout
+                self.binary, self.version_output = candidate, answer.stdout
                 return parse_version(given or answer.stdout)
         if given and not self.settings.validate:
             return parse_version(given)
@@ -119,56 +123,56 @@ class Host:
             "binary by containerd_path.",
         )
 
-    def find_way(self, version: Version) -> None:
+    def find_placement(self, version: Version) -> None:
         """Find out where a distribution's containerd takes settings from."""
-        flavour, path = self.way.flavour, self.request.config_path
-        if flavour.generated is None:
+        distribution, path = self.placement.distribution, self.request.config_path
+        if distribution.generated is None:
             return
         content = self.file_state(path).content
         if content is None and self.request.state == "absent":
             return
         if content is None:
             raise KubegpuError(
-                f"{flavour.name} has not written {path} yet.",
+                f"{distribution.name} has not written {path} yet.",
                 evidence="no such file",
                 next_step=f"Start {self.settings.unit} once, then run again.",
             )
-        if not re.match(flavour.generated, content.decode("utf-8", "replace")):
+        if not re.match(distribution.generated, content.decode("utf-8", "replace")):
             # Its first line was taken out: from there on it is the admin's own.
             return
-        root = decode(path, content, self.world.parse)
-        way = find_way(
-            flavour, root, version, lambda name: self.file_state(name).content, self.request
+        root = decode(path, content, self.parse)
+        placement = find_placement(
+            distribution, root, version, lambda name: self.file_state(name).content, self.request
         )
-        self.request = replace(self.request, drop_in_path=way.own_path, layout="drop_in")
-        own = self.file_state(way.own_path)
-        self.way = replace(way, own_path=own.path)
-        if way.template and self.request.state == "present":
+        self.request = replace(self.request, drop_in_path=placement.own_path, layout="drop_in")
+        own = self.file_state(placement.own_path)
+        self.placement = replace(placement, own_path=own.path)
+        if placement.template and self.request.state == "present":
             self.check_template(own)
 
     def check_template(self, own: FileState) -> None:
         """Refuse a template that cannot be edited, or begun."""
-        flavour = self.way.flavour
+        distribution = self.placement.distribution
         if own.content is not None:
-            check_marked(own.path, own.content.decode("utf-8", "replace"))
+            check_managed_block(own.path, own.content.decode("utf-8", "replace"))
         else:
             answers = [
-                self.world.run([program, "--version"])
-                for program in flavour.programs
-                if self.world.exists(program)
+                self.run([program, "--version"])
+                for program in distribution.programs
+                if self.exists(program)
             ]
             words = " ".join(answer.stdout for answer in answers if answer.ok)
             if not has_base_template(words):
                 raise KubegpuError(
-                    f"This {flavour.name} has no template 'base' that {own.path} could begin "
+                    f"This {distribution.name} has no template 'base' that {own.path} could begin "
                     "with, or its version cannot be told.",
-                    evidence=words.strip() or "looked for " + ", ".join(flavour.programs),
-                    next_step=f"Upgrade {flavour.name}, or write that template yourself with the "
-                    f"lines {BEGIN!r} and {END!r} at its end.",
+                    evidence=words.strip() or "looked for " + ", ".join(distribution.programs),
+                    next_step=f"Upgrade {distribution.name}, or write that template yourself with "
+                    f"the lines {BEGIN!r} and {END!r} at its end.",
                 )
 
     def check_daemon_config(self) -> None:
-        if self.way.flavour is not PLAIN:
+        if self.placement.distribution is not PLAIN:
             return
         used = config_argument(self.daemon.command_line if self.daemon else ())
         if used is not None and used != self.request.config_path:
@@ -179,7 +183,7 @@ class Host:
 
     def check_runtime_path(self, check: bool) -> None:
         path = self.request.runtime_path
-        if self.world.exists(path):
+        if self.exists(path):
             return
         if self.request.set_default and not check:
             raise InputError(
@@ -189,12 +193,12 @@ class Host:
             )
         self.warnings.append(f"{path} does not exist yet: the handler works once it does.")
 
-    def marked(self, path: str) -> str:
-        self.marks.setdefault(path, mark(path))
+    def track(self, path: str) -> str:
+        self.signatures.setdefault(path, mark(path))
         return path
 
     def file_state(self, path: str) -> FileState:
-        state = read_file(self.marked(path))
+        state = read_file(self.track(path))
         return self.states.setdefault(state.path, state)
 
     def load(
@@ -212,139 +216,139 @@ class Host:
             return state.path, new.get(state.path, state.content)
 
         def glob(pattern: str) -> Iterable[str]:
-            self.marked(folder_of(pattern))
+            self.track(folder_of(pattern))
             found = set(glob_files(pattern))
             real = self.file_state(drop_in).path
             if new.get(real) is not None and _imported(pattern, drop_in, version):
                 found.add(drop_in)
             return [path for path in found if new.get(self.file_state(path).path, b"") is not None]
 
-        files = load(self.request.config_path, read, glob, self.world.parse, version, builtin)
-        if not self.way.generated:
+        files = load(self.request.config_path, read, glob, self.parse, version, builtin)
+        if not self.placement.generated:
             return files
         own = self.file_state(self.request.drop_in_path)
         return as_generated(
-            self.way,
+            self.placement,
             files,
             self.own_file(new.get(own.path, own.content)),
-            self.world.parse,
-            self.made_by_itself() if self.request.state == "present" else None,
+            self.parse,
+            self.auto_handler_program() if self.request.state == "present" else None,
         )
 
     def own_file(self, content: bytes | None) -> ConfigFile:
         """Return the file of our own, which may be the marked place of a template."""
         path = self.file_state(self.request.drop_in_path).path
-        if not self.way.template:
-            return decode(path, content, self.world.parse)
-        block = marked(None if content is None else content.decode())
-        part = decode(path, None if block is None else block.encode(), self.world.parse)
-        return replace(part, part=True)
+        if not self.placement.template:
+            return decode(path, content, self.parse)
+        block = managed_block(None if content is None else content.decode())
+        part = decode(path, None if block is None else block.encode(), self.parse)
+        return replace(part, fragment=True)
 
     def own_text(self, path: str, content: bytes | None) -> str | None:
         """Return what of a file is ours to edit."""
         if content is None:
             return None
-        if self.way.template and path == self.way.own_path:
-            return marked(content.decode())
+        if self.placement.template and path == self.placement.own_path:
+            return managed_block(content.decode())
         return content.decode()
 
     def own_content(self, path: str, before: bytes | None, text: str | None) -> bytes | None:
         """Return the file with ``text`` as our part of it."""
-        if self.way.template and path == self.way.own_path:
-            text = with_mark(path, None if before is None else before.decode(), text)
+        if self.placement.template and path == self.placement.own_path:
+            text = with_managed_block(path, None if before is None else before.decode(), text)
         return None if text is None else text.encode()
 
-    def made_by_itself(self) -> str | None:
+    def auto_handler_program(self) -> str | None:
         """Return the program of the handler that the distribution makes itself."""
-        return made_by_itself(self.way.flavour, self.request.name, self.world.exists)
+        return auto_handler_program(self.placement.distribution, self.request.name, self.exists)
 
-    def read_node(self, version: Version) -> Node:
+    def read_state(self, version: Version) -> State:
         drop_in = self.file_state(self.request.drop_in_path)
         builtin: tuple[str, ...] = ()
         if version >= BUILTIN_IMPORTS and self.binary and self.settings.validate:
-            answer = self.world.run([self.binary, "config", "default"])
+            answer = self.run([self.binary, "config", "default"])
             if answer.ok:
-                imports = self.world.parse(answer.stdout).get("imports") or ()
+                imports = self.parse(answer.stdout).get("imports") or ()
                 builtin = tuple(str(pattern) for pattern in imports)
         files = self.load(version, builtin)
-        earlier = {
-            record.path: History.from_json(record.details).changes
+        handler_changes = {
+            record.path: HandlerRecord.from_json(record.details).changes
             for record in self.records().values()
         }
-        every = tuple(
+        all_changes = tuple(
             change
-            for record in self.world.store.records("containerd_runtime:").values()
-            for change in History.from_json(record.details).changes
+            for record in self.store.records("containerd_runtime:").values()
+            for change in HandlerRecord.from_json(record.details).changes
         )
-        return Node(
+        return State(
             version=version,
             files=files,
             drop_in=self.own_file(drop_in.content),
             builtin_imports=builtin,
-            merged=self.way.merged,
-            earlier=earlier,
-            every=every,
+            merged=self.placement.merged,
+            handler_changes=handler_changes,
+            all_changes=all_changes,
         )
 
     def record_key(self, path: str) -> str:
         return f"containerd_runtime:{self.request.name}:{path}"
 
     def records(self) -> dict[str, FileRecord]:
-        return self.world.store.records(self.record_key(""))
+        return self.store.records(self.record_key(""))
 
     def dump(self, files: tuple[ConfigFile, ...]) -> Effective:
         """Return what the installed containerd makes of the files."""
         binary = str(self.binary)
-        files = as_rendered(self.way, files, self.world.parse)
+        files = as_rendered(self.placement, files, self.parse)
         if all(file.text is None for file in files):
-            answer = self.world.run([binary, "config", "default"])
+            answer = self.run([binary, "config", "default"])
         else:
             self._shadows += 1
-            copies = shadow(files, f"{self.world.scratch}/kubegpu-{self._shadows}")
+            copies = shadow(files, f"{self.scratch}/kubegpu-{self._shadows}")
             for path, text in copies.items():
                 write_file(FileState(path, text.encode(), 0o600))
-            answer = self.world.run([binary, "--config", next(iter(copies)), "config", "dump"])
+            answer = self.run([binary, "--config", next(iter(copies)), "config", "dump"])
         if not answer.ok:
             raise KubegpuError(
                 "containerd cannot load the configuration.",
-                evidence=redact_words(answer.words()),
+                evidence=redact_output(answer.words()),
                 next_step=f"Look at: containerd --config {self.request.config_path} config dump",
             )
-        return Effective(self.world.parse(answer.stdout))
+        return Effective(self.parse(answer.stdout))
 
     # -- records -------------------------------------------------------------------------------
 
-    def neighbours(self, key: str) -> dict[str, FileRecord]:
+    def other_handlers(self, key: str) -> dict[str, FileRecord]:
         """Return the records of our other handlers in the same file."""
         path = key.split(":", 2)[2]
         return {
             other: record
-            for other, record in self.world.store.records("containerd_runtime:").items()
+            for other, record in self.store.records("containerd_runtime:").items()
             if other != key and record.path == path
         }
 
-    def in_step(self, key: str, state: FileState) -> FileRecord | None:
+    def current_twin(self, key: str, state: FileState) -> FileRecord | None:
         """Return another handler's record of the file which nobody edited since."""
         return next(
             (
                 record
-                for record in self.neighbours(key).values()
+                for record in self.other_handlers(key).values()
                 if record.after_sha256 == state.sha256
             ),
             None,
         )
 
-    def follow(self, record: FileRecord, step: FileChange) -> FileRecord:
+    def advanced(self, record: FileRecord, change: FileChange) -> FileRecord:
         """Return a record of the step's file, where it was in step, as it is after the step."""
-        if record.after_sha256 != step.before.sha256:
+        if record.after_sha256 != change.before.sha256:
             return record
-        text = self.own_text(step.after.path, step.after.content)
-        history = replace(History.from_json(record.details), ours=text)
+        text = self.own_text(change.after.path, change.after.content)
+        handler_record = replace(HandlerRecord.from_json(record.details), ours=text)
         return replace(
             record,
-            from_sha256=step.before.sha256,
-            after_sha256=step.after.sha256,
-            details=history.to_json(),
+            from_sha256=change.before.sha256,
+            after_sha256=change.after.sha256,
+            details=handler_record.to_json(),
         )
 
 
@@ -359,7 +363,7 @@ def config_argument(command_line: tuple[str, ...]) -> str | None:
     return None
 
 
-def redact_words(words: str) -> str:
+def redact_output(words: str) -> str:
     """Return what a command said without lines that could hold a credential."""
     return "\n".join(
         line for line in words.splitlines() if not any(map(is_secret, _NAME.findall(line)))

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Callable
 
 from .distributions import (
-    FLAVOURS,
+    DISTRIBUTIONS,
     PLAIN,
-    Flavour,
-    find_flavour,
+    Distribution,
+    find_distribution,
 )
 from .types import Request
 
@@ -33,29 +33,29 @@ class Settings:
     lock_timeout: float = 180.0
     #: The caller's name for all that it asks, by which the facts tell that it is done.
     wish: str = ""
-    flavours: tuple[Flavour, ...] = FLAVOURS
+    distributions: tuple[Distribution, ...] = DISTRIBUTIONS
 
 
-def chosen_flavour(settings: Settings, exists: Callable[[str], bool]) -> Flavour:
+def chosen_distribution(settings: Settings, exists: Callable[[str], bool]) -> Distribution:
     """Return whose containerd is meant: the one that is named, or the one that is there."""
     if settings.flavour == "auto":
-        return find_flavour(exists, settings.flavours)[0]
-    known = (PLAIN, *settings.flavours)
-    return next(flavour for flavour in known if flavour.name == settings.flavour)
+        return find_distribution(exists, settings.distributions)[0]
+    known = (PLAIN, *settings.distributions)
+    return next(distribution for distribution in known if distribution.name == settings.flavour)
 
 
-def at_home(
-    flavour: Flavour, request: Request, settings: Settings, unit: Callable[[], str]
+def with_distribution_defaults(
+    distribution: Distribution, request: Request, settings: Settings, unit: Callable[[], str]
 ) -> tuple[Request, Settings]:
     """Return both with the flavour's own places, where plain containerd's defaults stand."""
-    if flavour is PLAIN:
+    if distribution is PLAIN:
         return request, settings
     if request.config_path == PLAIN.config_path:
-        request = replace(request, config_path=flavour.config_path)
+        request = replace(request, config_path=distribution.config_path)
     if settings.unit == PLAIN.units[0]:
         settings = replace(settings, unit=unit())
     if settings.socket == PLAIN.socket:
-        settings = replace(settings, socket=flavour.socket)
+        settings = replace(settings, socket=distribution.socket)
     if settings.restart_timeout == PLAIN.restart_timeout:
-        settings = replace(settings, restart_timeout=flavour.restart_timeout)
+        settings = replace(settings, restart_timeout=distribution.restart_timeout)
     return request, settings

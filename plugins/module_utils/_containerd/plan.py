@@ -31,33 +31,33 @@ from .data import (
 )
 from .edit import FILE_HEAD, Editor
 from .handler import HandlerBuilder, is_variable
-from .types import Node, Plan, Request
+from .types import Plan, Request, State
 from .values import copy, has
 
 
-def plan_present(request: Request, node: Node, parse: Parser) -> Plan:
+def plan_present(request: Request, state: State, parse: Parser) -> Plan:
     """Return the edits that give the node the handler; none where all is as wanted."""
     request.check()
-    for file in (node.root, node.drop_in):
-        check_config_version(file, node.version)
-    return _Planner(request, node, parse).present()
+    for file in (state.root, state.drop_in):
+        check_config_version(file, state.version)
+    return _Planner(request, state, parse).present()
 
 
 class _Planner:
-    def __init__(self, request: Request, node: Node, parse: Parser) -> None:
+    def __init__(self, request: Request, state: State, parse: Parser) -> None:
         self.request = request
-        self.node = node
+        self.state = state
         self.parse = parse
-        self.editor = Editor(parse, last=node.root.path)
+        self.editor = Editor(parse, last=state.root.path)
         self.reasons: list[str] = []
         self.warnings: list[str] = []
-        self.handler = HandlerBuilder(request, node)
+        self.handler = HandlerBuilder(request, state)
 
     def present(self) -> Plan:
-        node, request = self.node, self.request
+        state, request = self.state, self.request
         target = self.target()
         self.editor.open(target)
-        existing = table(node.explicit, (*RUNTIMES, request.name))
+        existing = table(state.explicit, (*RUNTIMES, request.name))
         if target.text is None or not target.data:
             self.start_file(target)
         self.runtime_types()
@@ -92,7 +92,7 @@ class _Planner:
 
     def target(self) -> ConfigFile:
         """Return the file that the handler belongs into."""
-        node, request = self.node, self.request
+        state, request = self.state, self.request
         holders = self.writable_holders()
         if holders:
             return self.checked(holders[-1])
@@ -101,73 +101,76 @@ class _Planner:
             wanted = "drop_in" if self.can_drop_in() else "in_place"
         if wanted == "drop_in":
             return self.drop_in()
-        if node.deep:
-            return node.root
-        target = self.checked(node.governing)
-        if target.path != node.root.path:
+        if state.deep_merge:
+            return state.root
+        target = self.checked(state.governing)
+        if target.path != state.root.path:
             self.reasons.append(
-                f"{target.path} is edited, not {node.root.path}: in containerd "
-                f"{_dotted(node.version)} its CRI table replaces that of every file before it."
+                f"{target.path} is edited, not {state.root.path}: in containerd "
+                f"{_dotted(state.version)} its CRI table replaces that of every file before it."
             )
         return target
 
     def writable_holders(self) -> list[ConfigFile]:
         """Return the files in which the handler stands and may be edited, the last word last."""
-        node = self.node
-        holders = node.defining((*RUNTIMES, self.request.name))
-        if not node.deep:
-            holders = [file for file in holders if file.path == node.governing.path]
+        state = self.state
+        holders = state.defining((*RUNTIMES, self.request.name))
+        if not state.deep_merge:
+            holders = [file for file in holders if file.path == state.governing.path]
         return [file for file in holders if not file.generated]
 
     def checked(self, file: ConfigFile) -> ConfigFile:
-        if file.part:
+        if file.fragment:
             return file
-        if file.path != self.node.root.path and file.version != self.node.config_version:
+        if file.path != self.state.root.path and file.version != self.state.config_version:
             raise KubegpuError(
-                f"{file.path} is of config version {file.version}, but {self.node.root.path}, "
-                f"which imports it, is of version {self.node.config_version}: containerd does not "
+                f"{file.path} is of config version {file.version}, but {self.state.root.path}, "
+                f"which imports it, is of version {self.state.config_version}: containerd does not "
                 "read the two together.",
-                next_step=f"Write {file.path} in version {self.node.config_version}.",
+                next_step=f"Write {file.path} in version {self.state.config_version}.",
             )
         return file
 
     def imports_drop_in(self) -> bool:
-        node = self.node
+        state = self.state
         path = self.request.drop_in_path
-        if node.merged or imports_path(node.root, self.request.config_path, path, node.version):
+        if state.merged or imports_path(state.root, self.request.config_path, path, state.version):
             return True
         return (
-            node.version >= BUILTIN_IMPORTS
-            and node.root.text is not None
-            and "imports" not in node.root.data
+            state.version >= BUILTIN_IMPORTS
+            and state.root.text is not None
+            and "imports" not in state.root.data
             and any(
-                imports_path(ConfigFile("", "", {"imports": [pattern]}), "/", path, node.version)
-                for pattern in node.builtin_imports
+                imports_path(ConfigFile("", "", {"imports": [pattern]}), "/", path, state.version)
+                for pattern in state.builtin_imports
             )
         )
 
     def can_drop_in(self) -> bool:
-        node = self.node
+        state = self.state
         return (
-            node.deep and bool(node.root.data) and node.root.version > 1 and self.imports_drop_in()
+            state.deep_merge
+            and bool(state.root.data)
+            and state.root.version > 1
+            and self.imports_drop_in()
         )
 
     def drop_in(self) -> ConfigFile:
-        node, request = self.node, self.request
-        drop_in = node.drop_in
+        state, request = self.state, self.request
+        drop_in = state.drop_in
         if drop_in.data:
             self.checked(drop_in)
-        if not node.deep:
-            other = [file for file in node.defining(()) if file.path != drop_in.path]
+        if not state.deep_merge:
+            other = [file for file in state.defining(()) if file.path != drop_in.path]
             if other:
                 raise KubegpuError(
-                    f"A drop-in file cannot be used with containerd {_dotted(node.version)} here: "
+                    f"A drop-in file cannot be used with containerd {_dotted(state.version)} here: "
                     f"its CRI table would replace the one in {other[-1].path} as a whole.",
-                    evidence=f"{other[-1].path} sets {'.'.join(node.cri)}",
+                    evidence=f"{other[-1].path} sets {'.'.join(state.cri)}",
                     next_step="Use layout: in_place (or auto).",
                 )
         if not self.imports_drop_in():
-            root = node.root
+            root = state.root
             self.editor.open(root)
             if root.text is None or not root.data:
                 self.start_file(root)
@@ -177,8 +180,8 @@ class _Planner:
 
     def start_file(self, target: ConfigFile) -> None:
         """Give a file that says nothing yet its version."""
-        version = self.node.config_version
-        if version == 1 or target.part:
+        version = self.state.config_version
+        if version == 1 or target.fragment:
             # The root file names none, or names it for this one too.
             return
         if target.text is None:
@@ -190,9 +193,9 @@ class _Planner:
 
     def explicit_runc(self, target: ConfigFile) -> None:
         """Write down the built-in runtimes where naming another one would drop them."""
-        node = self.node
-        explicit = table(node.explicit, RUNTIMES)
-        if node.version >= (2, 0) or (explicit and not self.runc_is_missing()):
+        state = self.state
+        explicit = table(state.explicit, RUNTIMES)
+        if state.version >= (2, 0) or (explicit and not self.runc_is_missing()):
             return
         runc: dict[str, Any] = {"runtime_type": RUNC_SHIM}
         for key, value in table(self.handler.source(), ("options",)).items() if explicit else ():
@@ -200,34 +203,36 @@ class _Planner:
             if key.lower() == CGROUP:
                 runc["options"] = {key: value}
         runtimes: Mapping[str, Any] = {"runc": runc}
-        if not explicit and node.effective is not None and node.effective.runtimes:
-            runtimes = node.effective.runtimes
+        if not explicit and state.effective is not None and state.effective.runtimes:
+            runtimes = state.effective.runtimes
         for name, runtime in runtimes.items():
             if name == self.request.name:
                 continue
-            self.editor.set_table(target.path, (*node.cri, *RUNTIMES, name), copy(meaning(runtime)))
+            self.editor.set_table(
+                target.path, (*state.cri, *RUNTIMES, name), copy(meaning(runtime))
+            )
             self.reasons.append(
-                f"The runtime {name} is built in; containerd {_dotted(node.version)} forgets it "
+                f"The runtime {name} is built in; containerd {_dotted(state.version)} forgets it "
                 f"as soon as {target.path} names another one, so it is written down."
             )
 
     def runc_is_missing(self) -> bool:
         """Return whether runc is the default but not among the runtimes: CRI cannot load so."""
-        return self.node.default == "runc" and "runc" not in table(self.node.explicit, RUNTIMES)
+        return self.state.default == "runc" and "runc" not in table(self.state.explicit, RUNTIMES)
 
     def runtime_types(self) -> None:
         """See that the runtime to inherit from has a type: without one containerd starts no pod."""
-        node = self.node
+        state = self.state
         typed = [name for name, _runtime in self.handler.sources()]
-        for name in self.handler.choices():
+        for name in self.handler.candidates():
             if name in typed:
                 return
             if self.handler.has_no_type(name):
                 break
         else:
             return
-        holder = node.defining((*RUNTIMES, name))[-1] if node.deep else node.governing
-        path = (*node.cri, *RUNTIMES, name)
+        holder = state.defining((*RUNTIMES, name))[-1] if state.deep_merge else state.governing
+        path = (*state.cri, *RUNTIMES, name)
         if not self.request.complete_runc or name != "runc":
             option = ", or use complete_runc: true" if name == "runc" else ""
             raise KubegpuError(
@@ -257,7 +262,7 @@ class _Planner:
             f"The options of {self.request.name} are those of {name}, the default runtime; runc "
             f"has others: {', '.join(differing)}."
         )
-        if CGROUP in differing and table(self.node.explicit, (*RUNTIMES, "runc")):
+        if CGROUP in differing and table(self.state.explicit, (*RUNTIMES, "runc")):
             # One of the two does not suit the kubelet.
             self.warnings.append(
                 f"{words} Only one of the two suits the kubelet's cgroup driver: correct the other."
@@ -266,19 +271,19 @@ class _Planner:
             self.reasons.append(words)
 
     def new_handler(self, target: ConfigFile) -> None:
-        node, request = self.node, self.request
+        state, request = self.state, self.request
         if not self.handler.source():
             self.warnings.append(
                 "The node has no runc runtime to inherit from, so the handler's options are "
                 "containerd's defaults: check that SystemdCgroup suits the kubelet."
             )
-        path = (*node.cri, *RUNTIMES, request.name)
+        path = (*state.cri, *RUNTIMES, request.name)
         self.editor.set_table(target.path, path, self.handler.wanted())
         self.reasons.append(f"The handler {request.name} is not in {target.path} yet.")
 
     def correct_handler(self, target: ConfigFile, existing: Mapping[str, Any]) -> None:
         """Change what differs in a handler that is there; what somebody added stays."""
-        base = (*self.node.cri, *RUNTIMES, self.request.name)
+        base = (*self.state.cri, *RUNTIMES, self.request.name)
         wanted = self.handler.wanted()
         enforced = {BINARY.lower(), CGROUP, *(key.lower() for key in self.request.options)}
         if existing.get("runtime_type") != wanted["runtime_type"]:
@@ -309,9 +314,9 @@ class _Planner:
         if not differing:
             return
         name = self.request.name
-        if target.part:
+        if target.fragment:
             raise KubegpuError(
-                f"{self.node.root.path} has a handler {name} already, which is made without this "
+                f"{self.state.root.path} has a handler {name} already, which is made without this "
                 f"module, and {target.path} cannot change it: {', '.join(differing)}.",
                 evidence=f"{name} = {existing}",
                 next_step="Use another name for the handler, or leave runtime_path and options as "
@@ -327,9 +332,9 @@ class _Planner:
             spelled = next((other for other in options if other.lower() == key.lower()), key)
             options[spelled] = value
         wanted = {**copy(existing), **wanted, "options": options}
-        self.editor.set_table(target.path, (*self.node.cri, *RUNTIMES, name), wanted)
+        self.editor.set_table(target.path, (*self.state.cri, *RUNTIMES, name), wanted)
         self.reasons.append(
-            f"The handler {name} in {self.node.root.path} differs: {', '.join(differing)}."
+            f"The handler {name} in {self.state.root.path} differs: {', '.join(differing)}."
         )
 
     def differing(self, existing: Mapping[str, Any]) -> list[str]:
@@ -358,7 +363,7 @@ class _Planner:
         self.reasons.append(f"{'.'.join(path[2:])} is not {value!r} in {target.path}.")
 
     def drop(self, path: Path, why: str) -> None:
-        for file in self.node.files:
+        for file in self.state.files:
             if has(file.data, path):
                 self.editor.open(file)
                 self.editor.delete(file.path, path)
@@ -367,13 +372,13 @@ class _Planner:
     # -- beside the handler --------------------------------------------------------------------
 
     def default(self, target: ConfigFile) -> None:
-        node, request = self.node, self.request
-        current = node.default
-        holders = node.defining(DEFAULT) if node.deep else []
+        state, request = self.state, self.request
+        current = state.default
+        holders = state.defining(DEFAULT) if state.deep_merge else []
         holder = target
         if holders and not self.loads_after(target, holders[-1]):
             holder = holders[-1]
-        path = node.cri + DEFAULT
+        path = state.cri + DEFAULT
         if request.set_default:
             if current != request.name:
                 self.editor.open(holder)
@@ -393,19 +398,19 @@ class _Planner:
             )
         elif current == request.name:
             self.reasons.append(
-                f"{request.name} is the default runtime in {node.root.path} already, not by us: "
+                f"{request.name} is the default runtime in {state.root.path} already, not by us: "
                 "this is left alone."
             )
         else:
             self.report_dangling(current)
 
     def report_dangling(self, current: str) -> None:
-        known = {*table(self.node.explicit, RUNTIMES), self.request.name}
-        if self.node.effective is not None:
-            known |= set(self.node.effective.runtimes)
+        known = {*table(self.state.explicit, RUNTIMES), self.request.name}
+        if self.state.effective is not None:
+            known |= set(self.state.effective.runtimes)
             if is_variable(current):
-                current = self.node.effective.default
-        if self.node.effective is None and (self.node.version >= (2, 0) or len(known) == 1):
+                current = self.state.effective.default
+        if self.state.effective is None and (self.state.version >= (2, 0) or len(known) == 1):
             known.add("runc")
         if current not in known and not is_variable(current):
             self.warnings.append(
@@ -414,9 +419,9 @@ class _Planner:
             )
 
     def our_default(self) -> tuple[ConfigFile, tuple[Any, ...]] | None:
-        path = self.node.cri + DEFAULT
-        for file in self.node.files:
-            for change in self.node.earlier.get(file.path, ()):
+        path = self.state.cri + DEFAULT
+        for file in self.state.files:
+            for change in self.state.handler_changes.get(file.path, ()):
                 if change.path == path and change.after == (self.request.name,):
                     return file, change.before
         return None
@@ -425,46 +430,46 @@ class _Planner:
         """Return whether ``one`` is loaded after ``other``, or is the same."""
         if other.generated:
             return True
-        order = [file.path for file in self.node.files]
+        order = [file.path for file in self.state.files]
         if one.path not in order:
             # A drop-in that is not there yet: where its name will put it.
             return other.path == order[0] or other.path < one.path
         return order.index(one.path) >= order.index(other.path)
 
     def cdi(self, target: ConfigFile) -> None:
-        node, wanted = self.node, self.request.cdi
+        state, wanted = self.state, self.request.cdi
         if wanted is None:
             return
-        if node.version < (1, 7):
+        if state.version < (1, 7):
             if wanted:
                 self.reasons.append(
-                    f"cdi is ignored: containerd {_dotted(node.version)} has no CDI (1.7 is the "
+                    f"cdi is ignored: containerd {_dotted(state.version)} has no CDI (1.7 is the "
                     "first that has it)."
                 )
             return
-        current = node.explicit.get("enable_cdi", node.version >= (2, 0))
+        current = state.explicit.get("enable_cdi", state.version >= (2, 0))
         if bool(current) == wanted:
             return
-        holders = node.defining(CDI) if node.deep else []
+        holders = state.defining(CDI) if state.deep_merge else []
         holder = target
         if holders and not self.loads_after(target, holders[-1]):
             holder = holders[-1]
         self.editor.open(holder)
-        self.editor.set(holder.path, node.cri + CDI, wanted)
+        self.editor.set(holder.path, state.cri + CDI, wanted)
         self.reasons.append(f"CDI is {'off' if wanted else 'on'}.")
 
     def report_ignored(self) -> None:
-        node = self.node
-        if node.version >= (2, 0) and node.root.version == 1:
-            ignored = table(node.root.data, ("plugins", "cri"))
+        state = self.state
+        if state.version >= (2, 0) and state.root.version == 1:
+            ignored = table(state.root.data, ("plugins", "cri"))
             if ignored:
                 self.warnings.append(
-                    f"containerd {_dotted(node.version)} ignores plugins.cri in {node.root.path}, "
-                    "which names no config version: containerd config migrate shows the file in "
+                    f"containerd {_dotted(state.version)} ignores plugins.cri in "
+                    f"{state.root.path}, which names no config version: containerd config migrate shows the file in "
                     "the present format."
                 )
-        old = table(node.explicit, ("containerd", "default_runtime"))
-        if self.request.set_default and old.get("runtime_type") and node.version < (2, 0):
+        old = table(state.explicit, ("containerd", "default_runtime"))
+        if self.request.set_default and old.get("runtime_type") and state.version < (2, 0):
             raise KubegpuError(
                 "The default runtime is given by the deprecated table "
                 "containerd.default_runtime, which wins over default_runtime_name.",
@@ -474,7 +479,7 @@ class _Planner:
             )
 
     def cri_enabled(self) -> None:
-        for file in self.node.files:
+        for file in self.state.files:
             if not disabled_cri(file.data):
                 continue
             if not self.request.enable_cri:

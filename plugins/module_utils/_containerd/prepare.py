@@ -22,17 +22,17 @@ from .config import (
 from .data import Version
 from .host import Host
 from .plan import plan_present
-from .record import History, continued
-from .types import FileEdit, Node, Plan
+from .record import HandlerRecord, extend_record
+from .types import FileEdit, Plan, State
 from .undo import plan_absent
-from .verify import completed_runtimes, refuse_twice, verify
+from .verify import completed_runtimes, refuse_duplicate_tables, verify
 
 
 @dataclass(frozen=True)
 class Planned:
     """All that one run is about to do, and what containerd would then make of it."""
 
-    steps: tuple[FileChange, ...]
+    changes: tuple[FileChange, ...]
     plan: Plan
     files: tuple[ConfigFile, ...]
     effective: Effective | None
@@ -45,10 +45,10 @@ class Preparation:
         self.host = host
 
     def present(self, version: Version) -> Planned:
-        node = self.host.read_node(version)
+        state = self.host.read_state(version)
         if self.host.settings.validate:
             try:
-                node = replace(node, effective=self.host.dump(node.files))
+                state = replace(state, effective=self.host.dump(state.files))
             except KubegpuError as error:
                 raise KubegpuError(
                     f"containerd cannot load {self.host.request.config_path} as it stands; nothing "
@@ -57,38 +57,40 @@ class Preparation:
                     next_step="Correct the file first: the running containerd would not come "
                     "back from a restart either.",
                 ) from error
-        plan = plan_present(self.host.request, node, self.host.world.parse)
+        plan = plan_present(self.host.request, state, self.host.parse)
         for edit in plan.edits:
-            if self.host.way.template:
-                part = decode(edit.path, (edit.after or "").encode(), self.host.world.parse)
-                refuse_twice(self.host.way.flavour.name, node.root, part, node.drop_in)
-        steps = tuple(self._write_step(edit) for edit in plan.edits)
-        return self._validated(node, plan, steps)
+            if self.host.placement.template:
+                part = decode(edit.path, (edit.after or "").encode(), self.host.parse)
+                refuse_duplicate_tables(
+                    self.host.placement.distribution.name, state.root, part, state.drop_in
+                )
+        changes = tuple(self._write_step(edit) for edit in plan.edits)
+        return self._validated(state, plan, changes)
 
     def _write_step(self, edit: FileEdit) -> FileChange:
         before = self.host.states[edit.path]
         key = self.host.record_key(edit.path)
-        record = self.host.world.store.record(key)
-        earlier = None if record is None else History.from_json(record.details)
-        twin = self.host.in_step(key, before)
+        record = self.host.store.record(key)
+        earlier = None if record is None else HandlerRecord.from_json(record.details)
+        twin = self.host.current_twin(key, before)
         if record is None and twin is not None:
             # Both go back to the file from before the first of them.
-            earlier = replace(History.from_json(twin.details), changes=())
-        history = continued(
+            earlier = replace(HandlerRecord.from_json(twin.details), changes=())
+        handler_record = extend_record(
             earlier,
             edit,
-            foreign=record is not None and not record.continues(before.sha256),
-            fresh=record is not None and before.sha256 == record.before_sha256,
+            edited_by_others=record is not None and not record.continues(before.sha256),
+            reset=record is not None and before.sha256 == record.before_sha256,
         )
         content = self.host.own_content(edit.path, before.content, edit.after or "")
         after = replace(before, content=content)
-        return FileChange(key, before, after, details=history.to_json())
+        return FileChange(key, before, after, details=handler_record.to_json())
 
     def absent(self, version: Version) -> Planned:
-        node = self.host.read_node(version)
-        known = {file.path for file in (*node.files, node.drop_in)}
+        state = self.host.read_state(version)
+        known = {file.path for file in (*state.files, state.drop_in)}
         restored: dict[str, FileState] = {}
-        histories: dict[str, History] = {}
+        handler_records: dict[str, HandlerRecord] = {}
         undone: list[str] = []
         for key, record in self.host.records().items():
             if record.path not in known:
@@ -98,71 +100,75 @@ class Preparation:
                 )
                 continue
             undone.append(key)
-            way, target = self.host.world.store.undo_target(key, self.host.states[record.path])
-            shared = bool(self.host.neighbours(key))
-            if way is Undo.RESTORE and not shared:
+            undo, target = self.host.store.undo_target(key, self.host.states[record.path])
+            shared = bool(self.host.other_handlers(key))
+            if undo is Undo.RESTORE and not shared:
                 restored[record.path] = target
-            elif way is not Undo.NOTHING:
-                histories[record.path] = History.from_json(record.details, shared=shared)
+            elif undo is not Undo.NOTHING:
+                handler_records[record.path] = HandlerRecord.from_json(
+                    record.details, shared=shared
+                )
         overlay = {path: state.content for path, state in restored.items()}
         rest = replace(
-            node,
-            files=tuple(self._overlaid(file, overlay) for file in node.files),
-            drop_in=self._overlaid(node.drop_in, overlay),
+            state,
+            files=tuple(self._overlaid(file, overlay) for file in state.files),
+            drop_in=self._overlaid(state.drop_in, overlay),
         )
-        plan = plan_absent(self.host.request, rest, histories, self.host.world.parse, bool(undone))
+        plan = plan_absent(self.host.request, rest, handler_records, self.host.parse, bool(undone))
         edits = {edit.path: edit for edit in plan.edits}
-        steps = []
-        for path in sorted({*restored, *edits}, key=lambda path: path != node.root.path):
+        changes = []
+        for path in sorted({*restored, *edits}, key=lambda path: path != state.root.path):
             before = self.host.states[path]
             if path in restored:
                 after = restored[path]
             else:
                 content = self.host.own_content(path, before.content, edits[path].after)
                 after = FileState(path) if content is None else replace(before, content=content)
-            steps.append(FileChange(self.host.record_key(path), before, after, undo=True))
+            changes.append(FileChange(self.host.record_key(path), before, after, undo=True))
         for key in undone:
-            if key not in {step.key for step in steps}:
-                state = self.host.states[self.host.records()[key].path]
-                steps.append(FileChange(key, state, state, undo=True))
+            if key not in {change.key for change in changes}:
+                current = self.host.states[self.host.records()[key].path]
+                changes.append(FileChange(key, current, current, undo=True))
         reasons = [f"{path} is put back to what it was." for path in restored]
         plan = replace(plan, reasons=(*reasons, *plan.reasons))
-        return self._validated(node, plan, tuple(steps), restored=not edits)
+        return self._validated(state, plan, tuple(changes), restored=not edits)
 
     def _overlaid(self, file: ConfigFile, overlay: Mapping[str, bytes | None]) -> ConfigFile:
         if file.path not in overlay:
             return file
         if file.path == self.host.file_state(self.host.request.drop_in_path).path:
             return self.host.own_file(overlay[file.path])
-        return decode(file.path, overlay[file.path], self.host.world.parse)
+        return decode(file.path, overlay[file.path], self.host.parse)
 
     def _validated(
-        self, node: Node, plan: Plan, steps: tuple[FileChange, ...], *, restored: bool = False
+        self, state: State, plan: Plan, changes: tuple[FileChange, ...], *, restored: bool = False
     ) -> Planned:
         """Return what would be done, after containerd was asked what it means.
 
         :param restored: whether the files come back as they were before us.
         """
         changed = {
-            step.after.path: step.after.content
-            for step in steps
-            if step.after.content != step.before.content
+            change.after.path: change.after.content
+            for change in changes
+            if change.after.content != change.before.content
         }
         files = (
-            self.host.load(node.version, node.builtin_imports, changed) if changed else node.files
+            self.host.load(state.version, state.builtin_imports, changed)
+            if changed
+            else state.files
         )
         if not self.host.settings.validate:
-            return Planned(steps, plan, files, None)
-        before = node.effective
+            return Planned(changes, plan, files, None)
+        before = state.effective
         if before is None:
             try:
-                before = self.host.dump(node.files)
+                before = self.host.dump(state.files)
             except KubegpuError as error:
                 self.host.warnings.append(
                     f"The configuration as it stands cannot be loaded: {error}"
                 )
         if not changed:
-            return Planned(steps, plan, files, before)
+            return Planned(changes, plan, files, before)
         after = self.host.dump(files)
         if self.host.request.state == "absent" and after.default not in after.runtimes:
             self.host.warnings.append(
@@ -170,6 +176,6 @@ class Preparation:
                 "does not exist: correct default_runtime_name."
             )
         if before is not None:
-            completed = completed_runtimes(node.every)
+            completed = completed_runtimes(state.all_changes)
             verify(self.host.request, plan, before, after, completed, restored)
-        return Planned(steps, plan, files, after)
+        return Planned(changes, plan, files, after)

@@ -19,7 +19,7 @@ from .values import copy, remove
 
 
 @dataclass(frozen=True)
-class History:
+class HandlerRecord:
     """What our runs made of one file: ``base`` is the text without us, ``ours`` with us.
 
     Both are None for 'no file'. ``shared`` says that another handler of ours is in the same file.
@@ -38,7 +38,7 @@ class History:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], shared: bool = False) -> History:
+    def from_json(cls, data: Mapping[str, Any], shared: bool = False) -> HandlerRecord:
         return cls(
             _unpack(data["base"]),
             _unpack(data["ours"]),
@@ -47,23 +47,25 @@ class History:
         )
 
 
-def continued(earlier: History | None, edit: FileEdit, foreign: bool, fresh: bool) -> History:
+def extend_record(
+    earlier: HandlerRecord | None, edit: FileEdit, edited_by_others: bool, reset: bool
+) -> HandlerRecord:
     """Return the history after one more edit of ours.
 
     :param foreign: somebody else edited the file since our last edit.
     :param fresh: the file is as it was before us (first edit, or undone by hand).
     """
-    if earlier is None or fresh:
-        return History(edit.before, edit.after, edit.changes)
+    if earlier is None or reset:
+        return HandlerRecord(edit.before, edit.after, edit.changes)
     base = earlier.base
-    if foreign and edit.before is not None:
+    if edited_by_others and edit.before is not None:
         base, _left = undo_lines(earlier.base or "", earlier.ours or "", edit.before)
     changes = {change.path: change for change in earlier.changes}
     for change in edit.changes:
         first = changes.get(change.path, change)
         changes[change.path] = Change(change.path, first.before, change.after)
     kept = tuple(_within(change, changes) for change in changes.values())
-    return History(base, edit.after, tuple(change for change in kept if change is not None))
+    return HandlerRecord(base, edit.after, tuple(change for change in kept if change is not None))
 
 
 def _within(change: Change, changes: Mapping[Path, Change]) -> Change | None:

@@ -16,14 +16,14 @@ from .._host.files import (
 from .._host.systemd import journal, restart
 from .._record.transaction import FileChange
 from .._runtime.config_file import ConfigFile, decode, table
-from .._runtime.cri import Answer, ask, wait_until_ready
+from .._runtime.cri import CriStatus, read_status, wait_until_ready
 from .config import (
     disabled_cri,
     import_pattern,
 )
 from .data import CRI_TABLE, Version
 from .distributions import (
-    asked_by,
+    ctr_command,
 )
 from .host import Host, folder_of
 
@@ -55,14 +55,14 @@ class Restarter:
             return False, f"There is no unit {unit} on this node, so there is nothing to restart."
         if not daemon.active:
             return False, f"{unit} is not running: it reads the file when it starts."
-        for step in changes:
-            if step.after.content != step.before.content:
-                return True, f"{step.after.path} changes; the running {unit} has the old one."
+        for change in changes:
+            if change.after.content != change.before.content:
+                return True, f"{change.after.path} changes; the running {unit} has the old one."
         pending = self.pending(files)
         if pending:
             return True, pending
         loaded = {"process": daemon.identity, "sha256": self._digest(files)}
-        if self.host.world.store.get(self.loaded_key()) == loaded or daemon.started is None:
+        if self.host.store.get(self.loaded_key()) == loaded or daemon.started is None:
             return False, None
         for path in self.watched(files, version):
             if changed_since(path, daemon.started):
@@ -76,7 +76,7 @@ class Restarter:
         """
         # What a distribution writes when it starts is newer than that start.
         paths = [file.path for file in files if file.text is not None and not file.generated]
-        if self.host.way.merged and not self.host.way.template:
+        if self.host.placement.merged and not self.host.placement.template:
             paths.append(folder_of(self.host.request.drop_in_path))
         root = files[0]
         if root.text is None:
@@ -92,27 +92,29 @@ class Restarter:
 
         That is judged by what it wrote when it started the last time.
         """
-        way, name = self.host.way, self.host.request.name
-        if not way.generated or self.host.request.state == "absent":
+        placement, name = self.host.placement, self.host.request.name
+        if not placement.generated or self.host.request.state == "absent":
             return None
+        distribution = placement.distribution.name
         path = ("plugins", CRI_TABLE[files[0].version], "containerd", "runtimes", name)
         for written in files:
             content = self.host.file_state(written.path).content if written.generated else None
-            if content and table(decode(written.path, content, self.host.world.parse).data, path):
+            if content and table(decode(written.path, content, self.host.parse).data, path):
                 return None
         ours = any(table(file.data, path) for file in files if not file.generated)
         if ours:
-            why = f"{way.flavour.name} puts the handler {name} into its configuration at a start."
-            return why if way.merged else None
-        program = self.host.made_by_itself()
-        if program is None or not self.host.world.exists(program):
+            if not placement.merged:
+                return None
+            return f"{distribution} puts the handler {name} into its configuration at a start."
+        program = self.host.auto_handler_program()
+        if program is None or not self.host.exists(program):
             return None
-        return f"{way.flavour.name} makes the handler {name} itself when it starts: of {program}."
+        return f"{distribution} makes the handler {name} itself when it starts: of {program}."
 
     def restart(self, files: tuple[ConfigFile, ...]) -> None:
         unit = self.host.settings.unit
         try:
-            restart(self.host.world.run, unit, self.host.settings.restart_timeout)
+            restart(self.host.run, unit, self.host.settings.restart_timeout)
             handler = self.host.request.name if self.host.request.state == "present" else None
             self.wait(None if cri_off(files) else handler, cri_off(files))
         except KubegpuError as error:
@@ -120,28 +122,29 @@ class Restarter:
                 error.cause,
                 evidence="\n".join(
                     words
-                    for words in (error.evidence, journal(self.host.world.run, unit))
+                    for words in (error.evidence, journal(self.host.run, unit))
                     if words and words != "-- No entries --"
                 ),
             ) from error
         if self.host.request.state == "present":
             daemon = self.host.read_daemon()
-            self.host.world.store.put(
+            self.host.store.put(
                 self.loaded_key(),
                 {"process": daemon.identity, "sha256": self._digest(files)},
             )
 
     def wait(self, handler: str | None, cri_off: bool = False) -> None:
-        run, socket, flavour = self.host.world.run, self.host.settings.socket, self.host.way.flavour
-        ctr = asked_by(flavour, self.host.world.exists)
+        run, socket = self.host.run, self.host.settings.socket
+        distribution = self.host.placement.distribution
+        ctr = ctr_command(distribution, self.host.exists)
 
-        def question() -> Answer:
+        def probe() -> CriStatus:
             if cri_off:
                 version = run([*ctr, "--address", socket, "--timeout=5s", "version"], timeout=10)
-                return Answer(version.ok, words=version.words())
-            return ask(run, socket, flavour.crictl, ctr)
+                return CriStatus(version.ok, message=version.words())
+            return read_status(run, socket, distribution.crictl, ctr)
 
-        wait_until_ready(question, handler, self.host.settings.restart_timeout)
+        wait_until_ready(probe, handler, self.host.settings.restart_timeout)
 
 
 def cri_off(files: tuple[ConfigFile, ...]) -> bool:

@@ -122,12 +122,12 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Node:
-    """What the node has: the files in loading order (the root file first) and their meaning.
+class State:
+    """The node's configuration: the files in loading order, the root file first.
 
-    ``effective`` is what the installed binary makes of them, None where it is not asked.
-    ``earlier`` holds what our own earlier runs changed for this handler, by file; ``every`` what
-    they changed for any handler.
+    ``effective`` is the configuration that the installed containerd reports, None if it was not
+    asked. ``handler_changes`` are the changes of earlier runs for this handler, by file;
+    ``all_changes`` are those for any handler.
     """
 
     version: Version
@@ -137,15 +137,15 @@ class Node:
     builtin_imports: tuple[str, ...] = ()
     # A distribution merges the drop-in into what it generates, key by key.
     merged: bool = False
-    earlier: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
-    every: tuple[Change, ...] = ()
+    handler_changes: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+    all_changes: tuple[Change, ...] = ()
 
     @property
     def root(self) -> ConfigFile:
         return self.files[0]
 
     @property
-    def deep(self) -> bool:
+    def deep_merge(self) -> bool:
         """Whether imported files are merged key by key."""
         return self.merged or self.version >= DEEP_MERGE
 
@@ -179,7 +179,7 @@ class Node:
     @property
     def explicit(self) -> Mapping[str, Any]:
         """CRI's settings as far as the files give them."""
-        if not self.deep:
+        if not self.deep_merge:
             return table(self.governing.data, self.cri)
         merged: dict[str, Any] = {}
         for file in self.files:
@@ -192,12 +192,12 @@ class Node:
         return str(table(self.explicit, ("containerd",)).get("default_runtime_name") or "runc")
 
     @property
-    def first_default(self) -> str:
+    def original_default(self) -> str:
         """The same; where we made a handler the default, the one from before us."""
         name, seen = self.default, set()
         while name not in seen:
             seen.add(name)
-            for change in self.every:
+            for change in self.all_changes:
                 if change.path[2:] == DEFAULT and change.after == (name,):
                     name = str((change.before or ("",))[0] or "runc")
                     break

@@ -19,10 +19,10 @@ from .._runtime.config_file import ConfigFile, Parser, parse_text, table
 from .config import fold, meaning
 from .data import CRI_NAMES, DEFAULT, RUNTIMES, Path
 from .edit import FILE_HEAD, Editor
-from .handler import wanted_handlers
+from .handler import expected_handlers
 from .line_merge import undo_lines
-from .record import History
-from .types import Change, FileEdit, Node, Plan, Request
+from .record import HandlerRecord
+from .types import Change, FileEdit, Plan, Request, State
 from .values import copy, prune, remove, value_at
 
 # What makes a new file complete, beside the handler itself.
@@ -31,8 +31,8 @@ _SCAFFOLD = frozenset({("version",), ("imports",)})
 
 def plan_absent(
     request: Request,
-    node: Node,
-    histories: Mapping[str, History],
+    state: State,
+    handler_records: Mapping[str, HandlerRecord],
     parse: Parser,
     recorded: bool = False,
 ) -> Plan:
@@ -42,12 +42,12 @@ def plan_absent(
     :param recorded: there is a record of what we did, so that nothing else is ours.
     """
     request.check()
-    undo = _Undo(request, node, parse)
-    known = {file.path: file for file in (*node.files, node.drop_in) if not file.generated}
-    for path, history in histories.items():
+    undo = _Undo(request, state, parse)
+    known = {file.path: file for file in (*state.files, state.drop_in) if not file.generated}
+    for path, handler_record in handler_records.items():
         file = known.get(path)
         if file is not None and file.text is not None:
-            undo.recorded(file, history)
+            undo.recorded(file, handler_record)
     if not recorded:
         for file in known.values():
             if file.text is not None:
@@ -57,27 +57,27 @@ def plan_absent(
 
 
 class _Undo:
-    def __init__(self, request: Request, node: Node, parse: Parser) -> None:
+    def __init__(self, request: Request, state: State, parse: Parser) -> None:
         self.request = request
-        self.node = node
+        self.state = state
         self.parse = parse
         self.edits: dict[str, FileEdit] = {}
         self.reasons: list[str] = []
 
     def plan(self) -> Plan:
         # The file that imports goes first: it must never import one that is gone.
-        edits = sorted(self.edits.values(), key=lambda edit: edit.path != self.node.root.path)
+        edits = sorted(self.edits.values(), key=lambda edit: edit.path != self.state.root.path)
         return Plan(tuple(edit for edit in edits if edit.before != edit.after), tuple(self.reasons))
 
-    def recorded(self, file: ConfigFile, history: History) -> None:
+    def recorded(self, file: ConfigFile, handler_record: HandlerRecord) -> None:
         text = file.text or ""
-        changes = tuple(self.present_path(file, change) for change in history.changes)
-        if history.base is not None and not history.shared:
-            merged, conflict = undo_lines(history.base, history.ours or "", text)
+        changes = tuple(self.present_path(file, change) for change in handler_record.changes)
+        if handler_record.base is not None and not handler_record.shared:
+            merged, conflict = undo_lines(handler_record.base, handler_record.ours or "", text)
             if not conflict and self.only_ours(file, merged, changes):
-                self.note(file, merged, changes)
+                self.add_edit(file, merged, changes)
                 return
-        if history.shared or history.base is None:
+        if handler_record.shared or handler_record.base is None:
             handler = self.handler()
             changes = tuple(
                 change
@@ -86,13 +86,17 @@ class _Undo:
                 and (change.path[2:4] != RUNTIMES or change.path[: len(handler)] == handler)
             )
         after = by_meaning(file, changes, self.parse, self.reasons)
-        if history.base is None and not history.shared and self.is_leftover(after, history.ours):
-            self.note(file, None, changes)
+        if (
+            handler_record.base is None
+            and not handler_record.shared
+            and self.is_leftover(after, handler_record.ours)
+        ):
+            self.add_edit(file, None, changes)
         else:
-            self.note(file, after, changes)
+            self.add_edit(file, after, changes)
 
     def handler(self) -> Path:
-        return (*self.node.cri, *RUNTIMES, self.request.name)
+        return (*self.state.cri, *RUNTIMES, self.request.name)
 
     def present_path(self, file: ConfigFile, change: Change) -> Change:
         """Follow a table that was renamed since, as by ``containerd config migrate``."""
@@ -103,7 +107,7 @@ class _Undo:
             and path[1] in CRI_NAMES
             and not table(file.data, path[:2])
         ):
-            return Change(self.node.cri + path[2:], change.before, change.after)
+            return Change(self.state.cri + path[2:], change.before, change.after)
         return change
 
     def only_ours(self, file: ConfigFile, text: str, changes: tuple[Change, ...]) -> bool:
@@ -126,7 +130,7 @@ class _Undo:
         known = {line.strip() for line in (ours or "").splitlines()} | {""}
         return all(line.strip() in known for line in text.splitlines())
 
-    def note(self, file: ConfigFile, text: str | None, changes: tuple[Change, ...]) -> None:
+    def add_edit(self, file: ConfigFile, text: str | None, changes: tuple[Change, ...]) -> None:
         self.edits[file.path] = FileEdit(file.path, file.text, text, changes)
         if text != file.text:
             self.reasons.append(f"Our lines are taken out of {file.path}.")
@@ -138,7 +142,7 @@ class _Undo:
         if not found:
             return
         # Which runtime it was made of is not known: a runc may have been written down since.
-        wanted = wanted_handlers(self.request, self.node)
+        wanted = expected_handlers(self.request, self.state)
         if not any(_same_handler(found, one) for one in wanted):
             self.reasons.append(
                 f"The handler {self.request.name} in {file.path} is not as this module writes it, "
@@ -153,8 +157,8 @@ class _Undo:
             data = parse_text(text, self.parse)
             lines = {line.strip() for line in text.splitlines() if line.strip().startswith("#")}
             bare = prune(data).keys() <= {"version"} and lines <= {FILE_HEAD.strip()}
-            gone = file.path == self.node.drop_in.path and bare
-            self.note(file, None if gone else text, edit.changes)
+            gone = file.path == self.state.drop_in.path and bare
+            self.add_edit(file, None if gone else text, edit.changes)
 
     def no_dangling_default(self, known: Mapping[str, ConfigFile]) -> None:
         """Drop a default that names the handler which has just gone."""
@@ -167,7 +171,7 @@ class _Undo:
         }
         if any(table(data, self.handler()) for data in datas.values()):
             return
-        default = self.node.cri + DEFAULT
+        default = self.state.cri + DEFAULT
         for path, data in datas.items():
             if value_at(data, default) != (self.request.name,):
                 continue
@@ -217,7 +221,9 @@ def by_meaning(
     return file.text or ""
 
 
-def neighbour_without(path: str, rest: History, gone: History, parse: Parser) -> History:
+def record_without(
+    path: str, rest: HandlerRecord, gone: HandlerRecord, parse: Parser
+) -> HandlerRecord:
     """Return what is to be known of a file's other handler once ``gone`` has been taken out of it.
 
     What ``gone`` changed beside its own handler is the other one's to take back from now on, and

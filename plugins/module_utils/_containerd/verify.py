@@ -28,8 +28,8 @@ from .types import Change, Plan, Request
 from .values import has, leaves, value_at
 
 
-def refuse_twice(
-    flavour: str, generated: ConfigFile, part: ConfigFile, earlier: ConfigFile
+def refuse_duplicate_tables(
+    distribution: str, generated: ConfigFile, part: ConfigFile, earlier: ConfigFile
 ) -> None:
     """Refuse a part of a template that would begin a table which the rest of it has already.
 
@@ -41,10 +41,10 @@ def refuse_twice(
             not isinstance(value, Mapping) for value in there.values()
         ):
             raise KubegpuError(
-                f"{'.'.join(path[2:])} cannot be set by {part.path}: {flavour} writes that table "
-                "itself, and containerd takes it only once.",
+                f"{'.'.join(path[2:])} cannot be set by {part.path}: {distribution} writes that "
+                "table itself, and containerd takes it only once.",
                 evidence=f"{generated.path} has [{'.'.join(path[:-1])}]",
-                next_step=f"Set it by {flavour}'s own means (the default runtime by "
+                next_step=f"Set it by {distribution}'s own means (the default runtime by "
                 "default-runtime in its config.yaml).",
             )
 

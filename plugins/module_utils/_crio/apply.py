@@ -21,7 +21,7 @@ from .._record.file_record import Undo
 from .._record.store import StateStore
 from .._record.transaction import FileChange, applied
 from .._runtime.config_file import ConfigFile, Parser, decode
-from .._runtime.cri import CRIO_SOCKET, Answer, read_info, wait_until_ready
+from .._runtime.cri import CRIO_SOCKET, CriStatus, read_info, wait_until_ready
 from .._runtime.toml_settings import Plan, Seen, plan_absent, plan_present
 from .plan import Effective, Request, Wanted, effective, handlers, wanted
 
@@ -299,14 +299,14 @@ class CrioRuntime:
         run, unit = self.world.run, self.settings.unit
         handler = self.request.name if self.request.state == "present" else None
 
-        def question() -> Answer:
+        def question() -> CriStatus:
             info = run(
                 ["crictl", f"--runtime-endpoint=unix://{self.settings.socket}", "--timeout=5s",
                  "info"]
             )  # fmt: skip
             if info.rc == 127:
-                return Answer(read_daemon(run, unit).active, words=f"{unit} does not run")
-            return read_info(info.stdout) if info.ok else Answer(False, words=info.words())
+                return CriStatus(read_daemon(run, unit).active, message=f"{unit} does not run")
+            return read_info(info.stdout) if info.ok else CriStatus(False, message=info.words())
 
         try:
             restart(run, unit, self.settings.restart_timeout)

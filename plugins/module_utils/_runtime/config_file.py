@@ -42,7 +42,7 @@ class ConfigFile:
     text: str | None
     data: Mapping[str, Any]
     generated: bool = False
-    part: bool = False
+    fragment: bool = False
 
     @property
     def version(self) -> int:

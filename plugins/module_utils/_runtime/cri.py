@@ -17,20 +17,20 @@ from .._host.command import Runner
 
 
 @dataclass(frozen=True)
-class Answer:
+class CriStatus:
     """What CRI said. ``handlers`` is None where the tool at hand cannot name them."""
 
     ready: bool
     handlers: frozenset[str] | None = None
-    words: str = ""
+    message: str = ""
 
 
 CRIO_SOCKET = "/var/run/crio/crio.sock"
 
 
-def ask(
+def read_status(
     run: Runner, socket: str, crictl: str = "crictl", ctr: tuple[str, ...] | None = ("ctr",)
-) -> Answer:
+) -> CriStatus:
     """Return CRI's answer: by ``crictl`` where it is installed, else by containerd's own ``ctr``.
 
     ``ctr`` says whether the CRI plugin runs, but not which handlers it has. Without it (CRI-O) a
@@ -38,22 +38,22 @@ def ask(
     """
     info = run([crictl, f"--runtime-endpoint=unix://{socket}", "--timeout=5s", "info"])
     if info.rc != 127:
-        return read_info(info.stdout) if info.ok else Answer(False, words=info.words())
+        return read_info(info.stdout) if info.ok else CriStatus(False, message=info.words())
     if ctr is None:
-        return Answer(True)
+        return CriStatus(True)
     plugins = run([*ctr, "--address", socket, "--timeout=5s", "plugins", "ls"], timeout=10)
     if not plugins.ok:
-        return Answer(False, words=plugins.words())
+        return CriStatus(False, message=plugins.words())
     return read_plugins(plugins.stdout)
 
 
-def read_info(text: str) -> Answer:
+def read_info(text: str) -> CriStatus:
     """Read the JSON of ``crictl info``."""
     try:
         data = json.loads(text)
         conditions = data["status"]["conditions"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        return Answer(False, words=f"crictl info: {error}")
+        return CriStatus(False, message=f"crictl info: {error}")
     # The network may well be missing on a node that has not joined its cluster yet.
     ready = any(item.get("type") == "RuntimeReady" and item.get("status") for item in conditions)
     names: set[str] = set()
@@ -62,10 +62,11 @@ def read_info(text: str) -> Answer:
         runtimes: Any = config.get("containerd", {}).get("runtimes", {})
         names |= set(runtimes)
     names |= {item.get("name", "") for item in data.get("runtimeHandlers") or ()}
-    return Answer(ready, frozenset(names - {""}) or None, "" if ready else "RuntimeReady is false")
+    message = "" if ready else "RuntimeReady is false"
+    return CriStatus(ready, frozenset(names - {""}) or None, message)
 
 
-def read_plugins(text: str) -> Answer:
+def read_plugins(text: str) -> CriStatus:
     """Read ``ctr plugins ls``: TYPE, ID, PLATFORMS, STATUS. Where CRI is one plugin or several,
     every one of them has to run."""
     states = {}
@@ -77,13 +78,14 @@ def read_plugins(text: str) -> Answer:
         ):
             states[f"{fields[0]}.{fields[1]}"] = fields[-1]
     if not states:
-        return Answer(False, words="ctr plugins ls names no CRI plugin")
+        return CriStatus(False, message="ctr plugins ls names no CRI plugin")
     wrong = {name: state for name, state in states.items() if state != "ok"}
-    return Answer(not wrong, words=", ".join(f"{name}: {state}" for name, state in wrong.items()))
+    message = ", ".join(f"{name}: {state}" for name, state in wrong.items())
+    return CriStatus(not wrong, message=message)
 
 
 def wait_until_ready(
-    question: Callable[[], Answer],
+    probe: Callable[[], CriStatus],
     handler: str | None,
     timeout: float,
     clock: Callable[[], float] = time.monotonic,
@@ -92,20 +94,20 @@ def wait_until_ready(
     """Return when CRI answers and, where it can name its handlers, has ``handler``."""
     deadline = clock() + timeout
     while True:
-        answer = question()
+        status = probe()
         missing = (
-            handler is not None and answer.handlers is not None and handler not in answer.handlers
+            handler is not None and status.handlers is not None and handler not in status.handlers
         )
-        if answer.ready and not missing:
+        if status.ready and not missing:
             return
         if clock() >= deadline:
-            words = answer.words
-            if answer.ready and missing:
-                words = f"it knows the handlers {', '.join(sorted(answer.handlers or ()))}"
+            message = status.message
+            if status.ready and missing:
+                message = f"it knows the handlers {', '.join(sorted(status.handlers or ()))}"
             raise KubegpuError(
                 f"CRI did not come back with the handler {handler} within {timeout:.0f} seconds."
                 if handler
                 else f"CRI did not come back within {timeout:.0f} seconds.",
-                evidence=words,
+                evidence=message,
             )
         sleep(0.25)

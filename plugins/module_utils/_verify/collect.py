@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .._containerd.distributions import PLAIN, asked_by, find_flavour
+from .._containerd.distributions import PLAIN, ctr_command, find_distribution
 from .._core.errors import KubegpuError
 from .._core.finding import Finding
 from .._diagnosis.driver import UNKNOWN, diagnose
@@ -26,7 +26,7 @@ from .._diagnosis.evidence import collect
 from .._diagnosis.known_errors import explain_one
 from .._facts.gather import read_nvml
 from .._host.command import TIMED_OUT, Result, Runner
-from .._runtime.cri import CRIO_SOCKET, ask
+from .._runtime.cri import CRIO_SOCKET, read_status
 from .fabric import Fabric, look
 from .judge import NODE_LAYERS, RUNTIME, Engine, Seen, Trial
 
@@ -105,7 +105,7 @@ class Verifier:
         self.options = options
         self.check = check
         self._count = 0
-        self._flavour, _sign = find_flavour(world.reader.exists)
+        self._flavour, _sign = find_distribution(world.reader.exists)
         # Whose containerd it is says where it listens, unless somebody says so.
         given = options.containerd_socket
         self._socket = self._flavour.socket if given == PLAIN.socket else given
@@ -194,16 +194,16 @@ class Verifier:
         if fault:
             return Engine("containerd", handler, fault=fault)
         flavour = self._flavour
-        ctr = asked_by(flavour, self.world.reader.exists)
-        answer = ask(self.world.run, self._socket, flavour.crictl, ctr)
+        ctr = ctr_command(flavour, self.world.reader.exists)
+        answer = read_status(self.world.run, self._socket, flavour.crictl, ctr)
         if not answer.ready:
             otherwise = Finding(
                 "cri_not_ready",
                 "containerd runs, but its CRI does not answer: Kubernetes cannot use it.",
-                answer.words,
+                answer.message,
                 f"Look at: {' '.join(ctr)} plugins ls; journalctl --unit {facts['unit']}.",
             )
-            return Engine("containerd", handler, fault=explain_one(answer.words, otherwise))
+            return Engine("containerd", handler, fault=explain_one(answer.message, otherwise))
         known: Mapping[str, Any] = facts["handlers"] or {}
         handlers, how = tuple(sorted(known)), "containerd config dump"
         if answer.handlers is not None:
@@ -271,7 +271,7 @@ class Verifier:
         fault = self._not_running("crio", facts)
         if fault:
             return Engine("crio", handler, fault=fault)
-        answer = ask(self.world.run, CRIO_SOCKET, ctr=None)
+        answer = read_status(self.world.run, CRIO_SOCKET, ctr=None)
         handlers, how = tuple(sorted(known)), "the files in /etc/crio"
         if answer.handlers is not None:
             handlers, how = tuple(sorted(answer.handlers)), "crictl info"
@@ -279,10 +279,10 @@ class Verifier:
             otherwise = Finding(
                 "cri_not_ready",
                 "CRI-O runs, but does not answer: Kubernetes cannot use it.",
-                answer.words,
+                answer.message,
                 "Look at: journalctl --unit crio.",
             )
-            fault = explain_one(answer.words, otherwise)
+            fault = explain_one(answer.message, otherwise)
         elif answer.handlers is None and facts["restart_required"]:
             fault = Finding(
                 "restart_required",
@@ -398,7 +398,7 @@ class Verifier:
         return self.world.run([*self._ctr_start(namespace), *argv], timeout=timeout)
 
     def _ctr_start(self, namespace: str) -> list[str]:
-        ctr = asked_by(self._flavour, self.world.reader.exists)
+        ctr = ctr_command(self._flavour, self.world.reader.exists)
         return [*ctr, "--address", self._socket, "--namespace", namespace]
 
     def _lines(self, namespace: str, *argv: str) -> list[str]:

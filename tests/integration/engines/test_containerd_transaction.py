@@ -23,7 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import p
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
     ContainerdRuntime,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import World
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
     FileEdit,
@@ -143,7 +143,7 @@ def run(place, system, *, check=False, state="present", name="nvidia", **setting
     )
     scratch = place.folder / "scratch"
     scratch.mkdir(exist_ok=True)
-    world = World(
+    dependencies = Dependencies(
         run=system,
         parse=toml_parser(None, str(scratch)),
         store=StateStore(str(place.state)),
@@ -156,7 +156,7 @@ def run(place, system, *, check=False, state="present", name="nvidia", **setting
         restart_timeout=2,
         **settings,
     )
-    return ContainerdRuntime(request, given, world)(check)
+    return ContainerdRuntime(request, given, dependencies)(check)
 
 
 # -- restart -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config i
     Effective,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Node, Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request, State
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 from tests.integration.engines.containerd_inputs.judge import CACHE, binary, default
@@ -56,7 +56,7 @@ def test_containerd(release):
     def every_one(made, set_default):
         before = dump(program, made.text)
         assert before is not None, "the made configuration itself does not load"
-        node = Node(
+        node = State(
             version=release,
             files=(ConfigFile("/c.toml", made.text, tomllib.loads(made.text)),),
             drop_in=ConfigFile("/d.toml", None, {}),

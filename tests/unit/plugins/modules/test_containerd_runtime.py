@@ -24,17 +24,17 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply im
     ContainerdRuntime,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
-    FLAVOURS,
+    DISTRIBUTIONS,
     PLAIN,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.dump import read_effective
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import (
-    World,
+    Dependencies,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import (
     Settings,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import History
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import HandlerRecord
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
@@ -154,7 +154,7 @@ def test_two_handlers_in_any_order_leave_nothing(tmp_path, text, version, length
             runtime_path=str(tmp_path / "runtime"),
             **options,
         )
-        node = World(
+        node = Dependencies(
             run=lambda _argv, **_more: Result(127, "", "no such program"),
             parse=tomllib.loads,
             store=StateStore(str(state)),
@@ -194,7 +194,7 @@ def test_a_merged_base_that_is_no_toml_does_not_stop_the_removal(arguments, tmp_
     store = StateStore(arguments["state_path"])
     with store.transaction():
         record = store.record(second)
-        history = replace(History.from_json(record.details), base=TEXT + "[plugins\n")
+        history = replace(HandlerRecord.from_json(record.details), base=TEXT + "[plugins\n")
         store.put_record(second, replace(record, details=history.to_json()))
     assert run(arguments, state="absent")["changed"]
     left = tomllib.loads(config.read_text())
@@ -350,7 +350,7 @@ def test_documented_options_are_the_real_ones():
 
 
 def test_every_flavour_can_be_chosen_by_name():
-    names = [flavour.name for flavour in (PLAIN, *FLAVOURS)]
+    names = [flavour.name for flavour in (PLAIN, *DISTRIBUTIONS)]
     assert sorted(["auto", *names]) == sorted(containerd_runtime.ARGUMENTS["flavour"]["choices"])
     for option, value in (
         ("config_path", PLAIN.config_path),

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import apply as flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import prepare
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import World
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
@@ -75,8 +75,8 @@ class StandinNode:
         )
         scratch = self.folder / "scratch"
         scratch.mkdir(exist_ok=True)
-        world = World(self, tomllib.loads, self.store, str(scratch), os.path.exists)
-        return flow.ContainerdRuntime(request, settings, world)(check)
+        dependencies = Dependencies(self, tomllib.loads, self.store, str(scratch), os.path.exists)
+        return flow.ContainerdRuntime(request, settings, dependencies)(check)
 
     def record(self):
         return self.store.records("containerd_runtime:")

@@ -15,8 +15,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.edit imp
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
     Change,
-    Node,
     Request,
+    State,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import plan_absent
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.values import value_at
@@ -50,7 +50,7 @@ def config(path, text):
 
 def node(*texts):
     files = tuple(config(f"/etc/{number}.toml", text) for number, text in enumerate(texts))
-    return Node(version=(1, 7), files=files, drop_in=ConfigFile("/etc/99-nvidia.toml", None, {}))
+    return State(version=(1, 7), files=files, drop_in=ConfigFile("/etc/99-nvidia.toml", None, {}))
 
 
 # -- containerd: the plan ------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def test_only_a_default_of_our_name_goes_with_the_handler_that_has_no_record(def
 def test_a_default_is_ours_only_where_an_earlier_run_made_it(change, left):
     line = f'[{CRI}.containerd]\n  default_runtime_name = "nvidia"\n'
     earlier = {"/etc/0.toml": () if change is None else (change,)}
-    given = replace(node(TEXT + OURS + line), earlier=earlier)
+    given = replace(node(TEXT + OURS + line), handler_changes=earlier)
     planned = plan_present(Request(), given, tomllib.loads)
     text = planned.edits[0].after if planned.edits else given.files[0].text
     assert value_at(tomllib.loads(text), DEFAULT) == left

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import (
     config_argument,
-    redact_words,
+    redact_output,
 )
 
 
@@ -29,4 +29,4 @@ def test_config_argument(line, path):
 
 
 def test_words_of_a_command_lose_lines_with_credentials():
-    assert redact_words('line 3\npassword = "x"\nend') == "line 3\nend"
+    assert redact_output('line 3\npassword = "x"\nend') == "line 3\nend"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
-    FLAVOURS,
+    DISTRIBUTIONS,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import (
     Settings,
-    at_home,
-    chosen_flavour,
+    chosen_distribution,
+    with_distribution_defaults,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 
@@ -32,14 +32,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types im
     ],
 )
 def test_flavour(flavour, there, found):
-    assert chosen_flavour(Settings(flavour=flavour), lambda path: path in there).name == found
+    assert chosen_distribution(Settings(flavour=flavour), lambda path: path in there).name == found
 
 
-@pytest.mark.parametrize("name", [flavour.name for flavour in FLAVOURS])
+@pytest.mark.parametrize("name", [flavour.name for flavour in DISTRIBUTIONS])
 def test_options_of_the_user_win_over_the_flavour(name):
-    (flavour,) = (item for item in FLAVOURS if item.name == name)
-    request, settings = at_home(flavour, Request(), Settings(), lambda: "found")
+    (flavour,) = (item for item in DISTRIBUTIONS if item.name == name)
+    request, settings = with_distribution_defaults(flavour, Request(), Settings(), lambda: "found")
     assert request.config_path == flavour.config_path
     assert (settings.unit, settings.socket) == ("found", flavour.socket)
     own = (Request(config_path="/c"), Settings(unit="u", socket="/s", restart_timeout=61))
-    assert at_home(flavour, *own, lambda: "found") == own
+    assert with_distribution_defaults(flavour, *own, lambda: "found") == own

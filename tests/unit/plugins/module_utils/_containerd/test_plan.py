@@ -16,8 +16,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config i
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
     Change,
-    Node,
     Request,
+    State,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     KubegpuError,
@@ -37,7 +37,7 @@ def file(path, text):
 
 def node(text, version=(1, 7), imported=None, drop_in=None, **more):
     files = (file(ROOT, text), *(file(path, text) for path, text in (imported or {}).items()))
-    return Node(version=version, files=files, drop_in=file(DROP_IN, drop_in), **more)
+    return State(version=version, files=files, drop_in=file(DROP_IN, drop_in), **more)
 
 
 def plan(here, **wishes):
@@ -162,7 +162,7 @@ def test_options_stay_those_of_the_default_from_before_us():
     text = default_crun(V2, 2, NO_CGROUP)
     first = only(plan(node(text), set_default=True))
     for wishes in ({"set_default": True}, {"name": "second"}):
-        planned = plan(node(first.after, every=first.changes), **wishes)
+        planned = plan(node(first.after, all_changes=first.changes), **wishes)
         assert planned.source == "crun"
         assert "second" in wishes.get("name", "") or planned.edits == ()
 
@@ -396,7 +396,7 @@ def test_default_of_somebody_else_is_left_alone_but_ours_is_taken_back():
         ((), ""),
     ):
         ours = {ROOT: (Change(path, before, ("nvidia",)),)}
-        edit = only(plan(node(text, earlier=ours)))
+        edit = only(plan(node(text, handler_changes=ours)))
         assert edit.after == text.replace('default_runtime_name = "nvidia"\n', line)
 
 

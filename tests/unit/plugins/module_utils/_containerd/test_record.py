@@ -10,14 +10,14 @@ import tomllib
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import (
-    History,
-    continued,
+    HandlerRecord,
+    extend_record,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
     Change,
     FileEdit,
-    Node,
     Request,
+    State,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 
@@ -34,7 +34,7 @@ BASE = (
 
 
 def here(text, version=(1, 7)):
-    return Node(
+    return State(
         version=version,
         files=(ConfigFile(ROOT, text, tomllib.loads(text or "")),),
         drop_in=ConfigFile(DROP_IN, None, {}),
@@ -48,15 +48,15 @@ def present(text, **wishes):
 
 def test_record_survives_json():
     edit = present(BASE, set_default=True)
-    kept = History.from_json(History(edit.before, edit.after, edit.changes).to_json())
+    kept = HandlerRecord.from_json(HandlerRecord(edit.before, edit.after, edit.changes).to_json())
     assert (kept.base, kept.ours, kept.changes) == (edit.before, edit.after, edit.changes)
 
 
 def test_second_edit_keeps_the_first_before():
     first = present(BASE)
-    past = continued(None, first, foreign=False, fresh=False)
+    past = extend_record(None, first, edited_by_others=False, reset=False)
     second = present(first.after, runtime_path="/opt/other")
-    past = continued(past, second, foreign=False, fresh=False)
+    past = extend_record(past, second, edited_by_others=False, reset=False)
     assert (past.base, past.ours) == (BASE, second.after)
     (change,) = past.changes
     assert change.before == ()
@@ -65,14 +65,14 @@ def test_second_edit_keeps_the_first_before():
 
 def test_foreign_edit_between_two_of_ours_is_part_of_the_base():
     first = present(BASE)
-    past = continued(None, first, foreign=False, fresh=False)
+    past = extend_record(None, first, edited_by_others=False, reset=False)
     second = present(first.after + "# foreign\n", set_default=True)
-    past = continued(past, second, foreign=True, fresh=False)
+    past = extend_record(past, second, edited_by_others=True, reset=False)
     assert past.base == BASE + "# foreign\n"
 
 
 def test_file_that_was_undone_by_hand_begins_anew():
     first = present(BASE)
-    past = continued(None, first, foreign=False, fresh=False)
+    past = extend_record(None, first, edited_by_others=False, reset=False)
     edit = FileEdit(ROOT, BASE, first.after, (Change(("a",), (), (1,)),))
-    assert continued(past, edit, foreign=False, fresh=True).changes == edit.changes
+    assert extend_record(past, edit, edited_by_others=False, reset=True).changes == edit.changes

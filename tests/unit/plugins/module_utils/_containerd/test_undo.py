@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import (
-    History,
+    HandlerRecord,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
-    Node,
     Request,
+    State,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import plan_absent
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
@@ -37,7 +37,7 @@ BASE = (
 
 
 def here(text, version=(1, 7)):
-    return Node(
+    return State(
         version=version,
         files=(ConfigFile(ROOT, text, tomllib.loads(text or "")),),
         drop_in=ConfigFile(DROP_IN, None, {}),
@@ -49,16 +49,20 @@ def present(text, **wishes):
     return edit
 
 
-def absent(text, histories, **wishes):
+def absent(text, handler_records, **wishes):
     planned = plan_absent(
-        Request(state="absent", **wishes), here(text), histories, tomllib.loads, bool(histories)
+        Request(state="absent", **wishes),
+        here(text),
+        handler_records,
+        tomllib.loads,
+        bool(handler_records),
     )
     edits = {edit.path: edit.after for edit in planned.edits}
     return edits.get(ROOT, text), planned.reasons
 
 
 def history(edit, **more):
-    return {ROOT: History(edit.before, edit.after, edit.changes, **more)}
+    return {ROOT: HandlerRecord(edit.before, edit.after, edit.changes, **more)}
 
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n", "# c\n", "d = 1\n", "[e]\n"]), max_size=8)
@@ -169,7 +173,7 @@ def test_unrecorded_drop_in_of_ours_goes_as_a_file():
         "version = 2\n" + made.after[made.after.index(f"[{CRI}.containerd.runtimes.nvidia]") :]
     )
     drop_in = drop_in[: drop_in.index("[debug]")]
-    node = Node(
+    node = State(
         version=(2, 1),
         files=(
             ConfigFile(ROOT, BASE, tomllib.loads(BASE)),

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import Effective
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Node, Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request, State
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.verify import verify
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
@@ -24,7 +24,7 @@ TYPELESS = (
 
 
 def plan(text, effective=None, **options):
-    node = Node(
+    node = State(
         version=(1, 7),
         files=(ConfigFile(Request.config_path, text, tomllib.loads(text)),),
         drop_in=ConfigFile(Request.drop_in_path, None, {}),

@@ -17,7 +17,7 @@ import re
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
-    FLAVOURS,
+    DISTRIBUTIONS,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import TIMED_OUT, Result
@@ -240,7 +240,7 @@ def test_crio_can_be_left_out(tmp_path):
     assert engines(found, facts(runtimes__crio=configured()))["crio"].idle
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS, ids=lambda flavour: flavour.name)
+@pytest.mark.parametrize("flavour", DISTRIBUTIONS, ids=lambda flavour: flavour.name)
 def test_the_containerd_of_a_distribution_is_asked_where_it_is(tmp_path, flavour):
     root = tmp_path / "root"
     write(root, f"{flavour.markers[0]}" if flavour.name == "k0s" else f"{flavour.markers[0]}/x")
@@ -261,7 +261,7 @@ def test_the_containerd_of_a_distribution_is_asked_where_it_is(tmp_path, flavour
 
 def test_a_socket_that_is_given_wins_over_the_distributions(tmp_path):
     root = tmp_path / "root"
-    write(root, f"{FLAVOURS[1].markers[0]}/x")
+    write(root, f"{DISTRIBUTIONS[1].markers[0]}/x")
     found, run = verifier(tmp_path, Options(containerd_socket="/run/x.sock"), root=root)
     engines(found, facts(runtimes__containerd__flavour="k3s"))
     assert run.matching("unix:///run/x.sock") and not run.matching("/run/k3s")
