@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How containerd reads its configuration: files, imports, versions, and what takes effect."""
+"""Reads containerd's configuration as containerd does: files, imports, versions. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _VERSION = re.compile(r"\bv?(\d+)\.(\d+)(?:\.\d+|\b)")
 
 @dataclass(frozen=True)
 class Effective:
-    """What the binary says that a configuration means (``containerd config dump``)."""
+    """The effective configuration as reported by ``containerd config dump``."""
 
     data: Mapping[str, Any]
 
@@ -42,18 +42,21 @@ class Effective:
 
     @property
     def default(self) -> str:
-        # An empty name means runc, in every version.
+        # An empty name means runc in every version.
         return str(table(self.cri, ("containerd",)).get("default_runtime_name") or "runc")
 
     @property
     def cdi(self) -> bool | None:
-        """Return whether CDI is on; None where this containerd has no such setting."""
+        """Return whether CDI is enabled; None if this containerd has no such setting."""
         value = self.cri.get("enable_cdi")
         return None if value is None else bool(value)
 
 
 def parse_version(text: str) -> Version:
-    """Return the version out of ``containerd --version``'s words, or out of a plain version."""
+    """Return the version from the output of ``containerd --version`` or from a plain version.
+
+    :raises InputError: the text contains no version.
+    """
     match = _VERSION.search(text)
     if match is None:
         raise InputError(
@@ -72,9 +75,10 @@ def load(
     version: Version,
     builtin_imports: tuple[str, ...] = (),
 ) -> tuple[ConfigFile, ...]:
-    """Return the root file and all that it imports, in the order in which containerd loads them.
+    """Return the root file and all imported files, in containerd's loading order.
 
-    :param read: path -> path with links resolved, content (None where there is none).
+    :param read: returns the path with links resolved, and the content (None if there is no file).
+    :param glob: returns the files that match a pattern.
     """
     files: list[ConfigFile] = []
     pending = [root]
@@ -98,7 +102,7 @@ def load(
 def resolve_import(
     parent: str, pattern: str, glob: Callable[[str], Iterable[str]], version: Version
 ) -> list[str]:
-    """Return the files that an entry of ``imports`` in the file ``parent`` means."""
+    """Return the files that an ``imports`` entry of the file ``parent`` refers to."""
     full = import_pattern(parent, pattern, version)
     return sorted(glob(full)) if "*" in full else [full]
 
@@ -106,7 +110,7 @@ def resolve_import(
 def import_pattern(parent: str, pattern: str, version: Version) -> str:
     if posixpath.isabs(pattern):
         return posixpath.normpath(pattern)
-    # 1.6 looks for a relative pattern from its working folder, which systemd makes "/".
+    # 1.6 resolves a relative pattern from its working directory, which is "/" under systemd.
     base = "/" if "*" in pattern and version < (1, 7) else posixpath.dirname(parent)
     return posixpath.normpath(posixpath.join(base, pattern))
 
@@ -120,7 +124,7 @@ def imports_path(file: ConfigFile, parent: str, path: str, version: Version) -> 
 
 
 def _matches(path: str, pattern: str) -> bool:
-    # Unlike in a shell pattern, '*' never crosses a slash.
+    # As in a shell pattern, '*' does not match a slash; fnmatch alone would.
     parts, patterns = path.split("/"), pattern.split("/")
     return len(parts) == len(patterns) and all(
         fnmatch.fnmatchcase(part, wanted) for part, wanted in zip(parts, patterns)
@@ -128,10 +132,10 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def shadow(files: Iterable[ConfigFile], folder: str) -> dict[str, str]:
-    """Return copies of the files that mean the same to ``config dump``, by path in ``folder``.
+    """Return copies of the files for ``config dump``, by path in ``folder``.
 
-    Imports point at the copies, in the same order. CRI is not disabled in them, because a
-    disabled plugin is left out of the dump and could not be compared.
+    Imports refer to the copies, in the same order. CRI is enabled in them, because the dump omits
+    disabled plugins.
     """
     present = [file for file in files if file.text is not None]
     names = [posixpath.join(folder, f"{index:03}.toml") for index in range(len(present))]
@@ -145,9 +149,9 @@ def shadow(files: Iterable[ConfigFile], folder: str) -> dict[str, str]:
 
 
 def absorbed(files: Iterable[ConfigFile], path: str, parse: Parser) -> tuple[ConfigFile, ...]:
-    """Return the files with the one of ``path`` merged into the last generated one that has CRI.
+    """Return the files with the one at ``path`` merged into the last generated file that has CRI.
 
-    That is what a distribution makes of a template, or of a drop-in that it merges itself.
+    A distribution does this with a template, or with a drop-in file that it merges itself.
     """
     known = tuple(files)
     own = next((file for file in known if file.path == path), None)
@@ -169,7 +173,7 @@ def absorbed(files: Iterable[ConfigFile], path: str, parse: Parser) -> tuple[Con
 
 
 def disabled_cri(data: Mapping[str, Any]) -> list[int]:
-    """Return which elements of ``disabled_plugins`` switch CRI off."""
+    """Return the indexes of the elements of ``disabled_plugins`` that disable CRI."""
     disabled = data.get("disabled_plugins") or ()
     return [index for index, name in enumerate(disabled) if str(name) in CRI_NAMES]
 
@@ -184,7 +188,7 @@ def enable_cri(document: Document, data: Mapping[str, Any]) -> Document:
 
 
 def meaning(value: Any) -> Any:
-    """Return a value with everything left out that means the same as its absence."""
+    """Return the value without everything that is equal to its default (absent)."""
     if isinstance(value, Mapping):
         kept = {key: meaning(item) for key, item in value.items()}
         return {
@@ -199,12 +203,12 @@ def meaning(value: Any) -> Any:
 
 
 def fold(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options by lower-case name: containerd reads names without regard to case."""
+    """Return the options by lower-case name: containerd ignores the case of names."""
     return {key.lower(): value for key, value in options.items()}
 
 
 def others(effective: Effective, ignored: Iterable[Path]) -> Any:
-    """Return the whole meaning but for the ignored paths, which are relative to the CRI table."""
+    """Return the normalised configuration without the ignored paths (relative to the CRI table)."""
     data = copy(effective.data)
     for name in ("imports", "disabled_plugins", "version"):
         data.pop(name, None)
@@ -217,7 +221,10 @@ def others(effective: Effective, ignored: Iterable[Path]) -> Any:
 
 
 def check_config_version(file: ConfigFile, version: Version) -> None:
-    """Refuse a format that this release or the installed containerd cannot read."""
+    """Check that this release and the installed containerd support the config version.
+
+    :raises KubegpuError: one of them does not.
+    """
     if file.version > NEWEST_CONFIG:
         raise KubegpuError(
             f"{file.path} is of config version {file.version}, which this release does not know.",

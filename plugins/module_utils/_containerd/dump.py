@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``containerd config dump`` says of handlers and CRI. Pure.
+"""Reads handlers and CRI settings from the output of ``containerd config dump``. Pure.
 
-Small and apart: the facts read it, and containerd's module keeps it for them.
+A separate file with few imports, because the facts use it too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CRI_TABLES = (CRI_RUNTIME, CRI_GRPC, "cri")
 def read_effective(dump: str) -> dict[str, Any]:
     """Return handlers, default handler and state of CRI and CDI from ``containerd config dump``.
 
-    :raises ValueError: where it is not TOML.
+    :raises ValueError: the text is not TOML.
     """
     data = read_toml(dump)
     disabled = set(data.get("disabled_plugins") or ())

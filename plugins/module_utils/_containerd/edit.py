@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Edits of several TOML files, each checked against what its data is meant to be. Pure."""
+"""Edits of several TOML files, each validated against its intended data. Pure."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ FILE_HEAD = "# Written by kubegpu.nodes.containerd_runtime; add settings of your
 
 
 class Editor:
-    """Files that are being edited, each with what its data is meant to be afterwards.
+    """Edits files as text and keeps the intended data of each for validation.
 
-    :param last: the file that imports the others: it is written after them.
+    :param last: the file that imports the others; it is written after them.
     """
 
     def __init__(self, parse: Parser, last: str = "") -> None:
@@ -40,6 +40,10 @@ class Editor:
         self._changes: dict[str, list[Change]] = {}
 
     def open(self, file: ConfigFile) -> None:
+        """Prepare the file for edits.
+
+        :raises KubegpuError: a distribution generates the file.
+        """
         if file.generated:
             raise KubegpuError(
                 f"{file.path} would have to be changed, but it is written anew whenever its "
@@ -53,12 +57,12 @@ class Editor:
             self._changes[file.path] = []
 
     def replace_text(self, path: str, text: str) -> None:
-        """Begin a file that holds no data yet with a comment."""
+        """Start a file without data with ``text``, a comment."""
         self._documents[path] = Document(text)
 
     def set(self, path: str, key: Path, value: Any) -> None:
         self._record_change(path, key, (value,))
-        # A new file's first keys come below its comment.
+        # The first key of a new file goes below its comment.
         document = self._documents[path]
         if len(key) == 1 and document.text == FILE_HEAD:
             self._documents[path] = Document(FILE_HEAD + Document("").set(key, value).text)
@@ -96,7 +100,10 @@ class Editor:
         self._changes[path].append(Change(key, value_at(self._data[path], key), after))
 
     def edits(self) -> Iterator[FileEdit]:
-        """Give the edits, files that are imported before the one that imports them."""
+        """Yield the edits; imported files come before the file that imports them.
+
+        :raises KubegpuError: the edited text does not have the intended meaning.
+        """
         for path in sorted(self._files, key=lambda path: path == self._last):
             file, document = self._files[path], self._documents[path]
             if document.text == (file.text or ""):
@@ -105,7 +112,7 @@ class Editor:
             yield FileEdit(path, file.text, document.text, tuple(self._changes[path]))
 
     def _check(self, path: str, text: str) -> None:
-        """Refuse an edit whose text does not mean exactly what it was meant to."""
+        """Check that the edited text parses to exactly the intended data."""
         try:
             data = parse_text(text, self._parse)
         except ValueError as error:

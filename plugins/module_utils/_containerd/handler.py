@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a new handler is made of, and which runtime it inherits from. Pure."""
+"""The content of a handler and the runtime that it inherits from. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .values import copy, has
 
 
 def expected_handlers(request: Request, state: State) -> list[dict[str, Any]]:
-    """Return the handler as it is written where there is none, for each runtime to inherit from."""
+    """Return the handler as this module would write it, for each runtime to inherit from."""
     builder = HandlerBuilder(request, state)
     return [builder.wanted(source) for _name, source in builder.sources()]
 
@@ -35,7 +35,7 @@ def expected_handlers(request: Request, state: State) -> list[dict[str, Any]]:
 class HandlerBuilder:
     """Builds the handler from the runtime that it inherits from.
 
-    ``completed``: the runtimes that this run gives the type which they lack.
+    ``completed`` holds the runtimes whose missing ``runtime_type`` this run adds.
     """
 
     def __init__(self, request: Request, state: State) -> None:
@@ -44,14 +44,14 @@ class HandlerBuilder:
         self.completed: set[str] = set()
 
     def source(self) -> Mapping[str, Any]:
-        """Return the runtime that the handler inherits from: the default one, else runc."""
+        """Return the runtime that the handler inherits from: the default runtime, else runc."""
         _name, runtime = self.sources()[0]
         return runtime
 
     def sources(self) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return the runtimes that a handler could inherit from, the first choice first.
+        """Return names and runtimes that a handler can inherit from, in order of preference.
 
-        Ordinary pods are started by the default runtime: its options suit the kubelet.
+        The default runtime starts ordinary pods, so its options fit the kubelet.
         """
         state = self.state
         found: list[tuple[str, Mapping[str, Any]]] = []
@@ -60,7 +60,7 @@ class HandlerBuilder:
         for name in dict.fromkeys((*self.candidates(), state.original_default, *explicit)):
             if name == self.request.name:
                 continue
-            # The file's own spelling first: the binary may answer in that of another format.
+            # The spelling in the files comes first: config dump may print another config version.
             for runtimes in (explicit, effective):
                 runtime = runtimes.get(name)
                 built_in = name == "runc" and not effective and not self.has_no_type(name)
@@ -78,7 +78,7 @@ class HandlerBuilder:
         return [("", {})]
 
     def candidates(self) -> tuple[str, ...]:
-        """Return the default runtime and runc. NVIDIA's own is none to inherit from."""
+        """Return the default runtime and runc, without a runtime of NVIDIA's own."""
         default = self.state.original_default
         runtime = self.runtime(default)
         path = fold(table(runtime, ("options",))).get(BINARY.lower())
@@ -88,7 +88,7 @@ class HandlerBuilder:
         return (default, "runc")
 
     def runtime(self, name: str) -> Mapping[str, Any]:
-        """Return a runtime as the files have it, else as containerd knows it."""
+        """Return a runtime as the files define it, else as containerd reports it."""
         known = self.state.effective.runtimes if self.state.effective else {}
         return table(self.state.explicit, (*RUNTIMES, name)) or table(known, (name,))
 
@@ -99,11 +99,11 @@ class HandlerBuilder:
             return False
         if state.effective is not None:
             return not table(state.effective.runtimes, (name,)).get("runtime_type")
-        # From 2.0 on what the file leaves out of runc is built in.
+        # From 2.0 on, keys of runc that the file leaves out have built-in values.
         return "runtime_type" in written or name != "runc" or state.version < (2, 0)
 
     def wanted(self, source: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the complete handler, as it is written where there is none yet."""
+        """Return the complete handler, as it is written if it does not exist yet."""
         source = self.source() if source is None else source
         shim = str(source.get("runtime_type", ""))
         wanted: dict[str, Any] = {"runtime_type": self.request.runtime_type or RUNC_SHIM}
@@ -133,5 +133,5 @@ def _is_runc(runtime: Mapping[str, Any], effective: Any) -> bool:
 
 
 def is_variable(value: Any) -> bool:
-    """Return whether a distribution fills the value in later (MicroK8s)."""
+    """Return whether the distribution substitutes the value later (MicroK8s)."""
     return isinstance(value, str) and "${" in value

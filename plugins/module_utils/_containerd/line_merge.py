@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Taking a change back by lines: a three-way merge. Pure."""
+"""Reverts a change line by line: a three-way merge. Pure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from difflib import SequenceMatcher
 
 
 def undo_lines(base: str, ours: str, current: str) -> tuple[str, bool]:
-    """Return ``current`` with the change from ``base`` to ``ours`` taken back, by lines.
+    """Return ``current`` with the change from ``base`` to ``ours`` reverted, line by line.
 
-    :returns: the text, and whether some of our lines had been edited so that they stay.
+    :returns: the text, and whether some of our lines stay because they were edited since.
     """
     base_lines, our_lines, lines = (
         text.splitlines(keepends=True) for text in (base, ours, current)
@@ -36,7 +36,7 @@ def undo_lines(base: str, ours: str, current: str) -> tuple[str, bool]:
             patches.append(patch)
     for start, end, old in sorted(patches, key=lambda patch: patch[:2], reverse=True):
         for at, line in enumerate(old):
-            # The old last line had no line end; now it may not be the last one.
+            # The old last line had no line end, and may no longer be the last one.
             if not line.endswith("\n") and (at + 1 < len(old) or end < len(lines)):
                 old[at] = line + ("\r\n" if "\r\n" in current else "\n")
         lines[start:end] = old
@@ -46,12 +46,12 @@ def undo_lines(base: str, ours: str, current: str) -> tuple[str, bool]:
 def _patch(
     old: list[str], j1: int, j2: int, where: Mapping[int, int], lines: list[str], total: int
 ) -> tuple[int, int, list[str]] | None:
-    """Return which of the current lines become which old ones, or None for a conflict."""
+    """Return start and end of the lines to replace and their replacement; None for a conflict."""
     mapped = [where[index] for index in range(j1, j2) if index in where]
     if len(mapped) == j2 - j1 and mapped:
         start, end = mapped[0], mapped[-1] + 1
     else:
-        # Lines that we deleted, or of ours that are gone: between the neighbours that still stand.
+        # Lines that we deleted, or that were deleted since: locate them by their neighbours.
         before, after = j1 - 1, j2
         start = where[before] + 1 if before in where else (0 if before < 0 else -1)
         end = where[after] if after in where else (len(lines) if after >= total else -1)
@@ -67,7 +67,7 @@ def _patch(
         if index in mapped:
             whole = False
             continue
-        # Comments and whole tables stay where they are; a value would get into another table.
+        # Comments and whole tables stay; a single value would move into another table.
         whole = whole or lines[index].lstrip().startswith("[")
         if not whole and lines[index].strip() and not lines[index].lstrip().startswith("#"):
             return None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the work is done: the module's options beside the request. Pure."""
+"""Options of the module beside the request, and the defaults of each distribution. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .types import Request
 
 @dataclass(frozen=True)
 class Settings:
-    """How the work is done, beside what is wanted."""
+    """How the module works. Times are in seconds."""
 
     flavour: str = "auto"
     containerd_version: str | None = None
@@ -31,13 +31,13 @@ class Settings:
     restart: bool = False
     restart_timeout: int = PLAIN.restart_timeout
     lock_timeout: float = 180.0
-    #: The caller's name for all that it asks, by which the facts tell that it is done.
+    #: Fingerprint of the caller's options, stored on the node once they are met.
     wish: str = ""
     distributions: tuple[Distribution, ...] = DISTRIBUTIONS
 
 
 def chosen_distribution(settings: Settings, exists: Callable[[str], bool]) -> Distribution:
-    """Return whose containerd is meant: the one that is named, or the one that is there."""
+    """Return the distribution that the options name, or the one found on the node."""
     if settings.flavour == "auto":
         return find_distribution(exists, settings.distributions)[0]
     known = (PLAIN, *settings.distributions)
@@ -47,7 +47,10 @@ def chosen_distribution(settings: Settings, exists: Callable[[str], bool]) -> Di
 def with_distribution_defaults(
     distribution: Distribution, request: Request, settings: Settings, unit: Callable[[], str]
 ) -> tuple[Request, Settings]:
-    """Return both with the flavour's own places, where plain containerd's defaults stand."""
+    """Replace the defaults of plain containerd by those of the distribution.
+
+    :param unit: returns the unit of the distribution that this node uses.
+    """
     if distribution is PLAIN:
         return request, settings
     if request.config_path == PLAIN.config_path:

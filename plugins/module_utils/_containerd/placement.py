@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How settings get into a configuration that a Kubernetes distribution writes itself. Pure."""
+"""Where settings go if a Kubernetes distribution generates the configuration. Pure."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ from .types import Request
 
 @dataclass(frozen=True)
 class Placement:
-    """``generated``: the root file is the distribution's. ``own_path`` is then the file of ours:
-    one that is imported, one that is ``merged`` by the distribution, or a ``template``."""
+    """The file that takes this module's settings.
+
+    ``generated``: the distribution generates the root file. The settings then go to ``own_path``,
+    which containerd imports, the distribution merges (``merged``), or renders (``template``).
+    """
 
     distribution: Distribution
     generated: bool = False
@@ -38,7 +41,10 @@ def find_placement(
     read: Callable[[str], bytes | None],
     request: Request,
 ) -> Placement:
-    """Return where settings go beside the file ``root`` that the distribution generated."""
+    """Return where settings go if the distribution generated the file ``root``.
+
+    :raises KubegpuError: the generated file takes no settings from other files.
+    """
     if request.layout == "in_place":
         raise KubegpuError(
             f"{root.path} is written anew whenever {distribution.name} starts, so it is not "
@@ -75,10 +81,10 @@ def as_generated(
     parse: Parser,
     program: str | None,
 ) -> tuple[ConfigFile, ...]:
-    """Return the files as they will be when the distribution starts the next time.
+    """Return the files as they will be after the next start of the distribution.
 
-    :param own: the file of our own, as it is or is going to be.
-    :param program: of the handler that the distribution makes itself.
+    :param own: the file at ``own_path``, current or planned.
+    :param program: program of the handler that the distribution adds itself.
     """
     found = list(files)
     for index, file in enumerate(found):
@@ -97,7 +103,7 @@ def as_generated(
 def _with_handler(
     root: ConfigFile, program: str, parse: Parser, placement: Placement
 ) -> ConfigFile:
-    """Return the generated file with the handler that it gets when the distribution starts."""
+    """Return the generated file with the handler that the distribution adds at startup."""
     names = [
         name for name, paths in placement.distribution.auto_handlers.items() if program in paths
     ]
@@ -119,7 +125,7 @@ def _with_handler(
 def as_rendered(
     placement: Placement, files: tuple[ConfigFile, ...], parse: Parser
 ) -> tuple[ConfigFile, ...]:
-    """Return the files as containerd gets to see them."""
+    """Return the files as containerd reads them."""
     if placement.distribution is PLAIN:
         return files
     if placement.merged:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A runtime handler in containerd's configuration: wishes and files in, edits out. Pure."""
+"""Plans a runtime handler in containerd's configuration: edits from request and state. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ from .values import copy, has
 
 
 def plan_present(request: Request, state: State, parse: Parser) -> Plan:
-    """Return the edits that give the node the handler; none where all is as wanted."""
+    """Return the edits that add or correct the handler; none if the state is up to date.
+
+    :raises KubegpuError: the configuration does not allow the handler.
+    """
     request.check()
     for file in (state.root, state.drop_in):
         check_config_version(file, state.version)
@@ -79,7 +82,7 @@ class _Planner:
         edits = []
         for edit in self.editor.edits():
             if all(change.path == ("version",) for change in edit.changes):
-                # Begun for nothing: what was wanted is there already.
+                # Nothing but the version was written: the handler exists in another file.
                 self.reasons = [
                     reason for reason in self.reasons if reason != _not_there(edit.path)
                 ]
@@ -88,10 +91,10 @@ class _Planner:
         name, _runtime = self.handler.sources()[0]
         return Plan(tuple(edits), tuple(self.reasons), tuple(self.warnings), name)
 
-    # -- where ---------------------------------------------------------------------------------
+    # -- target ---------------------------------------------------------------------------------
 
     def target(self) -> ConfigFile:
-        """Return the file that the handler belongs into."""
+        """Return the file that gets the handler."""
         state, request = self.state, self.request
         holders = self.writable_holders()
         if holders:
@@ -112,7 +115,7 @@ class _Planner:
         return target
 
     def writable_holders(self) -> list[ConfigFile]:
-        """Return the files in which the handler stands and may be edited, the last word last."""
+        """Return the editable files that define the handler; the last one takes effect."""
         state = self.state
         holders = state.defining((*RUNTIMES, self.request.name))
         if not state.deep_merge:
@@ -179,10 +182,10 @@ class _Planner:
         return drop_in
 
     def start_file(self, target: ConfigFile) -> None:
-        """Give a file that says nothing yet its version."""
+        """Write the config version into a file without data."""
         version = self.state.config_version
         if version == 1 or target.fragment:
-            # The root file names none, or names it for this one too.
+            # Version 1 is not written, and a fragment has the version of its template.
             return
         if target.text is None:
             self.editor.replace_text(target.path, FILE_HEAD)
@@ -192,14 +195,14 @@ class _Planner:
     # -- the handler ---------------------------------------------------------------------------
 
     def explicit_runc(self, target: ConfigFile) -> None:
-        """Write down the built-in runtimes where naming another one would drop them."""
+        """Write the built-in runtimes explicitly where another entry would drop them."""
         state = self.state
         explicit = table(state.explicit, RUNTIMES)
         if state.version >= (2, 0) or (explicit and not self.runc_is_missing()):
             return
         runc: dict[str, Any] = {"runtime_type": RUNC_SHIM}
         for key, value in table(self.handler.source(), ("options",)).items() if explicit else ():
-            # The node's other runtimes agree with the kubelet; so has this one to.
+            # The other runtimes match the cgroup driver of the kubelet; runc must match it too.
             if key.lower() == CGROUP:
                 runc["options"] = {key: value}
         runtimes: Mapping[str, Any] = {"runc": runc}
@@ -217,11 +220,11 @@ class _Planner:
             )
 
     def runc_is_missing(self) -> bool:
-        """Return whether runc is the default but not among the runtimes: CRI cannot load so."""
+        """Return whether runc is the default but not defined, so that CRI cannot load."""
         return self.state.default == "runc" and "runc" not in table(self.state.explicit, RUNTIMES)
 
     def runtime_types(self) -> None:
-        """See that the runtime to inherit from has a type: without one containerd starts no pod."""
+        """Ensure that the runtime to inherit from has a type; containerd needs it to start pods."""
         state = self.state
         typed = [name for name, _runtime in self.handler.sources()]
         for name in self.handler.candidates():
@@ -247,7 +250,7 @@ class _Planner:
         self.handler.completed.add(name)
 
     def report_source(self) -> None:
-        """Say where the default runtime, whose options the handler has, and runc differ."""
+        """Report differences between the default runtime (inherited from) and runc."""
         name, source = self.handler.sources()[0]
         runc = next((runtime for other, runtime in self.handler.sources() if other == "runc"), None)
         if name == "runc" or runc is None:
@@ -263,7 +266,7 @@ class _Planner:
             f"has others: {', '.join(differing)}."
         )
         if CGROUP in differing and table(self.state.explicit, (*RUNTIMES, "runc")):
-            # One of the two does not suit the kubelet.
+            # One of the two does not match the kubelet.
             self.warnings.append(
                 f"{words} Only one of the two suits the kubelet's cgroup driver: correct the other."
             )
@@ -282,7 +285,7 @@ class _Planner:
         self.reasons.append(f"The handler {request.name} is not in {target.path} yet.")
 
     def correct_handler(self, target: ConfigFile, existing: Mapping[str, Any]) -> None:
-        """Change what differs in a handler that is there; what somebody added stays."""
+        """Correct differences in an existing handler; additional keys stay."""
         base = (*self.state.cri, *RUNTIMES, self.request.name)
         wanted = self.handler.wanted()
         enforced = {BINARY.lower(), CGROUP, *(key.lower() for key in self.request.options)}
@@ -294,7 +297,7 @@ class _Planner:
         present = table(existing, ("options",))
         inherited = fold(wanted["options"])
         if CGROUP not in inherited and meaning(fold(present)).get(CGROUP):
-            # runc has it off, without a word: so has the handler.
+            # It is off in runc by default, so it is switched off in the handler too.
             wanted["options"]["SystemdCgroup"] = False
         for key, value in wanted["options"].items():
             twins = [other for other in present if other.lower() == key.lower()]
@@ -309,7 +312,7 @@ class _Planner:
                 self.put(target, (*base, "options", keep), value)
 
     def override_handler(self, target: ConfigFile, existing: Mapping[str, Any]) -> None:
-        """Write the whole handler over one that a distribution makes, where that one differs."""
+        """Override the handler of a distribution as a whole if it differs."""
         differing = self.differing(existing)
         if not differing:
             return
@@ -328,7 +331,7 @@ class _Planner:
         if CGROUP in differing and CGROUP not in fold(inherited):
             inherited["SystemdCgroup"] = False
         for key, value in inherited.items():
-            # The spelling that is there: two of them would contradict each other.
+            # Keep the existing spelling: two spellings of one option would contradict each other.
             spelled = next((other for other in options if other.lower() == key.lower()), key)
             options[spelled] = value
         wanted = {**copy(existing), **wanted, "options": options}
@@ -338,7 +341,7 @@ class _Planner:
         )
 
     def differing(self, existing: Mapping[str, Any]) -> list[str]:
-        """Return what has to change in a handler."""
+        """Return the keys of a handler that differ from the request."""
         wanted = self.handler.wanted()
         found = [
             key
@@ -369,7 +372,7 @@ class _Planner:
                 self.editor.delete(file.path, path)
                 self.reasons.append(f"{'.'.join(path[2:])} is removed from {file.path}: {why}.")
 
-    # -- beside the handler --------------------------------------------------------------------
+    # -- other settings --------------------------------------------------------------------
 
     def default(self, target: ConfigFile) -> None:
         state, request = self.state, self.request
@@ -427,12 +430,12 @@ class _Planner:
         return None
 
     def loads_after(self, one: ConfigFile, other: ConfigFile) -> bool:
-        """Return whether ``one`` is loaded after ``other``, or is the same."""
+        """Return whether ``one`` is loaded after ``other``, or is the same file."""
         if other.generated:
             return True
         order = [file.path for file in self.state.files]
         if one.path not in order:
-            # A drop-in that is not there yet: where its name will put it.
+            # A drop-in file that does not exist yet is loaded in the order of its name.
             return other.path == order[0] or other.path < one.path
         return order.index(one.path) >= order.index(other.path)
 
@@ -465,8 +468,8 @@ class _Planner:
             if ignored:
                 self.warnings.append(
                     f"containerd {_dotted(state.version)} ignores plugins.cri in "
-                    f"{state.root.path}, which names no config version: containerd config migrate shows the file in "
-                    "the present format."
+                    f"{state.root.path}, which names no config version: containerd config "
+                    "migrate shows the file in the present format."
                 )
         old = table(state.explicit, ("containerd", "default_runtime"))
         if self.request.set_default and old.get("runtime_type") and state.version < (2, 0):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the record says of one file: our changes, the text with and without them. Pure."""
+"""The part of a file's record that belongs to one handler. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .values import copy, remove
 
 @dataclass(frozen=True)
 class HandlerRecord:
-    """What our runs made of one file: ``base`` is the text without us, ``ours`` with us.
+    """The changes of earlier runs to one file: ``base`` is the text without them, ``ours`` with them.
 
-    Both are None for 'no file'. ``shared`` says that another handler of ours is in the same file.
+    Both are None if there is no file. ``shared``: the file holds another managed handler too.
     """
 
     base: str | None
@@ -69,7 +69,7 @@ def extend_record(
 
 
 def _within(change: Change, changes: Mapping[Path, Change]) -> Change | None:
-    """Fold a change of a value into the earlier change that made the table around it."""
+    """Fold a change of a value into the earlier change that created the table around it."""
     for path, other in changes.items():
         if len(path) < len(change.path) and change.path[: len(path)] == path and not other.before:
             return None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is asked of containerd's configuration, what a node has, and what is to be edited. Pure."""
+"""Request, state and plan of a runtime handler in containerd's configuration. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 @dataclass(frozen=True)
 class Request:
-    """What the user wants."""
+    """The handler that the user asks for."""
 
     name: str = "nvidia"
     state: str = "present"
@@ -49,7 +49,10 @@ class Request:
     layout: str = "auto"
 
     def check(self) -> None:
-        """Refuse names and paths that containerd could not use, or that would do harm."""
+        """Validate names and paths.
+
+        :raises InputError: containerd could not use the value, or it would do harm.
+        """
         if not _NAME.fullmatch(self.name):
             raise InputError(
                 f"The handler's name {self.name!r} is not valid.",
@@ -80,7 +83,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Change:
-    """One value or table that an edit changes; an empty tuple is 'not there'."""
+    """One value or table that an edit changes; an empty tuple means absent."""
 
     path: Path
     before: tuple[Any, ...]
@@ -100,7 +103,7 @@ class Change:
 
 @dataclass(frozen=True)
 class FileEdit:
-    """What becomes of one file; no text is no file."""
+    """The edit of one file; a text of None means that there is no file."""
 
     path: str
     before: str | None
@@ -110,9 +113,9 @@ class FileEdit:
 
 @dataclass(frozen=True)
 class Plan:
-    """Edits in the order in which they are written, each with its reason.
+    """Edits in the order in which they are written, and the reasons for them.
 
-    ``source`` names the runtime whose options the handler has; empty where there is none.
+    ``source`` is the name of the runtime that the handler inherits from, empty if there is none.
     """
 
     edits: tuple[FileEdit, ...] = ()
@@ -135,7 +138,7 @@ class State:
     drop_in: ConfigFile
     effective: Effective | None = None
     builtin_imports: tuple[str, ...] = ()
-    # A distribution merges the drop-in into what it generates, key by key.
+    # The distribution merges the drop-in file into its generated configuration, key by key.
     merged: bool = False
     handler_changes: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
     all_changes: tuple[Change, ...] = ()
@@ -146,39 +149,42 @@ class State:
 
     @property
     def deep_merge(self) -> bool:
-        """Whether imported files are merged key by key."""
+        """Whether containerd merges imported files key by key."""
         return self.merged or self.version >= DEEP_MERGE
 
     @property
     def config_version(self) -> int:
-        """The format to write: the root file's; where it says nothing, the one that every
-        release of this containerd's generation loads (2.3 loads 3 as well as 4)."""
+        """The config version to write.
+
+        This is the version of the root file. For an empty root file it is the one that every
+        release of this major version of containerd loads (2.3 loads 3 and 4).
+        """
         if self.root.text is None or not self.root.data:
             return 2 if self.version < (2, 0) else 3
         return self.root.version
 
     @property
     def cri(self) -> Path:
-        """The table that holds CRI's settings in a file of this format, for this containerd."""
+        """Path of the CRI table in files of this config version."""
         if self.config_version == 1 and self.version >= (2, 0):
             # containerd 2 ignores plugins.cri, but takes the new name in an old file.
             return ("plugins", CRI_RUNTIME)
         return ("plugins", CRI_TABLE[self.config_version])
 
     def defining(self, path: Path) -> list[ConfigFile]:
-        """Return the files that set ``path`` (relative to the CRI table), the last word last."""
+        """Return the files that set ``path`` (relative to the CRI table); the last one takes effect."""
         full = self.cri + path
         return [file for file in self.files if has(file.data, full)]
 
     @property
     def governing(self) -> ConfigFile:
-        """The file whose CRI table counts where tables are replaced as a whole."""
+        """The file whose CRI table takes effect where tables are replaced as a whole."""
         found = self.defining(())
         return found[-1] if found else self.root
 
     @property
     def explicit(self) -> Mapping[str, Any]:
-        """CRI's settings as far as the files give them."""
+        """The CRI settings that the files contain, merged as containerd merges them."""
         if not self.deep_merge:
             return table(self.governing.data, self.cri)
         merged: dict[str, Any] = {}
@@ -188,12 +194,12 @@ class State:
 
     @property
     def default(self) -> str:
-        """The default runtime's name, as far as the files give it."""
+        """Name of the default runtime, according to the files."""
         return str(table(self.explicit, ("containerd",)).get("default_runtime_name") or "runc")
 
     @property
     def original_default(self) -> str:
-        """The same; where we made a handler the default, the one from before us."""
+        """Name of the default runtime before this module changed it."""
         name, seen = self.default, set()
         while name not in seen:
             seen.add(name)

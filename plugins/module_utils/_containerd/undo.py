@@ -2,11 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Taking a runtime handler back out of containerd's configuration. Pure.
+"""Removes a runtime handler from containerd's configuration. Pure.
 
-Where nobody edited since, the old bytes come back as a whole. Where somebody did, our lines are
-taken out of the text as it stands (a three-way merge), and what cannot be found as lines any more
-is looked for by its meaning.
+A file without later edits is restored as a whole. In a file that was edited since, our lines are
+removed by a three-way merge; changes that are no longer found as lines are reverted by key.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .record import HandlerRecord
 from .types import Change, FileEdit, Plan, Request, State
 from .values import copy, prune, remove, value_at
 
-# What makes a new file complete, beside the handler itself.
+# Keys of a new file that are not part of the handler.
 _SCAFFOLD = frozenset({("version",), ("imports",)})
 
 
@@ -65,7 +64,7 @@ class _Undo:
         self.reasons: list[str] = []
 
     def plan(self) -> Plan:
-        # The file that imports goes first: it must never import one that is gone.
+        # The importing file goes first: it must never import a file that does not exist.
         edits = sorted(self.edits.values(), key=lambda edit: edit.path != self.state.root.path)
         return Plan(tuple(edit for edit in edits if edit.before != edit.after), tuple(self.reasons))
 
@@ -99,7 +98,7 @@ class _Undo:
         return (*self.state.cri, *RUNTIMES, self.request.name)
 
     def present_path(self, file: ConfigFile, change: Change) -> Change:
-        """Follow a table that was renamed since, as by ``containerd config migrate``."""
+        """Return the change with the current name of its table (``containerd config migrate``)."""
         path = change.path
         if (
             path[0] == "plugins"
@@ -111,7 +110,7 @@ class _Undo:
         return change
 
     def only_ours(self, file: ConfigFile, text: str, changes: tuple[Change, ...]) -> bool:
-        """Return whether the text says what it did, but for our changes, which are all gone."""
+        """Return whether the text differs from the file in our changes alone, and has none of them."""
         try:
             data = parse_text(text, self.parse)
         except ValueError:
@@ -126,7 +125,7 @@ class _Undo:
 
     @staticmethod
     def is_leftover(text: str, ours: str | None) -> bool:
-        """Return whether nothing but lines of ours is left in a file that we made."""
+        """Return whether a file that we created holds nothing but our lines."""
         known = {line.strip() for line in (ours or "").splitlines()} | {""}
         return all(line.strip() in known for line in text.splitlines())
 
@@ -136,12 +135,12 @@ class _Undo:
             self.reasons.append(f"Our lines are taken out of {file.path}.")
 
     def unrecorded(self, file: ConfigFile) -> None:
-        """Without a record, remove only a handler that equals ours."""
+        """Remove a handler without record if it equals the one that this module writes."""
         path = self.handler()
         found = table(file.data, path)
         if not found:
             return
-        # Which runtime it was made of is not known: a runc may have been written down since.
+        # The runtime that it inherited from is unknown: runc may have been added since.
         wanted = expected_handlers(self.request, self.state)
         if not any(_same_handler(found, one) for one in wanted):
             self.reasons.append(
@@ -161,7 +160,7 @@ class _Undo:
             self.add_edit(file, None if gone else text, edit.changes)
 
     def no_dangling_default(self, known: Mapping[str, ConfigFile]) -> None:
-        """Drop a default that names the handler which has just gone."""
+        """Remove a default that names the removed handler."""
         if not self.edits:
             return
         texts = {path: file.text for path, file in known.items()}
@@ -194,9 +193,9 @@ class _Undo:
 def by_meaning(
     file: ConfigFile, changes: tuple[Change, ...], parse: Parser, reasons: list[str]
 ) -> str:
-    """Return the file's text with the changes taken back that it still has.
+    """Return the file's text with those changes reverted that it still contains.
 
-    :param reasons: gets a sentence for each change that somebody edited since.
+    :param reasons: receives a sentence for each change that was edited since.
     """
     editor = Editor(parse)
     editor.open(file)
@@ -224,10 +223,10 @@ def by_meaning(
 def record_without(
     path: str, rest: HandlerRecord, gone: HandlerRecord, parse: Parser
 ) -> HandlerRecord:
-    """Return what is to be known of a file's other handler once ``gone`` has been taken out of it.
+    """Return the record of a file's other handler after ``gone`` was removed from the file.
 
-    What ``gone`` changed beside its own handler is the other one's to take back from now on, and
-    what it changed is in no text that comes back.
+    The other handler takes over what ``gone`` changed beside its own handler, and its base loses
+    the changes of ``gone``.
     """
     base = rest.base
     if base is not None and base != gone.base:
@@ -244,7 +243,7 @@ def record_without(
 
 
 def _beside_handlers(change: Change) -> bool:
-    """Return whether a change makes a file complete, whatever the handler's name is."""
+    """Return whether a change belongs to the file or to runc rather than to one handler."""
     return change.path in _SCAFFOLD or change.path[2:5] == (*RUNTIMES, "runc")
 
 

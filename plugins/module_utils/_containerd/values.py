@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Values at paths in the data of a TOML file. Pure."""
+"""Access to values by path in the data of a TOML file. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .data import Path
 
 
 def leaves(data: Mapping[str, Any], base: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Give plain values before tables, as a TOML text has to."""
+    """Yield path and value of each leaf; plain values come before tables, as TOML requires."""
     for key, value in data.items():
         if not isinstance(value, Mapping):
             yield (*base, key), value
@@ -23,7 +23,7 @@ def leaves(data: Mapping[str, Any], base: Path = ()) -> Iterator[tuple[Path, Any
 
 
 def merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``other`` over ``one``, key by key."""
+    """Return ``one`` updated with ``other``, key by key and recursively."""
     merged = dict(one)
     for key, value in other.items():
         old = merged.get(key)
@@ -42,6 +42,7 @@ def copy(data: Any) -> Any:
 
 
 def value_at(data: Mapping[str, Any], path: Path) -> tuple[Any, ...]:
+    """Return the value at ``path`` in a tuple; an empty tuple if it is absent."""
     current: Any = data
     for part in path:
         if not isinstance(current, Mapping) or part not in current:
@@ -62,7 +63,7 @@ def put(data: dict[str, Any], path: Path, value: Any) -> None:
 
 
 def remove(data: dict[str, Any], path: Path) -> None:
-    """Take the value at ``path`` out, if it is there."""
+    """Remove the value at ``path`` if it exists."""
     current: Any = data
     for part in path[:-1]:
         current = current.get(part) if isinstance(current, dict) else None
@@ -71,7 +72,7 @@ def remove(data: dict[str, Any], path: Path) -> None:
 
 
 def prune(data: Any) -> Any:
-    """Return data without empty tables, which come and go with headers and mean nothing."""
+    """Return the data without empty tables: they appear with headers and have no meaning."""
     if isinstance(data, Mapping):
         kept = {key: prune(value) for key, value in data.items()}
         return {key: value for key, value in kept.items() if value != {}}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether containerd would take the edited files for what was meant. Pure."""
+"""Validation of a plan by what containerd makes of the edited files. Pure."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ from .values import has, leaves, value_at
 def refuse_duplicate_tables(
     distribution: str, generated: ConfigFile, part: ConfigFile, earlier: ConfigFile
 ) -> None:
-    """Refuse a part of a template that would begin a table which the rest of it has already.
+    """Check that the fragment of a template defines no table that the template has already.
 
-    :param earlier: the part as it is: what was rendered from it is no second table.
+    :param earlier: the fragment before the edit; tables rendered from it are no duplicates.
+    :raises KubegpuError: a table would be defined twice.
     """
     for path, _value in leaves(part.data):
         (there,) = value_at(generated.data, path[:-1]) or ({},)
@@ -57,24 +58,25 @@ def verify(
     completed: frozenset[str] = frozenset(),
     restored: bool = False,
 ) -> None:
-    """Refuse a plan after which the binary sees anything else than what was meant.
+    """Compare what containerd reports before and after the edit with the plan.
 
-    :param completed: the runtimes whose type an earlier run filled in; it may go again.
-    :param restored: whether the files come back as they were before us, a missing runc included.
+    :param completed: runtimes whose type an earlier run added; it may be removed again.
+    :param restored: whether the files are restored to their first state, a missing runc included.
+    :raises KubegpuError: anything but the requested handler and settings would change.
     """
     name = request.name
     problems = []
     earlier = {key: meaning(value) for key, value in before.runtimes.items() if key != name}
     later = {key: meaning(value) for key, value in after.runtimes.items() if key != name}
     if "runc" not in earlier and before.default == "runc":
-        # It was missing, and CRI could not load without it.
+        # It was missing, and CRI cannot load without it.
         later.pop("runc", None)
     filled = completed_runtimes(change for edit in plan.edits for change in edit.changes)
     for runtimes in (earlier, later):
         for runtime in {*filled, *completed}:
             runtimes.get(runtime, {}).pop("runtime_type", None)
     if restored and "runc" not in later:
-        # It was written down because CRI could not load without it.
+        # This module had added it because CRI cannot load without it.
         earlier.pop("runc", None)
     if earlier != later:
         changed = sorted(key for key in {*earlier, *later} if earlier.get(key) != later.get(key))
@@ -88,12 +90,12 @@ def verify(
         problems += _handler_problems(request, after, plan.source)
         if request.set_default and after.default != name:
             problems.append(f"the default runtime would be {after.default}, not {name}")
-    # What stood there before us may have named a runtime that does not exist: so it stands again.
+    # The original default may name a runtime that does not exist; it is restored unchanged.
     dangling = after.default not in after.runtimes and before.default in before.runtimes
     if dangling and request.state == "present":
         problems.append(f"the default runtime {after.default} would not exist")
     ignored: list[Path] = [(*RUNTIMES, key) for key in {*before.runtimes, name, "runc"}]
-    # These two are ours only as far as the plan says so.
+    # These two may change only if the plan changes them.
     touched = {change.path[2:] for edit in plan.edits for change in edit.changes}
     for path in (DEFAULT, CDI):
         if path in touched or request.state == "absent":
@@ -109,7 +111,7 @@ def verify(
 
 
 def completed_runtimes(changes: Iterable[Change]) -> frozenset[str]:
-    """Return the runtimes that had no ``runtime_type`` and were given one by the changes."""
+    """Return the runtimes whose missing ``runtime_type`` the changes add."""
     return frozenset(
         change.path[-2]
         for change in changes
