@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read, plan, validate, write, restart: one transaction on containerd's configuration."""
+"""Applies a request to containerd: read, plan, validate, write and restart as one transaction."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from .undo import record_without
 
 @dataclass(frozen=True)
 class Result:
-    """What is returned to the user."""
+    """The return values of the module."""
 
     changed: bool
     restart_required: bool
@@ -67,7 +67,7 @@ class ContainerdRuntime:
         self.preparation = Preparation(self.host)
 
     def __call__(self, check: bool) -> Result:
-        self.host.settle_options()
+        self.host.complete_options()
         if check:
             return self._work(check=True)
         with self.host.store.transaction(self.host.settings.lock_timeout):
@@ -167,18 +167,18 @@ class ContainerdRuntime:
         ) from error
 
     def _unfinished(self) -> list[_AppliedChange]:
-        """Return what a run before this one wrote and never saw loaded."""
+        """Return the changes of an earlier run that containerd has not loaded."""
         found: list[_AppliedChange] = []
         for key, record in self.host.records().items():
             state = read_file(record.path)
             undo, before = self.host.store.undo_target(key, state)
-            # With another handler of ours in it, the file from before them is no way back.
+            # With another managed handler in the file, the original file cannot be restored.
             if undo is Undo.RESTORE and not self.host.other_handlers(key):
                 found.append(_AppliedChange(FileChange(key, before, state)))
         return found
 
     def _finish_undo(self, change: FileChange) -> None:
-        """Drop the record; the file's other handlers of ours go on from what is there now."""
+        """Remove the record; records of other handlers in the file follow its current content."""
         store, parse = self.host.store, self.host.parse
         gone = store.record(change.key)
         if gone is not None:
@@ -190,14 +190,14 @@ class ContainerdRuntime:
                     handler_record = record_without(gone.path, before, first, parse)
                     edited = record.edited or handler_record.base != before.base
                 except (KubegpuError, ValueError):
-                    # Of a shape that cannot be edited, or merged by lines to what is no TOML; then
-                    # it is not to come back as a whole.
+                    # The file cannot be edited, or the line merge is not TOML: it must not be
+                    # restored as a whole.
                     handler_record, edited = before, True
                 store.put_record(
                     key,
                     replace(
                         record,
-                        # Bytes that have the other handler in them may not come back.
+                        # A text that contains the removed handler must not be restored.
                         edited=edited,
                         made_directories=tuple(
                             dict.fromkeys((*gone.made_directories, *record.made_directories))
@@ -208,7 +208,7 @@ class ContainerdRuntime:
         store.forget(change.key)
 
     def _check_written(self, planned: Planned) -> None:
-        """Ask the real binary about the real files, imports and all."""
+        """Check that the installed containerd sees the handler in the written files."""
         if (
             not self.host.settings.validate
             or cri_off(planned.files)
@@ -230,9 +230,9 @@ class ContainerdRuntime:
             )
 
     def _remember_converged(self, planned: Planned, version: Version, result: Result) -> None:
-        """Note that nothing was left to do, or that something is.
+        """Record that the node is converged, or drop that record.
 
-        Only by a run that changed nothing: what was read then is what stands there.
+        Only a run without changes records it: the files are then as they were read.
         """
         request, store, daemon = self.host.request, self.host.store, self.host.daemon
         key = _settled.key("containerd", request.name)
@@ -244,7 +244,7 @@ class ContainerdRuntime:
             store.drop(key)
             return
         if not self.host.settings.wish:
-            # Nothing was changed, so what somebody else was told here still stands.
+            # Nothing was changed, so the record of another caller stays valid.
             return
         for path in (
             *(binary, request.config_path, request.drop_in_path, request.runtime_path),
@@ -255,11 +255,11 @@ class ContainerdRuntime:
         owner = self.host.placement.distribution.name
         bare = (self.host.settings.wish, owner, process, self.host.signatures)
         if _settled.without_words(store.get(key)) != _settled.note(*bare):
-            # Asked for after the marks were taken: what changes meanwhile breaks one.
+            # Read after the signatures were taken: a change in between invalidates one of them.
             store.put(key, _settled.note(*bare, self._reported_config(binary)))
 
     def _reported_config(self, binary: str) -> dict[str, Any] | None:
-        """Return what containerd itself makes of its files, as the facts would find it."""
+        """Return the configuration that containerd reports, in the form of the facts."""
         path = self.host.request.config_path
         choice = ["--config", path] if self.host.exists(path) else []
         answer = self.host.run([binary, *choice, "config", "dump"])
@@ -302,8 +302,7 @@ class ContainerdRuntime:
 
 @dataclass(frozen=True)
 class _AppliedChange:
-    """A step that was taken, and what was recorded before it: its own, and of the other handlers
-    in the same file."""
+    """An applied change, with the earlier records of its handler and of others in the file."""
 
     change: FileChange
     earlier: FileRecord | None = None

@@ -161,7 +161,7 @@ DISTRIBUTIONS = (
 def find_distribution(
     exists: Callable[[str], bool], distributions: Iterable[Distribution] = DISTRIBUTIONS
 ) -> tuple[Distribution, str]:
-    """Return the distribution on the node and the path that identifies it, else plain containerd."""
+    """Return the node's distribution (else plain containerd) and the path that identifies it."""
     for distribution in distributions:
         for path in distribution.markers:
             if exists(path):
@@ -191,7 +191,7 @@ def ctr_command(distribution: Distribution, exists: Callable[[str], bool]) -> tu
 def auto_handler_program(
     distribution: Distribution, name: str, exists: Callable[[str], bool]
 ) -> str | None:
-    """Return the program of a handler that the distribution adds itself; None for other handlers."""
+    """Return the program of a handler that the distribution adds itself, None for others."""
     candidates = distribution.auto_handlers.get(name, ())
     present = [path for path in candidates if exists(path)]
     return present[0] if present else (candidates[-1] if candidates else None)

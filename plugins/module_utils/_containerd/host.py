@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one run reads of the node, and asks of its containerd."""
+"""Reads containerd's files, version, records and effective configuration on the node."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from .types import Request, State
 
 @dataclass(frozen=True)
 class Dependencies:
-    """What the transaction needs of the node. ``scratch`` is a folder of this run's own."""
+    """Access to the node. ``scratch`` is a temporary directory of this run."""
 
     run: Runner
     parse: Parser
@@ -63,7 +63,7 @@ class Dependencies:
 
 
 class Host:
-    """The node as one run reads it."""
+    """The node as seen by one run of the module."""
 
     def __init__(self, request: Request, settings: Settings, dependencies: Dependencies) -> None:
         self.request = request
@@ -75,7 +75,7 @@ class Host:
         self.exists = dependencies.exists
         self.warnings: list[str] = []
         self.states: dict[str, FileState] = {}
-        # The files and folders that the answer depends on, as they were before they were read.
+        # Signatures of the files and directories that the result depends on, taken before reading.
         self.signatures: dict[str, str | None] = {}
         self.daemon: Daemon | None = None
         self.binary: str | None = None
@@ -83,15 +83,15 @@ class Host:
         self.placement = Placement(chosen_distribution(settings, dependencies.exists))
         self._shadows = 0
 
-    def settle_options(self) -> None:
-        """Check the request, and fill in the distribution's own places."""
+    def complete_options(self) -> None:
+        """Validate the request and apply the defaults of the distribution."""
         self.request.check()
         self.request, self.settings = with_distribution_defaults(
             self.placement.distribution, self.request, self.settings, self.unit
         )
 
     def unit(self) -> str:
-        """Return the unit of the flavour that this node has, and uses."""
+        """Return the unit of the distribution that this node uses."""
         units = self.placement.distribution.units
         daemons = [read_daemon(self.run, unit) for unit in units]
         return unit_in_use({one.unit: one.active for one in daemons if one.exists}) or units[0]
@@ -100,9 +100,13 @@ class Host:
         return read_daemon(self.run, self.settings.unit, self.placement.distribution.pid_file)
 
     def read_version(self) -> Version:
+        """Find containerd's binary and return its version.
+
+        :raises KubegpuError: there is none.
+        """
         given = self.settings.containerd_version
         distribution = self.placement.distribution
-        # The units of the others run something else, which brings a containerd.
+        # The unit of a distribution runs another program, which starts containerd.
         running = self.daemon.command_line[:1] if self.daemon and distribution is PLAIN else ()
         candidates = (
             (self.settings.containerd_path,)
@@ -124,7 +128,7 @@ class Host:
         )
 
     def find_placement(self, version: Version) -> None:
-        """Find out where a distribution's containerd takes settings from."""
+        """Determine which file takes the settings on a distribution."""
         distribution, path = self.placement.distribution, self.request.config_path
         if distribution.generated is None:
             return
@@ -138,7 +142,7 @@ class Host:
                 next_step=f"Start {self.settings.unit} once, then run again.",
             )
         if not re.match(distribution.generated, content.decode("utf-8", "replace")):
-            # Its first line was taken out: from there on it is the admin's own.
+            # The marker line was removed: the admin maintains this file.
             return
         root = decode(path, content, self.parse)
         placement = find_placement(
@@ -151,7 +155,7 @@ class Host:
             self.check_template(own)
 
     def check_template(self, own: FileState) -> None:
-        """Refuse a template that cannot be edited, or begun."""
+        """Check that the template can be edited or created."""
         distribution = self.placement.distribution
         if own.content is not None:
             check_managed_block(own.path, own.content.decode("utf-8", "replace"))
@@ -207,7 +211,7 @@ class Host:
         builtin: tuple[str, ...] = (),
         overlay: Mapping[str, bytes | None] | None = None,
     ) -> tuple[ConfigFile, ...]:
-        """Return the files as they stand, or as they would with ``overlay`` (by real path)."""
+        """Return the loaded files, with the contents in ``overlay`` (by real path) if given."""
         new = overlay or {}
         drop_in = self.request.drop_in_path
 
@@ -236,7 +240,7 @@ class Host:
         )
 
     def own_file(self, content: bytes | None) -> ConfigFile:
-        """Return the file of our own, which may be the marked place of a template."""
+        """Return the file that takes our settings, which may be the managed block of a template."""
         path = self.file_state(self.request.drop_in_path).path
         if not self.placement.template:
             return decode(path, content, self.parse)
@@ -245,7 +249,7 @@ class Host:
         return replace(part, fragment=True)
 
     def own_text(self, path: str, content: bytes | None) -> str | None:
-        """Return what of a file is ours to edit."""
+        """Return the part of a file that this module edits."""
         if content is None:
             return None
         if self.placement.template and path == self.placement.own_path:
@@ -253,13 +257,13 @@ class Host:
         return content.decode()
 
     def own_content(self, path: str, before: bytes | None, text: str | None) -> bytes | None:
-        """Return the file with ``text`` as our part of it."""
+        """Return the content of the file with ``text`` as the part that this module edits."""
         if self.placement.template and path == self.placement.own_path:
             text = with_managed_block(path, None if before is None else before.decode(), text)
         return None if text is None else text.encode()
 
     def auto_handler_program(self) -> str | None:
-        """Return the program of the handler that the distribution makes itself."""
+        """Return the program of the handler that the distribution adds itself."""
         return auto_handler_program(self.placement.distribution, self.request.name, self.exists)
 
     def read_state(self, version: Version) -> State:
@@ -297,7 +301,10 @@ class Host:
         return self.store.records(self.record_key(""))
 
     def dump(self, files: tuple[ConfigFile, ...]) -> Effective:
-        """Return what the installed containerd makes of the files."""
+        """Return the effective configuration of the files, as the installed containerd reports it.
+
+        :raises KubegpuError: containerd cannot load the files.
+        """
         binary = str(self.binary)
         files = as_rendered(self.placement, files, self.parse)
         if all(file.text is None for file in files):
@@ -319,7 +326,7 @@ class Host:
     # -- records -------------------------------------------------------------------------------
 
     def other_handlers(self, key: str) -> dict[str, FileRecord]:
-        """Return the records of our other handlers in the same file."""
+        """Return the records of other managed handlers in the same file."""
         path = key.split(":", 2)[2]
         return {
             other: record
@@ -328,7 +335,7 @@ class Host:
         }
 
     def current_twin(self, key: str, state: FileState) -> FileRecord | None:
-        """Return another handler's record of the file which nobody edited since."""
+        """Return the record of another handler that matches the current file, else None."""
         return next(
             (
                 record
@@ -339,7 +346,7 @@ class Host:
         )
 
     def advanced(self, record: FileRecord, change: FileChange) -> FileRecord:
-        """Return a record of the step's file, where it was in step, as it is after the step."""
+        """Return a record that matched the file before the change, updated to the changed file."""
         if record.after_sha256 != change.before.sha256:
             return record
         text = self.own_text(change.after.path, change.after.content)
@@ -364,7 +371,7 @@ def config_argument(command_line: tuple[str, ...]) -> str | None:
 
 
 def redact_output(words: str) -> str:
-    """Return what a command said without lines that could hold a credential."""
+    """Return the output of a command without lines that could hold a credential."""
     return "\n".join(
         line for line in words.splitlines() if not any(map(is_secret, _NAME.findall(line)))
     )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one run is about to change, checked by the installed containerd before it is written."""
+"""Plans the changes of one run and validates them with the installed containerd."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .verify import completed_runtimes, refuse_duplicate_tables, verify
 
 @dataclass(frozen=True)
 class Planned:
-    """All that one run is about to do, and what containerd would then make of it."""
+    """The file changes of one run, and the files and effective configuration after them."""
 
     changes: tuple[FileChange, ...]
     plan: Plan
@@ -39,7 +39,7 @@ class Planned:
 
 
 class Preparation:
-    """Plans the changes of files that one run makes."""
+    """Plans the file changes of one run."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -74,7 +74,7 @@ class Preparation:
         earlier = None if record is None else HandlerRecord.from_json(record.details)
         twin = self.host.current_twin(key, before)
         if record is None and twin is not None:
-            # Both go back to the file from before the first of them.
+            # Both handlers share the original text of the file.
             earlier = replace(HandlerRecord.from_json(twin.details), changes=())
         handler_record = extend_record(
             earlier,
@@ -143,9 +143,10 @@ class Preparation:
     def _validated(
         self, state: State, plan: Plan, changes: tuple[FileChange, ...], *, restored: bool = False
     ) -> Planned:
-        """Return what would be done, after containerd was asked what it means.
+        """Return the planned changes after containerd has validated them.
 
-        :param restored: whether the files come back as they were before us.
+        :param restored: whether the files are restored to their original state.
+        :raises KubegpuError: the effective configuration would not be the intended one.
         """
         changed = {
             change.after.path: change.after.content

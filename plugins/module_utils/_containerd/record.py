@@ -20,7 +20,7 @@ from .values import copy, remove
 
 @dataclass(frozen=True)
 class HandlerRecord:
-    """The changes of earlier runs to one file: ``base`` is the text without them, ``ours`` with them.
+    """The changes of earlier runs to one file; ``base`` is the text without, ``ours`` with them.
 
     Both are None if there is no file. ``shared``: the file holds another managed handler too.
     """
@@ -50,10 +50,10 @@ class HandlerRecord:
 def extend_record(
     earlier: HandlerRecord | None, edit: FileEdit, edited_by_others: bool, reset: bool
 ) -> HandlerRecord:
-    """Return the history after one more edit of ours.
+    """Return the record after one more edit.
 
-    :param foreign: somebody else edited the file since our last edit.
-    :param fresh: the file is as it was before us (first edit, or undone by hand).
+    :param edited_by_others: the file was edited by others since our last edit.
+    :param reset: the file is in its original state (first edit, or reverted manually).
     """
     if earlier is None or reset:
         return HandlerRecord(edit.before, edit.after, edit.changes)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the running containerd has loaded its files, and its restart."""
+"""Decides whether containerd has to be restarted, and restarts it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from .host import Host, folder_of
 
 
 class RestartFailed(KubegpuError):
-    """containerd did not come back from a restart."""
+    """containerd is not ready after a restart."""
 
 
 class Restarter:
-    """Restarts containerd, and tells whether it has to be."""
+    """Restarts containerd if it has not loaded the current files."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -49,6 +49,7 @@ class Restarter:
     def required(
         self, changes: Iterable[FileChange], files: tuple[ConfigFile, ...], version: Version
     ) -> tuple[bool, str | None]:
+        """Return whether a restart is required, and the reason."""
         daemon = self.host.daemon
         unit = self.host.settings.unit
         if daemon is None or not daemon.exists:
@@ -70,11 +71,11 @@ class Restarter:
         return False, None
 
     def watched(self, files: tuple[ConfigFile, ...], version: Version) -> list[str]:
-        """Return what tells by its change time that the configuration changed.
+        """Return the paths whose change time shows that the configuration changed.
 
-        A file that is gone shows by its folder, where that holds nothing but configuration.
+        A deleted file shows in the change time of its directory, if that holds configuration only.
         """
-        # What a distribution writes when it starts is newer than that start.
+        # Files that the distribution generates at startup are newer than its start.
         paths = [file.path for file in files if file.text is not None and not file.generated]
         if self.host.placement.merged and not self.host.placement.template:
             paths.append(folder_of(self.host.request.drop_in_path))
@@ -88,9 +89,9 @@ class Restarter:
         return paths
 
     def pending(self, files: tuple[ConfigFile, ...]) -> str | None:
-        """Return why the distribution has to start anew before the handler is there.
+        """Return why the distribution has to be restarted to add the handler, else None.
 
-        That is judged by what it wrote when it started the last time.
+        The file that it generated at its last start decides.
         """
         placement, name = self.host.placement, self.host.request.name
         if not placement.generated or self.host.request.state == "absent":
@@ -112,6 +113,10 @@ class Restarter:
         return f"{distribution} makes the handler {name} itself when it starts: of {program}."
 
     def restart(self, files: tuple[ConfigFile, ...]) -> None:
+        """Restart containerd and wait until CRI knows the handler.
+
+        :raises RestartFailed: it does not become ready in time.
+        """
         unit = self.host.settings.unit
         try:
             restart(self.host.run, unit, self.host.settings.restart_timeout)
@@ -134,6 +139,7 @@ class Restarter:
             )
 
     def wait(self, handler: str | None, cri_off: bool = False) -> None:
+        """Wait until CRI, or containerd alone if CRI is disabled, answers."""
         run, socket = self.host.run, self.host.settings.socket
         distribution = self.host.placement.distribution
         ctr = ctr_command(distribution, self.host.exists)
@@ -148,4 +154,5 @@ class Restarter:
 
 
 def cri_off(files: tuple[ConfigFile, ...]) -> bool:
+    """Return whether one of the files disables CRI."""
     return any(disabled_cri(file.data) for file in files)

@@ -172,7 +172,7 @@ class State:
         return ("plugins", CRI_TABLE[self.config_version])
 
     def defining(self, path: Path) -> list[ConfigFile]:
-        """Return the files that set ``path`` (relative to the CRI table); the last one takes effect."""
+        """Return the files that set ``path`` below the CRI table; the last one takes effect."""
         full = self.cri + path
         return [file for file in self.files if has(file.data, full)]
 

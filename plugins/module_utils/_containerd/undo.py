@@ -35,10 +35,10 @@ def plan_absent(
     parse: Parser,
     recorded: bool = False,
 ) -> Plan:
-    """Return the edits that take the handler out of files that were edited since, or unrecorded.
+    """Return the edits that remove the handler from files without record or edited since.
 
-    :param histories: by path, those files of ours that cannot be restored as a whole.
-    :param recorded: there is a record of what we did, so that nothing else is ours.
+    :param handler_records: by path, the recorded files that cannot be restored as a whole.
+    :param recorded: there is a record, so that nothing outside of it is removed.
     """
     request.check()
     undo = _Undo(request, state, parse)
@@ -110,7 +110,7 @@ class _Undo:
         return change
 
     def only_ours(self, file: ConfigFile, text: str, changes: tuple[Change, ...]) -> bool:
-        """Return whether the text differs from the file in our changes alone, and has none of them."""
+        """Return whether the text equals the file without our changes."""
         try:
             data = parse_text(text, self.parse)
         except ValueError:

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The text of a TOML file, edited without touching any byte that is not meant.
+"""Edits TOML text and preserves all other bytes. Pure.
 
-The text is scanned into statements with their places; an edit replaces a few characters or puts in
-a few lines. What the text means is never decided here: the callers parse the text before and after
-with a real TOML parser and compare.
+The text is scanned into statements with positions; an edit replaces characters or inserts lines.
+This file does not interpret values: callers parse the text before and after the edit with a TOML
+parser and compare the results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .toml_scan import BARE_KEY, BOM, ESCAPES, Header, Pair, Path, Scanner, Sect
 
 
 class Document:
-    """A TOML text. Every edit returns a new document."""
+    """TOML text. Each edit returns a new document."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -72,7 +72,7 @@ class Document:
             if array and index == len(key) - 1:
                 arrays[path] = arrays.get(path, -1) + 1
             if path in arrays:
-                # No key can be spelled so: a table below an array is never taken for another.
+                # Not a valid key, so a table below an array never equals another table.
                 path += (f"\0{arrays[path]}",)
         return Header(path, start, scanner.at, key_start, array)
 
@@ -86,7 +86,7 @@ class Document:
         return tuple(pair for section in self.sections for pair in section.pairs)
 
     def find(self, path: Path) -> Pair | None:
-        """Return the pair that sets ``path`` itself, in an inline table too."""
+        """Return the pair that sets ``path`` itself, also in an inline table."""
         for pair in self.pairs:
             found = self._find_in(pair, path)
             if found is not None:
@@ -118,7 +118,10 @@ class Document:
     # -- edits ---------------------------------------------------------------------------------
 
     def set(self, path: Path, value: Any) -> Document:
-        """Return the document with ``path`` set to ``value`` (a scalar or a list of scalars)."""
+        """Return the document with ``path`` set to ``value`` (a scalar or a list of scalars).
+
+        :raises InputError: the path leads through a value or an array of tables.
+        """
         pair = self.find(path)
         if pair is not None:
             return self._cut(pair.value_start, pair.value_end, render(value, self.quote))
@@ -148,7 +151,7 @@ class Document:
             depth = len(section.path)
             if depth >= len(known):
                 continue
-            # Made by dotted keys: a table header for it would not be valid TOML.
+            # Defined by dotted keys: a table header for it would not be valid TOML.
             dotted = [pair for pair in section.pairs if pair.path[: len(known)] == known]
             if dotted:
                 return self._add_pair(section, dotted[-1].end, path[depth:], value)
@@ -208,7 +211,7 @@ class Document:
         return self._insert_lines(at, block)
 
     def _place(self, table: Path) -> tuple[int, str]:
-        """Return where a new table goes and how far it is indented."""
+        """Return position and indentation of a new table."""
         best, at = 1, len(self.text)
         for section in self.sections:
             if section.header is None:
@@ -230,9 +233,9 @@ class Document:
         return at, indent
 
     def _section_end(self, section: Section) -> int:
-        """Return the end of a section, with the comments that close it.
+        """Return the end of a section, including the comments at its end.
 
-        A comment that leads over to the next header without a blank line belongs to that one.
+        A comment directly above the next header belongs to that header.
         """
         at = section.end
         for line in self.text[at:].splitlines(keepends=True):
@@ -254,7 +257,7 @@ class Document:
         return own + self._extra_indent()
 
     def _extra_indent(self) -> str:
-        """Return how much further than their header pairs are indented in this file."""
+        """Return the indentation of pairs relative to their header in this file."""
         for section in reversed(self.sections):
             if section.header is not None and section.pairs:
                 header = self.text[section.header.start : section.header.key_start]
@@ -264,11 +267,11 @@ class Document:
 
     @property
     def quote(self) -> str:
-        """Return the quote that the file uses for keys of plugins."""
+        """The quote character that the file uses for keys of plugins."""
         return "'" if "plugins.'" in self.text else '"'
 
     def delete(self, path: Path) -> Document:
-        """Return the document without ``path``, be it a value or a table with all below it."""
+        """Return the document without ``path``, a value or a table with all its content."""
         document = self
         while True:
             shorter = document._delete_one(path)
@@ -292,7 +295,7 @@ class Document:
         start = header.start
         above = self.text[:start].splitlines(keepends=True)
         below = self.text[header.end :].splitlines()
-        # The blank line above goes with it, unless that would join two other paragraphs.
+        # Remove the blank line above too, unless that would join two other paragraphs.
         if above and not above[-1].strip() and (not below or not below[0].strip()):
             start -= len(above[-1])
         return self._cut(start, header.end, "")
@@ -301,7 +304,7 @@ class Document:
         return self._delete_member(pair.start, pair.end)
 
     def _delete_member(self, start: int, end: int) -> Document:
-        """Take one member out of a list of members, with one comma."""
+        """Return the document without one member of a list, and without one comma."""
         scanner = Scanner(self.text)
         scanner.at = end
         scanner.skip_space()
@@ -310,7 +313,7 @@ class Document:
             scanner.skip_blank()
             line_start = self.text.rfind("\n", 0, start) + 1
             if scanner.peek() in ("\r", "\n") and not self.text[line_start:start].strip():
-                # It had its lines for itself.
+                # The member has its own lines.
                 scanner.end_line()
                 start = line_start
             return self._cut(start, scanner.at, "")
@@ -320,7 +323,7 @@ class Document:
         return self._cut(start, end, "")
 
     def elements(self, path: Path) -> list[str]:
-        """Return the elements of an array as they are written; empty if there is none."""
+        """Return the elements of an array as written; an empty list if there is no array."""
         return [self.text[start:end] for start, end in self._elements(path)]
 
     def _elements(self, path: Path) -> list[tuple[int, int]]:
@@ -372,7 +375,10 @@ def render_path(path: Sequence[str], quote: str = '"') -> str:
 
 
 def render(value: Any, quote: str = '"') -> str:
-    """Return a value as TOML text on one line."""
+    """Return a value as TOML text on one line.
+
+    :raises InputError: TOML has no such value.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A TOML text without its secrets, for diffs. Pure."""
+"""Redacts secrets in TOML text, for diffs. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKENS = re.compile(
 
 
 def redact(text: str) -> str:
-    """Return the text with passwords, tokens and credentials of registries blotted out.
+    """Return the text with passwords, tokens and registry credentials redacted.
 
     :raises InputError: the text is not TOML.
     """
@@ -29,7 +29,7 @@ def redact(text: str) -> str:
 
     def visit(pair: Pair) -> None:
         if _is_secret(pair.path):
-            # An empty table or value holds no secret, and its shape may be of use.
+            # An empty table or value holds no secret; its form can be useful.
             if document.literal(pair) not in ('""', "''", "{}", "[]"):
                 spans.append((pair.value_start, pair.value_end))
         elif document.is_inline_table(pair):
@@ -43,12 +43,12 @@ def redact(text: str) -> str:
     for start, end in sorted(spans):
         parts += [text[at:start], f'"{MARK}"']
         at = end
-    # Comments, and strings of several lines.
+    # Comments and multi-line strings.
     return redact_lines(_redact_strings("".join([*parts, text[at:]])))
 
 
 def _redact_strings(text: str) -> str:
-    """Cover secrets in what strings mean, keys among them; the next string of ``--token``, too."""
+    """Redact secrets in the values of strings and keys, also in the string after ``"--token"``."""
     before, end_before = "", 0
 
     def shown(match: re.Match[str]) -> str:

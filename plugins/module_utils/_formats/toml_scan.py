@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the statements of a TOML text stand: keys, values and tables with their places. Pure."""
+"""Scans TOML text into keys, values and tables with their positions. Pure."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _MAX_DEPTH = 200
 
 @dataclass(frozen=True)
 class Pair:
-    """``key = value``; also one inside an inline table, where ``inline`` is true.
+    """``key = value``, also inside an inline table (``inline``).
 
-    ``path`` is absolute, ``start`` and ``end`` hold the whole lines (the bare pair if inline).
+    ``path`` is absolute; ``start`` and ``end`` delimit whole lines (the bare pair if inline).
     """
 
     path: Path
@@ -62,7 +62,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Section:
-    """A header with the pairs below it; the first one has no header."""
+    """A header with the pairs below it; the first section has no header."""
 
     header: Header | None
     pairs: tuple[Pair, ...]
@@ -73,14 +73,14 @@ class Section:
 
     @property
     def end(self) -> int:
-        """Return where the last statement's line ends."""
+        """Position after the line of the last statement."""
         if self.pairs:
             return self.pairs[-1].end
         return self.header.end if self.header else 0
 
 
 class Scanner:
-    """A reader of characters; it is lenient, for a real parser has read the text before."""
+    """Reads characters. It is lenient, because a parser has read the text before."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -117,7 +117,7 @@ class Scanner:
             self.at += 1
 
     def end_line(self) -> None:
-        """Skip what may follow a statement, line end included."""
+        """Skip what can follow a statement, including the line end."""
         self.skip_blank()
         if self.peek() == "#":
             self.skip_comment()
@@ -150,7 +150,7 @@ class Scanner:
         return match.group()
 
     def string(self) -> str:
-        """Read a string of one line and return what it means."""
+        """Read a single-line string and return its value."""
         quote = self.peek()
         self.at += 1
         parts = []
@@ -223,7 +223,7 @@ class Scanner:
             self.at += 2 if self.peek() == "\\" and quote == '"""' else 1
 
     def elements(self) -> Iterator[tuple[int, int]]:
-        """Read an array and give the place of each element."""
+        """Read an array and yield start and end of each element."""
         self.at += 1
         while True:
             self.skip_space()
@@ -240,7 +240,7 @@ class Scanner:
                 self.fail("an array has no end")
 
     def inline_pairs(self, base: Path) -> Iterator[Pair]:
-        """Read an inline table and give its own pairs."""
+        """Read an inline table and yield its pairs."""
         self.at += 1
         while True:
             self.skip_space()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask a running CRI service whether it answers and which runtime handlers it knows."""
+"""Reads the status and the runtime handlers of a running CRI service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .._host.command import Runner
 
 @dataclass(frozen=True)
 class CriStatus:
-    """What CRI said. ``handlers`` is None where the tool at hand cannot name them."""
+    """Status of a CRI service. ``handlers`` is None if the tool used does not list them."""
 
     ready: bool
     handlers: frozenset[str] | None = None
@@ -31,10 +31,10 @@ CRIO_SOCKET = "/var/run/crio/crio.sock"
 def read_status(
     run: Runner, socket: str, crictl: str = "crictl", ctr: tuple[str, ...] | None = ("ctr",)
 ) -> CriStatus:
-    """Return CRI's answer: by ``crictl`` where it is installed, else by containerd's own ``ctr``.
+    """Return the status as reported by ``crictl``, or by ``ctr`` if ``crictl`` is not installed.
 
-    ``ctr`` says whether the CRI plugin runs, but not which handlers it has. Without it (CRI-O) a
-    service that nobody can ask counts as ready.
+    ``ctr`` reports whether the CRI plugin runs, but not its handlers. With ``ctr=None`` (CRI-O) and
+    without ``crictl``, the service counts as ready.
     """
     info = run([crictl, f"--runtime-endpoint=unix://{socket}", "--timeout=5s", "info"])
     if info.rc != 127:
@@ -48,13 +48,13 @@ def read_status(
 
 
 def read_info(text: str) -> CriStatus:
-    """Read the JSON of ``crictl info``."""
+    """Parse the JSON output of ``crictl info``."""
     try:
         data = json.loads(text)
         conditions = data["status"]["conditions"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         return CriStatus(False, message=f"crictl info: {error}")
-    # The network may well be missing on a node that has not joined its cluster yet.
+    # NetworkReady is ignored: the node may not have joined its cluster yet.
     ready = any(item.get("type") == "RuntimeReady" and item.get("status") for item in conditions)
     names: set[str] = set()
     config = data.get("config")
@@ -67,8 +67,10 @@ def read_info(text: str) -> CriStatus:
 
 
 def read_plugins(text: str) -> CriStatus:
-    """Read ``ctr plugins ls``: TYPE, ID, PLATFORMS, STATUS. Where CRI is one plugin or several,
-    every one of them has to run."""
+    """Parse ``ctr plugins ls`` (TYPE, ID, PLATFORMS, STATUS).
+
+    CRI is one plugin or several, by release; all of them must run.
+    """
     states = {}
     for line in text.splitlines():
         fields = line.split()
@@ -91,7 +93,11 @@ def wait_until_ready(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return when CRI answers and, where it can name its handlers, has ``handler``."""
+    """Wait until CRI is ready and, if it lists its handlers, has ``handler``.
+
+    :param timeout: time limit in seconds.
+    :raises KubegpuError: it is not ready in time.
+    """
     deadline = clock() + timeout
     while True:
         status = probe()
