@@ -46,8 +46,8 @@ class Editor:
         """
         if file.generated:
             raise KubegpuError(
-                f"{file.path} would have to be changed, but it is written anew whenever its "
-                "distribution starts.",
+                f"{file.path} would have to be changed, but its distribution regenerates it "
+                "whenever it starts.",
                 next_step="Change the setting by the distribution's own means.",
             )
         if file.path not in self._files:

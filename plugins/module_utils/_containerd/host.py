@@ -168,8 +168,8 @@ class Host:
             words = " ".join(answer.stdout for answer in answers if answer.ok)
             if not has_base_template(words):
                 raise KubegpuError(
-                    f"This {distribution.name} has no template 'base' that {own.path} could begin "
-                    "with, or its version cannot be told.",
+                    f"This {distribution.name} has no template 'base' that {own.path} could "
+                    "include, or its version is unknown.",
                     evidence=words.strip() or "looked for " + ", ".join(distribution.programs),
                     next_step=f"Upgrade {distribution.name}, or write that template yourself with "
                     f"the lines {BEGIN!r} and {END!r} at its end.",

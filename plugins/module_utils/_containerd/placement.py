@@ -47,8 +47,7 @@ def find_placement(
     """
     if request.layout == "in_place":
         raise KubegpuError(
-            f"{root.path} is written anew whenever {distribution.name} starts, so it is not "
-            "edited.",
+            f"{root.path} is regenerated whenever {distribution.name} starts, so it is not edited.",
             next_step="Leave layout at auto.",
         )
     config = root.version

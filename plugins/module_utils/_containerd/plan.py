@@ -215,8 +215,8 @@ class _Planner:
                 target.path, (*state.cri, *RUNTIMES, name), copy(meaning(runtime))
             )
             self.reasons.append(
-                f"The runtime {name} is built in; containerd {_dotted(state.version)} forgets it "
-                f"as soon as {target.path} names another one, so it is written down."
+                f"The runtime {name} is built in; containerd {_dotted(state.version)} drops it "
+                f"as soon as {target.path} defines another one, so it is written explicitly."
             )
 
     def runc_is_missing(self) -> bool:
@@ -397,7 +397,8 @@ class _Planner:
             else:
                 self.editor.delete(file.path, path)
             self.reasons.append(
-                f"An earlier run made {request.name} the default runtime; it is what it was again."
+                f"An earlier run made {request.name} the default runtime; the original default is "
+                "restored."
             )
         elif current == request.name:
             self.reasons.append(

@@ -51,8 +51,7 @@ class Preparation:
                 state = replace(state, effective=self.host.dump(state.files))
             except KubegpuError as error:
                 raise KubegpuError(
-                    f"containerd cannot load {self.host.request.config_path} as it stands; nothing "
-                    "was written.",
+                    f"containerd cannot load {self.host.request.config_path}; nothing was written.",
                     evidence=error.evidence,
                     next_step="Correct the file first: the running containerd would not come "
                     "back from a restart either.",
@@ -129,7 +128,7 @@ class Preparation:
             if key not in {change.key for change in changes}:
                 current = self.host.states[self.host.records()[key].path]
                 changes.append(FileChange(key, current, current, undo=True))
-        reasons = [f"{path} is put back to what it was." for path in restored]
+        reasons = [f"{path} is restored to its original content." for path in restored]
         plan = replace(plan, reasons=(*reasons, *plan.reasons))
         return self._validated(state, plan, tuple(changes), restored=not edits)
 
@@ -173,8 +172,8 @@ class Preparation:
         after = self.host.dump(files)
         if self.host.request.state == "absent" and after.default not in after.runtimes:
             self.host.warnings.append(
-                f"The default runtime is {after.default!r}, as it was before this module came, and "
-                "does not exist: correct default_runtime_name."
+                f"The default runtime is {after.default!r}, as it was before this module changed "
+                "it, and does not exist: correct default_runtime_name."
             )
         if before is not None:
             completed = completed_runtimes(state.all_changes)

@@ -106,7 +106,7 @@ class Restarter:
         if ours:
             if not placement.merged:
                 return None
-            return f"{distribution} puts the handler {name} into its configuration at a start."
+            return f"{distribution} adds the handler {name} to its configuration when it starts."
         program = self.host.auto_handler_program()
         if program is None or not self.host.exists(program):
             return None

@@ -132,7 +132,7 @@ class _Undo:
     def add_edit(self, file: ConfigFile, text: str | None, changes: tuple[Change, ...]) -> None:
         self.edits[file.path] = FileEdit(file.path, file.text, text, changes)
         if text != file.text:
-            self.reasons.append(f"Our lines are taken out of {file.path}.")
+            self.reasons.append(f"The lines of this module are removed from {file.path}.")
 
     def unrecorded(self, file: ConfigFile) -> None:
         """Remove a handler without record if it equals the one that this module writes."""
@@ -145,7 +145,7 @@ class _Undo:
         if not any(_same_handler(found, one) for one in wanted):
             self.reasons.append(
                 f"The handler {self.request.name} in {file.path} is not as this module writes it, "
-                "and no record says that it is ours: it stays."
+                "and there is no record of it: it stays."
             )
             return
         editor = Editor(self.parse)
@@ -185,8 +185,8 @@ class _Undo:
                         path, first.before, edit.after, first.changes + edit.changes
                     )
             self.reasons.append(
-                f"default_runtime_name = {self.request.name!r} is dropped from {path}: it would "
-                "name a runtime that does not exist any more. What was there before is not known."
+                f"default_runtime_name = {self.request.name!r} is removed from {path}: it would "
+                "name a runtime that no longer exists. The original value is unknown."
             )
 
 
@@ -204,8 +204,7 @@ def by_meaning(
         if not _same(found, change.after):
             if found != change.before:
                 reasons.append(
-                    f"{'.'.join(change.path)} in {file.path} was edited since by somebody "
-                    "else and stays."
+                    f"{'.'.join(change.path)} in {file.path} was edited since, so it stays."
                 )
             continue
         if not change.before:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Planning a runtime handler: files and wishes in, edits out. No file, no process."""
+"""Plans of a runtime handler: edits from request and state. No file, no process."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def node(text, version=(1, 7), imported=None, drop_in=None, **more):
     return State(version=version, files=files, drop_in=file(DROP_IN, drop_in), **more)
 
 
-def plan(here, **wishes):
-    return plan_present(Request(**wishes), here, tomllib.loads)
+def plan(here, **options):
+    return plan_present(Request(**options), here, tomllib.loads)
 
 
 def handler(text, table="io.containerd.grpc.v1.cri", name="nvidia"):
@@ -161,10 +161,10 @@ def test_options_are_those_of_the_default_runtime(containerd, table, version, ru
 def test_options_stay_those_of_the_default_from_before_us():
     text = default_crun(V2, 2, NO_CGROUP)
     first = only(plan(node(text), set_default=True))
-    for wishes in ({"set_default": True}, {"name": "second"}):
-        planned = plan(node(first.after, all_changes=first.changes), **wishes)
+    for options in ({"set_default": True}, {"name": "second"}):
+        planned = plan(node(first.after, all_changes=first.changes), **options)
         assert planned.source == "crun"
-        assert "second" in wishes.get("name", "") or planned.edits == ()
+        assert "second" in options.get("name", "") or planned.edits == ()
 
 
 def test_options_are_runcs_where_the_default_is_nvidias():

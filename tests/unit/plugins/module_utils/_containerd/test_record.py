@@ -41,8 +41,8 @@ def here(text, version=(1, 7)):
     )
 
 
-def present(text, **wishes):
-    (edit,) = plan_present(Request(**wishes), here(text), tomllib.loads).edits
+def present(text, **options):
+    (edit,) = plan_present(Request(**options), here(text), tomllib.loads).edits
     return edit
 
 

@@ -13,7 +13,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "options",
     [
         {"name": ""},
         {"name": "runc"},
@@ -29,6 +29,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
         {"runtime_type": 'x"\n'},
     ],
 )
-def test_requests_that_are_refused(wishes):
+def test_requests_that_are_refused(options):
     with pytest.raises(InputError):
-        Request(**wishes).check()
+        Request(**options).check()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Taking our lines out of a text that somebody else edited since."""
+"""Removal of the handler from files that were edited since."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def here(text, version=(1, 7)):
     )
 
 
-def present(text, **wishes):
-    (edit,) = plan_present(Request(**wishes), here(text), tomllib.loads).edits
+def present(text, **options):
+    (edit,) = plan_present(Request(**options), here(text), tomllib.loads).edits
     return edit
 
 
-def absent(text, handler_records, **wishes):
+def absent(text, handler_records, **options):
     planned = plan_absent(
-        Request(state="absent", **wishes),
+        Request(state="absent", **options),
         here(text),
         handler_records,
         tomllib.loads,
@@ -84,9 +84,9 @@ def test_adding_twice_changes_nothing_and_removing_gives_every_byte_back(text, d
     """The way by lines, which is taken when somebody edited; else the old bytes are there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     text = text.rstrip("\r\n") + newline + BASE[7:].replace("\n", newline)
-    wishes = {"set_default": default, "cdi": True if cdi else None}
-    edit = present(text, **wishes)
-    assert plan_present(Request(**wishes), here(edit.after), tomllib.loads).edits == ()
+    options = {"set_default": default, "cdi": True if cdi else None}
+    edit = present(text, **options)
+    assert plan_present(Request(**options), here(edit.after), tomllib.loads).edits == ()
     left, _reasons = absent(edit.after, history(edit))
     assert left == text
 
@@ -164,7 +164,7 @@ def test_unrecorded_handler_that_is_the_default_takes_the_default_with_it():
     text = present(BASE, set_default=True).after
     left, reasons = absent(text, {})
     assert tomllib.loads(left) == tomllib.loads(BASE)
-    assert any("is dropped" in reason for reason in reasons)
+    assert any("is removed" in reason for reason in reasons)
 
 
 def test_unrecorded_drop_in_of_ours_goes_as_a_file():
