@@ -51,7 +51,8 @@ class Preparation:
                 state = replace(state, effective=self.host.dump(state.files))
             except KubegpuError as error:
                 raise KubegpuError(
-                    f"containerd cannot load {self.host.request.config_path}; nothing was written.",
+                    f"containerd cannot load {self.host.request.config_path} as it stands; nothing "
+                    "was written.",
                     evidence=error.evidence,
                     next_step="Correct the file first: the running containerd would not come "
                     "back from a restart either.",

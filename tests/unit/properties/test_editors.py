@@ -63,7 +63,7 @@ def node(text, made, drop_in=None, every=()):
     root = ConfigFile(ROOT, text, tomllib.loads(text))
     own = ConfigFile(DROP_IN, drop_in, tomllib.loads(drop_in or ""))
     files = (root,) if drop_in is None else (root, own)
-    return State(made.containerd, files, own, every=every)
+    return State(made.containerd, files, own, all_changes=every)
 
 
 def lines_of(text):
@@ -77,9 +77,9 @@ def is_part(few, many):
     return all(item in rest for item in few)
 
 
-def put_in(text, edited_by_others, made):
+def put_in(text, foreign, made):
     """Return the text with somebody else's edit at one of the places where it may stand."""
-    (lines, whole), place = edited_by_others
+    (lines, whole), place = foreign
     newline = "\r\n" if "\r\n" in text else "\n"
     own = [line.format(cri=f'plugins."{CRI[made.version]}"') + newline for line in lines]
     there = text.splitlines(keepends=True)
@@ -113,7 +113,7 @@ def check_foreign(left, text, own):
 
 @examples(1000)
 @given(containerd_configs(), WISHES, FOREIGN)
-def test_containerd(made, wishes, edited_by_others):
+def test_containerd(made, wishes, foreign):
     request = Request(**wishes, layout="in_place")
     edits = plan_present(request, node(made.text, made), tomllib.loads).edits
     if not edits:
@@ -143,7 +143,7 @@ def test_containerd(made, wishes, edited_by_others):
     (undone,) = plan_absent(gone, node(edit.after, made), history, tomllib.loads, True).edits
     assert undone.after == made.text
     # What somebody else wrote in the meantime stays.
-    edited, own = put_in(edit.after, edited_by_others, made)
+    edited, own = put_in(edit.after, foreign, made)
     (undone,) = plan_absent(gone, node(edited, made), history, tomllib.loads, True).edits
     check_foreign(undone.after, made.text, own)
 
@@ -180,7 +180,7 @@ def test_containerd_without_a_record(made, wishes):
 
 @examples(250)
 @given(containerd_configs(), WISHES, st.none() | FOREIGN)
-def test_containerd_in_a_file_of_its_own(made, wishes, edited_by_others):
+def test_containerd_in_a_file_of_its_own(made, wishes, foreign):
     request = Request(**wishes, layout="drop_in")
     before = node(made.text, made)
     try:
@@ -195,8 +195,8 @@ def test_containerd_in_a_file_of_its_own(made, wishes, edited_by_others):
     after = node(texts[ROOT], made, texts.get(DROP_IN), every)
     assert plan_present(request, after, tomllib.loads).edits == ()
     own = ""
-    if edited_by_others is not None:
-        texts[ROOT], own = put_in(texts[ROOT], edited_by_others, made)
+    if foreign is not None:
+        texts[ROOT], own = put_in(texts[ROOT], foreign, made)
         after = node(texts[ROOT], made, texts.get(DROP_IN))
     handler_records = {
         edit.path: HandlerRecord(edit.before, edit.after, edit.changes) for edit in edits
@@ -205,7 +205,7 @@ def test_containerd_in_a_file_of_its_own(made, wishes, edited_by_others):
     undone = plan_absent(gone, after, handler_records, tomllib.loads, True).edits
     left = {**texts, **{edit.path: edit.after for edit in undone}}
     assert left.get(DROP_IN) is None
-    if edited_by_others is None:
+    if foreign is None:
         assert left[ROOT] == made.text
     else:
         check_foreign(left[ROOT], made.text, own)
