@@ -13,25 +13,15 @@ from typing import Any
 from .._core.errors import KubegpuError, RolledBackError
 from .._core.redact import changed_parts, redact_lines
 from .._formats.toml_redact import redact
-from .._host.files import (
-    FileState,
-    read_file,
-    remove_leftovers,
-    write_file,
-)
+from .._host.files import FileState, read_file, remove_leftovers, write_file
 from .._host.systemd import restart
 from .._record import converged as _settled
 from .._record.file_record import FileRecord, Undo
 from .._record.transaction import FileChange
 from .._runtime.config_file import table
-from .config import (
-    Effective,
-    meaning,
-)
+from .config import Effective, meaning
 from .data import Version
-from .distributions import (
-    expand_variables,
-)
+from .distributions import expand_variables
 from .dump import read_effective
 from .host import Dependencies, Host, redact_output
 from .options import Settings
@@ -270,17 +260,12 @@ class ContainerdRuntime:
         except ValueError:
             return None
 
-    # -- telling ---------------------------------------------------------------------------------
+    # -- reporting -------------------------------------------------------------------------------
 
     def _result(
         self, planned: Planned, restart_required: bool, reason: str | None, restarted: bool
     ) -> Result:
-        changed = [
-            change
-            for change in planned.changes
-            if change.after.content != change.before.content
-            or change.after.mode != change.before.mode
-        ]
+        changed = [change for change in planned.changes if change.changed]
         backups = [
             record.backup for record in self.host.records().values() if record.backup is not None
         ]

@@ -12,13 +12,8 @@ from typing import Any
 from .._core.errors import KubegpuError
 from .._formats.toml_edit import Document
 from .._runtime.config_file import ConfigFile, Parser, parse_text
-from .config import (
-    disabled_cri,
-    enable_cri,
-)
-from .data import (
-    Path,
-)
+from .config import disabled_cri, enable_cri
+from .data import Path
 from .types import Change, FileEdit
 from .values import copy, leaves, prune, put, remove, value_at
 

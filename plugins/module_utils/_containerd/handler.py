@@ -11,17 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._runtime.config_file import table
-from .config import (
-    fold,
-    meaning,
-)
-from .data import (
-    BINARY,
-    NVIDIA_RUNTIME,
-    RUNC_SHIM,
-    RUNC_SHIMS,
-    RUNTIMES,
-)
+from .config import fold, meaning
+from .data import BINARY, NVIDIA_RUNTIME, RUNC_SHIM, RUNC_SHIMS, RUNTIMES
 from .types import Request, State
 from .values import copy, has
 

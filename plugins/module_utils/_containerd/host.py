@@ -14,25 +14,14 @@ from typing import Callable
 from .._core.errors import InputError, KubegpuError
 from .._core.redact import is_secret
 from .._host.command import Runner
-from .._host.files import (
-    FileState,
-    glob_files,
-    read_file,
-    write_file,
-)
+from .._host.files import FileState, glob_files, read_file, write_file
 from .._host.fingerprint import mark
 from .._host.systemd import Daemon, read_daemon
 from .._record.file_record import FileRecord
 from .._record.store import StateStore
 from .._record.transaction import FileChange
 from .._runtime.config_file import ConfigFile, Parser, decode
-from .config import (
-    Effective,
-    imports_path,
-    load,
-    parse_version,
-    shadow,
-)
+from .config import Effective, imports_path, load, parse_version, shadow
 from .data import BUILTIN_IMPORTS, Version
 from .distributions import (
     BEGIN,
@@ -165,12 +154,12 @@ class Host:
                 for program in distribution.programs
                 if self.exists(program)
             ]
-            words = " ".join(answer.stdout for answer in answers if answer.ok)
-            if not has_base_template(words):
+            output = " ".join(answer.stdout for answer in answers if answer.ok)
+            if not has_base_template(output):
                 raise KubegpuError(
                     f"This {distribution.name} has no template 'base' that {own.path} could "
                     "include, or its version is unknown.",
-                    evidence=words.strip() or "looked for " + ", ".join(distribution.programs),
+                    evidence=output.strip() or "looked for " + ", ".join(distribution.programs),
                     next_step=f"Upgrade {distribution.name}, or write that template yourself with "
                     f"the lines {BEGIN!r} and {END!r} at its end.",
                 )
@@ -370,10 +359,10 @@ def config_argument(command_line: tuple[str, ...]) -> str | None:
     return None
 
 
-def redact_output(words: str) -> str:
+def redact_output(output: str) -> str:
     """Return the output of a command without lines that could hold a credential."""
     return "\n".join(
-        line for line in words.splitlines() if not any(map(is_secret, _NAME.findall(line)))
+        line for line in output.splitlines() if not any(map(is_secret, _NAME.findall(line)))
     )
 
 

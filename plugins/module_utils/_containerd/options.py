@@ -9,12 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Callable
 
-from .distributions import (
-    DISTRIBUTIONS,
-    PLAIN,
-    Distribution,
-    find_distribution,
-)
+from .distributions import DISTRIBUTIONS, PLAIN, Distribution, find_distribution
 from .types import Request
 
 

@@ -11,24 +11,8 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .._runtime.config_file import ConfigFile, Parser, table
-from .config import (
-    check_config_version,
-    disabled_cri,
-    fold,
-    imports_path,
-    meaning,
-)
-from .data import (
-    BINARY,
-    BUILTIN_IMPORTS,
-    CDI,
-    CGROUP,
-    DEFAULT,
-    RUNC_SHIM,
-    RUNTIMES,
-    Path,
-    Version,
-)
+from .config import check_config_version, disabled_cri, fold, imports_path, meaning
+from .data import BINARY, BUILTIN_IMPORTS, CDI, CGROUP, DEFAULT, RUNC_SHIM, RUNTIMES, Path, Version
 from .edit import FILE_HEAD, Editor
 from .handler import HandlerBuilder, is_variable
 from .types import Plan, Request, State
@@ -261,17 +245,18 @@ class _Planner:
         )
         if not differing:
             return
-        words = (
+        message = (
             f"The options of {self.request.name} are those of {name}, the default runtime; runc "
             f"has others: {', '.join(differing)}."
         )
         if CGROUP in differing and table(self.state.explicit, (*RUNTIMES, "runc")):
             # One of the two does not match the kubelet.
             self.warnings.append(
-                f"{words} Only one of the two suits the kubelet's cgroup driver: correct the other."
+                f"{message} Only one of the two suits the kubelet's cgroup driver: correct the "
+                "other."
             )
         else:
-            self.reasons.append(words)
+            self.reasons.append(message)
 
     def new_handler(self, target: ConfigFile) -> None:
         state, request = self.state, self.request

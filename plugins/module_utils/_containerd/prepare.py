@@ -10,15 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from .._core.errors import KubegpuError
-from .._host.files import (
-    FileState,
-)
+from .._host.files import FileState
 from .._record.file_record import Undo
 from .._record.transaction import FileChange
 from .._runtime.config_file import ConfigFile, decode
-from .config import (
-    Effective,
-)
+from .config import Effective
 from .data import Version
 from .host import Host
 from .plan import plan_present
@@ -45,6 +41,7 @@ class Preparation:
         self.host = host
 
     def present(self, version: Version) -> Planned:
+        """Plan the changes that add or correct the handler."""
         state = self.host.read_state(version)
         if self.host.settings.validate:
             try:
@@ -60,14 +57,14 @@ class Preparation:
         plan = plan_present(self.host.request, state, self.host.parse)
         for edit in plan.edits:
             if self.host.placement.template:
-                part = decode(edit.path, (edit.after or "").encode(), self.host.parse)
+                fragment = decode(edit.path, (edit.after or "").encode(), self.host.parse)
                 refuse_duplicate_tables(
-                    self.host.placement.distribution.name, state.root, part, state.drop_in
+                    self.host.placement.distribution.name, state.root, fragment, state.drop_in
                 )
-        changes = tuple(self._write_step(edit) for edit in plan.edits)
+        changes = tuple(self._write_change(edit) for edit in plan.edits)
         return self._validated(state, plan, changes)
 
-    def _write_step(self, edit: FileEdit) -> FileChange:
+    def _write_change(self, edit: FileEdit) -> FileChange:
         before = self.host.states[edit.path]
         key = self.host.record_key(edit.path)
         record = self.host.store.record(key)
@@ -87,6 +84,7 @@ class Preparation:
         return FileChange(key, before, after, details=handler_record.to_json())
 
     def absent(self, version: Version) -> Planned:
+        """Plan the changes that remove the handler."""
         state = self.host.read_state(version)
         known = {file.path for file in (*state.files, state.drop_in)}
         restored: dict[str, FileState] = {}

@@ -9,22 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .._core.errors import KubegpuError
-from .._host.files import (
-    changed_since,
-    sha256,
-)
+from .._host.files import changed_since, sha256
 from .._host.systemd import journal, restart
 from .._record.transaction import FileChange
 from .._runtime.config_file import ConfigFile, decode, table
 from .._runtime.cri import CriStatus, read_status, wait_until_ready
-from .config import (
-    disabled_cri,
-    import_pattern,
-)
+from .config import disabled_cri, import_pattern
 from .data import CRI_TABLE, Version
-from .distributions import (
-    ctr_command,
-)
+from .distributions import ctr_command
 from .host import Host, folder_of
 
 
@@ -126,9 +118,9 @@ class Restarter:
             raise RestartFailed(
                 error.cause,
                 evidence="\n".join(
-                    words
-                    for words in (error.evidence, journal(self.host.run, unit))
-                    if words and words != "-- No entries --"
+                    text
+                    for text in (error.evidence, journal(self.host.run, unit))
+                    if text and text != "-- No entries --"
                 ),
             ) from error
         if self.host.request.state == "present":

@@ -14,18 +14,8 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._runtime.config_file import ConfigFile, table
-from .config import (
-    Effective,
-)
-from .data import (
-    BINARY,
-    CRI_RUNTIME,
-    CRI_TABLE,
-    DEEP_MERGE,
-    DEFAULT,
-    Path,
-    Version,
-)
+from .config import Effective
+from .data import BINARY, CRI_RUNTIME, CRI_TABLE, DEEP_MERGE, DEFAULT, Path, Version
 from .values import copy, has, merge
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")

@@ -237,11 +237,11 @@ def record_without(
         first = earlier.pop(change.path, change)
         follows = first is not change and first.after == change.before
         changes.append(Change(change.path, first.before, change.after) if follows else change)
-    left = (change for change in earlier.values() if _beside_handlers(change))
+    left = (change for change in earlier.values() if _shared_by_handlers(change))
     return replace(rest, base=base, changes=(*left, *changes))
 
 
-def _beside_handlers(change: Change) -> bool:
+def _shared_by_handlers(change: Change) -> bool:
     """Return whether a change belongs to the file or to runc rather than to one handler."""
     return change.path in _SCAFFOLD or change.path[2:5] == (*RUNTIMES, "runc")
 

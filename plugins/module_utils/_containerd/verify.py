@@ -10,20 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from .._core.errors import KubegpuError
 from .._runtime.config_file import ConfigFile, table
-from .config import (
-    Effective,
-    fold,
-    meaning,
-    others,
-)
-from .data import (
-    BINARY,
-    CDI,
-    CGROUP,
-    DEFAULT,
-    RUNTIMES,
-    Path,
-)
+from .config import Effective, fold, meaning, others
+from .data import BINARY, CDI, CGROUP, DEFAULT, RUNTIMES, Path
 from .types import Change, Plan, Request
 from .values import has, leaves, value_at
 

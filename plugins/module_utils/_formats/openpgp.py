@@ -122,10 +122,10 @@ def _blocks(data: bytes) -> Iterator[bytes]:
         other = _OTHER_BLOCK.match(text)
         if other:
             raise _refused("The key file holds no public key.", f"PGP {other[1].decode()}")
-        words = text[:60].decode("ascii", "replace")
+        excerpt = text[:60].decode("ascii", "replace")
         if number == 0 or b"-----BEGIN PGP" not in data:
-            raise _refused("The key file is not an OpenPGP key.", f"it begins with {words!r}")
-        raise _refused("The key file holds text outside of its keys.", repr(words))
+            raise _refused("The key file is not an OpenPGP key.", f"it begins with {excerpt!r}")
+        raise _refused("The key file holds text outside of its keys.", repr(excerpt))
 
 
 def _unarmored(lines: Iterator[bytes]) -> bytes:

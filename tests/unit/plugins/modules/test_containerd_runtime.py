@@ -28,12 +28,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distribu
     PLAIN,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.dump import read_effective
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import (
-    Dependencies,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import (
-    Settings,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import HandlerRecord
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result

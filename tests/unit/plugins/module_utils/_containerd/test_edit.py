@@ -20,9 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types im
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import plan_absent
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.values import value_at
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
-    KubegpuError,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 
 CRI = 'plugins."io.containerd.grpc.v1.cri"'

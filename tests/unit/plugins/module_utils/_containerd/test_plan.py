@@ -10,18 +10,14 @@ import tomllib
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import (
-    Effective,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import Effective
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
     Change,
     Request,
     State,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
-    KubegpuError,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 
 ROOT = "/etc/containerd/config.toml"

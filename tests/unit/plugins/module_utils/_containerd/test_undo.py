@@ -12,13 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import (
-    HandlerRecord,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
-    Request,
-    State,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import HandlerRecord
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request, State
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import plan_absent
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 from tests.tools import tiers

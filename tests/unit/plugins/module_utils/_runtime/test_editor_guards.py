@@ -13,9 +13,7 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
-    KubegpuError,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import plan as docker
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
