@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the module of the same name, with the controller's tomlkit where the node needs it."""
+"""Runs the module of the same name and sends the controller's tomlkit if the node needs it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._toml_action import 
 
 
 class ActionModule(TomlAction):
-    """What differs from its siblings is the module."""
+    """Action of the module containerd_runtime."""
 
     module = "kubegpu.nodes.containerd_runtime"

@@ -6,74 +6,75 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: containerd_runtime
-short_description: Add a runtime handler to containerd, or take it out again
+short_description: Add a runtime handler to containerd or remove it
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Gives the containerd of a node a runtime handler for GPU containers that inherits everything
-    but its binary from the default runtime where that is of runc's type (crun is), else from runc.
-  - Comments, order, number formats and unknown keys of the configuration survive to the byte;
-    only the lines that must change, change. Config versions 1 to 4 are written.
-  - Before anything is written the installed containerd is asked what the configuration means
-    before and after (C(containerd config dump)); anything else than the wanted difference is
-    refused. The file is written beside the old one and renamed; symbolic links are followed.
-  - What was changed is recorded on the node, so that O(state=absent) brings back the very bytes,
-    or, where somebody edited the file since, takes out our lines only.
-  - It needs nothing but Python 3.9 on the node. The controller's C(tomlkit) is sent along to nodes
-    whose Python has no TOML parser.
-  - It never installs containerd.
+  - Adds a runtime handler for GPU containers to the containerd of a node. The handler inherits
+    everything but its binary from the default runtime if that is of runc's type (such as crun),
+    otherwise from runc.
+  - Comments, order, number formats and unknown keys of the configuration are preserved; only the
+    lines that have to change are changed. Config versions 1 to 4 are supported.
+  - Before files are written, the effective configuration before and after the change is compared
+    with C(containerd config dump). The module fails if anything but the requested settings would
+    change. Files are replaced by renaming a temporary file; symbolic links are followed.
+  - Changes are recorded on the node. O(state=absent) restores the original bytes. If a file was
+    edited since, only the lines of this module are removed.
+  - The node needs Python 3.9 or later and nothing else. Nodes whose Python has no TOML parser
+    receive the controller's C(tomlkit).
+  - The module does not install containerd.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
 options:
   name:
-    description: Name of the handler, as it stands in a RuntimeClass.
+    description: Name of the handler, as used in a RuntimeClass.
     type: str
     default: nvidia
   state:
     description:
-      - V(present) adds the handler, or corrects what differs in one that is there.
-      - V(absent) undoes what this module did. Without a record it removes only a handler that is
-        exactly as this module writes it.
+      - V(present) adds the handler, or corrects differences in an existing one.
+      - V(absent) reverts the changes of this module. Without a record, it removes the handler only
+        if it is exactly as this module writes it.
     type: str
     choices: [present, absent]
     default: present
   runtime_path:
-    description: The handler's binary, C(BinaryName) in containerd's configuration.
+    description: Binary of the handler, C(BinaryName) in containerd's configuration.
     type: path
     default: /usr/bin/nvidia-container-runtime
   runtime_type:
-    description: The handler's shim. Without it, C(io.containerd.runc.v2).
+    description: Shim of the handler. If not set, C(io.containerd.runc.v2) is used.
     type: str
   options:
     description:
-      - Further options of the handler. They win over those that are inherited.
-      - C(BinaryName) is not allowed here; it is O(runtime_path).
+      - Further options of the handler. They override inherited options.
+      - C(BinaryName) is not allowed here; use O(runtime_path).
     type: dict
     default: {}
   set_default:
     description:
-      - Whether the handler becomes the default runtime. V(false) leaves the default of somebody
-        else alone, and takes back one that this module had set.
+      - Make the handler the default runtime. V(false) reverts a default that this module set, and
+        does not change any other default.
     type: bool
     default: false
   cdi:
     description:
-      - Switches CDI on or off in CRI's settings. Without it the setting is left alone.
-      - containerd 1.6 has no CDI, so there it is ignored, with the reason; from 2.0 on it is on
-        unless it is switched off.
+      - Enable or disable CDI in the CRI settings. If not set, the setting is not changed.
+      - containerd 1.6 does not support CDI; the option is then ignored and RV(reasons) says so.
+        From 2.0 on, CDI is enabled by default.
     type: bool
   enable_cri:
     description:
-      - Whether to take CRI out of C(disabled_plugins), where Docker's packages put it. Without
-        this it is only reported.
+      - Remove CRI from C(disabled_plugins), where Docker's packages put it. If V(false), the module
+        only warns that CRI is disabled.
     type: bool
     default: false
   complete_runc:
     description:
-      - Whether a runtime C(runc) without C(runtime_type), with which containerd starts no pod, gets
-        C(io.containerd.runc.v2). Without this, such a node is refused.
+      - Set C(runtime_type) of the runtime C(runc) to C(io.containerd.runc.v2) if it is missing.
+        containerd cannot start pods without it. If V(false), the module fails on such a node.
     type: bool
     default: false
   config_path:
@@ -81,64 +82,65 @@ options:
     type: path
     default: /etc/containerd/config.toml
   drop_in_path:
-    description: The file of our own that O(layout=drop_in) writes.
+    description: The drop-in file that O(layout=drop_in) writes.
     type: path
     default: /etc/containerd/conf.d/99-nvidia.toml
   layout:
     description:
-      - V(in_place) edits the file whose settings count, V(drop_in) writes O(drop_in_path) and
-        adds it to C(imports) if need be.
-      - V(auto) uses a drop-in file only where the installed containerd merges imported files key
-        by key (2.1 and later) and imports that folder already.
-      - Before 2.1 an imported file replaces the whole table of CRI. A drop-in file that would wipe
-        settings in this way is refused.
-      - A handler that is there already is corrected where it is, in any layout.
+      - V(in_place) edits the file whose settings take effect. V(drop_in) writes O(drop_in_path) and
+        adds it to C(imports) if necessary.
+      - V(auto) uses a drop-in file only if the installed containerd merges imported files key by
+        key (2.1 and later) and already imports its directory.
+      - Before 2.1, an imported file replaces the whole CRI table. The module fails if a drop-in
+        file would remove settings in this way.
+      - An existing handler is corrected in its file, whatever the layout.
     type: str
     choices: [auto, in_place, drop_in]
     default: auto
   flavour:
     description:
-      - Whose containerd this is. V(auto) looks for a Kubernetes distribution that brings its own.
-      - Any but V(containerd) has its own values where O(config_path), O(drop_in_path), O(unit),
-        O(socket) and O(containerd_path) are left at their defaults.
-      - V(k3s), V(rke2) and V(k0s) write their configuration themselves, and it is never edited. The
-        handler goes into the folder that it imports, or, with k3s and RKE2 whose containerd would
-        lose other settings by that (before 2.1), into their template.
-      - A template is never parsed. It is edited between the lines C(# BEGIN kubegpu.nodes) and
-        C(# END kubegpu.nodes); one without them is refused, and where there is none, one is begun
-        that takes over all of the distribution's own.
-      - k3s and RKE2 make the handler V(nvidia) themselves when they start and find its program.
-        That is not done twice; RV(restart_required) says so where they have not found it yet.
-      - V(microk8s) is edited in C(containerd-template.toml), whose variables stay.
+      - The distribution that containerd belongs to. V(auto) detects Kubernetes distributions that
+        bring their own containerd.
+      - Every value but V(containerd) has its own defaults for O(config_path), O(drop_in_path),
+        O(unit), O(socket) and O(containerd_path).
+      - V(k3s), V(rke2) and V(k0s) generate their configuration, which is never edited. The handler
+        goes into the directory that it imports. With k3s and RKE2 before containerd 2.1, where this
+        would remove other settings, it goes into their template.
+      - A template is not parsed. It is edited between the lines C(# BEGIN kubegpu.nodes) and
+        C(# END kubegpu.nodes); the module fails if an existing template does not have them. If
+        there is no template, one is created that includes the distribution's own.
+      - k3s and RKE2 add the handler V(nvidia) themselves if they find its program at startup. The
+        module does not add it again; RV(restart_required) is true if they have to find it first.
+      - V(microk8s) is edited in C(containerd-template.toml); its variables are preserved.
     type: str
     choices: [auto, containerd, k3s, rke2, k0s, microk8s]
     default: auto
   containerd_version:
-    description: Version of containerd, where the installed binary should not be asked.
+    description: Version of containerd, to be used instead of that of the installed binary.
     type: str
   containerd_path:
     description: >-
-      containerd's binary. Without it, that of the running daemon, else the first one in the usual
-      folders.
+      Path of containerd's binary. If not set, the binary of the running daemon is used, otherwise
+      the first one in the usual directories.
     type: path
   validate:
     description:
-      - Whether to compare what containerd makes of the configuration before and after. Without it
-        RV(default_runtime) and RV(handlers) are empty.
+      - Compare the effective configuration before and after the change with containerd. If
+        V(false), RV(default_runtime) and RV(handlers) are empty.
     type: bool
     default: true
   restart:
     description:
-      - Whether to restart containerd when the running one has not loaded the files as they are,
-        and wait until CRI answers and lists the handler. Running containers are not touched.
-      - If it does not come back, the old bytes are put back, containerd is restarted once more,
-        and the failure quotes its journal.
+      - Restart containerd if it has not loaded the current files, and wait until CRI is ready and
+        lists the handler. Running containers are not affected.
+      - If containerd does not become ready, the files are restored, containerd is restarted once
+        more, and the module fails with an excerpt of its journal.
     type: bool
     default: false
   restart_timeout:
     description: >-
-      How many seconds a restart, and CRI after it, may take. With the default, k3s and RKE2, which
-      start Kubernetes too, have 600.
+      Time limit in seconds for the restart, and again for CRI to become ready. With the default
+      value, 600 seconds are used for k3s and RKE2, which start Kubernetes too.
     type: int
     default: 60
   unit:
@@ -158,25 +160,25 @@ options:
     default: ""
   tomlkit_archive:
     description:
-      - Internal. The module's action plugin puts the controller's C(tomlkit) here, for nodes that
-        have no TOML parser.
+      - Internal. The module's action plugin passes the controller's C(tomlkit) here, for nodes
+        without a TOML parser.
     type: str
 seealso:
   - module: kubegpu.nodes.docker_runtime
 """
 
 EXAMPLES = r"""
-- name: Make the handler nvidia known, and restart containerd if need be
+- name: Add the handler nvidia and restart containerd if required
   kubegpu.nodes.containerd_runtime:
     restart: true
 
-- name: Make it the default runtime, in CDI mode, and restart later
+- name: Make it the default runtime, enable CDI, and restart later
   kubegpu.nodes.containerd_runtime:
     set_default: true
     cdi: true
   register: containerd_handler
 
-- name: Take it out again
+- name: Remove the handler
   kubegpu.nodes.containerd_runtime:
     state: absent
     restart: true
@@ -185,29 +187,29 @@ EXAMPLES = r"""
 RETURN = r"""
 restart_required:
   description:
-    - Whether the running containerd has not loaded the files as they are now. This looks at the
-      daemon, not at this run, so that it stays true until a restart.
+    - Whether the running containerd has not loaded the current files. This depends on the daemon,
+      not on this run, and stays true until a restart.
   returned: success
   type: bool
   sample: true
 restart_reason:
-  description: Why a restart is required, or why none is even though a file changed.
+  description: Why a restart is required, or why none is required although a file changed.
   returned: success
   type: str
   sample: /etc/containerd/config.toml changes; the running containerd has the old one.
 restarted:
-  description: Whether containerd was restarted (in check mode, would have been).
+  description: Whether containerd was restarted (in check mode, would be restarted).
   returned: success
   type: bool
   sample: false
 default_runtime:
   description: >-
-    The default runtime in effect after this run, as containerd says; null without O(validate).
+    The default runtime after this run, as reported by containerd; null without O(validate).
   returned: success
   type: str
   sample: runc
 handlers:
-  description: The runtime handlers in effect after this run, by name; empty without O(validate).
+  description: The runtime handlers after this run, by name; empty without O(validate).
   returned: success
   type: dict
   sample:
@@ -218,18 +220,18 @@ handlers:
         BinaryName: /usr/bin/nvidia-container-runtime
         SystemdCgroup: true
 backup_file:
-  description: Where the file as it was before this module's first change is kept, if there was one.
+  description: Path of the backup of the original file, if there was one.
   returned: success
   type: str
   sample: /var/lib/kubegpu/backups/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 reasons:
-  description: Why each thing was changed, or was not.
+  description: Reasons for changes, and for changes that were not made.
   returned: success
   type: list
   elements: str
   sample: ["The handler nvidia is not in /etc/containerd/config.toml yet."]
 diff:
-  description: What changes in each file, with the lines around it. Secrets are covered.
+  description: The changes of each file with surrounding lines. Secrets are redacted.
   returned: with diff mode
   type: list
   elements: dict
@@ -247,12 +249,12 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
     ContainerdRuntime,
-    Settings,
-    World,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
@@ -291,7 +293,7 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
 
 
 def _given(kind: typing.Any, params: dict[str, typing.Any]) -> typing.Any:
-    """Return a dataclass with those of its fields that are options of the module."""
+    """Return an instance of a dataclass whose fields are options of the module."""
     names = {field.name for field in dataclasses.fields(kind)}
     return kind(**{name: value for name, value in params.items() if name in names})
 
@@ -300,14 +302,14 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
-        world = World(
+        dependencies = Dependencies(
             run=module_runner(module),
             parse=toml_parser(params["tomlkit_archive"], module.tmpdir),
             store=StateStore(params["state_path"]),
             scratch=module.tmpdir,
             exists=os.path.lexists,
         )
-        outcome = ContainerdRuntime(_given(Request, params), _given(Settings, params), world)(
+        result = ContainerdRuntime(_given(Request, params), _given(Settings, params), dependencies)(
             module.check_mode
         )
     except KubegpuError as error:
@@ -318,14 +320,14 @@ def main() -> None:
             evidence=redact(error.evidence),
             next_step=redact(error.next_step),
         )
-    for warning in outcome.warnings:
+    for warning in result.warnings:
         module.warn(printable(warning))
-    result = dataclasses.asdict(outcome)
-    del result["warnings"]
-    result["handlers"] = redact_data(result["handlers"])
+    values = dataclasses.asdict(result)
+    del values["warnings"]
+    values["handlers"] = redact_data(values["handlers"])
     if not module._diff:
-        del result["diff"]
-    module.exit_json(**result)
+        del values["diff"]
+    module.exit_json(**values)
 
 
 if __name__ == "__main__":

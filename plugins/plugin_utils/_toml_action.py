@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action of every module that parses TOML on the node."""
+"""Base class of the actions of modules that parse TOML on the node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import with
 
 
 class TomlAction(ActionBase):
-    """One call of ``module``, also under async: a first answer is then only a job's name."""
+    """Runs ``module`` once. With async, the first result names the job only."""
 
     module = ""
     _supports_check_mode = True

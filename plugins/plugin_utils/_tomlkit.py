@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The controller's tomlkit, for nodes whose Python has no TOML parser: sent along as a zip file."""
+"""Sends the controller's tomlkit to nodes whose Python has no TOML parser, as a zip file."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any
 
-# From here on Python has a TOML parser of its own.
+# The first Python with a TOML parser.
 _BUILTIN_PARSER = (3, 11)
 
 
 def with_parser(arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a module's arguments, with the library where the node needs it."""
+    """Return the arguments of a module, with the library if the node needs it."""
     result = {name: value for name, value in arguments.items() if name != "tomlkit_archive"}
     if needs_parser(task_vars):
         archive = tomlkit_archive()
@@ -30,7 +30,7 @@ def with_parser(arguments: Mapping[str, Any], task_vars: Mapping[str, Any]) -> d
 
 
 def needs_parser(task_vars: Mapping[str, Any]) -> bool:
-    """Return whether nothing says that the node's Python can parse TOML by itself."""
+    """Return whether the node needs the library: no fact shows that its Python can parse TOML."""
     facts = task_vars.get("ansible_facts")
     gpu_node = facts.get("gpu_node") if isinstance(facts, Mapping) else None
     python = gpu_node.get("python") if isinstance(gpu_node, Mapping) else None
@@ -47,7 +47,7 @@ def needs_parser(task_vars: Mapping[str, Any]) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def tomlkit_archive() -> str | None:
-    """Return the controller's tomlkit as a zip file in base64; None if it has none."""
+    """Return the controller's tomlkit as a zip file in base64, None if it is not installed."""
     found = importlib.util.find_spec("tomlkit")
     folder = next(iter(found.submodule_search_locations or ()), None) if found else None
     if folder is None:
@@ -56,7 +56,7 @@ def tomlkit_archive() -> str | None:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(os.listdir(folder)):
             if name.endswith(".py"):
-                # A fixed date: the same library always gives the same argument.
+                # A fixed date, so that the same library always gives the same argument.
                 entry = zipfile.ZipInfo(f"tomlkit/{name}", (1980, 1, 1, 0, 0, 0))
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 with open(os.path.join(folder, name), "rb") as source:

@@ -11,15 +11,28 @@ from __future__ import annotations
 # below tests/unit. The order does not matter: those that take the least time run first.
 AREAS: dict[str, dict[str, str]] = {
     "editors": {
-        "_formats/toml_edit": "_formats/toml_edit _formats/toml_read _containerd/plan "
-        "_containerd/config",
+        "_formats/toml_scan": "_formats/toml_edit _formats/toml_redact _formats/toml_read "
+        "_containerd/plan _containerd/config",
+        "_formats/toml_edit": "_formats/toml_edit _formats/toml_redact _formats/toml_read "
+        "_containerd/plan _containerd/config",
+        "_formats/toml_redact": "_formats/toml_redact _core/redact",
         "_formats/toml_read": "_formats/toml_read _formats/toml_edit _containerd/config",
-        "_formats/json_edit": "_formats/json_edit _docker/config",
+        "_containerd/types": "_containerd/types _containerd/plan _containerd/placement",
+        "_containerd/values": "_containerd/plan _containerd/undo _containerd/record "
+        "_containerd/edit",
+        "_containerd/edit": "_containerd/edit _containerd/plan _containerd/undo",
+        "_containerd/handler": "_containerd/plan _containerd/undo _containerd/edit",
         "_containerd/plan": "_containerd/plan _containerd/placement _containerd/distributions "
-        "_containerd/undo _runtime/editor_guards plugins/modules/test_containerd_runtime.py",
-        "_containerd/config": "_containerd/config _containerd/plan _containerd/placement",
-        "_containerd/undo": "_containerd/undo _runtime/editor_guards "
+        "_containerd/undo _containerd/edit _containerd/record _containerd/apply "
         "plugins/modules/test_containerd_runtime.py",
+        "_containerd/verify": "_containerd/verify _containerd/placement _containerd/apply",
+        "_containerd/config": "_containerd/config _containerd/plan _containerd/placement",
+        "_containerd/line_merge": "_containerd/line_merge _containerd/undo _containerd/record",
+        "_containerd/record": "_containerd/record _containerd/undo _containerd/apply "
+        "plugins/modules/test_containerd_runtime.py",
+        "_containerd/undo": "_containerd/undo _containerd/edit _containerd/apply "
+        "plugins/modules/test_containerd_runtime.py",
+        "_formats/json_edit": "_formats/json_edit _docker/config",
         "_docker/config": "_docker/config _docker/daemon _runtime/editor_guards "
         "plugins/modules/test_docker_runtime.py",
         "_docker/edit": "_docker/config _runtime/editor_guards "
@@ -30,8 +43,8 @@ AREAS: dict[str, dict[str, str]] = {
         "_core/redact": "_core/redact _formats/toml_edit _formats/json_edit",
     },
     "decisions": {
-        "_driver/plan/plan": "_driver/plan/plan _driver/decision_table _driver/apply/package_calls "
-        "_driver/apply/loading",
+        "_driver/plan/plan": "_driver/plan/plan _driver/decision_table "
+        "_driver/apply/package_calls _driver/apply/loading",
         "_driver/plan/plan_keep": "_driver/plan/plan _driver/decision_table _driver/plan/fabric",
         "_driver/plan/plan_change": "_driver/plan/plan _driver/decision_table "
         "_driver/apply/package_calls",

@@ -93,7 +93,7 @@ def _flavour(folder: Path, kind: tuple[str, int, str]) -> Iterator[str]:
     node.started(found=False)
     yield "In effect:\n"
     yield from _effective({"before": effective, "after": node.judged()})
-    if node.flavour.finds:
+    if node.flavour.auto_handlers:
         node.ok(name="gpu", state="absent")
         written = _texts(node)
         answer = node.run()

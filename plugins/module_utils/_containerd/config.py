@@ -2,46 +2,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How containerd reads its configuration: files, imports, versions, and what takes effect."""
+"""Reads containerd's configuration as containerd does: files, imports, versions. Pure."""
 
 from __future__ import annotations
 
 import fnmatch
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
 from .._formats.toml_edit import Document
 from .._runtime.config_file import ConfigFile, Parser, decode, parse_text, table
-
-Path = tuple[str, ...]
-Version = tuple[int, int]
-
-CRI_GRPC = "io.containerd.grpc.v1.cri"
-CRI_RUNTIME = "io.containerd.cri.v1.runtime"
-CRI_IMAGES = "io.containerd.cri.v1.images"
-CRI_NAMES = frozenset({"cri", CRI_GRPC, CRI_RUNTIME, CRI_IMAGES})
-# Where each config version that this release knows keeps the runtimes of CRI.
-# (4 moved the settings of the daemon's own sockets into plugins; CRI's are where 3 has them.)
-CRI_TABLE: Mapping[int, str] = {1: "cri", 2: CRI_GRPC, 3: CRI_RUNTIME, 4: CRI_RUNTIME}
-NEWEST_CONFIG = max(CRI_TABLE)
-# The newest config version that a containerd loads, from this release of it on.
-_LOADS: tuple[tuple[Version, int], ...] = (((2, 3), 4), ((2, 0), 3), ((0, 0), 2))
-# From here on an imported file is merged key by key; before, it replaces a plugin's whole table.
-# (1.6, 1.7 and 2.1 were measured; 2.0 was not, so that it is treated like 1.7.)
-DEEP_MERGE = (2, 1)
-# From about here /etc/containerd/conf.d is imported although no file says so.
-BUILTIN_IMPORTS = (2, 2)
+from .data import CRI_GRPC, CRI_NAMES, CRI_RUNTIME, LOADS, NEWEST_CONFIG, Path, Version
+from .values import copy, leaves, remove
 
 _VERSION = re.compile(r"\bv?(\d+)\.(\d+)(?:\.\d+|\b)")
 
 
 @dataclass(frozen=True)
 class Effective:
-    """What the binary says that a configuration means (``containerd config dump``)."""
+    """The effective configuration as reported by ``containerd config dump``."""
 
     data: Mapping[str, Any]
 
@@ -59,18 +42,21 @@ class Effective:
 
     @property
     def default(self) -> str:
-        # An empty name means runc, in every version.
+        # An empty name means runc in every version.
         return str(table(self.cri, ("containerd",)).get("default_runtime_name") or "runc")
 
     @property
     def cdi(self) -> bool | None:
-        """Return whether CDI is on; None where this containerd has no such setting."""
+        """Return whether CDI is enabled; None if this containerd has no such setting."""
         value = self.cri.get("enable_cdi")
         return None if value is None else bool(value)
 
 
 def parse_version(text: str) -> Version:
-    """Return the version out of ``containerd --version``'s words, or out of a plain version."""
+    """Return the version from the output of ``containerd --version`` or from a plain version.
+
+    :raises InputError: the text contains no version.
+    """
     match = _VERSION.search(text)
     if match is None:
         raise InputError(
@@ -89,9 +75,10 @@ def load(
     version: Version,
     builtin_imports: tuple[str, ...] = (),
 ) -> tuple[ConfigFile, ...]:
-    """Return the root file and all that it imports, in the order in which containerd loads them.
+    """Return the root file and all imported files, in containerd's loading order.
 
-    :param read: path -> path with links resolved, content (None where there is none).
+    :param read: returns the path with links resolved, and the content (None if there is no file).
+    :param glob: returns the files that match a pattern.
     """
     files: list[ConfigFile] = []
     pending = [root]
@@ -115,7 +102,7 @@ def load(
 def resolve_import(
     parent: str, pattern: str, glob: Callable[[str], Iterable[str]], version: Version
 ) -> list[str]:
-    """Return the files that an entry of ``imports`` in the file ``parent`` means."""
+    """Return the files that an ``imports`` entry of the file ``parent`` refers to."""
     full = import_pattern(parent, pattern, version)
     return sorted(glob(full)) if "*" in full else [full]
 
@@ -123,7 +110,7 @@ def resolve_import(
 def import_pattern(parent: str, pattern: str, version: Version) -> str:
     if posixpath.isabs(pattern):
         return posixpath.normpath(pattern)
-    # 1.6 looks for a relative pattern from its working folder, which systemd makes "/".
+    # 1.6 resolves a relative pattern from its working directory, which is "/" under systemd.
     base = "/" if "*" in pattern and version < (1, 7) else posixpath.dirname(parent)
     return posixpath.normpath(posixpath.join(base, pattern))
 
@@ -137,29 +124,18 @@ def imports_path(file: ConfigFile, parent: str, path: str, version: Version) -> 
 
 
 def _matches(path: str, pattern: str) -> bool:
-    # Unlike in a shell pattern, '*' never crosses a slash.
+    # As in a shell pattern, '*' does not match a slash; fnmatch alone would.
     parts, patterns = path.split("/"), pattern.split("/")
     return len(parts) == len(patterns) and all(
         fnmatch.fnmatchcase(part, wanted) for part, wanted in zip(parts, patterns)
     )
 
 
-def merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``other`` over ``one``, key by key."""
-    merged = dict(one)
-    for key, value in other.items():
-        old = merged.get(key)
-        merged[key] = (
-            merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-        )
-    return merged
-
-
 def shadow(files: Iterable[ConfigFile], folder: str) -> dict[str, str]:
-    """Return copies of the files that mean the same to ``config dump``, by path in ``folder``.
+    """Return copies of the files for ``config dump``, by path in ``folder``.
 
-    Imports point at the copies, in the same order. CRI is not disabled in them, because a
-    disabled plugin is left out of the dump and could not be compared.
+    Imports refer to the copies, in the same order. CRI is enabled in them, because the dump omits
+    disabled plugins.
     """
     present = [file for file in files if file.text is not None]
     names = [posixpath.join(folder, f"{index:03}.toml") for index in range(len(present))]
@@ -173,9 +149,9 @@ def shadow(files: Iterable[ConfigFile], folder: str) -> dict[str, str]:
 
 
 def absorbed(files: Iterable[ConfigFile], path: str, parse: Parser) -> tuple[ConfigFile, ...]:
-    """Return the files with the one of ``path`` merged into the last generated one that has CRI.
+    """Return the files with the one at ``path`` merged into the last generated file that has CRI.
 
-    That is what a distribution makes of a template, or of a drop-in that it merges itself.
+    A distribution does this with a template, or with a drop-in file that it merges itself.
     """
     known = tuple(files)
     own = next((file for file in known if file.path == path), None)
@@ -196,18 +172,8 @@ def absorbed(files: Iterable[ConfigFile], path: str, parse: Parser) -> tuple[Con
     return tuple(rest)
 
 
-def leaves(data: Mapping[str, Any], base: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Give plain values before tables, as a TOML text has to."""
-    for key, value in data.items():
-        if not isinstance(value, Mapping):
-            yield (*base, key), value
-    for key, value in data.items():
-        if isinstance(value, Mapping):
-            yield from leaves(value, (*base, key))
-
-
 def disabled_cri(data: Mapping[str, Any]) -> list[int]:
-    """Return which elements of ``disabled_plugins`` switch CRI off."""
+    """Return the indexes of the elements of ``disabled_plugins`` that disable CRI."""
     disabled = data.get("disabled_plugins") or ()
     return [index for index, name in enumerate(disabled) if str(name) in CRI_NAMES]
 
@@ -222,7 +188,7 @@ def enable_cri(document: Document, data: Mapping[str, Any]) -> Document:
 
 
 def meaning(value: Any) -> Any:
-    """Return a value with everything left out that means the same as its absence."""
+    """Return the value without everything that is equal to its default (absent)."""
     if isinstance(value, Mapping):
         kept = {key: meaning(item) for key, item in value.items()}
         return {
@@ -237,12 +203,12 @@ def meaning(value: Any) -> Any:
 
 
 def fold(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options by lower-case name: containerd reads names without regard to case."""
+    """Return the options by lower-case name: containerd ignores the case of names."""
     return {key.lower(): value for key, value in options.items()}
 
 
 def others(effective: Effective, ignored: Iterable[Path]) -> Any:
-    """Return the whole meaning but for the ignored paths, which are relative to the CRI table."""
+    """Return the normalised configuration without the ignored paths (relative to the CRI table)."""
     data = copy(effective.data)
     for name in ("imports", "disabled_plugins", "version"):
         data.pop(name, None)
@@ -254,32 +220,18 @@ def others(effective: Effective, ignored: Iterable[Path]) -> Any:
     return meaning(data)
 
 
-def copy(data: Any) -> Any:
-    if isinstance(data, Mapping):
-        return {key: copy(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [copy(value) for value in data]
-    return data
-
-
-def remove(data: dict[str, Any], path: Path) -> None:
-    """Take the value at ``path`` out, if it is there."""
-    current: Any = data
-    for part in path[:-1]:
-        current = current.get(part) if isinstance(current, dict) else None
-    if isinstance(current, dict):
-        current.pop(path[-1], None)
-
-
 def check_config_version(file: ConfigFile, version: Version) -> None:
-    """Refuse a format that this release or the installed containerd cannot read."""
+    """Check that this release and the installed containerd support the config version.
+
+    :raises KubegpuError: one of them does not.
+    """
     if file.version > NEWEST_CONFIG:
         raise KubegpuError(
             f"{file.path} is of config version {file.version}, which this release does not know.",
             evidence=f"version = {file.version}; known are 1 to {NEWEST_CONFIG}",
             next_step="Use a newer release of kubegpu.nodes, or configure the handler by hand.",
         )
-    newest = next(newest for since, newest in _LOADS if version >= since)
+    newest = next(newest for since, newest in LOADS if version >= since)
     if file.version > newest:
         raise KubegpuError(
             f"{file.path} is of config version {file.version}, which containerd "

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose containerd a node runs, and where that one is configured: data. Pure.
+"""Kubernetes distributions that bring their own containerd, and their paths (data). Pure.
 
 Sources, read on 2026-11-21: k3s-io/k3s pkg/agent/containerd/{config,runtimes}.go and
 pkg/agent/templates/templates.go (RKE2 runs the same code), k0sproject/k0s
@@ -21,11 +21,11 @@ from .._core.errors import KubegpuError
 
 
 @dataclass(frozen=True)
-class Flavour:
-    """A distribution of containerd: where it keeps its things, and what it does by itself."""
+class Distribution:
+    """A distribution of containerd: its paths, its units, and what it configures itself."""
 
     name: str
-    # One of these says that the node has it.
+    # The distribution is present if one of these paths exists.
     markers: tuple[str, ...]
     binaries: tuple[str, ...]
     config_path: str
@@ -33,33 +33,33 @@ class Flavour:
     socket: str
     crictl: str = "crictl"
     ctr: tuple[str, ...] = ("ctr",)
-    # containerd's own process, where it comes and goes without its unit.
+    # File with containerd's process ID, where containerd restarts independently of its unit.
     pid_file: str | None = None
-    # How config_path begins while the distribution writes it itself; None: it never does.
+    # Pattern at the start of a generated config_path; None: the distribution never generates it.
     generated: str | None = None
-    # A file of our own that the generated one imports, and the template that it is rendered from,
-    # by the generated file's config version.
+    # By config version of the generated file: our drop-in file that it imports, and the template
+    # that it is rendered from.
     drop_ins: Mapping[int, str] = field(default_factory=dict)
     templates: Mapping[int, str] = field(default_factory=dict)
-    # Imported by the generated file where the distribution merges drop-ins into it by itself.
+    # The file into which the distribution merges drop-in files; the generated file imports it.
     merged_into: str | None = None
-    # Programs from which it makes a handler whenever it starts, by the handler's name.
-    finds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    # What it puts in for ${NAME} in config_path.
+    # Handlers that the distribution adds at startup if it finds one of these programs.
+    auto_handlers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Values that it substitutes for ${NAME} in config_path.
     variables: Mapping[str, str] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
-    # Seconds that a restart of the unit may take, and CRI after it.
+    # Time limit in seconds for a restart of the unit, and for CRI after it.
     restart_timeout: int = 60
-    # Units whose restart takes a member of the control plane (API server, etcd) down with it.
+    # Units whose restart also restarts a control plane member (API server, etcd).
     control_plane_units: tuple[str, ...] = ()
 
 
 _RANCHER_SOCKET = "/run/k3s/containerd/containerd.sock"
 _SNAP = "/var/snap/microk8s"
-# config.go: the version of the built-in template follows from the name of the user's.
+# config.go: the name of the user's template selects the config version.
 _RANCHER_TEMPLATES = {2: "config.toml", 3: "config-v3.toml"}
-# runtimes.go: /usr/bin by name or as part of PATH; the other is the GPU operator's.
-_RANCHER_FINDS = {
+# runtimes.go: /usr/bin directly or through PATH; the other path belongs to the GPU operator.
+_RANCHER_HANDLERS = {
     "nvidia": (
         "/usr/local/nvidia/toolkit/nvidia-container-runtime",
         "/usr/bin/nvidia-container-runtime",
@@ -67,9 +67,11 @@ _RANCHER_FINDS = {
 }
 
 
-def _rancher(name: str, tools: str, server: str, agent: str, programs: tuple[str, ...]) -> Flavour:
+def _rancher(
+    name: str, tools: str, server: str, agent: str, programs: tuple[str, ...]
+) -> Distribution:
     folder = f"/var/lib/rancher/{name}/agent/etc/containerd"
-    return Flavour(
+    return Distribution(
         name,
         (folder,),
         (f"{tools}/containerd",),
@@ -86,15 +88,15 @@ def _rancher(name: str, tools: str, server: str, agent: str, programs: tuple[str
         templates={
             version: f"{folder}/{stem}.tmpl" for version, stem in _RANCHER_TEMPLATES.items()
         },
-        finds=_RANCHER_FINDS,
+        auto_handlers=_RANCHER_HANDLERS,
         programs=programs,
-        # The unit starts Kubernetes too, whose units themselves have no limit.
+        # The unit starts Kubernetes too and sets no time limit itself.
         restart_timeout=600,
         control_plane_units=(server,),
     )
 
 
-PLAIN = Flavour(
+PLAIN = Distribution(
     "containerd",
     (),
     ("containerd", "/usr/bin/containerd", "/usr/local/bin/containerd", "/opt/bin/containerd"),
@@ -102,9 +104,9 @@ PLAIN = Flavour(
     ("containerd",),
     "/run/containerd/containerd.sock",
 )
-# The order is the precedence: these bring a containerd of their own, beside which a plain one
-# serves Docker at most.
-FLAVOURS = (
+# In order of precedence. Each brings its own containerd; a plain one on the same node serves
+# Docker at most.
+DISTRIBUTIONS = (
     _rancher(
         "rke2",
         "/var/lib/rancher/rke2/bin",
@@ -119,7 +121,7 @@ FLAVOURS = (
         "k3s-agent",
         ("/usr/local/bin/k3s", "/usr/bin/k3s", "/opt/bin/k3s"),
     ),
-    Flavour(
+    Distribution(
         "k0s",
         ("/var/lib/k0s/bin/containerd", "/etc/k0s/containerd.toml"),
         ("/var/lib/k0s/bin/containerd",),
@@ -128,18 +130,18 @@ FLAVOURS = (
         "/run/k0s/containerd.sock",
         ctr=("k0s", "ctr"),
         programs=("/usr/local/bin/k0s", "/usr/bin/k0s"),
-        # k0s starts containerd anew, without itself, when a drop-in changes.
+        # k0s restarts containerd, but not its own unit, when a drop-in file changes.
         pid_file="/run/k0s/containerd.pid",
         generated=r"\s*# k0s_managed=true",
         drop_ins=dict.fromkeys((2, 3), "/etc/k0s/containerd.d/99-nvidia.toml"),
         merged_into="/run/k0s/containerd-cri.toml",
         control_plane_units=("k0scontroller",),
     ),
-    Flavour(
+    Distribution(
         "microk8s",
         (f"{_SNAP}/current/args",),
         ("/snap/microk8s/current/bin/containerd",),
-        # run-containerd-with-args fills its variables in by sed, whenever the unit starts.
+        # run-containerd-with-args substitutes the variables with sed at every start of the unit.
         f"{_SNAP}/current/args/containerd-template.toml",
         ("snap.microk8s.daemon-containerd",),
         f"{_SNAP}/common/run/containerd.sock",
@@ -156,67 +158,76 @@ FLAVOURS = (
 )
 
 
-def find_flavour(
-    exists: Callable[[str], bool], flavours: Iterable[Flavour] = FLAVOURS
-) -> tuple[Flavour, str]:
-    """Return the flavour of the node, and the path that shows it; plain where none does."""
-    for flavour in flavours:
-        for path in flavour.markers:
+def find_distribution(
+    exists: Callable[[str], bool], distributions: Iterable[Distribution] = DISTRIBUTIONS
+) -> tuple[Distribution, str]:
+    """Return the node's distribution (else plain containerd) and the path that identifies it."""
+    for distribution in distributions:
+        for path in distribution.markers:
             if exists(path):
-                return flavour, path
+                return distribution, path
     return PLAIN, ""
 
 
 def unit_in_use(states: Mapping[str, bool]) -> str | None:
-    """Return the unit that runs, else the first one.
+    """Return the running unit, else the first one, else None.
 
-    RKE2's archive brings the units of servers and of agents to every node.
+    The RKE2 archive installs the units of servers and of agents on every node.
 
-    :param states: whether each unit that is there runs, in the order of the flavour.
+    :param states: whether each installed unit runs, in the order of the distribution.
     """
     running = [unit for unit, active in states.items() if active]
     return next(iter([*running, *states]), None)
 
 
-def asked_by(flavour: Flavour, exists: Callable[[str], bool]) -> tuple[str, ...]:
-    """Return the command that takes the arguments of ``ctr``."""
-    program, *rest = flavour.ctr
-    if program == flavour.name:
-        program = next((path for path in flavour.programs if exists(path)), program)
+def ctr_command(distribution: Distribution, exists: Callable[[str], bool]) -> tuple[str, ...]:
+    """Return the command line of ``ctr`` for this distribution, without arguments."""
+    program, *rest = distribution.ctr
+    if program == distribution.name:
+        program = next((path for path in distribution.programs if exists(path)), program)
     return (program, *rest)
 
 
-def made_by_itself(flavour: Flavour, name: str, exists: Callable[[str], bool]) -> str | None:
-    """Return the program of a handler that the distribution makes itself, None for any other."""
-    candidates = flavour.finds.get(name, ())
+def auto_handler_program(
+    distribution: Distribution, name: str, exists: Callable[[str], bool]
+) -> str | None:
+    """Return the program of a handler that the distribution adds itself, None for others."""
+    candidates = distribution.auto_handlers.get(name, ())
     present = [path for path in candidates if exists(path)]
     return present[0] if present else (candidates[-1] if candidates else None)
 
 
-def makes_handler(flavour: str | None, name: str, program: str) -> bool:
-    """Return whether a distribution makes this handler of this program by itself."""
-    return any(program in item.finds.get(name, ()) for item in FLAVOURS if item.name == flavour)
+def makes_handler(distribution: str | None, name: str, program: str) -> bool:
+    """Return whether the distribution adds this handler with this program itself."""
+    return any(
+        program in item.auto_handlers.get(name, ())
+        for item in DISTRIBUTIONS
+        if item.name == distribution
+    )
 
 
-# -- templates: never parsed, edited between two lines -----------------------------------------
+# -- templates: not parsed; only the block between two marker lines is edited --------------------
 
 BASE = '{{ template "base" . }}\n'
 BEGIN = "# BEGIN kubegpu.nodes"
 END = "# END kubegpu.nodes"
 _MARKED = re.compile(rf"(?ms)^{re.escape(BEGIN)}[ \t]*\n(.*?)^{re.escape(END)}[ \t]*(?:\n|\Z)")
-# k3s and RKE2 from these patch releases on have a template of the name "base" (docs of k3s,
-# "Advanced options"); newer minor releases all have it.
+# k3s and RKE2 provide a template named "base" from these patch releases on, and in all newer minor
+# releases (docs of k3s, "Advanced options").
 _BASE_SINCE = {(1, 24): 17, (1, 25): 13, (1, 26): 8, (1, 27): 5, (1, 28): 1}
 
 
-def marked(text: str | None) -> str | None:
-    """Return what stands between our two lines, None where they are not there."""
+def managed_block(text: str | None) -> str | None:
+    """Return the text between the marker lines, None if there are none."""
     found = _MARKED.search(text or "")
     return None if found is None else found[1]
 
 
-def check_marked(path: str, text: str) -> None:
-    """Refuse a template that has no marked place, or several."""
+def check_managed_block(path: str, text: str) -> None:
+    """Check that a template has exactly one managed block.
+
+    :raises KubegpuError: it has none or several.
+    """
     places = len(_MARKED.findall(text))
     if places == 1:
         return
@@ -229,13 +240,18 @@ def check_marked(path: str, text: str) -> None:
     )
 
 
-def without_mark(text: str) -> str:
-    """Return a rendered configuration without the marked place."""
+def without_managed_block(text: str) -> str:
+    """Return a rendered configuration without the managed block."""
     return _MARKED.sub("", text)
 
 
-def with_mark(path: str, text: str | None, block: str | None) -> str | None:
-    """Return the template with ``block`` between our lines; without them where it is None."""
+def with_managed_block(path: str, text: str | None, block: str | None) -> str | None:
+    """Return the template with ``block`` as its managed block, or without one if it is None.
+
+    Returns None if the template becomes equal to the default one and is not needed.
+
+    :raises KubegpuError: the block contains template syntax.
+    """
     if block is not None and "{{" in block:
         raise KubegpuError(
             f"'{{{{' cannot be written into {path}, which is a Go template.",
@@ -244,9 +260,9 @@ def with_mark(path: str, text: str | None, block: str | None) -> str | None:
     if text is None:
         return None if block is None else f"{BASE}\n{BEGIN}\n{block}{END}\n"
     if block is None or not block.strip():
-        rest = without_mark(text)
+        rest = without_managed_block(text)
         if rest.strip() == BASE.strip():
-            # As we begin one: it says the same as no template at all.
+            # This is a template as this module starts it: without a block it has no effect.
             return None
         if block is None:
             return rest
@@ -255,7 +271,7 @@ def with_mark(path: str, text: str | None, block: str | None) -> str | None:
 
 
 def has_base_template(version: str) -> bool:
-    """Return whether the k3s or RKE2 of these ``--version`` words has the template ``base``."""
+    """Return whether k3s or RKE2 with this ``--version`` output has the template ``base``."""
     match = re.search(r"v(\d+)\.(\d+)\.(\d+)", version)
     if match is None:
         return False
@@ -265,8 +281,8 @@ def has_base_template(version: str) -> bool:
     return patch >= _BASE_SINCE.get((major, minor), patch + 1)
 
 
-def filled_in(text: str, variables: Mapping[str, str]) -> str:
-    """Return the text as the distribution renders it."""
+def expand_variables(text: str, variables: Mapping[str, str]) -> str:
+    """Return the text with the distribution's variables substituted."""
     for name, value in variables.items():
         text = text.replace(f"${{{name}}}", value)
     return text

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``containerd config dump`` says of handlers and CRI. Pure.
+"""Reads handlers and CRI settings from the output of ``containerd config dump``. Pure.
 
-Small and apart: the facts read it, and containerd's module keeps it for them.
+A separate file with few imports, because the facts use it too.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._formats.toml_read import read_toml
+from .data import CRI_GRPC, CRI_NAMES, CRI_RUNTIME
 
 # Tables of the CRI plugin, of config version 3 and later, 2, and 1.
-_CRI_TABLES = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri")
-_CRI_PLUGINS = frozenset({*_CRI_TABLES, "io.containerd.cri.v1.images"})
+_CRI_TABLES = (CRI_RUNTIME, CRI_GRPC, "cri")
 
 
 def read_effective(dump: str) -> dict[str, Any]:
     """Return handlers, default handler and state of CRI and CDI from ``containerd config dump``.
 
-    :raises ValueError: where it is not TOML.
+    :raises ValueError: the text is not TOML.
     """
     data = read_toml(dump)
     disabled = set(data.get("disabled_plugins") or ())
@@ -45,7 +45,7 @@ def read_effective(dump: str) -> dict[str, Any]:
     return {
         "handlers": handlers,
         "default_handler": (cri.get("default_runtime_name") or "runc") if cri else None,
-        "cri_enabled": bool(cri) and not disabled & _CRI_PLUGINS,
+        "cri_enabled": bool(cri) and not disabled & CRI_NAMES,
         # 1.6 has no such setting.
         "cdi_enabled": None if cdi is None else bool(cdi),
     }

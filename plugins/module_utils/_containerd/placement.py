@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How settings get into a configuration that a Kubernetes distribution writes itself. Pure."""
+"""Where settings go if a Kubernetes distribution generates the configuration. Pure."""
 
 from __future__ import annotations
 
@@ -13,88 +13,99 @@ from typing import Callable
 from .._core.errors import KubegpuError
 from .._formats.toml_edit import Document
 from .._runtime.config_file import ConfigFile, Parser, parse_text, table
-from .config import CRI_TABLE, DEEP_MERGE, Version, absorbed, fold, imports_path
-from .distributions import BEGIN, PLAIN, Flavour, filled_in, without_mark
-from .plan import RUNC_SHIM, Request
+from .config import absorbed, fold, imports_path
+from .data import CRI_TABLE, DEEP_MERGE, RUNC_SHIM, Version
+from .distributions import BEGIN, PLAIN, Distribution, expand_variables, without_managed_block
+from .types import Request
 
 
 @dataclass(frozen=True)
-class Way:
-    """``generated``: the root file is the distribution's. ``own_path`` is then the file of ours:
-    one that is imported, one that is ``merged`` by the distribution, or a ``template``."""
+class Placement:
+    """The file that takes this module's settings.
 
-    flavour: Flavour
+    ``generated``: the distribution generates the root file. The settings then go to ``own_path``,
+    which containerd imports, the distribution merges (``merged``), or renders (``template``).
+    """
+
+    distribution: Distribution
     generated: bool = False
     own_path: str = ""
     merged: bool = False
     template: bool = False
 
 
-def find_way(
-    flavour: Flavour,
+def find_placement(
+    distribution: Distribution,
     root: ConfigFile,
     version: Version,
     read: Callable[[str], bytes | None],
     request: Request,
-) -> Way:
-    """Return where settings go beside the file ``root`` that the distribution generated."""
+) -> Placement:
+    """Return where settings go if the distribution generated the file ``root``.
+
+    :raises KubegpuError: the generated file takes no settings from other files.
+    """
     if request.layout == "in_place":
         raise KubegpuError(
-            f"{root.path} is written anew whenever {flavour.name} starts, so it is not edited.",
+            f"{root.path} is regenerated whenever {distribution.name} starts, so it is not edited.",
             next_step="Leave layout at auto.",
         )
     config = root.version
-    template = flavour.templates.get(config)
+    template = distribution.templates.get(config)
     if template is not None and BEGIN.encode() in (read(template) or b""):
-        return Way(flavour, True, template, merged=True, template=True)
-    drop_in = flavour.drop_ins.get(config)
+        return Placement(distribution, True, template, merged=True, template=True)
+    drop_in = distribution.drop_ins.get(config)
     if request.drop_in_path != Request.drop_in_path:
         drop_in = request.drop_in_path
     if drop_in is not None:
-        if flavour.merged_into and imports_path(
-            root, request.config_path, flavour.merged_into, version
+        if distribution.merged_into and imports_path(
+            root, request.config_path, distribution.merged_into, version
         ):
-            return Way(flavour, True, drop_in, merged=True)
+            return Placement(distribution, True, drop_in, merged=True)
         if version >= DEEP_MERGE and imports_path(root, request.config_path, drop_in, version):
-            return Way(flavour, True, drop_in)
+            return Placement(distribution, True, drop_in)
     if template is not None:
-        return Way(flavour, True, template, merged=True, template=True)
+        return Placement(distribution, True, template, merged=True, template=True)
     raise KubegpuError(
-        f"{root.path}, which {flavour.name} writes, takes no settings from a file of our own.",
+        f"{root.path}, which {distribution.name} writes, takes no settings from a file of our own.",
         evidence=f"config version {config}, imports = {root.data.get('imports', [])}",
-        next_step=f"Upgrade {flavour.name}, or configure the handler by its own means.",
+        next_step=f"Upgrade {distribution.name}, or configure the handler by its own means.",
     )
 
 
 def as_generated(
-    way: Way,
+    placement: Placement,
     files: Iterable[ConfigFile],
     own: ConfigFile,
     parse: Parser,
     program: str | None,
 ) -> tuple[ConfigFile, ...]:
-    """Return the files as they will be when the distribution starts the next time.
+    """Return the files as they will be after the next start of the distribution.
 
-    :param own: the file of our own, as it is or is going to be.
-    :param program: of the handler that the distribution makes itself.
+    :param own: the file at ``own_path``, current or planned.
+    :param program: program of the handler that the distribution adds itself.
     """
     found = list(files)
     for index, file in enumerate(found):
-        if index == 0 or file.path == way.flavour.merged_into:
+        if index == 0 or file.path == placement.distribution.merged_into:
             found[index] = replace(file, generated=True)
-    if way.template:
-        text = without_mark(found[0].text or "")
+    if placement.template:
+        text = without_managed_block(found[0].text or "")
         found[0] = replace(found[0], text=text, data=parse_text(text, parse))
     if program is not None:
-        found[0] = _with_handler(found[0], program, parse, way)
-    if way.merged and own.text is not None and own.path not in {file.path for file in found}:
+        found[0] = _with_handler(found[0], program, parse, placement)
+    if placement.merged and own.text is not None and own.path not in {file.path for file in found}:
         found.append(own)
     return tuple(found)
 
 
-def _with_handler(root: ConfigFile, program: str, parse: Parser, way: Way) -> ConfigFile:
-    """Return the generated file with the handler that it gets when the distribution starts."""
-    names = [name for name, paths in way.flavour.finds.items() if program in paths]
+def _with_handler(
+    root: ConfigFile, program: str, parse: Parser, placement: Placement
+) -> ConfigFile:
+    """Return the generated file with the handler that the distribution adds at startup."""
+    names = [
+        name for name, paths in placement.distribution.auto_handlers.items() if program in paths
+    ]
     base = ("plugins", CRI_TABLE[root.version], "containerd", "runtimes")
     document = Document(root.text or "")
     for name in names:
@@ -110,19 +121,21 @@ def _with_handler(root: ConfigFile, program: str, parse: Parser, way: Way) -> Co
     return replace(root, text=document.text, data=parse_text(document.text, parse))
 
 
-def as_rendered(way: Way, files: tuple[ConfigFile, ...], parse: Parser) -> tuple[ConfigFile, ...]:
-    """Return the files as containerd gets to see them."""
-    if way.flavour is PLAIN:
+def as_rendered(
+    placement: Placement, files: tuple[ConfigFile, ...], parse: Parser
+) -> tuple[ConfigFile, ...]:
+    """Return the files as containerd reads them."""
+    if placement.distribution is PLAIN:
         return files
-    if way.merged:
-        files = absorbed(files, way.own_path, parse)
-    if not way.flavour.variables:
+    if placement.merged:
+        files = absorbed(files, placement.own_path, parse)
+    if not placement.distribution.variables:
         return files
-    return tuple(_filled_in(file, way.flavour, parse) for file in files)
+    return tuple(_expanded(file, placement.distribution, parse) for file in files)
 
 
-def _filled_in(file: ConfigFile, flavour: Flavour, parse: Parser) -> ConfigFile:
+def _expanded(file: ConfigFile, distribution: Distribution, parse: Parser) -> ConfigFile:
     if file.text is None:
         return file
-    text = filled_in(file.text, flavour.variables)
+    text = expand_variables(file.text, distribution.variables)
     return replace(file, text=text, data=parse_text(text, parse))

@@ -2,195 +2,51 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Taking a runtime handler back out of containerd's configuration. Pure.
+"""Removes a runtime handler from containerd's configuration. Pure.
 
-Where nobody edited since, the old bytes come back as a whole. Where somebody did, our lines are
-taken out of the text as it stands (a three-way merge), and what cannot be found as lines any more
-is looked for by its meaning.
+A file without later edits is restored as a whole. In a file that was edited since, our lines are
+removed by a three-way merge; changes that are no longer found as lines are reverted by key.
 """
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
+from dataclasses import replace
 from typing import Any
 
 from .._runtime.config_file import ConfigFile, Parser, parse_text, table
-from .config import CRI_NAMES, Path, copy, fold, meaning, remove
-from .plan import (
-    DEFAULT,
-    FILE_HEAD,
-    Change,
-    Editor,
-    FileEdit,
-    Node,
-    Plan,
-    Request,
-    prune,
-    value_at,
-    wanted_handlers,
-)
+from .config import fold, meaning
+from .data import CRI_NAMES, DEFAULT, RUNTIMES, Path
+from .edit import FILE_HEAD, Editor
+from .handler import expected_handlers
+from .line_merge import undo_lines
+from .record import HandlerRecord
+from .types import Change, FileEdit, Plan, Request, State
+from .values import copy, prune, remove, value_at
 
-_RUNTIMES = ("containerd", "runtimes")
-# What makes a new file complete, beside the handler itself.
+# Keys of a new file that are not part of the handler.
 _SCAFFOLD = frozenset({("version",), ("imports",)})
-
-
-@dataclass(frozen=True)
-class History:
-    """What our runs made of one file: ``base`` is the text without us, ``ours`` with us.
-
-    Both are None for 'no file'. ``shared`` says that another handler of ours is in the same file.
-    """
-
-    base: str | None
-    ours: str | None
-    changes: tuple[Change, ...] = ()
-    shared: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "base": _pack(self.base),
-            "ours": _pack(self.ours),
-            "changes": [change.to_json() for change in self.changes],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any], shared: bool = False) -> History:
-        return cls(
-            _unpack(data["base"]),
-            _unpack(data["ours"]),
-            tuple(Change.from_json(change) for change in data["changes"]),
-            shared,
-        )
-
-
-def continued(earlier: History | None, edit: FileEdit, foreign: bool, fresh: bool) -> History:
-    """Return the history after one more edit of ours.
-
-    :param foreign: somebody else edited the file since our last edit.
-    :param fresh: the file is as it was before us (first edit, or undone by hand).
-    """
-    if earlier is None or fresh:
-        return History(edit.before, edit.after, edit.changes)
-    base = earlier.base
-    if foreign and edit.before is not None:
-        base, _left = undo_lines(earlier.base or "", earlier.ours or "", edit.before)
-    changes = {change.path: change for change in earlier.changes}
-    for change in edit.changes:
-        first = changes.get(change.path, change)
-        changes[change.path] = Change(change.path, first.before, change.after)
-    kept = tuple(_within(change, changes) for change in changes.values())
-    return History(base, edit.after, tuple(change for change in kept if change is not None))
-
-
-def _within(change: Change, changes: Mapping[Path, Change]) -> Change | None:
-    """Fold a change of a value into the earlier change that made the table around it."""
-    for path, other in changes.items():
-        if len(path) < len(change.path) and change.path[: len(path)] == path and not other.before:
-            return None
-    if change.before or not change.after or not isinstance(change.after[0], Mapping):
-        return change
-    whole = copy(change.after[0])
-    for path, other in changes.items():
-        if len(path) > len(change.path) and path[: len(change.path)] == change.path:
-            inner = path[len(change.path) :]
-            remove(whole, inner)
-            current = whole
-            for part in inner[:-1]:
-                current = current.setdefault(part, {})
-            if other.after:
-                current[inner[-1]] = other.after[0]
-    return Change(change.path, (), (whole,))
-
-
-def undo_lines(base: str, ours: str, current: str) -> tuple[str, bool]:
-    """Return ``current`` with the change from ``base`` to ``ours`` taken back, by lines.
-
-    :returns: the text, and whether some of our lines had been edited so that they stay.
-    """
-    base_lines, our_lines, lines = (
-        text.splitlines(keepends=True) for text in (base, ours, current)
-    )
-    where: dict[int, int] = {}
-    for block in SequenceMatcher(None, our_lines, lines, autojunk=False).get_matching_blocks():
-        for offset in range(block.size):
-            where[block.a + offset] = block.b + offset
-    conflict = False
-    patches: list[tuple[int, int, list[str]]] = []
-    for tag, i1, i2, j1, j2 in SequenceMatcher(
-        None, base_lines, our_lines, autojunk=False
-    ).get_opcodes():
-        if tag == "equal":
-            continue
-        patch = _patch(base_lines[i1:i2], j1, j2, where, lines, len(our_lines))
-        if patch is None:
-            conflict = True
-        else:
-            patches.append(patch)
-    for start, end, old in sorted(patches, key=lambda patch: patch[:2], reverse=True):
-        for at, line in enumerate(old):
-            # The old last line had no line end; now it may not be the last one.
-            if not line.endswith("\n") and (at + 1 < len(old) or end < len(lines)):
-                old[at] = line + ("\r\n" if "\r\n" in current else "\n")
-        lines[start:end] = old
-    return "".join(lines), conflict
-
-
-def _patch(
-    old: list[str], j1: int, j2: int, where: Mapping[int, int], lines: list[str], total: int
-) -> tuple[int, int, list[str]] | None:
-    """Return which of the current lines become which old ones, or None for a conflict."""
-    mapped = [where[index] for index in range(j1, j2) if index in where]
-    if len(mapped) == j2 - j1 and mapped:
-        start, end = mapped[0], mapped[-1] + 1
-    else:
-        # Lines that we deleted, or of ours that are gone: between the neighbours that still stand.
-        before, after = j1 - 1, j2
-        start = where[before] + 1 if before in where else (0 if before < 0 else -1)
-        end = where[after] if after in where else (len(lines) if after >= total else -1)
-        if not mapped and j1 == j2:
-            if start < 0 and end < 0:
-                return None
-            start = end = start if start >= 0 else end
-        elif start < 0 or end < 0 or old:
-            return None
-    foreign: list[str] = []
-    whole = False
-    for index in range(start, end):
-        if index in mapped:
-            whole = False
-            continue
-        # Comments and whole tables stay where they are; a value would get into another table.
-        whole = whole or lines[index].lstrip().startswith("[")
-        if not whole and lines[index].strip() and not lines[index].lstrip().startswith("#"):
-            return None
-        foreign.append(lines[index])
-    return start, end, [*old, *foreign]
 
 
 def plan_absent(
     request: Request,
-    node: Node,
-    histories: Mapping[str, History],
+    state: State,
+    handler_records: Mapping[str, HandlerRecord],
     parse: Parser,
     recorded: bool = False,
 ) -> Plan:
-    """Return the edits that take the handler out of files that were edited since, or unrecorded.
+    """Return the edits that remove the handler from files without record or edited since.
 
-    :param histories: by path, those files of ours that cannot be restored as a whole.
-    :param recorded: there is a record of what we did, so that nothing else is ours.
+    :param handler_records: by path, the recorded files that cannot be restored as a whole.
+    :param recorded: there is a record, so that nothing outside of it is removed.
     """
     request.check()
-    undo = _Undo(request, node, parse)
-    known = {file.path: file for file in (*node.files, node.drop_in) if not file.generated}
-    for path, history in histories.items():
+    undo = _Undo(request, state, parse)
+    known = {file.path: file for file in (*state.files, state.drop_in) if not file.generated}
+    for path, handler_record in handler_records.items():
         file = known.get(path)
         if file is not None and file.text is not None:
-            undo.recorded(file, history)
+            undo.recorded(file, handler_record)
     if not recorded:
         for file in known.values():
             if file.text is not None:
@@ -200,45 +56,49 @@ def plan_absent(
 
 
 class _Undo:
-    def __init__(self, request: Request, node: Node, parse: Parser) -> None:
+    def __init__(self, request: Request, state: State, parse: Parser) -> None:
         self.request = request
-        self.node = node
+        self.state = state
         self.parse = parse
         self.edits: dict[str, FileEdit] = {}
         self.reasons: list[str] = []
 
     def plan(self) -> Plan:
-        # The file that imports goes first: it must never import one that is gone.
-        edits = sorted(self.edits.values(), key=lambda edit: edit.path != self.node.root.path)
+        # The importing file goes first: it must never import a file that does not exist.
+        edits = sorted(self.edits.values(), key=lambda edit: edit.path != self.state.root.path)
         return Plan(tuple(edit for edit in edits if edit.before != edit.after), tuple(self.reasons))
 
-    def recorded(self, file: ConfigFile, history: History) -> None:
+    def recorded(self, file: ConfigFile, handler_record: HandlerRecord) -> None:
         text = file.text or ""
-        changes = tuple(self.present_path(file, change) for change in history.changes)
-        if history.base is not None and not history.shared:
-            merged, conflict = undo_lines(history.base, history.ours or "", text)
+        changes = tuple(self.present_path(file, change) for change in handler_record.changes)
+        if handler_record.base is not None and not handler_record.shared:
+            merged, conflict = undo_lines(handler_record.base, handler_record.ours or "", text)
             if not conflict and self.only_ours(file, merged, changes):
-                self.note(file, merged, changes)
+                self.add_edit(file, merged, changes)
                 return
-        if history.shared or history.base is None:
+        if handler_record.shared or handler_record.base is None:
             handler = self.handler()
             changes = tuple(
                 change
                 for change in changes
                 if change.path not in _SCAFFOLD
-                and (change.path[2:4] != _RUNTIMES or change.path[: len(handler)] == handler)
+                and (change.path[2:4] != RUNTIMES or change.path[: len(handler)] == handler)
             )
         after = by_meaning(file, changes, self.parse, self.reasons)
-        if history.base is None and not history.shared and self.is_leftover(after, history.ours):
-            self.note(file, None, changes)
+        if (
+            handler_record.base is None
+            and not handler_record.shared
+            and self.is_leftover(after, handler_record.ours)
+        ):
+            self.add_edit(file, None, changes)
         else:
-            self.note(file, after, changes)
+            self.add_edit(file, after, changes)
 
     def handler(self) -> Path:
-        return (*self.node.cri, *_RUNTIMES, self.request.name)
+        return (*self.state.cri, *RUNTIMES, self.request.name)
 
     def present_path(self, file: ConfigFile, change: Change) -> Change:
-        """Follow a table that was renamed since, as by ``containerd config migrate``."""
+        """Return the change with the current name of its table (``containerd config migrate``)."""
         path = change.path
         if (
             path[0] == "plugins"
@@ -246,11 +106,11 @@ class _Undo:
             and path[1] in CRI_NAMES
             and not table(file.data, path[:2])
         ):
-            return Change(self.node.cri + path[2:], change.before, change.after)
+            return Change(self.state.cri + path[2:], change.before, change.after)
         return change
 
     def only_ours(self, file: ConfigFile, text: str, changes: tuple[Change, ...]) -> bool:
-        """Return whether the text says what it did, but for our changes, which are all gone."""
+        """Return whether the text equals the file without our changes."""
         try:
             data = parse_text(text, self.parse)
         except ValueError:
@@ -265,27 +125,27 @@ class _Undo:
 
     @staticmethod
     def is_leftover(text: str, ours: str | None) -> bool:
-        """Return whether nothing but lines of ours is left in a file that we made."""
+        """Return whether a file that we created holds nothing but our lines."""
         known = {line.strip() for line in (ours or "").splitlines()} | {""}
         return all(line.strip() in known for line in text.splitlines())
 
-    def note(self, file: ConfigFile, text: str | None, changes: tuple[Change, ...]) -> None:
+    def add_edit(self, file: ConfigFile, text: str | None, changes: tuple[Change, ...]) -> None:
         self.edits[file.path] = FileEdit(file.path, file.text, text, changes)
         if text != file.text:
-            self.reasons.append(f"Our lines are taken out of {file.path}.")
+            self.reasons.append(f"The lines of this module are removed from {file.path}.")
 
     def unrecorded(self, file: ConfigFile) -> None:
-        """Without a record, remove only a handler that equals ours."""
+        """Remove a handler without record if it equals the one that this module writes."""
         path = self.handler()
         found = table(file.data, path)
         if not found:
             return
-        # Which runtime it was made of is not known: a runc may have been written down since.
-        wanted = wanted_handlers(self.request, self.node, self.parse)
+        # The runtime that it inherited from is unknown: runc may have been added since.
+        wanted = expected_handlers(self.request, self.state)
         if not any(_same_handler(found, one) for one in wanted):
             self.reasons.append(
                 f"The handler {self.request.name} in {file.path} is not as this module writes it, "
-                "and no record says that it is ours: it stays."
+                "and there is no record of it: it stays."
             )
             return
         editor = Editor(self.parse)
@@ -296,11 +156,11 @@ class _Undo:
             data = parse_text(text, self.parse)
             lines = {line.strip() for line in text.splitlines() if line.strip().startswith("#")}
             bare = prune(data).keys() <= {"version"} and lines <= {FILE_HEAD.strip()}
-            gone = file.path == self.node.drop_in.path and bare
-            self.note(file, None if gone else text, edit.changes)
+            gone = file.path == self.state.drop_in.path and bare
+            self.add_edit(file, None if gone else text, edit.changes)
 
     def no_dangling_default(self, known: Mapping[str, ConfigFile]) -> None:
-        """Drop a default that names the handler which has just gone."""
+        """Remove a default that names the removed handler."""
         if not self.edits:
             return
         texts = {path: file.text for path, file in known.items()}
@@ -310,7 +170,7 @@ class _Undo:
         }
         if any(table(data, self.handler()) for data in datas.values()):
             return
-        default = self.node.cri + DEFAULT
+        default = self.state.cri + DEFAULT
         for path, data in datas.items():
             if value_at(data, default) != (self.request.name,):
                 continue
@@ -325,17 +185,17 @@ class _Undo:
                         path, first.before, edit.after, first.changes + edit.changes
                     )
             self.reasons.append(
-                f"default_runtime_name = {self.request.name!r} is dropped from {path}: it would "
-                "name a runtime that does not exist any more. What was there before is not known."
+                f"default_runtime_name = {self.request.name!r} is removed from {path}: it would "
+                "name a runtime that no longer exists. The original value is unknown."
             )
 
 
 def by_meaning(
     file: ConfigFile, changes: tuple[Change, ...], parse: Parser, reasons: list[str]
 ) -> str:
-    """Return the file's text with the changes taken back that it still has.
+    """Return the file's text with those changes reverted that it still contains.
 
-    :param reasons: gets a sentence for each change that somebody edited since.
+    :param reasons: receives a sentence for each change that was edited since.
     """
     editor = Editor(parse)
     editor.open(file)
@@ -344,8 +204,7 @@ def by_meaning(
         if not _same(found, change.after):
             if found != change.before:
                 reasons.append(
-                    f"{'.'.join(change.path)} in {file.path} was edited since by somebody "
-                    "else and stays."
+                    f"{'.'.join(change.path)} in {file.path} was edited since, so it stays."
                 )
             continue
         if not change.before:
@@ -360,11 +219,13 @@ def by_meaning(
     return file.text or ""
 
 
-def neighbour_without(path: str, rest: History, gone: History, parse: Parser) -> History:
-    """Return what is to be known of a file's other handler once ``gone`` has been taken out of it.
+def record_without(
+    path: str, rest: HandlerRecord, gone: HandlerRecord, parse: Parser
+) -> HandlerRecord:
+    """Return the record of a file's other handler after ``gone`` was removed from the file.
 
-    What ``gone`` changed beside its own handler is the other one's to take back from now on, and
-    what it changed is in no text that comes back.
+    The other handler takes over what ``gone`` changed beside its own handler, and its base loses
+    the changes of ``gone``.
     """
     base = rest.base
     if base is not None and base != gone.base:
@@ -376,13 +237,13 @@ def neighbour_without(path: str, rest: History, gone: History, parse: Parser) ->
         first = earlier.pop(change.path, change)
         follows = first is not change and first.after == change.before
         changes.append(Change(change.path, first.before, change.after) if follows else change)
-    left = (change for change in earlier.values() if _beside_handlers(change))
+    left = (change for change in earlier.values() if _shared_by_handlers(change))
     return replace(rest, base=base, changes=(*left, *changes))
 
 
-def _beside_handlers(change: Change) -> bool:
-    """Return whether a change makes a file complete, whatever the handler's name is."""
-    return change.path in _SCAFFOLD or change.path[2:5] == (*_RUNTIMES, "runc")
+def _shared_by_handlers(change: Change) -> bool:
+    """Return whether a change belongs to the file or to runc rather than to one handler."""
+    return change.path in _SCAFFOLD or change.path[2:5] == (*RUNTIMES, "runc")
 
 
 def _same(found: tuple[Any, ...], wanted: tuple[Any, ...]) -> bool:
@@ -395,11 +256,3 @@ def _same_handler(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
         return {**data, "options": fold(table(data, ("options",)))}
 
     return plain(found) == plain(wanted)
-
-
-def _pack(text: str | None) -> str | None:
-    return None if text is None else base64.b64encode(zlib.compress(text.encode())).decode()
-
-
-def _unpack(packed: str | None) -> str | None:
-    return None if packed is None else zlib.decompress(base64.b64decode(packed)).decode()

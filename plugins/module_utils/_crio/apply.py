@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError, RolledBackError
 from .._core.redact import changed_parts
-from .._formats.toml_edit import redact
+from .._formats.toml_redact import redact
 from .._host.command import Runner
 from .._host.files import FileState, changed_since, glob_files, read_file
 from .._host.systemd import Daemon, journal, read_daemon, restart
@@ -21,7 +21,7 @@ from .._record.file_record import Undo
 from .._record.store import StateStore
 from .._record.transaction import FileChange, applied
 from .._runtime.config_file import ConfigFile, Parser, decode
-from .._runtime.cri import CRIO_SOCKET, Answer, read_info, wait_until_ready
+from .._runtime.cri import CRIO_SOCKET, CriStatus, read_info, wait_until_ready
 from .._runtime.toml_settings import Plan, Seen, plan_absent, plan_present
 from .plan import effective, handlers, plan_drop_in
 from .types import DropIn, Effective, Request
@@ -304,14 +304,14 @@ class CrioRuntime:
         run, unit = self._dependencies.run, self.settings.unit
         handler = self.request.name if self.request.state == "present" else None
 
-        def probe() -> Answer:
+        def probe() -> CriStatus:
             info = run(
                 ["crictl", f"--runtime-endpoint=unix://{self.settings.socket}", "--timeout=5s",
                  "info"]
             )  # fmt: skip
             if info.rc == 127:
-                return Answer(read_daemon(run, unit).active, words=f"{unit} does not run")
-            return read_info(info.stdout) if info.ok else Answer(False, words=info.words())
+                return CriStatus(read_daemon(run, unit).active, message=f"{unit} does not run")
+            return read_info(info.stdout) if info.ok else CriStatus(False, message=info.words())
 
         try:
             restart(run, unit, self.settings.restart_timeout)

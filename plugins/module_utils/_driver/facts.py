@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._nvidia.fabric import is_component
 from .._nvidia.package_names import driver_source, is_driver, kernel_module_type
-from .._packages.installed import Package
+from .._packages.installed import Package, held, unheld, versions
 from .plan.config_files import FILES, PATHS, RECORD
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def read_driver(
     uninstaller = reader.first(_UNINSTALLERS)
     if source is None and installed and uninstaller:
         source = "runfile"
-    names = _packages.versions(ours)
+    names = versions(ours)
     return {
         "loaded": loaded,
         "installed": installed,
@@ -82,8 +82,8 @@ def read_driver(
         "source": source,
         "packages": names,
         "dkms": list(dkms),
-        "held": _packages.held(ours),
-        "unheld": _packages.unheld(ours),
+        "held": held(ours),
+        "unheld": unheld(ours),
         "streams": read_streams(reader) if manager == "dnf" else {},
         "pending_reboot": bool(loaded and installed and loaded != installed),
         "services": {name: None if units is None else units.get(name) for name in SERVICES},

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._containerd.distributions import (
-    FLAVOURS,
+    DISTRIBUTIONS,
     PLAIN,
-    Flavour,
-    filled_in,
-    find_flavour,
+    Distribution,
+    expand_variables,
+    find_distribution,
     unit_in_use,
 )
 from .._containerd.dump import read_effective
@@ -48,7 +48,7 @@ UNITS = (
     "containerd",
     "docker",
     "crio",
-    *(unit for flavour in FLAVOURS for unit in flavour.units),
+    *(unit for flavour in DISTRIBUTIONS for unit in flavour.units),
 )
 
 
@@ -126,7 +126,7 @@ def _containerd(
     packages: Sequence[Package],
     cached_report: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
 ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
-    flavour, _sign = find_flavour(lambda path: reader.first((path,)) is not None)
+    flavour, _sign = find_distribution(lambda path: reader.first((path,)) is not None)
     if flavour is PLAIN:
         binary = _binary(reader, "containerd")
         config_path, unit, name = plain_config, "containerd", "containerd"
@@ -169,7 +169,7 @@ def _containerd_effective(
     binary: str | None,
     config_path: str,
     text: str | None,
-    flavour: Flavour,
+    flavour: Distribution,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return handlers, default and state of CRI, as this containerd itself understands them."""
     nothing = dict(_NOTHING)
@@ -183,7 +183,7 @@ def _containerd_effective(
         return nothing, []
     try:
         if answer.ok:
-            effective = read_effective(filled_in(answer.stdout, flavour.variables))
+            effective = read_effective(expand_variables(answer.stdout, flavour.variables))
             return effective, ([_cri_disabled(config_path)] if not effective["cri_enabled"] else [])
         words = answer.words()
     except ValueError as error:

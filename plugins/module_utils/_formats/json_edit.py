@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Edit JSON as text: what is not edited keeps every byte.
+"""Edits JSON as text and preserves all other bytes. Pure.
 
-A file is scanned into nodes that know their place in the text, so that an edit replaces, inserts
-or removes one member and leaves order, indentation, number formats, line ends, a byte order mark
-and what follows the value as they are. Numbers are never turned into Python numbers.
+The text is scanned into nodes with positions. An edit replaces, inserts or removes one member and
+preserves order, indentation, number formats, line ends, a byte order mark and trailing text.
+Numbers are not converted to Python numbers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .._core.redact import MARK, is_secret, redact_items
 
 OBJECT, ARRAY, STRING, NUMBER, LITERAL = "object", "array", "string", "number", "literal"
 
-# Go, which reads these files, gives up at 10000; no real file comes near.
+# Go, which reads these files, has a limit of 10000; real files are far below this.
 _MAX_DEPTH = 200
 _BOM = "\ufeff"
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -45,7 +45,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Node:
-    """One value and its place: ``text[start:end]``; ``text`` is that of the whole file."""
+    """One value at ``text[start:end]``; ``text`` is the whole file."""
 
     kind: str
     start: int
@@ -59,7 +59,7 @@ class Node:
         return self.text[self.start : self.end]
 
     def get(self, key: str) -> Node | None:
-        """Return the member's value; of several with this key the last one, as readers do."""
+        """Return the value of a member; the last one if the key is repeated, as parsers do."""
         found = None
         for member in self.members:
             if member.key == key:
@@ -71,7 +71,7 @@ class Node:
         return self.kind == LITERAL and self.raw == "null"
 
     def data(self) -> Any:
-        """Return Python data for comparing and deciding; numbers stay text (:class:`Number`)."""
+        """Return Python data for comparisons; numbers stay text (:class:`Number`)."""
         if self.kind == OBJECT:
             return {member.key: member.value.data() for member in self.members}
         if self.kind == ARRAY:
@@ -83,7 +83,7 @@ class Node:
         return {"true": True, "false": False, "null": None}[self.raw]
 
     def shape(self) -> Any:
-        """Return everything there is in the value but white space: order and repeated keys too."""
+        """Return the value without white space, with order and repeated keys, for comparisons."""
         if self.kind == OBJECT:
             return (OBJECT, tuple((m.key, m.value.shape()) for m in self.members))
         if self.kind == ARRAY:
@@ -93,14 +93,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Number:
-    """A number as it is written: 9223372036854775807 and 1.0 are not for Python to round."""
+    """A number as written: Python must not round 9223372036854775807 or 1.0."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Document:
-    """A whole file. ``root`` is None where it holds white space only."""
+    """A whole file. ``root`` is None if the file is blank."""
 
     text: str
     name: str
@@ -116,9 +116,9 @@ class Document:
         return node
 
     def raw(self, path: Path) -> str | None:
-        """Return the text of the value; None where there is no such member.
+        """Return the text of the value, None if there is no such member.
 
-        For the empty path it is the whole root, or the empty string for a blank file.
+        The empty path returns the whole root, or an empty string for a blank file.
         """
         if not path:
             return "" if self.root is None else self.root.raw
@@ -132,7 +132,7 @@ class Document:
         return self.text.count("\n", 0, position) + 1
 
     def without_bom(self) -> Document:
-        """Return the file without the byte order mark in front, if there is one."""
+        """Return the file without its byte order mark."""
         if not self.text.startswith(_BOM):
             return self
         return parse(self.text[1:], self.name, trailing=bool(self.trailing))
@@ -143,9 +143,11 @@ class Document:
     # -- edits: each returns a new document, parsed again ------------------------------------
 
     def set(self, path: Path, raw: str) -> Document:
-        """Make the member be ``raw``: replaced where it stands, or put last into its object.
+        """Set the member to ``raw``: replace it, or append it to its object.
 
-        The object has to exist (:meth:`ensure_object`). The empty path is the root itself.
+        The empty path is the root itself.
+
+        :raises InputError: the object does not exist (see :meth:`ensure_object`).
         """
         if not path:
             return self._set_root(raw)
@@ -170,7 +172,7 @@ class Document:
         return self._spliced(at, at, f",{style.separator}{key}{style.colon}{raw}")
 
     def delete(self, path: Path) -> Document:
-        """Take the member out, with its comma and its line; the other lines stay."""
+        """Remove the member with its comma and its line; other lines stay."""
         parent = self.get(path[:-1])
         if parent is None:
             return self
@@ -185,7 +187,10 @@ class Document:
         return self._spliced(members[index].start, members[index + 1].start, "")
 
     def ensure_object(self, path: Path) -> Document:
-        """Make the value at ``path`` an object, where it is absent, null or a blank file."""
+        """Create an object at ``path`` if the value is absent or null, or the file is blank.
+
+        :raises InputError: another value is there.
+        """
         node = self.get(path)
         if node is not None and node.kind == OBJECT:
             return self
@@ -198,7 +203,7 @@ class Document:
         return self.set(path, "{}")
 
     def dump(self, value: Any, path: Path) -> str:
-        """Return ``value`` as text in the manner of the file, for :meth:`set` at ``path``."""
+        """Return ``value`` as text in the style of the file, for :meth:`set` at ``path``."""
         style = self.style(path[:-1])
         if isinstance(value, (dict, list)) and value and not style.single_line:
             text = json.dumps(value, indent=style.unit, ensure_ascii=False)
@@ -211,7 +216,7 @@ class Document:
         return json.dumps(value, ensure_ascii=False, separators=(style.item_separator, style.colon))
 
     def style(self, path: Path) -> Style:
-        """Return how members of the object at ``path`` are written, or would be."""
+        """Return the style of (new) members of the object at ``path``."""
         newline = "\r\n" if "\r\n" in self.text else "\n"
         unit = self._unit()
         node = self.get(path)
@@ -221,7 +226,7 @@ class Document:
             between = self.text[like.members[0].key_end : like.members[0].value.start]
             colon = colon if "\n" in between else between
         space = " " if colon.endswith(" ") else ""
-        # An object on one line stays so, and with it what it holds; an empty one becomes lines,
+        # An object on one line stays on one line, with its content. An empty object gets lines,
         # unless the whole file is one line.
         root = self.root
         single = root is not None and bool(root.members) and "\n" not in root.raw
@@ -246,7 +251,7 @@ class Document:
         return self.text[start:position].lstrip(_BOM)
 
     def _unit(self) -> str:
-        """Return one step of the file's own indentation."""
+        """Return one indentation step of the file."""
         waiting = [] if self.root is None else [(self.root, "")]
         while waiting:
             node, outer = waiting.pop(0)
@@ -271,7 +276,7 @@ class Document:
     def _set_root(self, raw: str) -> Document:
         if self.root is not None:
             return self._spliced(self.root.start, self.root.end, raw)
-        # A blank file: a byte order mark stays in front; a new file ends with a line end.
+        # A blank file keeps its byte order mark; a new file ends with a line end.
         bom = _BOM if self.text.startswith(_BOM) else ""
         blank = self.text[len(bom) :]
         ending = "\r\n" if "\r\n" in blank else "\n"
@@ -285,7 +290,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Style:
-    """How the members of one object are written."""
+    """Style of the members of one object."""
 
     newline: str
     unit: str
@@ -298,7 +303,10 @@ class Style:
 
 
 def decode(content: bytes, name: str) -> str:
-    """Return the file's text; bytes that are not UTF-8 inside it survive the way back."""
+    """Return the text of the file; :meth:`Document.encode` restores bytes that are not UTF-8.
+
+    :raises InputError: the file is UTF-16.
+    """
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InputError(
             f"{name} is UTF-16, not UTF-8.", next_step="Save the file as UTF-8 and run again."
@@ -309,8 +317,8 @@ def decode(content: bytes, name: str) -> str:
 def parse(text: str, name: str, *, trailing: bool = False) -> Document:
     """Scan the text.
 
-    :param trailing: whether something may follow the value; it is kept as it is.
-    :raises InputError: naming file, line and cause, where this is not JSON.
+    :param trailing: whether text may follow the value; it is preserved.
+    :raises InputError: the text is not JSON.
     """
     scanner = _Scanner(text, name)
     position = scanner.skip(1 if text.startswith(_BOM) else 0)
@@ -324,10 +332,10 @@ def parse(text: str, name: str, *, trailing: bool = False) -> Document:
 
 
 def redact(document: Document) -> str:
-    """Return the text with every secret replaced, for a diff: the lines stay where they are.
+    """Return the text with secrets redacted, for a diff; the lines stay the same.
 
-    Secret are the values of members whose names say so, and what strings hold of addresses,
-    options and variables. Of what follows the value, nothing is shown: nobody knows what it is.
+    Secrets are values of members with secret names, and credentials in strings (addresses, options,
+    variables). Text after the value is redacted as a whole, because its meaning is unknown.
     """
     spans: list[tuple[int, int, str]] = []
 
@@ -387,7 +395,7 @@ class _Scanner:
             cause = "JSON has no comments"
             evidence = f"a comment at column {column}"
         else:
-            # The text itself is not quoted: it may hold a secret.
+            # The text itself is not quoted, because it can hold a secret.
             evidence = f"{rest!r} at column {column}"
         return InputError(
             f"{self._name}, line {line}: {cause}.",
@@ -468,7 +476,7 @@ def _indent(line: str) -> str:
 
 
 def _short_lists(text: str) -> str:
-    """Write lists of plain values on one line, as people do."""
+    """Return the text with lists of plain values on one line."""
     return re.sub(
         r"\[\n\s*([^\[\]{}]*?)\n\s*\]", lambda m: "[" + re.sub(r",\n\s*", ", ", m[1]) + "]", text
     )

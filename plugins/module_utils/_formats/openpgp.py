@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The primary keys in an OpenPGP file: their fingerprints, and the file rewritten, without gpg.
+"""Reads fingerprints of the primary keys in an OpenPGP file and rewrites the file, without gpg.
 
-A key file is written as it was read here, and never as it came: apt, sqv and rpm take lines and
-armored blocks where another reader sees none, so that a file can hold one key for the reader that
+A key file is written from what this reader parsed, never copied: apt, sqv and rpm accept lines and
+armored blocks that other readers ignore. A copied file could hold one key for the reader that
 compares fingerprints and a second one for the program that trusts it.
 
-Key packets of version 4 (RFC 4880) and 6 (RFC 9580) are read. Older versions are refused: their
-fingerprints are MD5 and prove nothing.
+Key packets of version 4 (RFC 4880) and 6 (RFC 9580) are supported. Older versions are refused:
+their fingerprints are MD5 and can be forged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from .._core.errors import InputError, KubegpuError
 
-# Bytes; a publisher's key with all its signatures has some ten thousand.
+# In bytes. The key of a publisher with all its signatures has some ten thousand.
 MAX_SIZE = 1_000_000
 
 _SIGNATURE = 2
@@ -33,11 +33,11 @@ _PUBLIC_KEY = 6
 _USER_ID = 13
 _PUBLIC_SUBKEY = 14
 _USER_ATTRIBUTE = 17
-# What a certificate is made of; all else (markers, trust, padding) is left out of what is written.
+# The packets of a certificate; others (markers, trust, padding) are not written.
 _WRITTEN = (_SIGNATURE, _PUBLIC_KEY, _USER_ID, _PUBLIC_SUBKEY, _USER_ATTRIBUTE)
 _VERSION_4 = 4
 _VERSION_6 = 6
-# Two octets of length are all that a fingerprint of version 4 covers.
+# A version 4 fingerprint covers a length of two octets.
 _MAX_BODY_4 = 0xFFFF
 
 _BEGIN = b"-----BEGIN PGP PUBLIC KEY BLOCK-----"
@@ -47,17 +47,17 @@ _HEADER = re.compile(rb"[A-Za-z][A-Za-z0-9-]*:")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]+={0,2}\Z")
 _CHECKSUM = re.compile(rb"=[A-Za-z0-9+/]{4}\Z")
 _WHITE = b" \t\r"
-# Characters in a line of an armored block that is written.
+# Line length of written armored blocks, in characters.
 _WIDTH = 64
 _NEXT_STEP = "Get the key file again from its publisher: it has to be a public OpenPGP key."
 
 
 @dataclass(frozen=True)
 class Keys:
-    """What a key file holds.
+    """The content of a key file.
 
-    ``fingerprints``: of each primary key, in upper-case hex, in file order. ``armored``: these keys
-    and nothing else, as ASCII armor with one block for each of the file's.
+    ``fingerprints``: one per primary key, in upper-case hex and file order. ``armored``: the keys
+    alone, as ASCII armor with one block per block of the file.
     """
 
     fingerprints: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ def fingerprints(data: bytes) -> tuple[str, ...]:
 def read_keys(data: bytes) -> Keys:
     """Return the keys in ``data``, a key file that is ASCII-armored or binary.
 
-    :raises InputError: where it holds no key, is damaged, or holds anything beside keys.
+    :raises InputError: it holds no key, is damaged, or holds anything else than keys.
     """
     found, written = _read(data)
     armored = "".join(map(_armored, written))
@@ -87,7 +87,7 @@ def read_keys(data: bytes) -> Keys:
 
 
 def _read(data: bytes) -> tuple[tuple[str, ...], list[bytes]]:
-    """Return the fingerprints, and of each block the packets that are written."""
+    """Return the fingerprints, and the packets to write for each block."""
     if len(data) > MAX_SIZE:
         raise _refused(
             "The key file is too large for a key.", f"{len(data)} bytes of at most {MAX_SIZE}"
@@ -110,7 +110,7 @@ def _read(data: bytes) -> tuple[tuple[str, ...], list[bytes]]:
 
 
 def _blocks(data: bytes) -> Iterator[bytes]:
-    """Yield what each armored block encodes; between blocks only white space may stand."""
+    """Yield the data of each armored block; only white space is allowed between blocks."""
     lines = iter(data.split(b"\n"))
     for number, line in enumerate(lines):
         text = line.rstrip(_WHITE)
@@ -122,14 +122,14 @@ def _blocks(data: bytes) -> Iterator[bytes]:
         other = _OTHER_BLOCK.match(text)
         if other:
             raise _refused("The key file holds no public key.", f"PGP {other[1].decode()}")
-        words = text[:60].decode("ascii", "replace")
+        excerpt = text[:60].decode("ascii", "replace")
         if number == 0 or b"-----BEGIN PGP" not in data:
-            raise _refused("The key file is not an OpenPGP key.", f"it begins with {words!r}")
-        raise _refused("The key file holds text outside of its keys.", repr(words))
+            raise _refused("The key file is not an OpenPGP key.", f"it begins with {excerpt!r}")
+        raise _refused("The key file holds text outside of its keys.", repr(excerpt))
 
 
 def _unarmored(lines: Iterator[bytes]) -> bytes:
-    """Return what a block encodes, whose lines follow up to its end."""
+    """Return the data of a block, whose remaining lines are read up to its end."""
     body = []
     for line in lines:
         text = line.rstrip(_WHITE)
@@ -144,7 +144,7 @@ def _unarmored(lines: Iterator[bytes]) -> bytes:
             raise _refused("The key file is damaged: a header holds control characters.")
         start += 1
     encoded = body[start:]
-    # Headers ("Version: ...") end with an empty line.
+    # An empty line ends the headers ("Version: ...").
     while encoded and not encoded[0]:
         del encoded[0]
     while encoded and not encoded[-1]:
@@ -194,7 +194,7 @@ def _crc24(data: bytes) -> int:
 
 
 def _of_packets(data: bytes) -> tuple[tuple[str, ...], bytes]:
-    """Return the fingerprints of primary keys, and the packets that are written."""
+    """Return the fingerprints of the primary keys, and the packets to write."""
     found = []
     written = bytearray()
     position = 0
@@ -253,8 +253,8 @@ def _fingerprint(body: bytes) -> str:
     version = body[0] if body else 0
     if version == _VERSION_4 and len(body) <= _MAX_BODY_4:
         hashed = b"\x99" + len(body).to_bytes(2, "big") + body
-        # Not for security: this is the name that the format gives to the key. Nodes in FIPS mode
-        # refuse SHA-1 otherwise.
+        # Not used for security: this is the key's name in this format. Nodes in FIPS mode refuse
+        # SHA-1 without the flag.
         return hashlib.new("sha1", hashed, usedforsecurity=False).hexdigest().upper()
     if version == _VERSION_6:
         hashed = b"\x9b" + len(body).to_bytes(4, "big") + body

@@ -2,287 +2,32 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The text of a TOML file, edited without touching any byte that is not meant.
+"""Edits TOML text and preserves all other bytes. Pure.
 
-The text is scanned into statements with their places; an edit replaces a few characters or puts in
-a few lines. What the text means is never decided here: the callers parse the text before and after
-with a real TOML parser and compare.
+The text is scanned into statements with positions; an edit replaces characters or inserts lines.
+This file does not interpret values: callers parse the text before and after the edit with a TOML
+parser and compare the results.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, NoReturn
 
 from .._core.errors import InputError
-from .._core.redact import MARK, is_header_table, is_secret, redact_items, redact_lines
-
-Path = tuple[str, ...]
-
-BOM = "\ufeff"
-_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_BARE_VALUE = re.compile(r"[^,\]}#\r\n]+")
-_ESCAPES = {
-    "b": "\b",
-    "t": "\t",
-    "n": "\n",
-    "f": "\f",
-    "r": "\r",
-    "e": "\x1b",
-    '"': '"',
-    "\\": "\\",
-}
-_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
-_MAX_DEPTH = 200
-
-
-@dataclass(frozen=True)
-class Pair:
-    """``key = value``; also one inside an inline table, where ``inline`` is true.
-
-    ``path`` is absolute, ``start`` and ``end`` hold the whole lines (the bare pair if inline).
-    """
-
-    path: Path
-    key: Path
-    start: int
-    end: int
-    key_start: int
-    value_start: int
-    value_end: int
-    inline: bool = False
-
-
-@dataclass(frozen=True)
-class Header:
-    """``[table]`` or ``[[table]]``; ``end`` is the end of its line."""
-
-    path: Path
-    start: int
-    end: int
-    key_start: int
-    array: bool
-
-
-@dataclass(frozen=True)
-class Section:
-    """A header with the pairs below it; the first one has no header."""
-
-    header: Header | None
-    pairs: tuple[Pair, ...]
-
-    @property
-    def path(self) -> Path:
-        return self.header.path if self.header else ()
-
-    @property
-    def end(self) -> int:
-        """Return where the last statement's line ends."""
-        if self.pairs:
-            return self.pairs[-1].end
-        return self.header.end if self.header else 0
-
-
-class _Scanner:
-    """A reader of characters; it is lenient, for a real parser has read the text before."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.depth = 0
-
-    def fail(self, what: str) -> NoReturn:
-        line = self.text.count("\n", 0, self.at) + 1
-        raise InputError(
-            f"The TOML text cannot be read: {what}.",
-            evidence=f"line {line}: {self.text.splitlines()[line - 1 : line]}",
-            next_step="Correct the file and run again.",
-        )
-
-    def peek(self, length: int = 1) -> str:
-        return self.text[self.at : self.at + length]
-
-    def skip_blank(self) -> None:
-        while self.peek() and self.peek() in " \t":
-            self.at += 1
-
-    def skip_space(self) -> None:
-        """Skip white space, line ends and comments, as inside an array."""
-        while self.peek():
-            if self.peek() in " \t\r\n":
-                self.at += 1
-            elif self.peek() == "#":
-                self.skip_comment()
-            else:
-                return
-
-    def skip_comment(self) -> None:
-        while self.peek() and self.peek() not in "\r\n":
-            self.at += 1
-
-    def end_line(self) -> None:
-        """Skip what may follow a statement, line end included."""
-        self.skip_blank()
-        if self.peek() == "#":
-            self.skip_comment()
-        if self.peek(2) == "\r\n":
-            self.at += 2
-        elif self.peek() == "\n":
-            self.at += 1
-        elif self.peek():
-            self.fail(f"unexpected {self.peek()!r}")
-
-    def key(self) -> Path:
-        parts = [self.key_part()]
-        while True:
-            mark = self.at
-            self.skip_blank()
-            if self.peek() != ".":
-                self.at = mark
-                return tuple(parts)
-            self.at += 1
-            self.skip_blank()
-            parts.append(self.key_part())
-
-    def key_part(self) -> str:
-        if self.peek() in ('"', "'") and self.peek():
-            return self.string()
-        match = _BARE_KEY.match(self.text, self.at)
-        if match is None:
-            self.fail("a key is missing")
-        self.at = match.end()
-        return match.group()
-
-    def string(self) -> str:
-        """Read a string of one line and return what it means."""
-        quote = self.peek()
-        self.at += 1
-        parts = []
-        while self.peek() != quote:
-            char = self.peek()
-            if not char or char in "\r\n":
-                self.fail("a string has no end")
-            self.at += 1
-            if char == "\\" and quote == '"':
-                char = self.escape()
-            parts.append(char)
-        self.at += 1
-        return "".join(parts)
-
-    def escape(self) -> str:
-        kind = self.peek()
-        self.at += 1
-        if kind in _HEX_DIGITS:
-            digits = self.peek(_HEX_DIGITS[kind])
-            self.at += len(digits)
-            try:
-                return chr(int(digits, 16))
-            except ValueError:
-                self.fail("a wrong escape")
-        if kind not in _ESCAPES:
-            self.fail("a wrong escape")
-        return _ESCAPES[kind]
-
-    def value(self) -> None:
-        """Skip one value."""
-        for quote in ('"""', "'''"):
-            if self.peek(3) == quote:
-                self.multi_line(quote)
-                return
-        if self.peek() in ('"', "'") and self.peek():
-            self.string()
-        elif self.peek() in ("[", "{"):
-            self.nested()
-        else:
-            match = _BARE_VALUE.match(self.text, self.at)
-            if match is None or not match.group().strip():
-                self.fail("a value is missing")
-            self.at += len(match.group().rstrip())
-
-    def nested(self) -> None:
-        """Skip an array or an inline table."""
-        if self.depth == _MAX_DEPTH:
-            line = self.text.count("\n", 0, self.at) + 1
-            raise InputError(
-                "The TOML text cannot be read: values are nested too deep.",
-                evidence=f"line {line}: more than {_MAX_DEPTH} arrays and tables in each other",
-                next_step="Correct the file and run again.",
-            )
-        self.depth += 1
-        for _inner in self.elements() if self.peek() == "[" else self.inline_pairs(()):
-            pass
-        self.depth -= 1
-
-    def multi_line(self, quote: str) -> None:
-        self.at += 3
-        while True:
-            if not self.peek():
-                self.fail("a string has no end")
-            if self.peek(3) == quote:
-                self.at += 3
-                # Up to two more quotes belong to the string itself.
-                while self.peek() == quote[0]:
-                    self.at += 1
-                return
-            self.at += 2 if self.peek() == "\\" and quote == '"""' else 1
-
-    def elements(self) -> Iterator[tuple[int, int]]:
-        """Read an array and give the place of each element."""
-        self.at += 1
-        while True:
-            self.skip_space()
-            if self.peek() == "]":
-                self.at += 1
-                return
-            start = self.at
-            self.value()
-            yield start, self.at
-            self.skip_space()
-            if self.peek() == ",":
-                self.at += 1
-            elif self.peek() != "]":
-                self.fail("an array has no end")
-
-    def inline_pairs(self, base: Path) -> Iterator[Pair]:
-        """Read an inline table and give its own pairs."""
-        self.at += 1
-        while True:
-            self.skip_space()
-            if self.peek() == "}":
-                self.at += 1
-                return
-            start = self.at
-            key, value_start = self.key_and_equals()
-            self.value()
-            yield Pair(base + key, key, start, self.at, start, value_start, self.at, inline=True)
-            self.skip_space()
-            if self.peek() == ",":
-                self.at += 1
-            elif self.peek() != "}":
-                self.fail("an inline table has no end")
-
-    def key_and_equals(self) -> tuple[Path, int]:
-        key = self.key()
-        self.skip_blank()
-        if self.peek() != "=":
-            self.fail("'=' is missing")
-        self.at += 1
-        self.skip_blank()
-        return key, self.at
+from .toml_scan import BARE_KEY, BOM, ESCAPES, Header, Pair, Path, Scanner, Section
 
 
 class Document:
-    """A TOML text. Every edit returns a new document."""
+    """TOML text. Each edit returns a new document."""
 
     def __init__(self, text: str) -> None:
         self.text = text
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
-        scanner = _Scanner(self.text)
+        scanner = Scanner(self.text)
         if scanner.peek() == BOM:
             scanner.at += 1
         sections: list[Section] = []
@@ -309,7 +54,7 @@ class Document:
         return tuple(sections)
 
     @staticmethod
-    def _header(scanner: _Scanner, start: int, arrays: dict[Path, int]) -> Header:
+    def _header(scanner: Scanner, start: int, arrays: dict[Path, int]) -> Header:
         key_start = scanner.at
         array = scanner.peek(2) == "[["
         scanner.at += 2 if array else 1
@@ -327,7 +72,7 @@ class Document:
             if array and index == len(key) - 1:
                 arrays[path] = arrays.get(path, -1) + 1
             if path in arrays:
-                # No key can be spelled so: a table below an array is never taken for another.
+                # Not a valid key, so a table below an array never equals another table.
                 path += (f"\0{arrays[path]}",)
         return Header(path, start, scanner.at, key_start, array)
 
@@ -341,7 +86,7 @@ class Document:
         return tuple(pair for section in self.sections for pair in section.pairs)
 
     def find(self, path: Path) -> Pair | None:
-        """Return the pair that sets ``path`` itself, in an inline table too."""
+        """Return the pair that sets ``path`` itself, also in an inline table."""
         for pair in self.pairs:
             found = self._find_in(pair, path)
             if found is not None:
@@ -351,19 +96,19 @@ class Document:
     def _find_in(self, pair: Pair, path: Path) -> Pair | None:
         if pair.path == path:
             return pair
-        if path[: len(pair.path)] != pair.path or not self._is_inline_table(pair):
+        if path[: len(pair.path)] != pair.path or not self.is_inline_table(pair):
             return None
-        for inner in self._inline(pair):
+        for inner in self.inline_pairs(pair):
             found = self._find_in(inner, path)
             if found is not None:
                 return found
         return None
 
-    def _is_inline_table(self, pair: Pair) -> bool:
+    def is_inline_table(self, pair: Pair) -> bool:
         return self.text[pair.value_start] == "{"
 
-    def _inline(self, pair: Pair) -> list[Pair]:
-        scanner = _Scanner(self.text)
+    def inline_pairs(self, pair: Pair) -> list[Pair]:
+        scanner = Scanner(self.text)
         scanner.at = pair.value_start
         return list(scanner.inline_pairs(pair.path))
 
@@ -373,7 +118,10 @@ class Document:
     # -- edits ---------------------------------------------------------------------------------
 
     def set(self, path: Path, value: Any) -> Document:
-        """Return the document with ``path`` set to ``value`` (a scalar or a list of scalars)."""
+        """Return the document with ``path`` set to ``value`` (a scalar or a list of scalars).
+
+        :raises InputError: the path leads through a value or an array of tables.
+        """
         pair = self.find(path)
         if pair is not None:
             return self._cut(pair.value_start, pair.value_end, render(value, self.quote))
@@ -388,7 +136,7 @@ class Document:
         rest = path[len(known) :]
         holder = self.find(known) if known else None
         if holder is not None:
-            if not self._is_inline_table(holder):
+            if not self.is_inline_table(holder):
                 self._refuse(known, "is not a table")
             return self._add_inline(holder, rest, value)
         if not known:
@@ -403,7 +151,7 @@ class Document:
             depth = len(section.path)
             if depth >= len(known):
                 continue
-            # Made by dotted keys: a table header for it would not be valid TOML.
+            # Defined by dotted keys: a table header for it would not be valid TOML.
             dotted = [pair for pair in section.pairs if pair.path[: len(known)] == known]
             if dotted:
                 return self._add_pair(section, dotted[-1].end, path[depth:], value)
@@ -426,7 +174,7 @@ class Document:
         for part in reversed(rest[1:]):
             literal = f"{{ {render_key(part, self.quote)} = {literal} }}"
         new = f"{render_key(rest[0], self.quote)} = {literal}"
-        pairs = self._inline(holder)
+        pairs = self.inline_pairs(holder)
         if pairs:
             return self._cut(pairs[-1].end, pairs[-1].end, f", {new}")
         return self._cut(holder.value_start, holder.value_end, f"{{ {new} }}")
@@ -463,7 +211,7 @@ class Document:
         return self._insert_lines(at, block)
 
     def _place(self, table: Path) -> tuple[int, str]:
-        """Return where a new table goes and how far it is indented."""
+        """Return position and indentation of a new table."""
         best, at = 1, len(self.text)
         for section in self.sections:
             if section.header is None:
@@ -485,9 +233,9 @@ class Document:
         return at, indent
 
     def _section_end(self, section: Section) -> int:
-        """Return the end of a section, with the comments that close it.
+        """Return the end of a section, including the comments at its end.
 
-        A comment that leads over to the next header without a blank line belongs to that one.
+        A comment directly above the next header belongs to that header.
         """
         at = section.end
         for line in self.text[at:].splitlines(keepends=True):
@@ -509,7 +257,7 @@ class Document:
         return own + self._extra_indent()
 
     def _extra_indent(self) -> str:
-        """Return how much further than their header pairs are indented in this file."""
+        """Return the indentation of pairs relative to their header in this file."""
         for section in reversed(self.sections):
             if section.header is not None and section.pairs:
                 header = self.text[section.header.start : section.header.key_start]
@@ -519,11 +267,11 @@ class Document:
 
     @property
     def quote(self) -> str:
-        """Return the quote that the file uses for keys of plugins."""
+        """The quote character that the file uses for keys of plugins."""
         return "'" if "plugins.'" in self.text else '"'
 
     def delete(self, path: Path) -> Document:
-        """Return the document without ``path``, be it a value or a table with all below it."""
+        """Return the document without ``path``, a value or a table with all its content."""
         document = self
         while True:
             shorter = document._delete_one(path)
@@ -547,7 +295,7 @@ class Document:
         start = header.start
         above = self.text[:start].splitlines(keepends=True)
         below = self.text[header.end :].splitlines()
-        # The blank line above goes with it, unless that would join two other paragraphs.
+        # Remove the blank line above too, unless that would join two other paragraphs.
         if above and not above[-1].strip() and (not below or not below[0].strip()):
             start -= len(above[-1])
         return self._cut(start, header.end, "")
@@ -556,8 +304,8 @@ class Document:
         return self._delete_member(pair.start, pair.end)
 
     def _delete_member(self, start: int, end: int) -> Document:
-        """Take one member out of a list of members, with one comma."""
-        scanner = _Scanner(self.text)
+        """Return the document without one member of a list, and without one comma."""
+        scanner = Scanner(self.text)
         scanner.at = end
         scanner.skip_space()
         if scanner.peek() == ",":
@@ -565,7 +313,7 @@ class Document:
             scanner.skip_blank()
             line_start = self.text.rfind("\n", 0, start) + 1
             if scanner.peek() in ("\r", "\n") and not self.text[line_start:start].strip():
-                # It had its lines for itself.
+                # The member has its own lines.
                 scanner.end_line()
                 start = line_start
             return self._cut(start, scanner.at, "")
@@ -575,14 +323,14 @@ class Document:
         return self._cut(start, end, "")
 
     def elements(self, path: Path) -> list[str]:
-        """Return the elements of an array as they are written; empty if there is none."""
+        """Return the elements of an array as written; an empty list if there is no array."""
         return [self.text[start:end] for start, end in self._elements(path)]
 
     def _elements(self, path: Path) -> list[tuple[int, int]]:
         pair = self.find(path)
         if pair is None or self.text[pair.value_start] != "[":
             return []
-        scanner = _Scanner(self.text)
+        scanner = Scanner(self.text)
         scanner.at = pair.value_start
         return list(scanner.elements())
 
@@ -617,7 +365,7 @@ def _shared(one: Path, other: Path) -> int:
 
 
 def render_key(part: str, quote: str = '"') -> str:
-    if _BARE_KEY.fullmatch(part):
+    if BARE_KEY.fullmatch(part):
         return part
     return render(part, quote)
 
@@ -627,7 +375,10 @@ def render_path(path: Sequence[str], quote: str = '"') -> str:
 
 
 def render(value: Any, quote: str = '"') -> str:
-    """Return a value as TOML text on one line."""
+    """Return a value as TOML text on one line.
+
+    :raises InputError: TOML has no such value.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
@@ -647,69 +398,9 @@ def render(value: Any, quote: str = '"') -> str:
 
 
 def _escaped(char: str) -> str:
-    for letter, meaning in _ESCAPES.items():
+    for letter, meaning in ESCAPES.items():
         if char == meaning and letter != "e":
             return f"\\{letter}"
     if char.isprintable() or char == " ":
         return char
     return f"\\u{ord(char):04X}" if ord(char) < 0x10000 else f"\\U{ord(char):08X}"
-
-
-# -- redaction ---------------------------------------------------------------------------------
-
-_TOKENS = re.compile(
-    r"""(?P<comment>\#[^\n]*)"""
-    r"""|(?P<long>"{3}(?:[^"\\]|\\[\s\S]|"{1,2}(?!"))*"{3,5}|'{3}[\s\S]*?'{3,5})"""
-    r"""|(?P<basic>"(?:[^"\\\n]|\\.)*")|(?P<literal>'[^'\n]*')"""
-)
-
-
-def redact(text: str) -> str:
-    """Return the text with passwords, tokens and credentials of registries blotted out.
-
-    :raises InputError: the text is not TOML.
-    """
-    document = Document(text)
-    spans: list[tuple[int, int]] = []
-
-    def visit(pair: Pair) -> None:
-        if _is_secret(pair.path):
-            # An empty table or value holds no secret, and its shape may be of use.
-            if document.literal(pair) not in ('""', "''", "{}", "[]"):
-                spans.append((pair.value_start, pair.value_end))
-        elif document._is_inline_table(pair):
-            for inner in document._inline(pair):
-                visit(inner)
-
-    for top in document.pairs:
-        visit(top)
-    parts: list[str] = []
-    at = 0
-    for start, end in sorted(spans):
-        parts += [text[at:start], f'"{MARK}"']
-        at = end
-    # Comments, and strings of several lines.
-    return redact_lines(_redact_strings("".join([*parts, text[at:]])))
-
-
-def _redact_strings(text: str) -> str:
-    """Cover secrets in what strings mean, keys among them; the next string of ``--token``, too."""
-    before, end_before = "", 0
-
-    def shown(match: re.Match[str]) -> str:
-        nonlocal before, end_before
-        if match["comment"] or match["long"]:
-            return match[0]
-        value = match[0][1:-1]
-        if match["basic"] and "\\" in value:
-            value = _Scanner(match[0]).string()
-        follows = text[end_before : match.start()].strip() == ","
-        covered = redact_items([before, value] if follows else [value])[-1]
-        before, end_before = value, match.end()
-        return match[0] if covered == value else render(covered)
-
-    return _TOKENS.sub(shown, text)
-
-
-def _is_secret(path: Path) -> bool:
-    return is_secret(path[-1]) or any(is_header_table(part) for part in path[:-1])

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read TOML where Python has no parser of its own (before 3.11): the regular text of tools.
+"""Reads TOML that tools write, also where Python has no parser (before 3.11). Pure.
 
-Reads what ``containerd config dump`` and the container toolkit write: tables, arrays of tables,
-strings, numbers, booleans, arrays and inline tables. Dates and multi-line strings are given back
-as their text. It reads only, and is never used to decide about an edit.
+It supports the output of ``containerd config dump`` and the files of the container toolkit: tables,
+arrays of tables, strings, numbers, booleans, arrays and inline tables. Dates and multi-line strings
+are returned as text. It is not used for edits.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _BASIC = re.compile(r'"""(.*?)"""|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
 _BARE_VALUE = re.compile(r"[^,\]}#\s]+")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
 _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", '"': '"', "\\": "\\"}
-# As in JSON (_formats/json_edit.py); no real file comes near.
+# As in JSON (_formats/json_edit.py); real files are far below this.
 _MAX_DEPTH = 200
 _NUMBER_BASES = {"0x": 16, "0o": 8, "0b": 2}
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Return the data of ``text``, by Python's own parser where there is one.
+    """Return the data of ``text``, read by Python's parser if there is one.
 
-    :raises ValueError: where it is not TOML, or more than the fallback reads.
+    :raises ValueError: the text is not TOML, or the fallback does not support it.
     """
     try:
         parse = importlib.import_module("tomllib").loads
@@ -42,7 +42,7 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def limited(parse: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str, Any]]:
-    """Return the parser, which then raises ValueError where values are nested too deep for us."""
+    """Return the parser with a limit: it raises ValueError if values are nested too deep."""
 
     def read(text: str) -> dict[str, Any]:
         too_deep = f"values are nested more than {_MAX_DEPTH} deep"
@@ -66,7 +66,7 @@ def limited(parse: Callable[[str], dict[str, Any]]) -> Callable[[str], dict[str,
 
 
 def read_regular_toml(text: str) -> dict[str, Any]:
-    """Return the data of ``text`` without the help of a parser."""
+    """Return the data of ``text``, read by the fallback."""
     return _Reader(text).read()
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A runtime's configuration file as data. Pure, and small: the facts have no need of an editor."""
+"""A runtime's configuration file as data. Pure; without the editor, which the facts do not need."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from .._core.errors import InputError
-from .._formats.toml_edit import BOM
+from .._formats.toml_scan import BOM
 
 Parser = Callable[[str], dict[str, Any]]
 
 
 def config_version(data: Mapping[str, Any]) -> int:
-    """Return the file's format; a file that names none is of version 1."""
+    """Return the config version of the file; 1 if it names none."""
     version = data.get("version", 0)
     return version if isinstance(version, int) and version > 0 else 1
 
 
 def table(data: Mapping[str, Any], path: Iterable[str]) -> Mapping[str, Any]:
-    """Return the table at ``path``, empty where there is none."""
+    """Return the table at ``path``, an empty one if there is none."""
     current: Any = data
     for part in path:
         current = current.get(part) if isinstance(current, Mapping) else None
@@ -34,15 +34,15 @@ def table(data: Mapping[str, Any], path: Iterable[str]) -> Mapping[str, Any]:
 class ConfigFile:
     """One file that a runtime loads; ``path`` has links resolved, ``text`` is None if absent.
 
-    ``generated`` is one that a distribution writes, so that nobody else may. ``part`` is the marked
-    place of a template: it goes into the generated file, and has no version of its own.
+    ``generated``: a distribution writes the file, so it must not be edited. ``fragment``: this is
+    the managed block of a template, rendered into the generated file, without a config version.
     """
 
     path: str
     text: str | None
     data: Mapping[str, Any]
     generated: bool = False
-    part: bool = False
+    fragment: bool = False
 
     @property
     def version(self) -> int:
@@ -50,7 +50,10 @@ class ConfigFile:
 
 
 def decode(path: str, content: bytes | None, parse: Parser) -> ConfigFile:
-    """Return a file as text and data; a file that is not TOML is refused."""
+    """Return the file as text and data.
+
+    :raises InputError: the content is not TOML.
+    """
     if content is None:
         return ConfigFile(path, None, {})
     try:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ask a running CRI service whether it answers and which runtime handlers it knows."""
+"""Reads the status and the runtime handlers of a running CRI service."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from .._host.command import Runner
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What CRI said. ``handlers`` is None where the tool at hand cannot name them."""
+class CriStatus:
+    """Status of a CRI service. ``handlers`` is None if the tool used does not list them."""
 
     ready: bool
     handlers: frozenset[str] | None = None
-    words: str = ""
+    message: str = ""
 
 
 CRIO_SOCKET = "/var/run/crio/crio.sock"
 
 
-def ask(
+def read_status(
     run: Runner, socket: str, crictl: str = "crictl", ctr: tuple[str, ...] | None = ("ctr",)
-) -> Answer:
-    """Return CRI's answer: by ``crictl`` where it is installed, else by containerd's own ``ctr``.
+) -> CriStatus:
+    """Return the status as reported by ``crictl``, or by ``ctr`` if ``crictl`` is not installed.
 
-    ``ctr`` says whether the CRI plugin runs, but not which handlers it has. Without it (CRI-O) a
-    service that nobody can ask counts as ready.
+    ``ctr`` reports whether the CRI plugin runs, but not its handlers. With ``ctr=None`` (CRI-O) and
+    without ``crictl``, the service counts as ready.
     """
     info = run([crictl, f"--runtime-endpoint=unix://{socket}", "--timeout=5s", "info"])
     if info.rc != 127:
-        return read_info(info.stdout) if info.ok else Answer(False, words=info.words())
+        return read_info(info.stdout) if info.ok else CriStatus(False, message=info.words())
     if ctr is None:
-        return Answer(True)
+        return CriStatus(True)
     plugins = run([*ctr, "--address", socket, "--timeout=5s", "plugins", "ls"], timeout=10)
     if not plugins.ok:
-        return Answer(False, words=plugins.words())
+        return CriStatus(False, message=plugins.words())
     return read_plugins(plugins.stdout)
 
 
-def read_info(text: str) -> Answer:
-    """Read the JSON of ``crictl info``."""
+def read_info(text: str) -> CriStatus:
+    """Parse the JSON output of ``crictl info``."""
     try:
         data = json.loads(text)
         conditions = data["status"]["conditions"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        return Answer(False, words=f"crictl info: {error}")
-    # The network may well be missing on a node that has not joined its cluster yet.
+        return CriStatus(False, message=f"crictl info: {error}")
+    # NetworkReady is ignored: the node may not have joined its cluster yet.
     ready = any(item.get("type") == "RuntimeReady" and item.get("status") for item in conditions)
     names: set[str] = set()
     config = data.get("config")
@@ -62,12 +62,15 @@ def read_info(text: str) -> Answer:
         runtimes: Any = config.get("containerd", {}).get("runtimes", {})
         names |= set(runtimes)
     names |= {item.get("name", "") for item in data.get("runtimeHandlers") or ()}
-    return Answer(ready, frozenset(names - {""}) or None, "" if ready else "RuntimeReady is false")
+    message = "" if ready else "RuntimeReady is false"
+    return CriStatus(ready, frozenset(names - {""}) or None, message)
 
 
-def read_plugins(text: str) -> Answer:
-    """Read ``ctr plugins ls``: TYPE, ID, PLATFORMS, STATUS. Where CRI is one plugin or several,
-    every one of them has to run."""
+def read_plugins(text: str) -> CriStatus:
+    """Parse ``ctr plugins ls`` (TYPE, ID, PLATFORMS, STATUS).
+
+    CRI is one plugin or several, by release; all of them must run.
+    """
     states = {}
     for line in text.splitlines():
         fields = line.split()
@@ -77,35 +80,40 @@ def read_plugins(text: str) -> Answer:
         ):
             states[f"{fields[0]}.{fields[1]}"] = fields[-1]
     if not states:
-        return Answer(False, words="ctr plugins ls names no CRI plugin")
+        return CriStatus(False, message="ctr plugins ls names no CRI plugin")
     wrong = {name: state for name, state in states.items() if state != "ok"}
-    return Answer(not wrong, words=", ".join(f"{name}: {state}" for name, state in wrong.items()))
+    message = ", ".join(f"{name}: {state}" for name, state in wrong.items())
+    return CriStatus(not wrong, message=message)
 
 
 def wait_until_ready(
-    question: Callable[[], Answer],
+    probe: Callable[[], CriStatus],
     handler: str | None,
     timeout: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return when CRI answers and, where it can name its handlers, has ``handler``."""
+    """Wait until CRI is ready and, if it lists its handlers, has ``handler``.
+
+    :param timeout: time limit in seconds.
+    :raises KubegpuError: it is not ready in time.
+    """
     deadline = clock() + timeout
     while True:
-        answer = question()
+        status = probe()
         missing = (
-            handler is not None and answer.handlers is not None and handler not in answer.handlers
+            handler is not None and status.handlers is not None and handler not in status.handlers
         )
-        if answer.ready and not missing:
+        if status.ready and not missing:
             return
         if clock() >= deadline:
-            words = answer.words
-            if answer.ready and missing:
-                words = f"it knows the handlers {', '.join(sorted(answer.handlers or ()))}"
+            message = status.message
+            if status.ready and missing:
+                message = f"it knows the handlers {', '.join(sorted(status.handlers or ()))}"
             raise KubegpuError(
                 f"CRI did not come back with the handler {handler} within {timeout:.0f} seconds."
                 if handler
                 else f"CRI did not come back within {timeout:.0f} seconds.",
-                evidence=words,
+                evidence=message,
             )
         sleep(0.25)

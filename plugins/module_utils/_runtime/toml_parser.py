@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A TOML parser, wherever this node's Python has one."""
+"""Selects a TOML parser on the node."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from .config_file import Parser
 
 
 def toml_parser(archive: str | None, folder: str) -> Parser:
-    """Return Python's own parser (from 3.11), the node's tomlkit, or the one that was sent along.
+    """Return the parser of Python (from 3.11), the node's tomlkit, or the one from ``archive``.
 
-    :param archive: tomlkit as a zip file in base64; it is put below ``folder``.
+    :param archive: tomlkit as a zip file in base64; it is written into ``folder``.
+    :raises KubegpuError: there is no parser.
     """
     try:
         return limited(_builtin())

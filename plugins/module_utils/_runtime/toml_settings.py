@@ -2,9 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings of a TOML file, the container toolkit's ``config.toml`` first of all: from wish and text
-to the new text.
-"""
+"""Sets keys of a TOML file, such as the container toolkit's ``config.toml``. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
-from .._formats.toml_edit import BOM, Document, render
+from .._formats.toml_edit import Document, render
+from .._formats.toml_scan import BOM
 from .._record.file_record import Undo
 
 Parser = Callable[[str], dict[str, Any]]
@@ -24,10 +23,10 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class Seen:
-    """The file as it stands (``text`` None: there is none), and what the record says of it.
+    """The current file (``text`` None: there is none) and its record.
 
-    ``ours``: what we set, by key: ``{"value": ..., "before": ..., "existed": bool}``; ``tables``:
-    the sections that we made, as ``a.b``.
+    ``ours``: the managed settings by key, ``{"value": ..., "before": ..., "existed": bool}``;
+    ``tables``: the sections that this module created, as ``a.b``.
     """
 
     text: str | None
@@ -40,7 +39,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Plan:
-    """The new text (None: no file), what is ours in it then, and why."""
+    """The new text (None: no file), the managed settings in it, and the reasons."""
 
     text: str | None
     ours: Mapping[str, Mapping[str, Any]]
@@ -49,7 +48,10 @@ class Plan:
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that the file cannot hold."""
+    """Validate the settings.
+
+    :raises InputError: the file cannot hold a key or value.
+    """
     for key, value in settings.items():
         if not all(key.split(".")):
             raise InputError(
@@ -67,14 +69,14 @@ def check(settings: Mapping[str, Any]) -> None:
 
 
 def plan_present(settings: Mapping[str, Any], seen: Seen, parse: Parser) -> Plan:
-    """Return the text with the settings; what we set earlier and is not wished any more goes."""
+    """Return the text with the settings; managed settings that are not in them are reverted."""
     check(settings)
     reasons: list[str] = []
     dropped = {key: entry for key, entry in seen.ours.items() if key not in settings}
-    text = _taken_back(seen.text or "", dropped, seen.tables, parse, reasons)
+    text = _reverted(seen.text or "", dropped, seen.tables, parse, reasons)
     ours = {key: dict(entry) for key, entry in seen.ours.items() if key in settings}
     data = parse_text(text, parse)
-    meant = copy.deepcopy(data)
+    intended = copy.deepcopy(data)
     document = Document(text)
     tables = {name for name in seen.tables if _value(data, tuple(name.split("."))) is not _MISSING}
     for key in sorted(settings):
@@ -86,25 +88,28 @@ def plan_present(settings: Mapping[str, Any], seen: Seen, parse: Parser) -> Plan
         tables.update(
             ".".join(path[:length])
             for length in range(1, len(path))
-            if _value(meant, path[:length]) is _MISSING
+            if _value(intended, path[:length]) is _MISSING
         )
-        _put(meant, path, value, key)
+        _put(intended, path, value, key)
         reasons.append(f"{key} is {_shown(now)}, asked for is {render(value)}.")
         earlier = ours.get(key)
         ours[key] = {
             "value": value,
-            # Going back means to what was there before our first change.
+            # Reverting restores the value from before the first change.
             "before": earlier["before"] if earlier else (None if now is _MISSING else now),
             "existed": earlier["existed"] if earlier else now is not _MISSING,
         }
-    _compare(document.text, meant, parse)
+    _compare(document.text, intended, parse)
     if seen.text is None and not document.text:
         return Plan(None, ours, reasons=tuple(reasons))
     return Plan(document.text, ours, tuple(sorted(tables)), tuple(reasons))
 
 
 def plan_absent(settings: Mapping[str, Any], seen: Seen, parse: Parser) -> Plan:
-    """Return the text without our settings; without a record, what equals ``settings`` goes."""
+    """Return the text without the managed settings.
+
+    Without a record, keys that are equal to ``settings`` are removed.
+    """
     check(settings)
     if seen.recorded and seen.way is Undo.RESTORE:
         why = "Nobody edited the file since: it comes back as it was."
@@ -115,11 +120,11 @@ def plan_absent(settings: Mapping[str, Any], seen: Seen, parse: Parser) -> Plan:
     ours = seen.ours
     if not seen.recorded:
         ours = {key: {"value": value, "existed": False} for key, value in settings.items()}
-    text = _taken_back(seen.text, ours, seen.tables, parse, reasons)
+    text = _reverted(seen.text, ours, seen.tables, parse, reasons)
     return Plan(text, {}, reasons=tuple(reasons))
 
 
-def _taken_back(
+def _reverted(
     text: str,
     ours: Mapping[str, Mapping[str, Any]],
     tables: Sequence[str],
@@ -127,34 +132,34 @@ def _taken_back(
     reasons: list[str],
 ) -> str:
     data = parse_text(text, parse)
-    meant = copy.deepcopy(data)
+    intended = copy.deepcopy(data)
     document = Document(text)
     for key, entry in sorted(ours.items()):
         path = tuple(key.split("."))
-        # What somebody else set since is his.
+        # A value that was set by others since stays.
         if not _same(_value(data, path), entry["value"]):
             continue
         if entry["existed"]:
             document = document.set(path, entry["before"])
-            _put(meant, path, entry["before"], key)
+            _put(intended, path, entry["before"], key)
             reasons.append(f"{key} was {_shown(entry['before'])} before.")
             continue
         document = document.delete(path)
-        _remove(meant, path)
+        _remove(intended, path)
         reasons.append(f"{key} was not set before.")
-        # A section that we made goes with the last value in it.
+        # A section that this module created is removed with its last value.
         for length in range(len(path) - 1, 0, -1):
-            if ".".join(path[:length]) in tables and _value(meant, path[:length]) == {}:
+            if ".".join(path[:length]) in tables and _value(intended, path[:length]) == {}:
                 document = document.delete(path[:length])
-                _remove(meant, path[:length])
-    _compare(document.text, meant, parse)
+                _remove(intended, path[:length])
+    _compare(document.text, intended, parse)
     return document.text
 
 
 def parse_text(text: str, parse: Parser) -> dict[str, Any]:
-    """Return what the file says.
+    """Return the data of the file.
 
-    :raises InputError: it is no TOML.
+    :raises InputError: the text is not TOML.
     """
     try:
         return parse(text[len(BOM) :] if text.startswith(BOM) else text)
@@ -168,9 +173,12 @@ def parse_text(text: str, parse: Parser) -> dict[str, Any]:
         ) from error
 
 
-def _compare(text: str, meant: Mapping[str, Any], parse: Parser) -> None:
-    """See that the edited text says what was meant, and nothing else."""
-    if parse_text(text, parse) != meant:
+def _compare(text: str, intended: Mapping[str, Any], parse: Parser) -> None:
+    """Check that the edited text parses to the intended data.
+
+    :raises KubegpuError: it does not.
+    """
+    if parse_text(text, parse) != intended:
         raise KubegpuError(
             "The configuration has a form that cannot be edited; it is left as it is.",
             next_step="Please report this with the file; until then set the values by hand.",
@@ -187,7 +195,7 @@ def _value(data: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two values are equal, with ``true`` and 1 told apart."""
+    """Return whether two values are equal; ``true`` and 1 are not."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 

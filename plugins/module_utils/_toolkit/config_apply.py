@@ -14,7 +14,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.redact import changed_parts
-from .._formats.toml_edit import redact
+from .._formats.toml_redact import redact
 from .._host.files import FileState, read_file, sha256
 from .._record.file_record import FileRecord, Undo
 from .._record.store import StateStore

@@ -10,8 +10,8 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
+from .._containerd.data import NVIDIA_RUNTIME, RUNC_SHIM
 from .._containerd.distributions import makes_handler
-from .._containerd.plan import NVIDIA_RUNTIME, RUNC_SHIM
 from .._core.steps import Step
 from .._crio.plan import RUNTIMES_SETTING, outside_path
 from .._nvidia.toolkit_paths import RUNTIME_PATH

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .._containerd.distributions import PLAIN, asked_by, find_flavour
+from .._containerd.distributions import PLAIN, ctr_command, find_distribution
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain_one
 from .._host.command import Result
-from .._runtime.cri import ask
+from .._runtime.cri import read_status
 from .containers import NAME, QUICK, RUNC_SHIM, ContainerTests, Image
 from .types import ContainerRun, RuntimeState
 
@@ -31,7 +31,7 @@ class ContainerdProbe:
         self._dependencies = tests.dependencies
         self._options = tests.options
         self._check = tests.check
-        self._flavour, _sign = find_flavour(tests.dependencies.reader.exists)
+        self._flavour, _sign = find_distribution(tests.dependencies.reader.exists)
         # The distribution determines the socket, unless the option names another one.
         given = tests.options.containerd_socket
         self._socket = self._flavour.socket if given == PLAIN.socket else given
@@ -51,16 +51,16 @@ class ContainerdProbe:
         fault = self._tests.not_running("containerd", facts)
         if fault:
             return RuntimeState("containerd", handler, fault=fault)
-        ctr = asked_by(self._flavour, self._dependencies.reader.exists)
-        answer = ask(self._dependencies.run, self._socket, self._flavour.crictl, ctr)
+        ctr = ctr_command(self._flavour, self._dependencies.reader.exists)
+        answer = read_status(self._dependencies.run, self._socket, self._flavour.crictl, ctr)
         if not answer.ready:
             otherwise = Finding(
                 "cri_not_ready",
                 "containerd runs, but its CRI does not answer: Kubernetes cannot use it.",
-                answer.words,
+                answer.message,
                 f"Look at: {' '.join(ctr)} plugins ls; journalctl --unit {facts['unit']}.",
             )
-            return RuntimeState("containerd", handler, fault=explain_one(answer.words, otherwise))
+            return RuntimeState("containerd", handler, fault=explain_one(answer.message, otherwise))
         known: Mapping[str, Any] = facts["handlers"] or {}
         handlers, source = tuple(sorted(known)), "containerd config dump"
         if answer.handlers is not None:
@@ -187,7 +187,7 @@ class ContainerdProbe:
         return self._dependencies.run([*self._ctr_start(namespace), *argv], timeout=timeout)
 
     def _ctr_start(self, namespace: str) -> list[str]:
-        ctr = asked_by(self._flavour, self._dependencies.reader.exists)
+        ctr = ctr_command(self._flavour, self._dependencies.reader.exists)
         return [*ctr, "--address", self._socket, "--namespace", namespace]
 
     def _lines(self, namespace: str, *argv: str) -> list[str]:

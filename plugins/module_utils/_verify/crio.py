@@ -13,7 +13,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain_one
-from .._runtime.cri import CRIO_SOCKET, ask
+from .._runtime.cri import CRIO_SOCKET, read_status
 from .containers import RUNC_SHIM, ContainerTests
 from .types import RuntimeState
 
@@ -27,7 +27,7 @@ def probe_crio(tests: ContainerTests, facts: Mapping[str, Any]) -> RuntimeState:
     fault = tests.not_running("crio", facts)
     if fault:
         return RuntimeState("crio", handler, fault=fault)
-    answer = ask(tests.dependencies.run, CRIO_SOCKET, ctr=None)
+    answer = read_status(tests.dependencies.run, CRIO_SOCKET, ctr=None)
     handlers, source = tuple(sorted(known)), "the files in /etc/crio"
     if answer.handlers is not None:
         handlers, source = tuple(sorted(answer.handlers)), "crictl info"
@@ -35,10 +35,10 @@ def probe_crio(tests: ContainerTests, facts: Mapping[str, Any]) -> RuntimeState:
         otherwise = Finding(
             "cri_not_ready",
             "CRI-O runs, but does not answer: Kubernetes cannot use it.",
-            answer.words,
+            answer.message,
             "Look at: journalctl --unit crio.",
         )
-        fault = explain_one(answer.words, otherwise)
+        fault = explain_one(answer.message, otherwise)
     elif answer.handlers is None and facts["restart_required"]:
         fault = Finding(
             "restart_required",

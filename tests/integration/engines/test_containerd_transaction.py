@@ -19,8 +19,17 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import apply as flow
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import prepare
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
+    ContainerdRuntime,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import (
+    FileEdit,
+    Plan,
+    Request,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     KubegpuError,
     LockedError,
@@ -134,20 +143,20 @@ def run(place, system, *, check=False, state="present", name="nvidia", **setting
     )
     scratch = place.folder / "scratch"
     scratch.mkdir(exist_ok=True)
-    world = flow.World(
+    dependencies = Dependencies(
         run=system,
         parse=toml_parser(None, str(scratch)),
         store=StateStore(str(place.state)),
         scratch=str(scratch),
         exists=os.path.exists,
     )
-    given = flow.Settings(
+    given = Settings(
         flavour="containerd",
         containerd_path=binary(place.containerd),
         restart_timeout=2,
         **settings,
     )
-    return flow.ContainerdRuntime(request, given, world)(check)
+    return ContainerdRuntime(request, given, dependencies)(check)
 
 
 # -- restart -----------------------------------------------------------------------------------
@@ -371,14 +380,14 @@ def test_concurrent_runs_of_two_handlers_both_arrive(place, systems):
 
 def test_edit_by_somebody_else_during_the_run_is_not_overwritten(place, systems, monkeypatch):
     system = systems(place)
-    plan = flow.plan_present
+    plan = prepare.plan_present
 
     def edited_meanwhile(*arguments):
         planned = plan(*arguments)
         place.config.write_text(TEXT + "# mine\n")
         return planned
 
-    monkeypatch.setattr(flow, "plan_present", edited_meanwhile)
+    monkeypatch.setattr(prepare, "plan_present", edited_meanwhile)
     with pytest.raises(KubegpuError, match="changed by somebody else"):
         run(place, system)
     assert place.config.read_text() == TEXT + "# mine\n"
@@ -404,12 +413,12 @@ def test_file_that_cannot_be_written_leaves_all_as_it_was(place, systems, monkey
 def test_plan_that_means_something_else_to_containerd_is_refused(place, systems, monkeypatch):
     system = systems(place)
     before = place.snapshot()
-    plan = flow.plan_present
+    plan = prepare.plan_present
 
     def wrong(*arguments):
         planned = plan(*arguments)
         edits = tuple(
-            flow.FileEdit(
+            FileEdit(
                 edit.path,
                 edit.before,
                 edit.after.replace('BinaryName = "/bin/true"', 'Binaryname2 = "/bin/true"'),
@@ -417,9 +426,9 @@ def test_plan_that_means_something_else_to_containerd_is_refused(place, systems,
             )
             for edit in planned.edits
         )
-        return flow.Plan(edits, planned.reasons)
+        return Plan(edits, planned.reasons)
 
-    monkeypatch.setattr(flow, "plan_present", wrong)
+    monkeypatch.setattr(prepare, "plan_present", wrong)
     with pytest.raises(KubegpuError, match="would not mean what it should"):
         run(place, system)
     assert place.snapshot() == before

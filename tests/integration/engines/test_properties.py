@@ -22,11 +22,8 @@ from hypothesis import strategies as st
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import (
     Effective,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import (
-    Node,
-    Request,
-    plan_present,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request, State
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import config as docker
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.daemon import parse_version
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.record import Record
@@ -64,7 +61,7 @@ def test_containerd(release):
     def every_one(made, set_default):
         before = dump(program, made.text)
         assert before is not None, "the made configuration itself does not load"
-        node = Node(
+        node = State(
             version=release,
             files=(ConfigFile("/c.toml", made.text, tomllib.loads(made.text)),),
             drop_in=ConfigFile("/d.toml", None, {}),

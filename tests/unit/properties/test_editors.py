@@ -19,20 +19,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.config import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import HandlerRecord
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request, State
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import plan_absent
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.values import (
     merge,
-    remove,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import (
-    Node,
-    Request,
-    plan_present,
     prune,
+    remove,
     value_at,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import (
-    History,
-    plan_absent,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import config as docker
@@ -72,7 +67,7 @@ def node(text, made, drop_in=None, every=()):
     root = ConfigFile(ROOT, text, tomllib.loads(text))
     own = ConfigFile(DROP_IN, drop_in, tomllib.loads(drop_in or ""))
     files = (root,) if drop_in is None else (root, own)
-    return Node(made.containerd, files, own, every=every)
+    return State(made.containerd, files, own, all_changes=every)
 
 
 def lines_of(text):
@@ -147,7 +142,7 @@ def test_containerd(made, wishes, foreign):
     ]
     assert is_part(kept, lines_of(edit.after))
     # And every byte comes back.
-    history = {ROOT: History(edit.before, edit.after, edit.changes)}
+    history = {ROOT: HandlerRecord(edit.before, edit.after, edit.changes)}
     gone = replace(request, state="absent")
     (undone,) = plan_absent(gone, node(edit.after, made), history, tomllib.loads, True).edits
     assert undone.after == made.text
@@ -196,7 +191,7 @@ def test_containerd_in_a_file_of_its_own(made, wishes, foreign):
         edits = plan_present(request, before, tomllib.loads).edits
     except KubegpuError:
         # It would replace the root file's whole table.
-        assert not before.deep and before.defining(())
+        assert not before.deep_merge and before.defining(())
         return
     texts = {ROOT: made.text, **{edit.path: edit.after for edit in edits}}
     assert set(texts) <= {ROOT, DROP_IN}
@@ -207,9 +202,11 @@ def test_containerd_in_a_file_of_its_own(made, wishes, foreign):
     if foreign is not None:
         texts[ROOT], own = put_in(texts[ROOT], foreign, made)
         after = node(texts[ROOT], made, texts.get(DROP_IN))
-    histories = {edit.path: History(edit.before, edit.after, edit.changes) for edit in edits}
+    handler_records = {
+        edit.path: HandlerRecord(edit.before, edit.after, edit.changes) for edit in edits
+    }
     gone = replace(request, state="absent")
-    undone = plan_absent(gone, after, histories, tomllib.loads, True).edits
+    undone = plan_absent(gone, after, handler_records, tomllib.loads, True).edits
     left = {**texts, **{edit.path: edit.after for edit in undone}}
     assert left.get(DROP_IN) is None
     if foreign is None:

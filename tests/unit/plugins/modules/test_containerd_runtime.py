@@ -19,25 +19,19 @@ import pytest
 import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import (
-    apply as _containerd_flow,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
     ContainerdRuntime,
-    Settings,
-    World,
-    at_home,
-    chosen_flavour,
-    config_argument,
-    redact_words,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
-    FLAVOURS,
+    DISTRIBUTIONS,
     PLAIN,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.dump import read_effective
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import Request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import History
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import HandlerRecord
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
     mark,
@@ -159,7 +153,7 @@ def test_two_handlers_in_any_order_leave_nothing(tmp_path, text, version, length
             runtime_path=str(tmp_path / "runtime"),
             **options,
         )
-        node = World(
+        node = Dependencies(
             run=lambda _argv, **_more: Result(127, "", "no such program"),
             parse=tomllib.loads,
             store=StateStore(str(state)),
@@ -199,7 +193,7 @@ def test_a_merged_base_that_is_no_toml_does_not_stop_the_removal(arguments, tmp_
     store = StateStore(arguments["state_path"])
     with store.transaction():
         record = store.record(second)
-        history = replace(History.from_json(record.details), base=TEXT + "[plugins\n")
+        history = replace(HandlerRecord.from_json(record.details), base=TEXT + "[plugins\n")
         store.put_record(second, replace(record, details=history.to_json()))
     assert run(arguments, state="absent")["changed"]
     left = tomllib.loads(config.read_text())
@@ -219,7 +213,7 @@ def quiet(arguments, tmp_path, monkeypatch):
     binary.chmod(0o755)
     (tmp_path / "runtime").write_text("")
     daemon = Daemon("u", True, True, os.getpid(), 0.0, (), process_birth(os.getpid()))
-    monkeypatch.setattr(_containerd_flow, "read_daemon", lambda *_given: daemon)
+    monkeypatch.setattr(host, "read_daemon", lambda *_given: daemon)
 
     def run_one(fingerprint="a", started=0.0, **options):
         nonlocal daemon
@@ -361,24 +355,8 @@ def test_documented_options_are_the_real_ones():
         assert documented[name]["type"] == option["type"], name
 
 
-@pytest.mark.parametrize(
-    ("flavour", "there", "found"),
-    [
-        ("auto", (), "containerd"),
-        ("auto", ("/var/lib/rancher/k3s/agent/etc/containerd",), "k3s"),
-        ("auto", ("/var/lib/rancher/rke2/agent/etc/containerd",), "rke2"),
-        ("auto", ("/var/lib/k0s/bin/containerd",), "k0s"),
-        ("auto", ("/var/snap/microk8s/current/args",), "microk8s"),
-        ("containerd", ("/var/lib/rancher/k3s/agent/etc/containerd",), "containerd"),
-        ("k3s", (), "k3s"),
-    ],
-)
-def test_flavour(flavour, there, found):
-    assert chosen_flavour(Settings(flavour=flavour), lambda path: path in there).name == found
-
-
 def test_every_flavour_can_be_chosen_by_name():
-    names = [flavour.name for flavour in (PLAIN, *FLAVOURS)]
+    names = [flavour.name for flavour in (PLAIN, *DISTRIBUTIONS)]
     assert sorted(["auto", *names]) == sorted(containerd_runtime.ARGUMENTS["flavour"]["choices"])
     for option, value in (
         ("config_path", PLAIN.config_path),
@@ -386,34 +364,6 @@ def test_every_flavour_can_be_chosen_by_name():
         ("socket", PLAIN.socket),
     ):
         assert containerd_runtime.ARGUMENTS[option]["default"] == value
-
-
-@pytest.mark.parametrize("name", [flavour.name for flavour in FLAVOURS])
-def test_options_of_the_user_win_over_the_flavour(name):
-    (flavour,) = (item for item in FLAVOURS if item.name == name)
-    request, settings = at_home(flavour, Request(), Settings(), lambda: "found")
-    assert request.config_path == flavour.config_path
-    assert (settings.unit, settings.socket) == ("found", flavour.socket)
-    own = (Request(config_path="/c"), Settings(unit="u", socket="/s", restart_timeout=61))
-    assert at_home(flavour, *own, lambda: "found") == own
-
-
-@pytest.mark.parametrize(
-    ("line", "path"),
-    [
-        ("/usr/bin/containerd", None),
-        ("/usr/bin/containerd --config /etc/x.toml", "/etc/x.toml"),
-        ("/usr/bin/containerd --config=/etc/x.toml", "/etc/x.toml"),
-        ("/usr/bin/containerd -c /etc/x.toml", "/etc/x.toml"),
-        ("/usr/bin/containerd -c", None),
-    ],
-)
-def test_config_argument(line, path):
-    assert config_argument(tuple(line.split())) == path
-
-
-def test_words_of_a_command_lose_lines_with_credentials():
-    assert redact_words('line 3\npassword = "x"\nend') == "line 3\nend"
 
 
 def test_the_diff_comes_with_diff_mode_alone(arguments):

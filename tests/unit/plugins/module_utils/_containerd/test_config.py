@@ -137,12 +137,12 @@ def test_absorbed_goes_into_the_last_generated_file_that_has_cri():
     cri = '[plugins."io.containerd.grpc.v1.cri"]\nx = 1\n'
     root = file("/r", "version = 2\n", generated=True)
     merged = file("/m", cri, generated=True)
-    foreign = file("/f", cri)
+    edited_by_others = file("/f", cri)
     own = file("/o", 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\nx = 2\ny = [1]\n')
-    files = absorbed((root, merged, foreign, own), "/o", tomllib.loads)
+    files = absorbed((root, merged, edited_by_others, own), "/o", tomllib.loads)
     assert [item.path for item in files] == ["/r", "/m", "/f"]
     assert files[1].text == cri.replace("x = 1", "x = 2") + "y = [1]\n"
-    assert (files[0], files[2]) == (root, foreign)
+    assert (files[0], files[2]) == (root, edited_by_others)
     assert absorbed((root, merged), "/o", tomllib.loads) == (root, merged)
     (only,) = absorbed((root, own), "/o", tomllib.loads)
     assert only.data["plugins"] == own.data["plugins"]

@@ -13,18 +13,18 @@ from hypothesis import strategies as st
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
     BASE,
     BEGIN,
+    DISTRIBUTIONS,
     END,
-    FLAVOURS,
     PLAIN,
-    check_marked,
-    filled_in,
-    find_flavour,
+    auto_handler_program,
+    check_managed_block,
+    expand_variables,
+    find_distribution,
     has_base_template,
-    made_by_itself,
     makes_handler,
-    marked,
-    with_mark,
-    without_mark,
+    managed_block,
+    with_managed_block,
+    without_managed_block,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
@@ -39,26 +39,26 @@ def text(lines):
 @given(LINES, BLOCKS, LINES, BLOCKS)
 def test_only_what_is_between_the_lines_changes(above, block, below, other):
     template = text([*above, BEGIN, *block, END, *below])
-    check_marked("t", template)
-    assert marked(template) == text(block)
-    assert with_mark("t", template, text(block) or None) in (template, None)
-    changed = with_mark("t", template, "k = 2\n" + text(other))
+    check_managed_block("t", template)
+    assert managed_block(template) == text(block)
+    assert with_managed_block("t", template, text(block) or None) in (template, None)
+    changed = with_managed_block("t", template, "k = 2\n" + text(other))
     assert changed == text([*above, BEGIN, "k = 2", *other, END, *below])
-    assert without_mark(template) == text([*above, *below])
+    assert without_managed_block(template) == text([*above, *below])
 
 
 def test_template_is_begun_and_goes_again():
-    begun = with_mark("t", None, "x = 1\n")
+    begun = with_managed_block("t", None, "x = 1\n")
     assert begun == f"{BASE}\n{BEGIN}\nx = 1\n{END}\n"
-    assert with_mark("t", begun, None) is None
-    assert with_mark("t", begun, "") is None
-    assert with_mark("t", begun + "# mine\n", None) == BASE + "\n# mine\n"
+    assert with_managed_block("t", begun, None) is None
+    assert with_managed_block("t", begun, "") is None
+    assert with_managed_block("t", begun + "# mine\n", None) == BASE + "\n# mine\n"
 
 
 @pytest.mark.parametrize("places", [0, 2])
 def test_one_place_it_has_to_be(places):
     with pytest.raises(KubegpuError, match="no place" if not places else "2 places"):
-        check_marked("t", BASE + f"{BEGIN}\n{END}\n" * places)
+        check_managed_block("t", BASE + f"{BEGIN}\n{END}\n" * places)
 
 
 @pytest.mark.parametrize(
@@ -79,43 +79,43 @@ def test_base_template(words, known):
 
 
 def test_rke2_and_k3s_differ_by_their_folder_only():
-    rke2, k3s = (item for item in FLAVOURS if item.name in ("rke2", "k3s"))
+    rke2, k3s = (item for item in DISTRIBUTIONS if item.name in ("rke2", "k3s"))
     assert rke2.config_path.replace("rke2", "k3s") == k3s.config_path
     assert rke2.socket == k3s.socket
     assert set(k3s.templates) == set(k3s.drop_ins) == {2, 3}
 
 
 def test_whose_unit_holds_a_member_of_the_control_plane():
-    held = {item.name: item.control_plane_units for item in (PLAIN, *FLAVOURS)}
+    held = {item.name: item.control_plane_units for item in (PLAIN, *DISTRIBUTIONS)}
     assert {name: units for name, units in held.items() if units} == {
         "rke2": ("rke2-server",),
         "k3s": ("k3s",),
         "k0s": ("k0scontroller",),
     }
-    assert all(set(item.control_plane_units) < set(item.units) for item in FLAVOURS)
+    assert all(set(item.control_plane_units) < set(item.units) for item in DISTRIBUTIONS)
 
 
 def test_a_flavour_before_the_plain_one():
-    assert find_flavour(lambda _path: False) == (PLAIN, "")
-    everything, sign = find_flavour(lambda _path: True)
+    assert find_distribution(lambda _path: False) == (PLAIN, "")
+    everything, sign = find_distribution(lambda _path: True)
     assert (everything.name, sign) == ("rke2", everything.markers[0])
 
 
 def test_what_is_made_without_us():
-    (k3s,) = (item for item in FLAVOURS if item.name == "k3s")
+    (k3s,) = (item for item in DISTRIBUTIONS if item.name == "k3s")
     package, operator = "/usr/bin/nvidia-container-runtime", "/usr/local/nvidia/toolkit/"
-    assert made_by_itself(k3s, "nvidia", lambda _path: False) == package
-    assert made_by_itself(k3s, "nvidia", lambda path: path.startswith(operator)) != package
-    assert made_by_itself(k3s, "gpu", lambda _path: True) is None
-    assert made_by_itself(PLAIN, "nvidia", lambda _path: True) is None
+    assert auto_handler_program(k3s, "nvidia", lambda _path: False) == package
+    assert auto_handler_program(k3s, "nvidia", lambda path: path.startswith(operator)) != package
+    assert auto_handler_program(k3s, "gpu", lambda _path: True) is None
+    assert auto_handler_program(PLAIN, "nvidia", lambda _path: True) is None
     assert makes_handler("rke2", "nvidia", package)
     assert not makes_handler("k0s", "nvidia", package)
     assert not makes_handler(None, "nvidia", package)
 
 
 def test_variables():
-    (microk8s,) = (item for item in FLAVOURS if item.name == "microk8s")
+    (microk8s,) = (item for item in DISTRIBUTIONS if item.name == "microk8s")
     words = 'a = "${RUNTIME}"\nb = "${RUNTIME_TYPE}"\nc = "${SNAP_DATA}/x ${OTHER}"\n'
-    assert filled_in(words, microk8s.variables) == (
+    assert expand_variables(words, microk8s.variables) == (
         'a = "runc"\nb = "io.containerd.runc.v2"\nc = "/var/snap/microk8s/current/x ${OTHER}"\n'
     )

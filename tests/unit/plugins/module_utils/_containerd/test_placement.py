@@ -124,9 +124,9 @@ def test_another_binary_than_the_one_k3s_finds_is_written_whole(node):
 @on_old_k3s
 def test_a_template_cannot_change_what_k3s_makes(node):
     before = node.files()
-    for wishes in ({"runtime_path": "/opt/x"}, {"options": {"NoNewKeyring": True}}):
+    for options in ({"runtime_path": "/opt/x"}, {"options": {"NoNewKeyring": True}}):
         with pytest.raises(KubegpuError, match="cannot change it"):
-            node.run(**wishes)
+            node.run(**options)
     with pytest.raises(KubegpuError, match="writes that table itself"):
         node.run(name="gpu", set_default=True)
     assert node.files() == before
@@ -237,7 +237,7 @@ def test_in_place_is_refused_where_the_file_is_not_ours_to_edit(node):
     if node.flavour.generated is None:
         assert node.run(layout="in_place").changed
         return
-    with pytest.raises(KubegpuError, match="is written anew"):
+    with pytest.raises(KubegpuError, match="is regenerated"):
         node.run(layout="in_place", name="gpu")
 
 

@@ -2,29 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Taking our lines out of a text that somebody else edited since."""
+"""Removal of the handler from files that were edited since."""
 
 from __future__ import annotations
 
 import tomllib
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import (
-    Change,
-    FileEdit,
-    Node,
-    Request,
-    plan_present,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import (
-    History,
-    continued,
-    plan_absent,
-    undo_lines,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan import plan_present
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record import HandlerRecord
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request, State
+from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import plan_absent
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.config_file import ConfigFile
 from tests.tools import tiers
 from tests.unit.toml_documents import documents
@@ -42,70 +32,35 @@ BASE = (
 
 
 def here(text, version=(1, 7)):
-    return Node(
+    return State(
         version=version,
         files=(ConfigFile(ROOT, text, tomllib.loads(text or "")),),
         drop_in=ConfigFile(DROP_IN, None, {}),
     )
 
 
-def present(text, **wishes):
-    (edit,) = plan_present(Request(**wishes), here(text), tomllib.loads).edits
+def present(text, **options):
+    (edit,) = plan_present(Request(**options), here(text), tomllib.loads).edits
     return edit
 
 
-def absent(text, histories, **wishes):
+def absent(text, handler_records, **options):
     planned = plan_absent(
-        Request(state="absent", **wishes), here(text), histories, tomllib.loads, bool(histories)
+        Request(state="absent", **options),
+        here(text),
+        handler_records,
+        tomllib.loads,
+        bool(handler_records),
     )
     edits = {edit.path: edit.after for edit in planned.edits}
     return edits.get(ROOT, text), planned.reasons
 
 
 def history(edit, **more):
-    return {ROOT: History(edit.before, edit.after, edit.changes, **more)}
-
-
-@pytest.mark.parametrize(
-    ("base", "ours", "current", "left", "conflict"),
-    [
-        ("a\nb\n", "a\nX\nb\n", "a\nX\nb\nc\n", "a\nb\nc\n", False),
-        ("a\nb\n", "a\nX\nb\n", "0\na\nX\nb\n", "0\na\nb\n", False),
-        ("a\nb\n", "a\nX\nb\n", "a\nb\n", "a\nb\n", False),
-        ("a\nb\n", "a\nX\nY\nb\n", "a\nX\n# c\nY\nb\n", "a\n# c\nb\n", False),
-        ("a\nb\n", "a\nX\nY\nb\n", "a\nX\nforeign\nY\nb\n", "a\nX\nforeign\nY\nb\n", True),
-        ("a\nb\nc\n", "a\nB\nc\n", "a\nB\nc\nd\n", "a\nb\nc\nd\n", False),
-        ("a\nb\nc\n", "a\nB\nc\n", "a\nother\nc\n", "a\nother\nc\n", True),
-        ("a\nb\nc\n", "a\nc\n", "a\nc\nd\n", "a\nb\nc\nd\n", False),
-        ("a", "a\nX\n", "a\nX\nd\n", "a\nd\n", False),
-        ("a", "a\nX\n", "a\nX\n", "a", False),
-        ("", "X\n", "X\nd\n", "d\n", False),
-        # The old last line had no line end, and a line of somebody else's comes after it.
-        ("a", "a\nX\n", "a\n# c\nX\n", "a\n# c\n", False),
-        ("a\r\nb", "a\r\nb\r\nX\r\n", "a\r\nb\r\n# c\r\nX\r\n", "a\r\nb\r\n# c\r\n", False),
-        # A table as a whole between ours, and one that begins in the middle of a line run.
-        ("a\nb\n", "a\n[X]\n[Y]\nb\n", "a\n[X]\n[d]\ne\n[Y]\nb\n", "a\n[d]\ne\nb\n", False),
-        (
-            "a\nb\n",
-            "a\n[X]\n[Y]\nb\n",
-            "a\n[X]\ne\n[d]\n[Y]\nb\n",
-            "a\n[X]\ne\n[d]\n[Y]\nb\n",
-            True,
-        ),
-    ],
-)
-def test_undo_lines(base, ours, current, left, conflict):
-    assert undo_lines(base, ours, current) == (left, conflict)
+    return {ROOT: HandlerRecord(edit.before, edit.after, edit.changes, **more)}
 
 
 LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n", "# c\n", "d = 1\n", "[e]\n"]), max_size=8)
-
-
-@settings(max_examples=200 if tiers.is_full() else 25, deadline=None)
-@given(LINES, LINES, st.integers(0, 8))
-def test_undoing_an_insertion_gives_the_base_back(base, block, at):
-    ours = base[:at] + block + base[at:]
-    assert undo_lines("".join(base), "".join(ours), "".join(ours)) == ("".join(base), False)
 
 
 @settings(max_examples=100 if tiers.is_full() else 25, deadline=None)
@@ -124,17 +79,11 @@ def test_adding_twice_changes_nothing_and_removing_gives_every_byte_back(text, d
     """The way by lines, which is taken when somebody edited; else the old bytes are there."""
     newline = "\r\n" if "\r\n" in text else "\n"
     text = text.rstrip("\r\n") + newline + BASE[7:].replace("\n", newline)
-    wishes = {"set_default": default, "cdi": True if cdi else None}
-    edit = present(text, **wishes)
-    assert plan_present(Request(**wishes), here(edit.after), tomllib.loads).edits == ()
+    options = {"set_default": default, "cdi": True if cdi else None}
+    edit = present(text, **options)
+    assert plan_present(Request(**options), here(edit.after), tomllib.loads).edits == ()
     left, _reasons = absent(edit.after, history(edit))
     assert left == text
-
-
-def test_record_survives_json():
-    edit = present(BASE, set_default=True)
-    kept = History.from_json(History(edit.before, edit.after, edit.changes).to_json())
-    assert (kept.base, kept.ours, kept.changes) == (edit.before, edit.after, edit.changes)
 
 
 def test_file_rewritten_by_somebody_else_is_undone_by_meaning():
@@ -210,7 +159,7 @@ def test_unrecorded_handler_that_is_the_default_takes_the_default_with_it():
     text = present(BASE, set_default=True).after
     left, reasons = absent(text, {})
     assert tomllib.loads(left) == tomllib.loads(BASE)
-    assert any("is dropped" in reason for reason in reasons)
+    assert any("is removed" in reason for reason in reasons)
 
 
 def test_unrecorded_drop_in_of_ours_goes_as_a_file():
@@ -219,7 +168,7 @@ def test_unrecorded_drop_in_of_ours_goes_as_a_file():
         "version = 2\n" + made.after[made.after.index(f"[{CRI}.containerd.runtimes.nvidia]") :]
     )
     drop_in = drop_in[: drop_in.index("[debug]")]
-    node = Node(
+    node = State(
         version=(2, 1),
         files=(
             ConfigFile(ROOT, BASE, tomllib.loads(BASE)),
@@ -229,29 +178,3 @@ def test_unrecorded_drop_in_of_ours_goes_as_a_file():
     )
     planned = plan_absent(Request(state="absent"), node, {}, tomllib.loads)
     assert [(edit.path, edit.after) for edit in planned.edits] == [(DROP_IN, None)]
-
-
-def test_second_edit_keeps_the_first_before():
-    first = present(BASE)
-    past = continued(None, first, foreign=False, fresh=False)
-    second = present(first.after, runtime_path="/opt/other")
-    past = continued(past, second, foreign=False, fresh=False)
-    assert (past.base, past.ours) == (BASE, second.after)
-    (change,) = past.changes
-    assert change.before == ()
-    assert change.after[0]["options"] == {"BinaryName": "/opt/other"}
-
-
-def test_foreign_edit_between_two_of_ours_is_part_of_the_base():
-    first = present(BASE)
-    past = continued(None, first, foreign=False, fresh=False)
-    second = present(first.after + "# foreign\n", set_default=True)
-    past = continued(past, second, foreign=True, fresh=False)
-    assert past.base == BASE + "# foreign\n"
-
-
-def test_file_that_was_undone_by_hand_begins_anew():
-    first = present(BASE)
-    past = continued(None, first, foreign=False, fresh=False)
-    edit = FileEdit(ROOT, BASE, first.after, (Change(("a",), (), (1,)),))
-    assert continued(past, edit, foreign=False, fresh=True).changes == edit.changes

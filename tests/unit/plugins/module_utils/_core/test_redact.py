@@ -28,7 +28,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.json_edit i
 from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.json_edit import (
     redact as redact_json,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_edit import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._formats.toml_redact import (
     redact as redact_toml,
 )
 

@@ -13,10 +13,10 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.cri import (
-    Answer,
-    ask,
+    CriStatus,
     read_info,
     read_plugins,
+    read_status,
     wait_until_ready,
 )
 
@@ -71,13 +71,13 @@ def test_ctr_is_asked_only_where_there_is_no_crictl():
             return Result(127, "", "no such program")
         return Result(0, "io.containerd.grpc.v1 cri - ok\n", "")
 
-    assert ask(run, "/run/x.sock").ready
+    assert read_status(run, "/run/x.sock").ready
     assert asked == ["crictl", "ctr"]
 
 
 def test_crictl_that_fails_is_quoted():
-    answer = ask(lambda argv, **_: Result(1, "", "connection refused"), "/run/x.sock")
-    assert answer == Answer(False, None, "connection refused")
+    answer = read_status(lambda argv, **_: Result(1, "", "connection refused"), "/run/x.sock")
+    assert answer == CriStatus(False, None, "connection refused")
 
 
 def waited(answers, handler="nvidia", timeout=3.0):
@@ -93,19 +93,19 @@ def waited(answers, handler="nvidia", timeout=3.0):
 
 def test_wait_ends_as_soon_as_the_handler_is_there():
     no, other, yes = (
-        Answer(False),
-        Answer(True, frozenset({"runc"})),
-        Answer(True, frozenset({"runc", "nvidia"})),
+        CriStatus(False),
+        CriStatus(True, frozenset({"runc"})),
+        CriStatus(True, frozenset({"runc", "nvidia"})),
     )
     assert waited([no, other, yes]) == 0.5
-    assert waited([Answer(True)]) == 0
+    assert waited([CriStatus(True)]) == 0
     assert waited([other], handler=None) == 0
 
 
 def test_wait_ends_at_its_time_and_says_what_was_seen():
     with pytest.raises(KubegpuError, match="within 3 seconds") as caught:
-        waited([Answer(True, frozenset({"runc"}))] * 99)
+        waited([CriStatus(True, frozenset({"runc"}))] * 99)
     assert "runc" in caught.value.evidence
     with pytest.raises(KubegpuError) as caught:
-        waited([Answer(False, words="refused")] * 99)
+        waited([CriStatus(False, message="refused")] * 99)
     assert caught.value.evidence == "refused"

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime import (
-    toml_parser as _containerd_parser,
+    toml_parser as parser_module,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._tomlkit import tomlkit_archive
@@ -29,13 +29,13 @@ def missing():
 
 @pytest.fixture
 def no_parser(monkeypatch):
-    monkeypatch.setattr(_containerd_parser, "_builtin", missing)
-    monkeypatch.setattr(_containerd_parser, "_tomlkit", missing)
+    monkeypatch.setattr(parser_module, "_builtin", missing)
+    monkeypatch.setattr(parser_module, "_tomlkit", missing)
 
 
 def test_builtin_and_tomlkit_read_the_same(tmp_path, monkeypatch):
     assert toml_parser(None, str(tmp_path))(TEXT) == DATA
-    monkeypatch.setattr(_containerd_parser, "_builtin", missing)
+    monkeypatch.setattr(parser_module, "_builtin", missing)
     assert toml_parser(None, str(tmp_path))(TEXT) == DATA
 
 
@@ -71,7 +71,7 @@ def test_archive_is_put_below_the_modules_own_folder(tmp_path, no_parser, monkey
             raise ImportError("not here")
         return dict
 
-    monkeypatch.setattr(_containerd_parser, "_tomlkit", second_time)
+    monkeypatch.setattr(parser_module, "_tomlkit", second_time)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert toml_parser("UEs=", str(tmp_path))({"a": 1}) == {"a": 1}
     assert (tmp_path / "kubegpu-tomlkit.zip").read_bytes() == b"PK"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.distributions import (
-    FLAVOURS,
+    DISTRIBUTIONS,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.containerd import spellings
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.options import ProbeOptions
@@ -52,7 +52,7 @@ def test_a_program_of_ones_own_is_good(tmp_path):
     assert run.matching("--runc-binary /opt/gpu/runtime")
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS, ids=lambda flavour: flavour.name)
+@pytest.mark.parametrize("flavour", DISTRIBUTIONS, ids=lambda flavour: flavour.name)
 def test_the_containerd_of_a_distribution_is_asked_where_it_is(tmp_path, flavour):
     root = tmp_path / "root"
     write(root, f"{flavour.markers[0]}" if flavour.name == "k0s" else f"{flavour.markers[0]}/x")
@@ -73,7 +73,7 @@ def test_the_containerd_of_a_distribution_is_asked_where_it_is(tmp_path, flavour
 
 def test_a_socket_that_is_given_wins_over_the_distributions(tmp_path):
     root = tmp_path / "root"
-    write(root, f"{FLAVOURS[1].markers[0]}/x")
+    write(root, f"{DISTRIBUTIONS[1].markers[0]}/x")
     probe, run = collector(tmp_path, ProbeOptions(containerd_socket="/run/x.sock"), root=root)
     runtimes(probe, facts(runtimes__containerd__flavour="k3s"))
     assert run.matching("unix:///run/x.sock") and not run.matching("/run/k3s")
