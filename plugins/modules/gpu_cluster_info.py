@@ -228,13 +228,10 @@ requests:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    unasked,
-    wait,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import answer, unasked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,

@@ -208,11 +208,9 @@ import uuid
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    unasked,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import unasked
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     InputError,
     KubegpuError,

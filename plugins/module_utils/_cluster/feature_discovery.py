@@ -15,8 +15,9 @@ from dataclasses import replace
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
 from .allocation import NodeState
-from .causes import Expected, Shortfall, View, by_dra
+from .causes_dra import by_dra
 from .pods import PodView, shorten, why_not_running
+from .types import Expected, Shortfall, View
 from .workloads import FEATURE_DISCOVERY, Workload, place, plugins
 
 TITLE = "GPU feature discovery"

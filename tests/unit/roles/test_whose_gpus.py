@@ -14,11 +14,9 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    look,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import answer
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.snapshot import look
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import plan
 from tests.unit.fixtures.cluster_objects import daemonset, node
 from tests.unit.fixtures.dra import (

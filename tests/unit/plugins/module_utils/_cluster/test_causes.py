@@ -11,15 +11,13 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.allocation import node_states
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import (
-    View,
-    read_expected,
-    why,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import why
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import (
     pod_view,
     with_events,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.types import View
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads import recognise
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from tests.unit.fixtures.cluster_objects import (

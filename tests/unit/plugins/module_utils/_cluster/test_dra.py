@@ -15,7 +15,6 @@ import json
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.allocation import node_states
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.dra import (
     Dra,
     drivers,
@@ -25,11 +24,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.dra import 
     read_devices,
     served_version,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    wait,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import answer
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads import (
     foreign,
     recognise,

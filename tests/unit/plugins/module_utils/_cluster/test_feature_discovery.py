@@ -10,12 +10,10 @@ import copy
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    wait,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import answer
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     manifests,
     read_wish,

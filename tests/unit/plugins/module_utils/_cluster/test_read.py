@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import pod_view
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    unasked,
-    wait,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import answer, unasked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from tests.unit.fixtures.cluster_objects import GPU, NO_NVML, PLUGIN_LABELS, daemonset, node, pod
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
