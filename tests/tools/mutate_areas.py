@@ -75,7 +75,7 @@ AREAS: dict[str, dict[str, str]] = {
     },
     "manifests": {
         "_cluster/dra": "_cluster/dra _test_pods/apply",
-        "_cluster/workloads": "_cluster/workloads _cluster/causes _cluster/read "
+        "_cluster/workloads": "_cluster/workloads _cluster/causes _cluster/wait "
         "_cluster/allocation",
         "_device_plugin/config": "_device_plugin/config _device_plugin/plan "
         "_device_plugin/manifests plugins/filter/test_device_plugin_filters.py",

@@ -19,7 +19,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.pods import
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.types import View
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads import recognise
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from tests.unit.fixtures.cluster_objects import (
     GPU,
     NO_NVML,
@@ -192,10 +191,3 @@ def test_what_a_foreign_plugin_shares_is_not_judged():
     theirs = daemonset("theirs", labels={})
     assert cause(node(gpus=40), plugin_pod(labels={}), daemonsets=(theirs,)) is None
     assert cause(node(gpus=40, labels=MARKER), plugin_pod()).finding.code == "wrong_count"
-
-
-@pytest.mark.parametrize("given", [{"n1": {"count": 4}}, {"n1": {"resources": {GPU: "many"}}},
-                                   {"n1": {"resources": [GPU]}}])  # fmt: skip
-def test_what_is_not_as_it_should_be_is_named(given):
-    with pytest.raises(InputError, match=r"expected\.n1"):
-        read_expected(given)
