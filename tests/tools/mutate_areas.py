@@ -82,6 +82,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_device_plugin/plan": "_device_plugin/plan plugins/filter/test_device_plugin_filters.py",
         "_device_plugin/options": "_device_plugin/plan _device_plugin/manifests "
         "_device_plugin/config",
+        "_kube/quantity": "_kube/quantity",
         "_kube/gpu_requests": "_kube/gpu_requests _device_plugin/manifests _device_plugin/plan",
         "_device_plugin/installed": "_device_plugin/installed _device_plugin/plan",
         "_test_pods/plan": "_test_pods/plan _test_pods/apply",

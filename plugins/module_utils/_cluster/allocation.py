@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
-from .._core.errors import KubegpuError
+from .._kube.quantity import parse_count
 
 Object = Mapping[str, Any]
 
@@ -27,15 +26,6 @@ _NO_GPU = re.compile(
     r"^(nvidia\.com/(hostdev|rdma|sriov|roce|ib|mlnx)|amd\.com/(nic|vnic)"
     r"|gpu\.intel\.com/(i915_|xe_)?monitoring$)"
 )
-_QUANTITY = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d+)|([A-Za-z]*))$")
-_SUFFIXES = {
-    "": Fraction(1),
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 1000),
-    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", start=1)},
-    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
-}
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -151,25 +141,6 @@ class NodeState:
         }
 
 
-def parse_quantity(value: object) -> Fraction:
-    """Return a quantity of Kubernetes (``4``, ``500m``, ``1Gi``, ``1e3``) as a number."""
-    text = str(value).strip()
-    match = _QUANTITY.match(text)
-    suffix = match[3] or "" if match else None
-    if match is None or suffix not in _SUFFIXES:
-        raise KubegpuError(f"{text!r} is no quantity of Kubernetes")
-    number = Fraction(match[1])
-    if match[2]:
-        return number * Fraction(10) ** int(match[2])
-    return number * _SUFFIXES[suffix]
-
-
-def whole(value: object) -> int:
-    """Return a quantity as a count; a fraction, which no device has, is rounded up."""
-    number = parse_quantity(value)
-    return -int(-number // 1)
-
-
 def is_gpu_resource(name: str) -> bool:
     """Return whether a resource is a GPU or a part of one."""
     return name.startswith(_PREFIXES) and not _NO_GPU.match(name)
@@ -202,7 +173,7 @@ def _asks(container: Object, extra: set[str]) -> dict[str, int]:
     # The API server sets the requests of an extended resource from its limits.
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {
-        name: whole(value)
+        name: parse_count(value)
         for name, value in asked.items()
         if name in extra or is_gpu_resource(name)
     }
@@ -288,7 +259,7 @@ def node_state(
         kubelet=str(info.get("kubeletVersion") or ""),
         resources={
             name: Resource(
-                whole(capacity.get(name, 0)), whole(allocatable.get(name, 0)),
+                parse_count(capacity.get(name, 0)), parse_count(allocatable.get(name, 0)),
                 tuple(held.get(name, ())),
             )
             for name in wanted

@@ -13,10 +13,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.errors import InputError, KubegpuError
+from .quantity import parse_quantity
 
 ERROR = "error"
 WARNING = "warning"
@@ -38,16 +39,6 @@ _GPU_NAMES = (
 _OLD_NAME = "alpha.kubernetes.io/nvidia-gpu"
 _LOOKS_LIKE_GPU = re.compile(r"gpu|nvidia|cuda|\bmig\b|\bamd\b|radeon|i915", re.IGNORECASE)
 _ORDINARY = re.compile(r"(?:cpu|memory|storage|ephemeral-storage|hugepages-.+)\Z")
-_QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<unit>[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?\Z"
-)
-_UNITS = {
-    "n": Decimal(10) ** -9,
-    "u": Decimal(10) ** -6,
-    "m": Decimal(10) ** -3,
-    **{unit: Decimal(10) ** (3 * power) for power, unit in enumerate("kMGTPE", 1)},
-    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
-}
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
@@ -172,7 +163,7 @@ def _check_amount(
     for part, given in (("limits", limits), ("requests", requests)):
         if resource not in given:
             continue
-        amount = quantity(given[resource])
+        amount = _quantity(given[resource])
         amounts[part] = amount
         if amount is None:
             yield _problem(
@@ -182,7 +173,7 @@ def _check_amount(
                 f"{place}: {part} of {resource} is {given[resource]!r}, which is no quantity.",
                 "Write a whole number.",
             )
-        elif amount < 0 or amount != amount.to_integral_value():
+        elif amount < 0 or amount.denominator != 1:
             yield _problem(
                 "not_a_whole_number",
                 place,
@@ -284,19 +275,11 @@ def _is_gpu(resource: str, more: frozenset[str]) -> bool:
     return resource in more or any(name.match(resource) for name in _GPU_NAMES)
 
 
-def quantity(value: Any) -> Decimal | None:
-    """Return a quantity as Kubernetes reads it, or None where it is none."""
-    if isinstance(value, bool) or value is None:
-        return None
-    match = _QUANTITY.match(str(value).strip())
-    if not match:
-        return None
-    unit = match["unit"] or ""
+def _quantity(value: Any) -> Fraction | None:
+    """Return a quantity as a number, or None where it is not one."""
     try:
-        if unit[:1] in ("e", "E") and len(unit) > 1 and unit != "Ei":
-            return Decimal(match["number"] + unit)
-        return Decimal(match["number"]) * _UNITS.get(unit, Decimal(1))
-    except InvalidOperation:
+        return parse_quantity(value)
+    except KubegpuError:
         return None
 
 
