@@ -259,7 +259,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import
     Settings,
     failure,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import read_wishes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_wishes
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {

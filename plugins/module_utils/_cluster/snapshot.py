@@ -13,7 +13,8 @@ from typing import Any
 from .._core.finding import Finding
 from .._kube.errors import KubeError
 from .._labels.match import match
-from .._labels.plan import read_node, read_wishes
+from .._labels.node import read_node
+from .._labels.options import read_wishes
 from .allocation import NodeState
 from .causes import uncertain, why
 from .dra import (

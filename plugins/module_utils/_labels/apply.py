@@ -15,20 +15,9 @@ from urllib.parse import quote
 from .._core.errors import InputError, KubegpuError
 from .._kube.errors import KubeError
 from .match import Match, match
-from .plan import (
-    REMEMBERED,
-    Conflict,
-    Node,
-    Plan,
-    Wish,
-    has_discovery,
-    ours,
-    plan,
-    read_node,
-    view,
-    with_version,
-    without_discovered,
-)
+from .node import has_discovery, ours, read_node
+from .plan import plan, view, with_version, without_discovered
+from .types import REMEMBERED, Conflict, Node, Plan, Wish
 
 if TYPE_CHECKING:
     from .._kube.api import Cluster

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .._core.errors import InputError
-from .plan import Node, Wish
+from .types import Node, Wish
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import
     failure,
     named,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import read_wishes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_wishes
 
 GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 

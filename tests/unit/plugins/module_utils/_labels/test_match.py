@@ -9,10 +9,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.match import match
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import (
-    read_node,
-    read_wishes,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.node import read_node
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_wishes
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 

@@ -10,20 +10,20 @@ import json
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import (
-    REMEMBERED,
-    Taint,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.node import (
     has_discovery,
     ours,
-    plan,
     read_node,
-    read_wishes,
     remembered,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_wishes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import (
+    plan,
     view,
     with_version,
     without_discovered,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.types import REMEMBERED, Taint
 
 GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 THEIRS = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "timeAdded": "2026"}
@@ -255,43 +255,6 @@ def test_its_labels_are_taken_out_of_a_wish():
 
 
 # Wishes
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("text", "no mapping"),
-        ({"label": {}}, "unknown keys: label"),
-        ({"labels": ["a"]}, "no mapping"),
-        ({"labels": {"a": ["b"]}}, "no text"),
-        ({"labels": {"a/b/c": "1"}}, "'a/b/c'"),
-        ({"labels": {"Example.com/a": "1"}}, "'Example.com/a'"),
-        ({"labels": {"-a": "1"}}, "'-a'"),
-        ({"labels": {"x" * 64: "1"}}, "xxx"),
-        ({"labels": {"a": "b c"}}, "'b c'"),
-        ({"labels": {"a": "b\n"}}, "a is"),
-        ({"annotations": {"a b": "1"}}, "'a b'"),
-        ({"annotations": {REMEMBERED: "[]"}}, "kept by this module"),
-        ({"taints": GPU}, "no list"),
-        ({"taints": [{"key": "a"}]}, "not valid"),
-        ({"taints": [{**GPU, "efect": "x"}]}, "not valid"),
-        ({"taints": [GPU, {**GPU, "value": "x"}]}, "twice"),
-    ],
-)
-def test_wishes_that_no_server_would_take(given, said):
-    with pytest.raises(InputError) as caught:
-        read_wishes({"gpu7": given})
-    assert said in str(caught.value) and "nodes.gpu7" in str(caught.value)
-
-
-def test_wishes_as_yaml_has_them():
-    [one] = read_wishes(
-        {"n1": {"labels": {"a": 1, "b": True, "c": None, "d": ""}, "taints": [GPU], "name": ""}}
-    )
-    assert one.labels == {"a": "1", "b": "true", "d": ""}
-    assert (one.name, one.machine_id) == ("n1", None)
-    [empty] = read_wishes({"n1": None})
-    assert empty.empty and not one.empty
 
 
 def test_whose_the_taint_is_that_is_in_the_way_is_told():
