@@ -240,7 +240,6 @@ requests:
   sample: {list: 1, patch: 3}
 """
 
-import dataclasses
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -255,11 +254,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import (
     Labeller,
-    Outcome,
     Settings,
-    failure,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_wishes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.result import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -276,37 +274,19 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
 }
 
 
-def _result(outcome: Outcome, requests: dict[str, int]) -> dict[str, typing.Any]:
-    return {
-        "changed": outcome.changed,
-        "diff": {"before": outcome.before, "after": outcome.after},
-        "nodes": outcome.nodes,
-        "unknown": outcome.unknown,
-        "not_ready": outcome.not_ready,
-        "conflicts": [
-            {**dataclasses.asdict(item), "label": item.name} for item in outcome.conflicts
-        ],
-        "errors": {name: error.cause for name, error in outcome.errors.items()},
-        "refused": {key: str(error) for key, error in outcome.refused.items()},
-        "feature_discovery": outcome.feature_discovery,
-        "left_to_feature_discovery": outcome.left_out,
-        "requests": {"list": 0, "patch": 0, **requests},
-    }
-
-
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
-        wishes = read_wishes(params["nodes"])
+        requests = read_requests(params["nodes"])
         cluster = Cluster.connect(read_connection(params))
         settings = Settings(
             field_manager=params["field_manager"],
             force=params["force_conflicts"],
             feature_discovery=params["feature_discovery"],
-            at_once=max(1, params["concurrency"]),
+            concurrency=max(1, params["concurrency"]),
         )
-        outcome = Labeller(cluster, settings, module.check_mode)(wishes)
+        result = Labeller(cluster, settings, module.check_mode)(requests)
     except KubegpuError as error:
         module.fail_json(
             msg=str(error),
@@ -314,16 +294,16 @@ def main() -> None:
             evidence=error.evidence,
             next_step=error.next_step,
         )
-    for warning in outcome.warnings:
+    for warning in result.warnings:
         module.warn(printable(warning))
-    result = _result(outcome, cluster.requests)
+    values = result.to_json(cluster.requests)
     if not module._diff:
-        # Of 500 nodes it is a good part of what goes over the line.
-        del result["diff"]
-    wrong = failure(outcome)
+        # For 500 nodes the diff is a large part of the output.
+        del values["diff"]
+    wrong = failure(result)
     if wrong is not None:
-        module.fail_json(msg=str(KubegpuError(**wrong)), **wrong, **result)
-    module.exit_json(**result)
+        module.fail_json(msg=str(KubegpuError(**wrong)), **wrong, **values)
+    module.exit_json(**values)
 
 
 if __name__ == "__main__":

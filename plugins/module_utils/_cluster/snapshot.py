@@ -14,7 +14,7 @@ from .._core.finding import Finding
 from .._kube.errors import KubeError
 from .._labels.match import match
 from .._labels.node import read_node
-from .._labels.options import read_wishes
+from .._labels.options import read_requests
 from .allocation import NodeState
 from .causes import uncertain, why
 from .dra import (
@@ -43,14 +43,14 @@ def match_hosts(
 
     The third are the hosts that may be one node or another, each with why.
     """
-    wishes = read_wishes(
+    requests = read_requests(
         {item.key: {"name": item.name, "machine_id": item.machine_id} for item in expected}
     )
-    found = match(wishes, [read_node(node, "") for node in nodes])
+    found = match(requests, [read_node(node, "") for node in nodes])
     return (
-        {one.wish.key: states[one.node.name] if one.node else None for one in found},
+        {one.request.key: states[one.node.name] if one.node else None for one in found},
         [one.note for one in found if one.note],
-        {one.wish.key: uncertain(one.refusal) for one in found if one.refusal},
+        {one.request.key: uncertain(one.refusal) for one in found if one.refusal},
     )
 
 

@@ -11,22 +11,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .desired import is_discovered
-from .types import KINDS, REMEMBERED, Node, Taint
+from .types import KINDS, TAINTS_ANNOTATION, Node, Taint
 
 _UNTRACKED = "before-first-apply"
 
 
 def read_node(data: Mapping[str, Any], field_manager: str) -> Node:
-    """Return what matters of a Node object, seen by this field manager."""
+    """Return the parsed Node object, with ownership as seen by ``field_manager``."""
     metadata = data.get("metadata") or {}
     status = data.get("status") or {}
     owners: dict[tuple[str, str], list[str]] = {}
-    ours: set[tuple[str, str]] = set()
+    managed: set[tuple[str, str]] = set()
     taint_owners = []
     for entry in metadata.get("managedFields") or ():
         fields = entry.get("fieldsV1") or {}
         manager = str(entry.get("manager") or "unknown")
-        applied_by_us = (
+        is_own_apply = (
             manager == field_manager
             and entry.get("operation") == "Apply"
             and not entry.get("subresource")
@@ -34,14 +34,14 @@ def read_node(data: Mapping[str, Any], field_manager: str) -> Node:
         for kind in KINDS:
             for name in (fields.get("f:metadata") or {}).get(f"f:{kind}") or ():
                 if name.startswith("f:"):
-                    if applied_by_us:
-                        ours.add((kind, name[2:]))
+                    if is_own_apply:
+                        managed.add((kind, name[2:]))
                     else:
                         owners.setdefault((kind, name[2:]), []).append(manager)
         if "f:taints" in (fields.get("f:spec") or {}) and manager != field_manager:
             taint_owners.append(manager)
     if not metadata.get("managedFields"):
-        # The API server gives what is there to this name when the first apply comes.
+        # At the first apply, the API server assigns the existing fields to this manager.
         for kind in KINDS:
             owners.update({(kind, name): [_UNTRACKED] for name in metadata.get(kind) or ()})
     return Node(
@@ -57,13 +57,13 @@ def read_node(data: Mapping[str, Any], field_manager: str) -> Node:
         annotations=metadata.get("annotations") or {},
         taints=tuple((data.get("spec") or {}).get("taints") or ()),
         owners={key: tuple(dict.fromkeys(names)) for key, names in owners.items()},
-        ours=frozenset(ours),
+        managed=frozenset(managed),
         taint_owners=tuple(dict.fromkeys(taint_owners)),
     )
 
 
 def has_discovery(nodes: Iterable[Node]) -> bool:
-    """Tell whether GPU feature discovery labels this cluster."""
+    """Return whether GPU feature discovery labels this cluster."""
     for node in nodes:
         if "nvidia.com/gfd.timestamp" in node.labels:
             return True
@@ -79,10 +79,10 @@ def has_discovery(nodes: Iterable[Node]) -> bool:
     return False
 
 
-def remembered(node: Node) -> dict[tuple[str, str], Taint]:
-    """Return the taints that we set on the node, as we set them."""
+def recorded_taints(node: Node) -> dict[tuple[str, str], Taint]:
+    """Return the taints that this module has set, as it set them, by identity."""
     try:
-        texts = json.loads(node.annotations.get(REMEMBERED, "[]"))
+        texts = json.loads(node.annotations.get(TAINTS_ANNOTATION, "[]"))
     except (ValueError, RecursionError):
         return {}
     found = {}
@@ -98,20 +98,20 @@ def read_taint(data: Mapping[str, Any]) -> Taint:
     return Taint(str(data.get("key")), str(data.get("value") or ""), str(data.get("effect")))
 
 
-def ours(node: Node) -> dict[str, Any]:
-    """Return what of the node is ours: labels, annotations and taints."""
-    mine = remembered(node)
+def managed_metadata(node: Node) -> dict[str, Any]:
+    """Return the labels, annotations and taints of the node that this module manages."""
+    recorded = recorded_taints(node)
     return {
         "labels": _owned(node, "labels"),
         "annotations": _owned(node, "annotations"),
         "taints": [
             {"key": taint.key, "value": taint.value, "effect": taint.effect}
             for taint in map(read_taint, node.taints)
-            if mine.get(taint.identity) == taint
+            if recorded.get(taint.identity) == taint
         ],
     }
 
 
 def _owned(node: Node, kind: str) -> dict[str, str]:
-    names = sorted(name for one_kind, name in node.ours if one_kind == kind)
+    names = sorted(name for one_kind, name in node.managed if one_kind == kind)
     return {name: node.of(kind)[name] for name in names if name in node.of(kind)}

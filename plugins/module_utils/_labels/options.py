@@ -12,20 +12,23 @@ from typing import Any
 
 from .._core.errors import InputError
 from .desired import LONGEST, label_text
-from .types import EFFECTS, REMEMBERED, Taint, Wish
+from .types import EFFECTS, TAINTS_ANNOTATION, Request, Taint
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
 _DOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z")
-_WISH_KEYS = {"name", "machine_id", "labels", "annotations", "taints"}
+_REQUEST_KEYS = {"name", "machine_id", "labels", "annotations", "taints"}
 _TAINT_KEYS = {"key", "value", "effect"}
 
 
-def read_wishes(nodes: Mapping[str, Any]) -> list[Wish]:
-    """Return the wishes of the option ``nodes``, having checked all that a server would refuse."""
-    return [_read_wish(str(key), value) for key, value in nodes.items()]
+def read_requests(nodes: Mapping[str, Any]) -> list[Request]:
+    """Return the requests of the option ``nodes``, by host.
+
+    :raises InputError: a value is invalid, or the API server would refuse it.
+    """
+    return [_read_request(str(key), value) for key, value in nodes.items()]
 
 
-def _read_wish(key: str, given: Any) -> Wish:
+def _read_request(key: str, given: Any) -> Request:
     where = f"nodes.{key}"
     given = {} if given is None else given
     if not isinstance(given, Mapping):
@@ -34,13 +37,13 @@ def _read_wish(key: str, given: Any) -> Wish:
             evidence=f"{given!r}",
             next_step="Give labels, annotations, taints, machine_id and name, or nothing of it.",
         )
-    unknown = sorted(set(given) - _WISH_KEYS)
+    unknown = sorted(set(given) - _REQUEST_KEYS)
     if unknown:
         raise InputError(
             f"The option {where} has unknown keys: {', '.join(unknown)}",
-            next_step=f"It may have {', '.join(sorted(_WISH_KEYS))}.",
+            next_step=f"It may have {', '.join(sorted(_REQUEST_KEYS))}.",
         )
-    wish = Wish(
+    request = Request(
         key=key,
         name=str(given.get("name") or key),
         machine_id=str(given["machine_id"]).strip() if given.get("machine_id") else None,
@@ -48,17 +51,18 @@ def _read_wish(key: str, given: Any) -> Wish:
         annotations=_texts(where, "annotations", given.get("annotations")),
         taints=_read_taints(where, given.get("taints")),
     )
-    for name, value in wish.labels.items():
+    for name, value in request.labels.items():
         _check_key(f"{where}.labels", name)
         _check_value(f"{where}.labels", name, value)
-    for name in wish.annotations:
+    for name in request.annotations:
         _check_key(f"{where}.annotations", name)
-    if REMEMBERED in wish.annotations:
+    if TAINTS_ANNOTATION in request.annotations:
         raise InputError(
-            f"The annotation {REMEMBERED} in {where}.annotations is kept by this module itself",
+            f"The annotation {TAINTS_ANNOTATION} in {where}.annotations is kept by this module "
+            "itself",
             next_step="Leave it out, and name taints by the key taints.",
         )
-    return wish
+    return request
 
 
 def _texts(where: str, kind: str, given: Any) -> dict[str, str]:
@@ -72,7 +76,7 @@ def _texts(where: str, kind: str, given: Any) -> dict[str, str]:
             raise InputError(
                 f"The value of {name} in {where}.{kind} is no text", evidence=f"{value!r}"
             )
-        # Null is a label that is not wanted: a template can leave one out so.
+        # Null means no label, so that a template can omit one.
         if value is not None:
             found[str(name)] = label_text(value)
     return found

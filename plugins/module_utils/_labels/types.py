@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node should have, what it has, and what to send: requests, nodes, conflicts, plans."""
+"""Types of the labels' module: request, node, conflict and plan."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 
 from .desired import PREFIX
 
-#: The taints that we set, as ``key=value:effect``; server-side apply cannot remember them for us.
-REMEMBERED = f"{PREFIX}/taints"
+#: Annotation with the taints that this module has set, as ``key=value:effect``. Server-side apply
+#: tracks no ownership of single taints: the list is one field.
+TAINTS_ANNOTATION = f"{PREFIX}/taints"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 KINDS = ("labels", "annotations")
 
@@ -37,8 +38,11 @@ class Taint:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What a node shall have of us: all of it, so that what is not named, goes."""
+class Request:
+    """The complete desired labels, annotations and taints of a host's node.
+
+    What this module manages and the request does not name is removed.
+    """
 
     key: str
     name: str
@@ -57,7 +61,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Node:
-    """What matters here of a Node object."""
+    """The parts of a Node object that decide on labels and taints."""
 
     name: str
     uid: str
@@ -66,12 +70,12 @@ class Node:
     ready: bool
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    #: As they are, with ``timeAdded``: the list goes back whole.
+    #: Unchanged, with ``timeAdded``, because the patch sends the whole list.
     taints: tuple[Mapping[str, Any], ...]
-    #: ``(labels, key)`` -> the other managers that own it.
+    #: ``(labels, key)`` -> the other field managers that own it.
     owners: Mapping[tuple[str, str], tuple[str, ...]]
-    #: ``(labels, key)`` of what we applied.
-    ours: frozenset[tuple[str, str]]
+    #: ``(labels, key)`` of the fields that this module applied.
+    managed: frozenset[tuple[str, str]]
     taint_owners: tuple[str, ...] = ()
 
     def of(self, kind: str) -> Mapping[str, str]:
@@ -80,7 +84,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Conflict:
-    """Something that we want and that belongs to somebody else."""
+    """A requested field that another field manager owns with another value."""
 
     node: str
     #: ``label``, ``annotation`` or ``taint``
@@ -104,7 +108,7 @@ class Plan:
     apply: Mapping[str, Any] | None
     taints: Mapping[str, Any] | None
     conflicts: tuple[Conflict, ...]
-    #: What is shown of the node before and after: ``(labels, key)``, and whether its taints are.
+    #: Fields that the diff shows, as ``(labels, key)``.
     shown: frozenset[tuple[str, str]]
 
     @property

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_wishes
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.types import REMEMBERED
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.types import TAINTS_ANNOTATION
 
 GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
@@ -29,7 +29,7 @@ GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
         ({"labels": {"a": "b c"}}, "'b c'"),
         ({"labels": {"a": "b\n"}}, "a is"),
         ({"annotations": {"a b": "1"}}, "'a b'"),
-        ({"annotations": {REMEMBERED: "[]"}}, "kept by this module"),
+        ({"annotations": {TAINTS_ANNOTATION: "[]"}}, "kept by this module"),
         ({"taints": GPU}, "no list"),
         ({"taints": [{"key": "a"}]}, "not valid"),
         ({"taints": [{**GPU, "efect": "x"}]}, "not valid"),
@@ -38,15 +38,15 @@ GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 )
 def test_wishes_that_no_server_would_take(given, said):
     with pytest.raises(InputError) as caught:
-        read_wishes({"gpu7": given})
+        read_requests({"gpu7": given})
     assert said in str(caught.value) and "nodes.gpu7" in str(caught.value)
 
 
 def test_wishes_as_yaml_has_them():
-    [one] = read_wishes(
+    [one] = read_requests(
         {"n1": {"labels": {"a": 1, "b": True, "c": None, "d": ""}, "taints": [GPU], "name": ""}}
     )
     assert one.labels == {"a": "1", "b": "true", "d": ""}
     assert (one.name, one.machine_id) == ("n1", None)
-    [empty] = read_wishes({"n1": None})
+    [empty] = read_requests({"n1": None})
     assert empty.empty and not one.empty
