@@ -56,9 +56,11 @@ def nvidia_device_plugin_expected(
     gpu_node: Mapping[str, Any], wishes: Mapping[str, Any] | None = None, config: str = ""
 ) -> dict[str, int] | None:
     """Return the number of each resource."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.sharing import (
         expected,
-        read_wish,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+        read_request,
     )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
@@ -68,7 +70,7 @@ def nvidia_device_plugin_expected(
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
     try:
-        wish = read_wish({**(wishes or {}), "runtime_class": ""})
+        wish = read_request({**(wishes or {}), "runtime_class": ""})
     except KubegpuError as error:
         raise AnsibleFilterError(f"nvidia_device_plugin_expected: {error}") from error
     chosen = wish.config(config)

@@ -82,6 +82,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_device_plugin/config": "_device_plugin/config _device_plugin/plan "
         "_device_plugin/manifests plugins/filter/test_device_plugin_filters.py",
         "_device_plugin/plan": "_device_plugin/plan plugins/filter/test_device_plugin_filters.py",
+        "_device_plugin/types": "_device_plugin/plan _device_plugin/manifests",
         "_device_plugin/options": "_device_plugin/plan _device_plugin/manifests "
         "_device_plugin/config",
         "_kube/quantity": "_kube/quantity",

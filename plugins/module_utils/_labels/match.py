@@ -173,8 +173,8 @@ def _refuse_moved(request: Request, node: Node, namesake: Node) -> Match:
         f"{namesake.machine_id or 'not known'}",
         next_step=f"See whether somebody changed /etc/machine-id of {request.key}: the labels and "
         f"taints of a host that has another one's id would go to {node.name}. If {request.key} "
-        f"really is {node.name}, name that node for it (gpu_node_labels_node_name in the role, name in "
-        "the module).",
+        f"really is {node.name}, name that node for it (gpu_node_labels_node_name in the role, "
+        "name in the module).",
     )
     return Match(request, None, refusal=refusal)
 

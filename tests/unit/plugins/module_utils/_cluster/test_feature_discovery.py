@@ -16,7 +16,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result impo
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     manifests,
-    read_wish,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+    read_request,
 )
 from tests.unit.fixtures.cluster_objects import GPU, PLUGIN_LABELS, daemonset, node, pod
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
@@ -25,7 +27,7 @@ from tests.unit.fixtures.standin_cluster import StandinCluster, Time
 NAME = "kubegpu-gpu-feature-discovery"
 LABELS = next(
     one["spec"]["template"]["metadata"]["labels"]
-    for one in manifests(read_wish({"feature_discovery": True}))
+    for one in manifests(read_request({"feature_discovery": True}))
     if one["metadata"]["name"] == NAME
 )
 SELECTOR = {"app.kubernetes.io/name": LABELS["app.kubernetes.io/name"]}
