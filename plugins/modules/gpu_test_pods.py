@@ -210,7 +210,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import unasked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_unreachable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     InputError,
     KubegpuError,
@@ -375,7 +375,7 @@ def main() -> None:
         else:
             result = {"results": {}, "layers": []}
     except KubegpuError as error:
-        more = {"layers": unasked(nodes, "pod", error)} if tested else {}
+        more = {"layers": build_unreachable(nodes, "pod", error)} if tested else {}
         module.fail_json(msg=str(error), **more)
     except Interrupted as error:
         module.fail_json(msg=f"Interrupted by {error}. The test pods were removed.")

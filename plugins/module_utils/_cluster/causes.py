@@ -32,7 +32,7 @@ from .workloads import (
 
 
 def is_foreign_only(expected: Expected, view: View) -> bool:
-    """Return whether somebody else's plugin serves the host, so that its counts are not ours."""
+    """Return whether only unmanaged plugins serve the host, so that its counts are unknown."""
     return bool(
         any(foreign(view.parts, vendor) for vendor in expected.vendors)
         and not any(part.ours and part.vendor in expected.vendors for part in plugins(view.parts))
@@ -40,10 +40,10 @@ def is_foreign_only(expected: Expected, view: View) -> bool:
 
 
 def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
-    """Return whether a node offers what it should.
+    """Return whether a node offers the expected GPUs.
 
-    How somebody else's plugin shares GPUs is not known here: there, any GPU that is offered will
-    do. Where a DRA driver offers them, each GPU of the node has to be among them.
+    How an unmanaged plugin shares GPUs is unknown, so that any offered GPU suffices there. A DRA
+    driver must offer every GPU of the node.
     """
     if expected.none:
         return not view.plugin_pods(state.name)
@@ -62,8 +62,8 @@ def as_expected(expected: Expected, state: NodeState, view: View) -> bool:
     )
 
 
-def why(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:
-    """Return what a node lacks and why; None where it offers what it should."""
+def find_shortfall(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:
+    """Return what a node lacks and why; None if it offers the expected GPUs."""
     if expected.key in view.refused:
         return Shortfall(expected, None, {}, view.refused[expected.key])
     if state is None:
@@ -75,11 +75,11 @@ def why(expected: Expected, state: NodeState | None, view: View) -> Shortfall | 
     if expected.none and not view.plugin_pods(state.name):
         return None
     allocatable = {name: state.resource(name).allocatable for name in expected.resources}
-    finding, pod = _why(expected, state, view)
+    finding, pod = _find_cause(expected, state, view)
     return Shortfall(expected, state.name, allocatable, finding, pod)
 
 
-def _why(expected: Expected, state: NodeState, view: View) -> tuple[Finding, str | None]:
+def _find_cause(expected: Expected, state: NodeState, view: View) -> tuple[Finding, str | None]:
     if expected.none:
         pod = view.plugin_pods(state.name)[0]
         return explain_misplaced_pod(expected, state, pod), pod.full_name
@@ -102,8 +102,8 @@ def _why(expected: Expected, state: NodeState, view: View) -> tuple[Finding, str
     return explain_pod(expected, state, pod), pod.full_name
 
 
-def uncertain(refusal: InputError) -> Finding:
-    """Return why it is not certain which node a host is, as the cause of what it lacks."""
+def uncertain_node(refusal: InputError) -> Finding:
+    """Return the finding for a host whose node is ambiguous."""
     return Finding("node_uncertain", refusal.cause, refusal.evidence, refusal.next_step)
 
 

@@ -10,7 +10,7 @@ from .._core.finding import Finding
 from .._hardware.vendors import container_gpus
 from .allocation import DraOffer, NodeState, is_gpu_resource
 from .causes_pod import explain_missing_pod
-from .pods import shorten, why_not_running
+from .pods import find_pod_problem, shorten
 from .types import Expected, View
 from .workloads import (
     Workload,
@@ -18,12 +18,12 @@ from .workloads import (
 
 
 def by_dra(expected: Expected, state: NodeState) -> bool:
-    """Return whether a DRA driver gives out the GPUs that are expected of a node."""
+    """Return whether a DRA driver allocates the GPUs that are expected of a node."""
     return state.dra is not None and (expected.some or "nvidia" in expected.vendors)
 
 
 def plugin_offers(state: NodeState) -> list[str]:
-    """Return what a device plugin offers of NVIDIA's GPUs on a node of a DRA driver."""
+    """Return the NVIDIA resources that a device plugin offers on a node of a DRA driver."""
     return [
         f"{resource.allocatable} {name}"
         for name, resource in sorted(state.resources.items())
@@ -33,9 +33,9 @@ def plugin_offers(state: NodeState) -> list[str]:
 
 
 def count_unpublished(expected: Expected, state: NodeState) -> int:
-    """Return how many GPUs of a host its DRA driver has not published.
+    """Return the number of GPUs of a host that its DRA driver has not published.
 
-    Not told where MIG devices are published: how many a GPU is divided into is the driver's.
+    It is 0 if MIG devices are published, because the driver decides on their number.
     """
     published = state.dra.capacity if state.dra else {}
     if "mig" in published:
@@ -44,7 +44,7 @@ def count_unpublished(expected: Expected, state: NodeState) -> int:
 
 
 def explain_dra_offer(expected: Expected, state: NodeState, offer: DraOffer) -> Finding:
-    """Return what is wrong with a node for which a DRA driver published GPUs."""
+    """Return why the GPUs that a DRA driver published for a node are not as expected."""
     slices = f"ResourceSlices of {' and '.join(offer.drivers)}: {offer}"
     too = plugin_offers(state)
     if too:
@@ -91,7 +91,7 @@ def explain_missing_dra_offer(
             "See that the DRA driver's pods run on this node, and at their log.",
         ), None
     pod = pods[0]
-    known = why_not_running(pod, driver=expected.driver, gpus=expected.gpus)
+    known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
     last = pod.last_lines(3)
     return known or Finding(
         "dra_not_published",

@@ -11,7 +11,7 @@ import re
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
 from .allocation import NodeState
-from .pods import PodView, shorten, why_not_running
+from .pods import PodView, find_pod_problem, shorten
 from .types import Expected, View
 from .workloads import (
     DRA_DRIVER,
@@ -70,10 +70,10 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
 
 
 def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
-    known = why_not_running(pod, driver=expected.driver, gpus=expected.gpus)
+    known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
     if known is not None and known.code == "could_not_reach_nvml":
         return _explain_missing_nvml(known, expected, state, pod)
-    # How many GPUs that is of the node, its status says.
+    # The number of unhealthy GPUs follows from the node's status.
     if known is not None and known.code != "gpu_unhealthy":
         return known
     short = {
@@ -133,7 +133,7 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
 def _explain_missing_nvml(
     known: Finding, expected: Expected, state: NodeState, pod: PodView
 ) -> Finding:
-    """Tell which of the causes it is that a plugin finds no NVML."""
+    """Return the specific cause why a plugin does not find NVML."""
     if expected.driver == "":
         return Finding(
             "plugin_without_driver",
@@ -174,7 +174,7 @@ def _explain_missing_nvml(
 
 def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     ours = (pod.labels or {}).get("app.kubernetes.io/managed-by") == OURS
-    known = why_not_running(pod)
+    known = find_pod_problem(pod)
     last = pod.last_lines(1)
     return Finding(
         "plugin_without_gpu",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read a cluster's GPUs from its API server, and wait until they are as expected."""
+"""Read nodes, pods, workloads, logs and events of a cluster from its API server."""
 
 from __future__ import annotations
 
@@ -16,52 +16,52 @@ from .allocation import NodeState, node_states
 from .dra import (
     GROUP,
     Dra,
+    add_dra_offers,
     drivers,
-    offered,
     read_claims,
     read_classes,
     read_devices,
     served_version,
 )
-from .pods import PodView, with_events
+from .pods import PodView, add_events
 from .workloads import (
     Workload,
-    recognise,
+    recognize,
 )
 
 _TAIL = 60
-#: Bytes of a log. The API server counts them from the first of the lines that are asked for, so
-#: that of a longer one fewer lines are asked for: what went wrong is said last.
+#: Bytes of a log. The API server counts them from the first requested line, so that fewer lines of
+#: a longer log are requested: the end of a log explains the failure.
 _LIMIT = 256 * 1024
 _FEWER = 10
-#: Pods that ended hold no GPU, and a cluster may keep thousands of them.
+#: Finished pods use no GPU, and a cluster may have thousands of them.
 _ACTIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass
 class Reader:
-    """Reads what answers the question which node offers which GPUs, and why not."""
+    """Reads the objects of a cluster that decide which GPUs its nodes offer."""
 
     cluster: Cluster
-    #: What could not be read and is left out; each once.
+    #: Notes about unreadable objects, without duplicates.
     notes: list[str] = field(default_factory=list)
-    #: What the last look at the nodes' states said of DRA.
+    #: The DRA objects of the last call of :meth:`states`.
     dra: Dra = field(default_factory=Dra)
     _dra_version: str | None = None
 
     def states(
         self, extra: Sequence[str] = ()
     ) -> tuple[dict[str, NodeState], list[dict[str, Any]], list[dict[str, Any]]]:
-        """Return the nodes' states, the nodes and the pods that have not ended."""
+        """Return the nodes' states, the Node objects and the active Pod objects."""
         nodes = list(self.cluster.list("/api/v1/nodes"))
         pods = list(self.cluster.list("/api/v1/pods", fieldSelector=_ACTIVE))
         self.dra = self._read_dra()
-        return offered(node_states(nodes, pods, extra), self.dra), nodes, pods
+        return add_dra_offers(node_states(nodes, pods, extra), self.dra), nodes, pods
 
     def _read_dra(self) -> Dra:
-        """Return what is offered by Dynamic Resource Allocation; nothing where there is none.
+        """Return the objects of Dynamic Resource Allocation.
 
-        An API server without the group, or a user without the right to read it, is no failure.
+        A missing API group, or a missing permission to read it, is not an error.
         """
         if self._dra_version is None:
             self._dra_version = self._served_version()
@@ -103,11 +103,11 @@ class Reader:
         found = []
         for kind in ("DaemonSet", "Deployment"):
             items = self.cluster.list(f"/apis/apps/v1/{kind.lower()}s")
-            found += recognise(items, kind)
+            found += recognize(items, kind)
         return found
 
     def log(self, view: PodView, container: str, tail: int = _TAIL) -> str:
-        """Return the end of a container's log; of the one before, where it has just ended."""
+        """Return the last lines of a container's log, or of its previous instance's log."""
         path = f"/api/v1/namespaces/{view.namespace}/pods/{view.name}/log"
         wanted: dict[str, object] = {"container": container} if container else {}
         try:
@@ -115,14 +115,14 @@ class Reader:
             if not text.strip() and view.restarts:
                 text = self._tail(path, tail, {**wanted, "previous": True})
         except KubeError as error:
-            # 400: no container has been started yet, which its state tells.
+            # 400: the container has not started yet; its state explains why.
             if error.status != 400:
                 self._note(f"The log of {view.full_name} cannot be read: {error.cause}", error)
             return ""
         return text
 
     def _tail(self, path: str, lines: int, wanted: Mapping[str, object]) -> str:
-        """Return a log's last lines: as many of them as are within the limit of bytes."""
+        """Return the last lines of a log, within the limit in bytes."""
         while True:
             text = self.cluster.text(path, tailLines=lines, limitBytes=_LIMIT, **wanted)
             if lines <= 1 or len(text.encode()) < _LIMIT:
@@ -142,7 +142,7 @@ class Reader:
 
     def detailed(self, view: PodView, container: str = "", tail: int = _TAIL) -> PodView:
         """Return a pod's view with its log and events."""
-        complete = with_events(view, self.events(view.namespace, "Pod", view.name))
+        complete = add_events(view, self.events(view.namespace, "Pod", view.name))
         return replace(complete, log=self.log(view, container, tail))
 
     def _note(self, text: str, error: KubeError) -> None:

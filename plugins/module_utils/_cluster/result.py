@@ -14,7 +14,7 @@ from .allocation import NodeState
 from .causes import is_foreign_only
 from .causes_dra import by_dra
 from .feature_discovery import TITLE
-from .pods import PodView, why_not_running
+from .pods import PodView, find_pod_problem
 from .types import Expected, Shortfall, Snapshot, View
 from .workloads import (
     FEATURE_DISCOVERY,
@@ -22,10 +22,13 @@ from .workloads import (
 )
 
 
-def answer(
+def build_result(
     snapshot: Snapshot, expected: Sequence[Expected], only_gpu: bool = True
 ) -> dict[str, Any]:
-    """Return what the module returns of a snapshot."""
+    """Return the return values of gpu_cluster_info.
+
+    :param only_gpu: whether nodes without GPUs are omitted.
+    """
     view = snapshot.view
     named = {state.name for state in snapshot.matches.values() if state}
     shown = {
@@ -60,15 +63,17 @@ def answer(
                 for item in expected
                 if not item.none or item.key in by_key
             ),
-            *(_undiscovered(short) for short in undiscovered.values()),
+            *(_discovery_layer(short) for short in undiscovered.values()),
         ],
     }  # fmt: skip
 
 
-def unasked(expected: Sequence[Expected], layer: str, error: KubegpuError) -> list[dict[str, Any]]:
-    """Return the entries of hosts whose cluster could not be asked: told once, at the first one.
+def build_unreachable(
+    expected: Sequence[Expected], layer: str, error: KubegpuError
+) -> list[dict[str, Any]]:
+    """Return the layer entries of hosts whose cluster is unreachable.
 
-    With them the table shows the nodes' own layers all the same.
+    Only the first entry has the error. With the entries, the table still shows the other layers.
     """
     told = {"cause": error.cause, "evidence": error.evidence, "next_step": error.next_step}
     waits = {"cause": "The cluster could not be asked.", "evidence": "", "next_step": ""}
@@ -89,20 +94,20 @@ def _pods(pods: Mapping[str, Sequence[PodView]]) -> list[dict[str, Any]]:
 
 
 def _findings(pod: PodView) -> list[dict[str, str]]:
-    finding = why_not_running(pod) if pod.log or pod.events or not pod.ready else None
+    finding = find_pod_problem(pod) if pod.log or pod.events or not pod.ready else None
     return [finding.as_problem()] if finding else []
 
 
 def _layer(
     item: Expected, state: NodeState | None, short: Shortfall | None, view: View
 ) -> dict[str, Any]:
-    """Return how the layer allocatable of a host stands, in the shape of the other layers."""
+    """Return the entry of a host for the layer ``allocatable``, in the format of all layers."""
     entry = {
         "node": item.key, "layer": "allocatable", "ok": short is None, "code": "", "cause": "",
         "evidence": "", "next_step": "", "proof": "", "subject": "",
     }  # fmt: skip
     if short is not None:
-        entry.update(_told(short))
+        entry.update(_finding_fields(short))
     elif state is not None and state.dra and by_dra(item, state):
         names = [name for name, resource in sorted(state.resources.items()) if resource.dra]
         how = " or ".join(["a ResourceClaim", *names])
@@ -121,15 +126,15 @@ def _layer(
     return entry
 
 
-def _undiscovered(short: Shortfall) -> dict[str, Any]:
-    """Return the entry of a node on which feature discovery does not run; its GPUs are offered."""
+def _discovery_layer(short: Shortfall) -> dict[str, Any]:
+    """Return the entry of a node that offers GPUs, but on which feature discovery does not run."""
     return {
         "node": short.expected.key, "layer": "allocatable", "ok": False, "proof": "",
-        "subject": TITLE, **_told(short),
+        "subject": TITLE, **_finding_fields(short),
     }  # fmt: skip
 
 
-def _told(short: Shortfall) -> dict[str, str]:
+def _finding_fields(short: Shortfall) -> dict[str, str]:
     found = short.finding
     return {
         "code": found.code,

@@ -16,12 +16,12 @@ from .._labels.match import match
 from .._labels.node import read_node
 from .._labels.options import read_requests
 from .allocation import NodeState
-from .causes import uncertain, why
+from .causes import find_shortfall, uncertain_node
 from .dra import (
     class_parts,
 )
-from .feature_discovery import discoveries, why_not_discovered
-from .pods import PodView, pod_view, with_events
+from .feature_discovery import discoveries, find_discovery_shortfall
+from .pods import PodView, add_events, pod_view
 from .read import Reader
 from .types import Expected, Shortfall, Snapshot, View
 from .workloads import (
@@ -30,7 +30,7 @@ from .workloads import (
     plugins,
 )
 
-#: Of the nodes that nobody asked for, a few tell enough; another run may be at work on the others.
+#: Maximum number of unexpected nodes whose pods are inspected: another run may be changing them.
 _MOST_OUTSIDE = 10
 
 
@@ -39,9 +39,9 @@ def match_hosts(
     nodes: Sequence[Mapping[str, Any]],
     states: Mapping[str, NodeState],
 ) -> tuple[dict[str, NodeState | None], list[str], dict[str, Finding]]:
-    """Return each host's node, found as the labels' module finds it, and remarks about it.
+    """Return the node of each host, notes about the match, and the hosts with an ambiguous match.
 
-    The third are the hosts that may be one node or another, each with why.
+    Hosts are matched as in node_gpu_label.
     """
     requests = read_requests(
         {item.key: {"name": item.name, "machine_id": item.machine_id} for item in expected}
@@ -50,11 +50,11 @@ def match_hosts(
     return (
         {one.request.key: states[one.node.name] if one.node else None for one in found},
         [one.note for one in found if one.note],
-        {one.request.key: uncertain(one.refusal) for one in found if one.refusal},
+        {one.request.key: uncertain_node(one.refusal) for one in found if one.refusal},
     )
 
 
-def look(reader: Reader, expected: Sequence[Expected]) -> Snapshot:
+def take_snapshot(reader: Reader, expected: Sequence[Expected]) -> Snapshot:
     """Read the cluster once, without logs and events."""
     extra = [name for item in expected for name in item.resources]
     states, nodes, pods = reader.states(extra)
@@ -78,10 +78,10 @@ def look(reader: Reader, expected: Sequence[Expected]) -> Snapshot:
     )
 
 
-def look_closer(reader: Reader, expected: Sequence[Expected], snapshot: Snapshot) -> Snapshot:
-    """Read logs and events where something is not as expected, and say why it is not."""
-    wanted = _unclear(expected, snapshot.matches, snapshot.states, snapshot.view)
-    view = _with_details(reader, snapshot.view, wanted, snapshot.containers)
+def add_details(reader: Reader, expected: Sequence[Expected], snapshot: Snapshot) -> Snapshot:
+    """Read logs and events where something is not as expected, and find the causes again."""
+    wanted = _nodes_to_inspect(expected, snapshot.matches, snapshot.states, snapshot.view)
+    view = _read_details(reader, snapshot.view, wanted, snapshot.containers)
     return replace(snapshot, view=view, shortfalls=_shortfalls(expected, snapshot.matches, view))
 
 
@@ -89,8 +89,9 @@ def _shortfalls(
     expected: Sequence[Expected], matches: Mapping[str, NodeState | None], view: View
 ) -> tuple[Shortfall, ...]:
     found = (
-        # What keeps the plugin from a node keeps feature discovery from it, as a rule.
-        why(item, matches[item.key], view) or why_not_discovered(item, matches[item.key], view)
+        # The cause of a missing plugin usually also concerns feature discovery.
+        find_shortfall(item, matches[item.key], view)
+        or find_discovery_shortfall(item, matches[item.key], view)
         for item in expected
     )
     return tuple(short for short in found if short)
@@ -99,7 +100,7 @@ def _shortfalls(
 def _pods_of(
     parts: Sequence[Workload], pods: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, list[PodView]], dict[str, str]]:
-    """Return the pods of these workloads by node, ours first, and each one's container."""
+    """Return the pods of these workloads by node, managed ones first, and the container of each."""
     found: dict[str, list[tuple[bool, PodView]]] = {}
     containers: dict[str, str] = {}
     for pod in pods:
@@ -113,7 +114,7 @@ def _pods_of(
                 and _owner(meta) in ("", part.name)
             ):
                 view = pod_view(pod)
-                found.setdefault(view.node or _wanted_node(pod), []).append((part.ours, view))
+                found.setdefault(view.node or _intended_node(pod), []).append((part.ours, view))
                 containers[view.full_name] = part.container
                 break
     return {
@@ -123,7 +124,7 @@ def _pods_of(
 
 
 def _owner(meta: Mapping[str, Any]) -> str:
-    """Return the DaemonSet that made a pod: those of NVIDIA's chart have all one selector."""
+    """Return the DaemonSet that owns a pod: all those of NVIDIA's chart have the same selector."""
     return next(
         (
             str(owner.get("name"))
@@ -134,8 +135,8 @@ def _owner(meta: Mapping[str, Any]) -> str:
     )
 
 
-def _wanted_node(pod: Mapping[str, Any]) -> str:
-    """Return the node that a DaemonSet made a pod for that has not been placed yet."""
+def _intended_node(pod: Mapping[str, Any]) -> str:
+    """Return the node for which a DaemonSet created a pod that is not scheduled yet."""
     affinity = ((pod.get("spec") or {}).get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     for term in required.get("nodeSelectorTerms") or ():
@@ -145,13 +146,13 @@ def _wanted_node(pod: Mapping[str, Any]) -> str:
     return ""
 
 
-def _unclear(
+def _nodes_to_inspect(
     expected: Sequence[Expected],
     matches: Mapping[str, NodeState | None],
     states: Mapping[str, NodeState],
     view: View,
 ) -> set[str]:
-    """Return the nodes whose plugin has to be asked: not as expected, or it does not run."""
+    """Return the nodes whose pods are inspected: not as expected, or with a failing plugin."""
     named = {state.name for state in matches.values() if state}
     unclear = {short.node for short in _shortfalls(expected, matches, view) if short.node}
     outside = []
@@ -168,7 +169,7 @@ def offers(state: NodeState) -> bool:
     return any(resource.allocatable for resource in state.resources.values())
 
 
-def _with_details(
+def _read_details(
     reader: Reader, view: View, nodes: set[str], containers: Mapping[str, str]
 ) -> View:
     todo = [
@@ -200,5 +201,5 @@ def _with_details(
                 continue
             said = reader.events(part.namespace, part.workload, part.name)
             bare = PodView(part.namespace, part.name, "", "", False, 0, "")
-            events[f"{part.namespace}/{part.name}"] = with_events(bare, said).events
+            events[f"{part.namespace}/{part.name}"] = add_events(bare, said).events
     return replace(view, pods=pods, events=events, dra_pods=dra_pods, discovery=discovery)

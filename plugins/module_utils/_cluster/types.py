@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host should offer, what was read of the cluster, and what a node lacks. Pure."""
+"""Expectations of hosts, what was read of the cluster, and what nodes lack. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .workloads import (
 )
 
 _VENDORS = {"nvidia.com": "nvidia", "amd.com": "amd", "gpu.intel.com": "intel"}
-#: Causes that no waiting will take away.
+#: Codes of causes that waiting does not resolve.
 _FINAL = frozenset(
     {
         "node_uncertain", "node_unknown", "no_plugin", "plugin_selects_not",
@@ -33,22 +33,22 @@ _FINAL = frozenset(
 
 @dataclass(frozen=True)
 class Expected:
-    """What a host should offer, and what is known of it from its facts."""
+    """The resources that a host should offer, and relevant facts of the host."""
 
     key: str
     name: str
     machine_id: str | None = None
     resources: Mapping[str, int] = field(default_factory=dict)
-    #: Version of the loaded driver; empty is none, None is not known.
+    #: Version of the loaded driver; empty for none, None if unknown.
     driver: str | None = None
     default_runtime: str | None = None
     gpus: tuple[Mapping[str, Any], ...] = ()
-    #: Whether it has GPUs, and nobody knows under which names they are offered.
+    #: Whether it has GPUs whose resource names are unknown.
     some: bool = False
 
     @property
     def none(self) -> bool:
-        """Whether the host should offer nothing: it has no GPU."""
+        """Whether the host has no GPU, so that it should offer nothing."""
         return not self.some and not any(self.resources.values())
 
     @property
@@ -62,19 +62,19 @@ class Expected:
 
 @dataclass(frozen=True)
 class View:
-    """What was read of the cluster for the question why."""
+    """The workloads and pods of a cluster that explain missing GPUs."""
 
     parts: Sequence[Workload] = ()
-    #: Pods of device plugins by node, with log and events where they were asked for.
+    #: Pods of device plugins by node, with log and events if these were read.
     pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
-    #: What the events of a plugin's DaemonSet say, by ``namespace/name``.
+    #: Messages of the events of a plugin's DaemonSet, by ``namespace/name``.
     events: Mapping[str, Sequence[str]] = field(default_factory=dict)
     dra: Dra = field(default_factory=Dra)
     #: Pods of DRA drivers by node, as :attr:`pods`.
     dra_pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
     #: Pods of this collection's GPU feature discovery by node.
     discovery: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
-    #: The hosts of which it is not certain which node they are, and why.
+    #: Hosts with an ambiguous node, and why.
     refused: Mapping[str, Finding] = field(default_factory=dict)
 
     def plugin_pods(self, node: str) -> Sequence[PodView]:
@@ -83,14 +83,14 @@ class View:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """A node that does not offer what is expected of it, and why."""
+    """A host whose node does not offer the expected resources, and why."""
 
     expected: Expected
     node: str | None
     allocatable: Mapping[str, int]
     finding: Finding
     pod: str | None = None
-    #: What fails there: the device plugin, or GPU feature discovery.
+    #: The failing component: device plugin or GPU feature discovery.
     part: str = DEVICE_PLUGIN
 
     @property
@@ -122,10 +122,10 @@ class Snapshot:
     matches: Mapping[str, NodeState | None]
     shortfalls: tuple[Shortfall, ...]
     notes: tuple[str, ...] = ()
-    #: The container of each plugin's pod that its log is read of.
+    #: The container of each pod whose log is read.
     containers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def open(self) -> list[Shortfall]:
-        """Those that waiting may mend."""
+        """The shortfalls that waiting may resolve."""
         return [short for short in self.shortfalls if not short.final]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from .feature_discovery import TITLE, Steady, discoveries
 from .pods import PodView
 from .read import Reader
-from .snapshot import look, look_closer, offers
+from .snapshot import add_details, offers, take_snapshot
 from .types import Expected, Snapshot
 from .workloads import (
     FEATURE_DISCOVERY,
@@ -22,7 +22,7 @@ from .workloads import (
 )
 
 _INTERVAL = 3.0
-#: A container that has ended this often after its first start will not come by waiting.
+#: Number of restarts after which waiting for a container is given up.
 _RESTARTS_IN_VAIN = 2
 Sleep = Callable[[float], None]
 Clock = Callable[[], float]
@@ -37,34 +37,39 @@ def wait(
     sleep: Sleep = time.sleep,
     clock: Clock = time.monotonic,
 ) -> tuple[Snapshot, float]:
-    """Read until all nodes offer what is expected, or waiting is in vain; then say why not.
+    """Read until all nodes offer what is expected, or waiting cannot help.
 
     :param timeout: seconds.
-    :param rollout: wait as well until our device plugin's pods are all of its newest template.
+    :param rollout: whether to wait until all managed pods are of the newest template.
+    :returns: the last snapshot, and the seconds waited.
     """
     start = clock()
     restarts: dict[str, int] = {}
     steady = Steady(rollout)
     while True:
-        snapshot = look(reader, expected)
+        snapshot = take_snapshot(reader, expected)
         waited = clock() - start
         failing = _failing(snapshot, restarts)
-        unsettled = steady.unsettled(_expected_discovery(snapshot))
-        if waited >= timeout or not (unsettled or _is_worth_waiting(snapshot, failing, rollout)):
+        needs_another_read = steady.needs_another_read(_expected_discovery(snapshot))
+        if waited >= timeout or not (
+            needs_another_read or _is_worth_waiting(snapshot, failing, rollout)
+        ):
             break
         sleep(min(_INTERVAL, max(0.1, timeout - waited)))
-    if snapshot.shortfalls or _odd(snapshot):
-        snapshot = look_closer(reader, expected, snapshot)
+    if snapshot.shortfalls or _has_unexpected_pods(snapshot):
+        snapshot = add_details(reader, expected, snapshot)
     if rollout:
-        snapshot = replace(snapshot, notes=(*snapshot.notes, *map(_behind, _rolling(snapshot))))
+        snapshot = replace(
+            snapshot, notes=(*snapshot.notes, *map(_rollout_note, _unfinished_rollouts(snapshot)))
+        )
     return snapshot, waited
 
 
 def _failing(snapshot: Snapshot, first: dict[str, int]) -> set[str]:
-    """Return the pods that fail again and again while they are waited for.
+    """Return the pods that restart repeatedly during the wait.
 
-    :param first: the restarts of each pod when it was seen first, filled in here. Those before are
-        of another time, such as that before a reboot.
+    :param first: the restarts of each pod in its first snapshot, filled in here. Earlier restarts
+        do not count: they may date from before a reboot.
     """
     return {
         pod.full_name
@@ -76,7 +81,7 @@ def _failing(snapshot: Snapshot, first: dict[str, int]) -> set[str]:
 
 
 def _expected_discovery(snapshot: Snapshot) -> dict[str, Sequence[PodView]]:
-    """Return the pods of feature discovery on the nodes that are waited for."""
+    """Return the pods of feature discovery on the expected nodes."""
     named = {state.name for state in snapshot.matches.values() if state}
     return {node: pods for node, pods in snapshot.view.discovery.items() if node in named}
 
@@ -84,18 +89,18 @@ def _expected_discovery(snapshot: Snapshot) -> dict[str, Sequence[PodView]]:
 def _is_worth_waiting(snapshot: Snapshot, failing: set[str], rollout: bool) -> bool:
     if any(short.pod not in failing for short in snapshot.open):
         return True
-    # A pod that fails keeps those of other nodes from being made.
-    return rollout and not failing and bool(_rolling(snapshot))
+    # A failing pod blocks the rollout on other nodes.
+    return rollout and not failing and bool(_unfinished_rollouts(snapshot))
 
 
-def _rolling(snapshot: Snapshot) -> list[Workload]:
+def _unfinished_rollouts(snapshot: Snapshot) -> list[Workload]:
     parts = snapshot.view.parts
     return [
         part for part in (*plugins(parts), *discoveries(parts)) if part.ours and not part.rolled_out
     ]
 
 
-def _behind(part: Workload) -> str:
+def _rollout_note(part: Workload) -> str:
     what = TITLE if part.kind == FEATURE_DISCOVERY else "the device plugin"
     return (
         f"Not all pods of {what} {part.namespace}/{part.name} are there yet: of "
@@ -104,8 +109,8 @@ def _behind(part: Workload) -> str:
     )
 
 
-def _odd(snapshot: Snapshot) -> bool:
-    """Return whether a plugin's pod outside of the expected nodes needs a closer look."""
+def _has_unexpected_pods(snapshot: Snapshot) -> bool:
+    """Return whether a plugin's pod on another node is not ready or offers nothing."""
     named = {state.name for state in snapshot.matches.values() if state}
     for node, pods in snapshot.view.pods.items():
         state = snapshot.states.get(node)

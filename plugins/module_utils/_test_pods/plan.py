@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._cluster.allocation import NodeState, Resource
-from .._cluster.pods import PodView, shorten, why_not_running
+from .._cluster.pods import PodView, find_pod_problem, shorten
 from .._cluster.workloads import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
@@ -304,7 +304,7 @@ def judge(
         return _unexpected(target, spec, view)
     if not view.node:
         return _unplaced(target, view, state)
-    known = why_not_running(view, driver=target.driver, gpus=target.gpus)
+    known = find_pod_problem(view, driver=target.driver, gpus=target.gpus)
     if known is not None and known.code not in ("pod_failed", "pod_waits"):
         return Verdict(False, known)
     if view.pod_reason == "DeadlineExceeded" or view.phase == "Running":

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import answer
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     manifests,
@@ -92,7 +92,7 @@ def waited(kube, expected=None, timeout=30, at=None, **options):
     snapshot, seconds = wait(
         Reader(kube), wishes, timeout, sleep=time.sleep, clock=time.monotonic, **options
     )
-    return {**answer(snapshot, wishes), "notes": snapshot.notes}, seconds
+    return {**build_result(snapshot, wishes), "notes": snapshot.notes}, seconds
 
 
 def test_discovery_that_runs_is_not_waited_for():

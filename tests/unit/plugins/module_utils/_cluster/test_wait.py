@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import answer
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from tests.unit.fixtures.cluster_objects import GPU, NO_NVML, PLUGIN_LABELS, daemonset, node, pod
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
@@ -43,7 +43,7 @@ def waited(cluster, expected=None, timeout=30, at=None, **options):
     snapshot, seconds = wait(
         Reader(cluster), wishes, timeout, sleep=time.sleep, clock=time.monotonic, **options
     )
-    return {**answer(snapshot, wishes), "notes": snapshot.notes}, seconds
+    return {**build_result(snapshot, wishes), "notes": snapshot.notes}, seconds
 
 
 def test_what_is_as_expected_is_not_waited_for():
