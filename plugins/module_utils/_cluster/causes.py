@@ -35,7 +35,9 @@ def is_foreign_only(expected: Expected, view: View) -> bool:
     """Return whether only unmanaged plugins serve the host, so that its counts are unknown."""
     return bool(
         any(foreign(view.parts, vendor) for vendor in expected.vendors)
-        and not any(part.ours and part.vendor in expected.vendors for part in plugins(view.parts))
+        and not any(
+            part.managed and part.vendor in expected.vendors for part in plugins(view.parts)
+        )
     )
 
 
@@ -96,7 +98,7 @@ def _find_cause(expected: Expected, state: NodeState, view: View) -> tuple[Findi
         return _no_plugin(serving, expected), None
     pods = view.plugin_pods(state.name)
     if not pods:
-        part = min(plugins(serving), key=lambda one: not one.ours)
+        part = min(plugins(serving), key=lambda one: not one.managed)
         return explain_missing_pod(part, state, view), None
     pod = pods[0]
     return explain_pod(expected, state, pod), pod.full_name

@@ -32,7 +32,7 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
         wants = ", ".join(keeps.missing_labels) or "what its node affinity asks for"
         step = (
             "Run kubegpu.nodes.site (tag labels): it labels the nodes that have GPUs."
-            if part.ours
+            if part.managed
             else f"Label the node: kubectl label node {state.name} "
             + (" ".join(keeps.missing_labels) or "(see the DaemonSet's affinity)")
         )
@@ -49,22 +49,24 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
             f"{', '.join(keeps.taints)}.",
             "",
             "Add it to nvidia_device_plugin_tolerations, or take the taint off."
-            if part.ours
+            if part.managed
             else "Add a toleration to the DaemonSet, or take the taint off.",
         )
-    said = view.events.get(who, ())
-    known = explain(said[-1]) if said else []
+    messages = view.events.get(who, ())
+    known = explain(messages[-1]) if messages else []
     if known:
         return Finding(
             known[0].code,
             f"The {what} {who} has no pod on {state.name}: {known[0].cause}",
-            shorten(said[-1]),
+            shorten(messages[-1]),
             known[0].next_step,
         )
     return Finding(
         "plugin_not_started",
         f"The {what} {who} has no pod on {state.name} yet.",
-        shorten(said[-1]) if said else f"{part.available} of {part.desired} pods are available",
+        shorten(messages[-1])
+        if messages
+        else f"{part.available} of {part.desired} pods are available",
         f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",
     )
 
@@ -173,7 +175,7 @@ def _explain_missing_nvml(
 
 
 def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
-    ours = (pod.labels or {}).get("app.kubernetes.io/managed-by") == OURS
+    managed = (pod.labels or {}).get("app.kubernetes.io/managed-by") == OURS
     known = find_pod_problem(pod)
     last = pod.last_lines(1)
     return Finding(
@@ -182,7 +184,7 @@ def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) ->
         "nothing to offer there.",
         known.evidence if known else (last[0] if last else f"the pod is {pod.phase}"),
         f"Take the label off that it goes by: kubectl label node {state.name} kubegpu.nodes/gpu-"
-        if ours
+        if managed
         else "Give the DaemonSet a nodeSelector, such as kubegpu.nodes/gpu: nvidia, which "
         "kubegpu.nodes.site sets on the nodes with GPUs.",
     )

@@ -311,7 +311,7 @@ def class_parts(dra: Dra, parts: Iterable[Workload]) -> list[Workload]:
             name=one.name,
             image="",
             container="",
-            ours=False,
+            managed=False,
             managed_by=one.managed_by,
         )
         for one in sorted(dra.classes, key=lambda one: one.name)

@@ -26,7 +26,7 @@ _LOG_LINES = 3
 
 def discoveries(parts: Iterable[Workload]) -> list[Workload]:
     """Return this collection's DaemonSets of GPU feature discovery."""
-    return [part for part in parts if part.kind == FEATURE_DISCOVERY and part.ours]
+    return [part for part in parts if part.kind == FEATURE_DISCOVERY and part.managed]
 
 
 def find_discovery_shortfall(
@@ -56,7 +56,7 @@ def find_discovery_shortfall(
 def _served_by_others(expected: Expected, state: NodeState, view: View) -> bool:
     """Return whether a DRA driver or an unmanaged plugin serves this node."""
     if any(
-        part.ours and place(part, state.labels, state.taints).allowed
+        part.managed and place(part, state.labels, state.taints).allowed
         for part in plugins(view.parts)
     ):
         return False
@@ -85,12 +85,14 @@ def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
             "Run kubegpu.nodes.site (tag labels): it labels the nodes that have GPUs; taints are "
             "in nvidia_device_plugin_tolerations.",
         )
-    said = view.events.get(who, ())
-    known = explain(said[-1]) if said else []
+    messages = view.events.get(who, ())
+    known = explain(messages[-1]) if messages else []
     return Finding(
         known[0].code if known else "discovery_not_started",
         f"{TITLE} {who} has no pod on {state.name} yet." + (f" {known[0].cause}" if known else ""),
-        shorten(said[-1]) if said else f"{part.available} of {part.desired} pods are available",
+        shorten(messages[-1])
+        if messages
+        else f"{part.available} of {part.desired} pods are available",
         known[0].next_step
         if known
         else f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",

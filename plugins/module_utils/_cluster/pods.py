@@ -144,7 +144,7 @@ def add_events(view: PodView, events: Iterable[Object]) -> PodView:
 
     Scheduling failures of a pod that has a node are obsolete and omitted.
     """
-    told = sorted(
+    warnings = sorted(
         (
             item
             for item in events
@@ -156,8 +156,8 @@ def add_events(view: PodView, events: Iterable[Object]) -> PodView:
             or (item.get("metadata") or {}).get("creationTimestamp") or ""
         ),
     )  # fmt: skip
-    said = [f"{item.get('reason')}: {item.get('message')}" for item in told]
-    return replace(view, events=tuple(dict.fromkeys(said)))
+    messages = [f"{item.get('reason')}: {item.get('message')}" for item in warnings]
+    return replace(view, events=tuple(dict.fromkeys(messages)))
 
 
 def is_final(view: PodView) -> bool:

@@ -75,13 +75,13 @@ def build_unreachable(
 
     Only the first entry has the error. With the entries, the table still shows the other layers.
     """
-    told = {"cause": error.cause, "evidence": error.evidence, "next_step": error.next_step}
+    failure = {"cause": error.cause, "evidence": error.evidence, "next_step": error.next_step}
     waits = {"cause": "The cluster could not be asked.", "evidence": "", "next_step": ""}
     return [
         {
             "node": item.key, "layer": layer, "ok": None if number else False,
             "code": "waits" if number else "cluster_not_asked",
-            **(waits if number else told), "proof": "", "subject": "",
+            **(waits if number else failure), "proof": "", "subject": "",
         }
         for number, item in enumerate(expected)
     ]  # fmt: skip

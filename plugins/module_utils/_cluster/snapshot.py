@@ -114,7 +114,7 @@ def _pods_of(
                 and _owner(meta) in ("", part.name)
             ):
                 view = pod_view(pod)
-                found.setdefault(view.node or _intended_node(pod), []).append((part.ours, view))
+                found.setdefault(view.node or _intended_node(pod), []).append((part.managed, view))
                 containers[view.full_name] = part.container
                 break
     return {
@@ -181,12 +181,12 @@ def _read_details(
     answers = reader.cluster.each(
         lambda pod: reader.detailed(pod, containers.get(pod.full_name, "")), todo
     )
-    told = {
+    detailed = {
         pod.full_name: pod if isinstance(answer, KubeError) else answer
         for pod, answer in zip(todo, answers)
     }
     pods, dra_pods, discovery = (
-        {node: [told.get(pod.full_name, pod) for pod in there] for node, there in found.items()}
+        {node: [detailed.get(pod.full_name, pod) for pod in there] for node, there in found.items()}
         for found in (view.pods, view.dra_pods, view.discovery)
     )
     events = {}
@@ -199,7 +199,7 @@ def _read_details(
         for part in parts:
             if not part.selector:
                 continue
-            said = reader.events(part.namespace, part.workload, part.name)
+            found_events = reader.events(part.namespace, part.workload, part.name)
             bare = PodView(part.namespace, part.name, "", "", False, 0, "")
-            events[f"{part.namespace}/{part.name}"] = add_events(bare, said).events
+            events[f"{part.namespace}/{part.name}"] = add_events(bare, found_events).events
     return replace(view, pods=pods, events=events, dra_pods=dra_pods, discovery=discovery)

@@ -96,7 +96,9 @@ def _is_worth_waiting(snapshot: Snapshot, failing: set[str], rollout: bool) -> b
 def _unfinished_rollouts(snapshot: Snapshot) -> list[Workload]:
     parts = snapshot.view.parts
     return [
-        part for part in (*plugins(parts), *discoveries(parts)) if part.ours and not part.rolled_out
+        part
+        for part in (*plugins(parts), *discoveries(parts))
+        if part.managed and not part.rolled_out
     ]
 
 

@@ -72,7 +72,7 @@ class Workload:
     name: str
     image: str
     container: str
-    ours: bool
+    managed: bool
     #: The operator or Helm that manages it; empty if unknown.
     managed_by: str
     selector: Mapping[str, str] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class Workload:
             "namespace": self.namespace,
             "name": self.name,
             "image": self.image,
-            "ours": self.ours,
+            "ours": self.managed,
             "managed_by": self.managed_by or None,
             "runtime_class": self.runtime_class or None,
             "desired": self.desired,
@@ -134,9 +134,9 @@ def _recognize(item: Object, kind: str) -> Workload | None:
     template = spec.get("template") or {}
     pod = template.get("spec") or {}
     all_labels = {**((template.get("metadata") or {}).get("labels") or {}), **labels}
-    ours = all_labels.get(MANAGED_BY) == OURS
+    managed = all_labels.get(MANAGED_BY) == OURS
     for container in pod.get("containers") or ():
-        role = _role(container, all_labels, ours)
+        role = _role(container, all_labels, managed)
         if role is None:
             continue
         what, vendor, title = role
@@ -150,7 +150,7 @@ def _recognize(item: Object, kind: str) -> Workload | None:
             image=str(container.get("image") or ""),
             container=str(container.get("name") or ""),
             # With Helm, the name starts the same, but the label is that of the chart.
-            ours=ours or str(meta.get("name")).startswith(OUR_PLUGIN),
+            managed=managed or str(meta.get("name")).startswith(OUR_PLUGIN),
             managed_by=_manager(meta, all_labels),
             selector=dict((spec.get("selector") or {}).get("matchLabels") or {}),
             node_selector=dict(pod.get("nodeSelector") or {}),
@@ -165,7 +165,9 @@ def _recognize(item: Object, kind: str) -> Workload | None:
     return None
 
 
-def _role(container: Object, labels: Mapping[str, str], ours: bool) -> tuple[str, str, str] | None:
+def _role(
+    container: Object, labels: Mapping[str, str], managed: bool
+) -> tuple[str, str, str] | None:
     image = _TAG.sub("", str(container.get("image") or ""))
     words = " ".join(
         str(word)
@@ -181,7 +183,7 @@ def _role(container: Object, labels: Mapping[str, str], ours: bool) -> tuple[str
     if name.startswith(("nvidia-device-plugin", "nvidia-gpu-device-plugin")):
         if container.get("name") == "gpu-feature-discovery":
             return FEATURE_DISCOVERY, "nvidia", "GPU feature discovery"
-        if ours and container.get("name") != "nvidia-device-plugin":
+        if managed and container.get("name") != "nvidia-device-plugin":
             return None
         if "mps-control" in words or "mps-control" in name:
             return None
@@ -214,7 +216,7 @@ def foreign(parts: Iterable[Workload], vendor: str | None = None) -> list[Worklo
         part
         for part in parts
         if part.kind in (OPERATOR, DEVICE_PLUGIN, DRA_DRIVER)
-        and not part.ours
+        and not part.managed
         and vendor in (None, part.vendor)
     ]
 

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check how a pod asks for GPUs: what the API server refuses, and what does not do what it says.
+"""Check the GPU requests of a pod: those that the API server rejects, and common mistakes. Pure.
 
-Pure. Sources: Kubernetes' pages on device plugins and extended resources, and the resource names
+Sources: Kubernetes' pages on device plugins and extended resources, and the resource names
 of the plugins of NVIDIA, AMD and Intel; gathered 2026-11-21.
 """
 
@@ -26,7 +26,7 @@ _COMMON = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com
 _VENDORS = ("nvidia", "amd", "intel")
 _GPU_NAMES = (
     re.compile(r"nvidia\.com/gpu(?:\.shared)?\Z"),
-    # Profiles without media engines end with -me (RTX PRO 6000); they are resources of their own
+    # Profiles without media engines end with -me (RTX PRO 6000); they are separate resources
     # from the plugin's v0.20 on (k8s-device-plugin #1807, internal/rm/rm.go).
     re.compile(r"nvidia\.com/mig-\d{1,2}(?:c\.\d{1,2})?g\.\d{1,3}gb(?:\.me(?:\.all)?|-me|\.gfx)?"
                r"(?:\.shared)?\Z"),
@@ -45,13 +45,13 @@ _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 def check(
     manifest: Mapping[str, Any], resources: Sequence[str] = (), required: bool = False
 ) -> list[dict[str, Any]]:
-    """Return what is wrong with a pod's GPUs; empty where all is well.
+    """Return the problems of a pod's GPU requests.
 
-    :param manifest: a Pod, anything with a template of one (Deployment, Job, CronJob, ...), a List
-        of such, or the ``spec`` of a pod.
-    :param resources: further names of GPU resources, as sharing or renaming gives them.
-    :param required: whether a pod that asks for no GPU at all is wrong.
-    :raises InputError: there is no pod in it.
+    :param manifest: a Pod, an object with a pod template (Deployment, Job, CronJob, ...), a List
+        of these, or the ``spec`` of a pod.
+    :param resources: further names of GPU resources, as of sharing or renaming.
+    :param required: whether a pod without any GPU request is a problem.
+    :raises InputError: the manifest has no pod.
     """
     found: list[dict[str, Any]] = []
     for name, spec in _pods(manifest):
@@ -71,7 +71,7 @@ def check(
 
 
 def _pods(manifest: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Return the specs of all pods that a manifest makes, each with the manifest's name."""
+    """Yield the name of the manifest and the spec of each pod in it."""
     if not isinstance(manifest, Mapping):
         raise InputError(
             f"{manifest!r} is no manifest.", next_step="Give one as a mapping (from_yaml)."

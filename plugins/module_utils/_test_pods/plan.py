@@ -174,7 +174,7 @@ def namespace_manifest(name: str) -> dict[str, Any]:
 def plugin_class(parts: Sequence[Workload]) -> str:
     """Return the RuntimeClass with which the cluster's device plugin runs; ours counts first."""
     found = sorted((part for part in plugins(parts) if part.vendor == "nvidia"),
-                   key=lambda part: not part.ours)  # fmt: skip
+                   key=lambda part: not part.managed)  # fmt: skip
     return found[0].runtime_class if found else ""
 
 

@@ -81,7 +81,7 @@ def told(cluster, expected=None, timeout=0):
 @pytest.mark.parametrize("image", [IMAGE, OLD_IMAGE, "mirror.example/team/dra@sha256:" + "a" * 64])
 def test_the_driver_is_known_by_what_its_pod_runs(image):
     (part,) = recognize([driver_daemonset(image)], "DaemonSet")
-    assert (part.kind, part.vendor, part.ours, part.container) == (
+    assert (part.kind, part.vendor, part.managed, part.container) == (
         "dra_driver", "nvidia", False, "gpus",
     )  # fmt: skip
     assert foreign([part]) == [part]

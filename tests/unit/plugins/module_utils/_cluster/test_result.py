@@ -12,9 +12,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 
 
 def test_a_cluster_that_cannot_be_asked_is_told_once():
-    wishes = read_expected({"gpu1": {}, "gpu2": {}})
+    expected = read_expected({"gpu1": {}, "gpu2": {}})
     error = KubegpuError("It is down.", evidence="refused", next_step="Start it.")
-    first, second = build_unreachable(wishes, "pod", error)
+    first, second = build_unreachable(expected, "pod", error)
     assert (first["node"], first["ok"], first["cause"]) == ("gpu1", False, "It is down.")
     assert (first["evidence"], first["next_step"]) == ("refused", "Start it.")
     assert (second["node"], second["ok"], second["code"]) == ("gpu2", None, "waits")

@@ -73,7 +73,7 @@ def test_ours_is_not_foreign():
     )
     assert len(plugins(parts)) == 2
     (other,) = foreign(parts)
-    assert (other.namespace, other.managed_by, other.ours) == (
+    assert (other.namespace, other.managed_by, other.managed) == (
         "gpu-operator", "gpu-operator", False,
     )  # fmt: skip
     assert foreign(parts, "amd") == []
