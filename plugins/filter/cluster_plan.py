@@ -11,20 +11,20 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Makes rows of a table from the answer of M(kubegpu.nodes.node_gpu_label) in check mode and the
-    plan of P(kubegpu.nodes.nvidia_device_plugin_plan#filter). See M(kubegpu.nodes.fleet_table) for
-    showing it.
+  - Builds rows of a table from the result of M(kubegpu.nodes.node_gpu_label) in check mode and the
+    plan of P(kubegpu.nodes.nvidia_device_plugin_plan#filter). M(kubegpu.nodes.fleet_table) shows
+    them.
 positional: _input
 options:
   _input:
-    description: The answer of M(kubegpu.nodes.node_gpu_label).
+    description: The result of M(kubegpu.nodes.node_gpu_label).
     type: dict
     required: true
   plugin:
     description: The plan of the device plugin.
     type: dict
   plugin_changed:
-    description: Whether the API server would change something of it.
+    description: Whether the API server would change any of its objects.
     type: bool
     default: false
 """

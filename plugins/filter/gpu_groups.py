@@ -6,17 +6,17 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: gpu_groups
-short_description: Name the groups of hosts by what their nodes have
+short_description: Return the inventory groups of hosts by their hardware
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes names of hosts and returns the groups of each, C(kubegpu_) with the vendor of its GPUs
-    (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel), C(kubegpu_none)), and C(kubegpu_cluster)
-    where C(kubegpu_kubeconfig) or C(kubegpu_kube_host) is set for it.
+  - Takes host names and returns the groups of each, which are C(kubegpu_) with the vendor of its
+    GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel), C(kubegpu_none)), and
+    C(kubegpu_cluster) if C(kubegpu_kubeconfig) or C(kubegpu_kube_host) is set for it.
   - A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables) found it and the
     playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
-  - A host whose node was not read is left out.
+  - A host without facts is omitted.
 positional: _input, hostvars
 options:
   _input:

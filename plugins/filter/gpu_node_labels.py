@@ -6,24 +6,23 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: gpu_node_labels
-short_description: Labels for a Kubernetes node, from what is really in the machine
+short_description: Build the labels of a Kubernetes node from its hardware facts
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Returns the labels for the node with these facts, with valid values; an empty mapping for a
-    machine without a GPU.
-  - C(kubegpu.nodes/gpu) is the vendor, and marks the nodes on which a device plugin belongs.
-  - C(accelerator) is the model, as V(nvidia-tesla-p100), without form factor and memory. A machine
-    with two models has none, since a pod may get either.
+  - Returns the labels of a node with valid values; an empty mapping for a machine without a GPU.
+  - C(kubegpu.nodes/gpu) is the vendor, and selects the nodes for the device plugin.
+  - C(accelerator) is the model, such as V(nvidia-tesla-p100), without form factor and memory. A
+    machine with several models has no such label, because a pod may get any of them.
   - The details are C(kubegpu.nodes/gpu.count), C(gpu.product), C(gpu.generation), C(gpu.memory) (in
     MiB, of the smallest GPU), C(driver.version), C(cuda.version) (the newest that the driver runs),
-    C(mig) (V(enabled), V(disabled) or V(mixed), where the GPUs have it) and C(mig.devices).
-    What is not known, as the memory before there is a driver, has no label.
+    C(mig) (V(enabled), V(disabled) or V(mixed), if the GPUs support it) and C(mig.devices).
+    Unknown values, such as the memory without a driver, have no label.
   - The names that GPU feature discovery owns are C(nvidia.com/gpu.product), C(gpu.count),
     C(gpu.memory), C(gpu.family), C(mig.capable), C(cuda.driver.*), C(cuda.driver-version.*),
     C(cuda.runtime.*) and C(cuda.runtime-version.*).
-    M(kubegpu.nodes.node_gpu_label) leaves them out where feature discovery is deployed.
+    M(kubegpu.nodes.node_gpu_label) omits them if feature discovery is deployed.
 positional: _input, accelerator_key
 options:
   _input:
@@ -35,11 +34,11 @@ options:
     type: str
     default: accelerator
   details:
-    description: Whether count, product, memory, driver and the like get labels of ours.
+    description: Whether to add labels with details such as count, product, memory and driver.
     type: bool
     default: true
   discovery_names:
-    description: Whether they also get the names that GPU feature discovery uses.
+    description: Whether to add labels with the names of GPU feature discovery as well.
     type: bool
     default: true
   device_plugin_config:
@@ -49,7 +48,7 @@ options:
     type: str
     default: ''
   extra:
-    description: More labels for a machine with a GPU, by name. They come last.
+    description: Further labels for a machine with a GPU, by name. They override the others.
     type: dict
     default: {}
 seealso:
@@ -61,7 +60,7 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: "{{ ansible_facts['gpu_node'] | kubegpu.nodes.gpu_node_labels }}"
 
-- name: The marker and the model under another name, and nothing else
+- name: Show only the vendor label and the model under another name
   ansible.builtin.debug:
     msg: >-
       {{
@@ -104,7 +103,7 @@ def gpu_node_labels(
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
     try:
-        # `-e gpu_node_labels_details=false` and INI inventories give words.
+        # `-e gpu_node_labels_details=false` and INI inventories give text.
         return node_labels(
             gpu_node,
             str(accelerator_key or ""),

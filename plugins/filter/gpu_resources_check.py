@@ -6,31 +6,32 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: gpu_resources_check
-short_description: Check how a pod asks for GPUs
+short_description: Check the GPU requests of a pod
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes a pod, or what makes one, and returns what is wrong with the GPUs that it asks for, before
-    a cluster refuses it or leaves it Pending.
-  - GPUs are given in C(limits). C(requests) may be left out, or must be equal; C(requests) alone
-    are refused, and so are fractions.
-  - Nothing is asked of a cluster. Whether a node offers the resource is another question.
+  - Takes a pod, or an object with a pod template, and returns the errors in its GPU requests,
+    before a cluster rejects the pod or leaves it Pending.
+  - GPUs are requested in C(limits). C(requests) may be omitted, or must be equal; C(requests)
+    without C(limits) and fractions are rejected.
+  - The filter does not access a cluster, so that it does not check whether a node offers the
+    resource.
 positional: _input
 options:
   _input:
     description: >-
-      A Pod, something with a pod template (Deployment, DaemonSet, Job, CronJob, ...), a List of
+      A Pod, an object with a pod template (Deployment, DaemonSet, Job, CronJob, ...), a List of
       these, or a pod's C(spec).
     type: dict
     required: true
   resources:
-    description: Further names of GPU resources, where the device plugin renames them.
+    description: Further names of GPU resources, if the device plugin renames them.
     type: list
     elements: str
     default: []
   required:
-    description: Whether a pod is wrong that asks for no GPU at all.
+    description: Whether a pod without any GPU request is an error.
     type: bool
     default: false
 """
@@ -51,11 +52,11 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    One entry for each thing that is wrong: C(pod) (its name), C(severity) (V(error), the pod is
-    refused or never starts; or V(warning)), C(code) (V(requests_alone), V(request_differs),
+    One entry for each problem, with C(pod) (its name), C(severity) (V(error) if the pod is rejected
+    or never starts, otherwise V(warning)), C(code) (V(requests_alone), V(request_differs),
     V(not_a_whole_number), V(not_a_quantity), V(wrong_name), V(gpu_at_pod_level),
     V(gpu_in_ephemeral_container), V(no_gpu), V(zero) or V(visible_devices)), C(container),
-    C(resource), C(cause) and C(next_step). Empty where nothing is.
+    C(resource), C(cause) and C(next_step). Empty without problems.
   type: list
   elements: dict
 """
@@ -69,7 +70,7 @@ from ansible.errors import AnsibleFilterError
 def gpu_resources_check(
     pod: Mapping[str, Any], resources: Sequence[str] = (), required: bool = False
 ) -> list[dict[str, Any]]:
-    """Return the answer of :func:`check`."""
+    """Return the problems found by :func:`check`."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
     from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.gpu_requests import check
 

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: gpu_vendor
-short_description: Name the vendor whose GPUs a node has
+short_description: Return the vendor of a node's GPUs
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - Returns V(nvidia), V(amd), V(intel) or V(none) for the list of GPUs of
-    M(kubegpu.nodes.gpu_node_facts). A node with several is the first of them, in this order.
+    M(kubegpu.nodes.gpu_node_facts). For a node with several vendors, the first in this order is
+    returned.
 positional: _input
 options:
   _input:

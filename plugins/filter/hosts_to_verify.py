@@ -6,15 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: hosts_to_verify
-short_description: Select the hosts that a run has changed, for a verification
+short_description: Select the hosts to verify after a run
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes names of hosts and returns those whose node was changed by this run, its labels or the
-    device plugin, or all of them where C(gpu_verify_all) or O(every) says so.
-  - A host with C(gpu_verify_enabled=false), one without a loaded driver, and one whose node was not
-    read is left out.
+  - Takes host names and returns those whose node, labels or device plugin this run changed, or all
+    of them with C(gpu_verify_all) or O(every).
+  - Hosts with C(gpu_verify_enabled=false), without a loaded driver or without facts are omitted.
 positional: _input, hostvars
 options:
   _input:
@@ -27,7 +26,7 @@ options:
     type: dict
     required: true
   every:
-    description: Whether hosts that were not changed are returned too.
+    description: Whether to return unchanged hosts as well.
     type: bool
     default: false
 seealso:

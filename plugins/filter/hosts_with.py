@@ -6,15 +6,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: hosts_with
-short_description: Select the hosts whose node was read, or of which a variable is true
+short_description: Select the hosts that have facts, or for which a variable is true
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes names of hosts and returns those whose node was read, or, with a name, whose variable is
-    true. A host that has none, since it failed before, is left out.
-  - It lets a play run on the hosts that need it, where a condition on each task would be skipped
-    one by one.
+  - Takes host names and returns those with the fact C(gpu_node), or those for which the variable
+    O(key) is true. A host without the variable, for example because it failed before, is omitted.
+  - A play for the selected hosts avoids conditions on each of its tasks, which would be skipped one
+    by one.
 positional: _input, hostvars, key
 options:
   _input:
@@ -27,13 +27,13 @@ options:
     type: dict
     required: true
   key:
-    description: Name of the variable. Without it the fact C(gpu_node) is looked for.
+    description: Name of the variable. By default, the fact C(gpu_node) decides.
     type: str
 """
 
 EXAMPLES = r"""
-- name: Nodes on which something is to be done
-  # ansible-playbook --syntax-check knows neither groups of a run nor hostvars.
+- name: Change the nodes that differ
+  # ansible-playbook --syntax-check has neither the groups of a run nor hostvars.
   hosts: >-
     {{
       groups['kubegpu_nvidia'] | default([])
@@ -73,10 +73,10 @@ _FOR_PLANS = (
 def hosts_with(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str | None = None
 ) -> list[str]:
-    """Return the hosts, and import what plans of theirs need.
+    """Return the hosts, and preload the modules that their plans need.
 
-    A play's hosts are worked out before Ansible forks a process for each task and host. What is
-    imported here is so once; each of those would compile it anew.
+    Ansible evaluates a play's hosts before it forks a process for each task and host. A module
+    imported here is loaded once, instead of once in each process.
     """
     found = _hosts_with(hosts, hostvars, key)
     for name in _FOR_PLANS if found else ():

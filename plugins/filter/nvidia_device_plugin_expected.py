@@ -6,15 +6,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: nvidia_device_plugin_expected
-short_description: Tell which GPU resources a node has to show
+short_description: Calculate the GPU resources that a node should offer
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Returns what the node's allocatable has to be with NVIDIA's device plugin, from the facts of
-    M(kubegpu.nodes.gpu_node_facts), GPUs times replicas by the config of the node.
-  - Without MIG devices the GPUs on the PCI bus count, but for those that are bound to vfio. With a
-    MIG strategy the facts have to come from a node whose driver runs.
+  - Returns the expected allocatable resources of a node with NVIDIA's device plugin, which are its
+    GPUs from M(kubegpu.nodes.gpu_node_facts), multiplied by the replicas of its config.
+  - Without MIG devices, the GPUs on the PCI bus are counted, except those bound to vfio. With a MIG
+    strategy, the facts must come from a node with a running driver.
 positional: _input
 options:
   _input:
@@ -26,7 +26,7 @@ options:
     type: dict
     default: {}
   config:
-    description: The config that the node has chosen. Empty is the default one.
+    description: The config of the node; empty for the default one.
     type: str
     default: ""
 """
@@ -42,7 +42,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    The number of each resource, such as C({'nvidia.com/gpu': 8}). Null where the facts cannot tell.
+    The number of each resource, such as C({'nvidia.com/gpu': 8}). Null if the facts do not
+    determine it.
   type: dict
 """
 
@@ -56,9 +57,11 @@ def nvidia_device_plugin_expected(
     gpu_node: Mapping[str, Any], wishes: Mapping[str, Any] | None = None, config: str = ""
 ) -> dict[str, int] | None:
     """Return the number of each resource."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.sharing import (
         expected,
-        read_wish,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+        read_request,
     )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
@@ -68,14 +71,14 @@ def nvidia_device_plugin_expected(
             "kubegpu.nodes.gpu_node_facts on the host first."
         )
     try:
-        wish = read_wish({**(wishes or {}), "runtime_class": ""})
+        request = read_request({**(wishes or {}), "runtime_class": ""})
     except KubegpuError as error:
         raise AnsibleFilterError(f"nvidia_device_plugin_expected: {error}") from error
-    chosen = wish.config(config)
+    chosen = request.config(config)
     if chosen is None:
         raise AnsibleFilterError(
             f"nvidia_device_plugin_expected: there is no config {config!r}; there are: "
-            f"{', '.join(sorted(wish.configs)) or 'none'}"
+            f"{', '.join(sorted(request.configs)) or 'none'}"
         )
     return expected(gpu_node, chosen)
 

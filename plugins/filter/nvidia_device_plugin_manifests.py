@@ -11,17 +11,17 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Returns what the role P(kubegpu.nodes.nvidia_device_plugin#role) applies, for those who apply it
-    by other means, such as a GitOps repository.
-  - Nothing is read and nothing is changed. An option that is not valid is an error. What only a
-    release of the plugin that is newer than this collection may know is a warning.
+  - Returns the objects that the role P(kubegpu.nodes.nvidia_device_plugin#role) applies, for
+    deployment by other means, such as a GitOps repository.
+  - The filter reads and changes nothing. An invalid option is an error. A setting that only a newer
+    release of the plugin may know causes a warning.
   - The pods run on nodes with the label C(kubegpu.nodes/gpu=nvidia).
 positional: _input
 options:
   _input:
     description: >-
-      The options of the role, without its prefix. What is left out has the role's default;
-      C(runtime_class=auto) is C(nvidia) here, as no node is asked.
+      The options of the role, without its prefix. Missing options have the role's default;
+      C(runtime_class=auto) means C(nvidia) here, because no node is read.
     type: dict
     required: true
 """
@@ -42,7 +42,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The objects, in the order in which they are applied.
+  description: The objects in the order of application.
   type: list
   elements: dict
 """

@@ -11,10 +11,10 @@ version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Takes the options of P(kubegpu.nodes.nvidia_device_plugin#role) and what is known of the hosts,
-    and returns the objects that are applied and removed, and what each node has to show then.
-  - Nothing is read and nothing is changed. A refusal is a value, not an error; with one there is
-    nothing to apply.
+  - Takes the options of P(kubegpu.nodes.nvidia_device_plugin#role) and the facts of the hosts, and
+    returns the objects to apply and to remove, and the resources that each node should offer.
+  - The filter reads and changes nothing. A refusal is a value, not an error; with a refusal, no
+    objects are returned.
 positional: _input, hosts
 options:
   _input:
@@ -23,51 +23,50 @@ options:
     required: true
   hosts:
     description: >-
-      By name of the host: C(gpu_node), the facts of M(kubegpu.nodes.gpu_node_facts); C(config), the
-      config that it chooses, or empty; C(node), its name in Kubernetes; C(match), V(name) where it
-      is not found by machine id; C(wishes), how this host sees the options, which has to be the
-      same for all; C(default_runtime), where this run knows newer than the facts, the default
-      runtimes of C(containerd) and C(docker); C(planned), whether this run is about to set up the
-      runtime; C(cdi), whether the role P(kubegpu.nodes.nvidia_container_toolkit#role) switches CDI
-      on there.
+      By host name, C(gpu_node) (the facts of M(kubegpu.nodes.gpu_node_facts)); C(config) (the
+      selected config, or empty); C(node) (its name in Kubernetes); C(match) (V(name) if it is not
+      found by machine ID); C(wishes) (the options as this host sees them, which must be equal on
+      all hosts); C(default_runtime) (default runtimes of C(containerd) and C(docker) that are newer
+      than the facts); C(planned) (whether this run sets up the runtime later); C(cdi) (whether the
+      role P(kubegpu.nodes.nvidia_container_toolkit#role) enables CDI there).
     type: dict
     required: true
   method:
-    description: How it is installed.
+    description: The installation method.
     type: str
     choices: [manifest, helm]
     default: manifest
   chart_version:
-    description: The chart's version, by which it is known what its values can say; with V(helm).
+    description: Version of the chart, which decides its available values; with V(helm).
     type: str
     default: ''
   facts:
-    description: The fact C(gpu_node) by name of the host, where it is not in O(hosts).
+    description: The fact C(gpu_node) by host name, if it is not in O(hosts).
     type: dict
     default: {}
   existing:
     description: >-
-      Objects that the cluster has, of the kinds Namespace, RuntimeClass and DaemonSet. A namespace
-      and a RuntimeClass of somebody else are left as they are.
+      Existing objects of the kinds Namespace, RuntimeClass and DaemonSet. An unmanaged namespace or
+      RuntimeClass is kept unchanged.
     type: list
     elements: dict
     default: []
   others:
     description: >-
-      Operators and device plugins of somebody else that the cluster has, in words. With one,
+      Descriptions of unmanaged operators and device plugins of the cluster. If there is one,
       nothing is applied.
     type: list
     elements: str
     default: []
   login:
     description: >-
-      What the login for the image has, by name (C(registry), C(username), C(password)) and without
-      the values; empty where there is none.
+      Names of the keys of the image registry login (C(registry), C(username), C(password)), without
+      the values; empty for none.
     type: list
     elements: str
     default: []
   teardown:
-    description: Whether all of it goes.
+    description: Whether to remove everything.
     type: bool
     default: false
 """
@@ -84,9 +83,9 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    C(action) (apply, refuse, or leave to C(others)), C(objects) and C(absent) (what is applied and
-    removed), C(values) (those of the chart), C(runtime_class), C(expected) (by host, as
-    M(kubegpu.nodes.gpu_cluster_info) takes it), C(unknown) (hosts of which that cannot be told, and
+    C(action) (apply, refuse, or leave to C(others)), C(objects) and C(absent) (the objects to apply
+    and to remove), C(values) (values of the chart), C(runtime_class), C(expected) (by host, in the
+    format of M(kubegpu.nodes.gpu_cluster_info)), C(unknown) (hosts without known resources, and
     why), C(refusals) (C(host), C(cause), C(evidence), C(next_step)), C(text) (the same as text),
     C(warnings) and C(reasons).
   type: dict
@@ -113,19 +112,19 @@ def nvidia_device_plugin_plan(
     from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import plan
 
     known = facts or {}
-    rows = {
-        name: {"gpu_node": known.get(name), **row} if name in known else row
-        for name, row in hosts.items()
+    complete = {
+        name: {"gpu_node": known.get(name), **host} if name in known else host
+        for name, host in hosts.items()
     }
-    lost = [name for name, row in rows.items() if not row.get("gpu_node")]
-    if lost:
+    missing = [name for name, host in complete.items() if not host.get("gpu_node")]
+    if missing:
         raise AnsibleFilterError(
-            f"nvidia_device_plugin_plan needs the fact gpu_node of {', '.join(lost)}. Next step: "
-            "run kubegpu.nodes.gpu_node_facts on the hosts first."
+            f"nvidia_device_plugin_plan needs the fact gpu_node of {', '.join(missing)}. Next "
+            "step: run kubegpu.nodes.gpu_node_facts on the hosts first."
         )
     return plan(
         wishes,
-        rows,
+        complete,
         method=method,
         chart_version=str(chart_version),
         existing=existing,

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: nvidia_device_plugin_restarts
-short_description: Find the device plugin's pods whose runtime changed under them
+short_description: Find the device plugin's pods that are older than their container runtime
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - A pod keeps the runtime with which it was made, however often its containers start again. After
-    a change of the runtime or the driver only a new pod helps.
+  - A pod keeps the runtime of its creation, even if its containers restart. After a change of the
+    runtime or the driver, it must be replaced.
   - Returns the pods that are older than their node's runtime, or whose node this run changed.
 positional: _input, hosts, node_of
 options:
@@ -23,9 +23,9 @@ options:
     required: true
   hosts:
     description: >-
-      By name of the host: C(started), when its container runtime was started, as the API server
-      writes times; C(changed), what this run changed on it, or empty; C(new), whether the node got
-      its label, and with it the pod, only after that.
+      By host name, C(started) (start time of its container runtime in the API server's format),
+      C(changed) (what this run changed on it, or empty) and C(new) (whether the node got its label,
+      and with it the pod, only after that change).
     type: dict
     required: true
   node_of:
@@ -35,7 +35,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Pods that have to be made again
+- name: Show the pods to replace
   ansible.builtin.debug:
     msg: "{{ pods.resources | kubegpu.nodes.nvidia_device_plugin_restarts(hosts, node_of) }}"
   vars:
@@ -46,7 +46,7 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    C(name), C(node), C(reason) and C(definition) of each pod that is to be deleted.
+    C(name), C(node), C(reason) and C(definition) of each pod to delete.
   type: list
   elements: dict
 """
@@ -60,7 +60,7 @@ def nvidia_device_plugin_restarts(
     hosts: Mapping[str, Mapping[str, Any]],
     node_of: Mapping[str, str | None],
 ) -> list[dict[str, Any]]:
-    """Return the pods to be made anew."""
+    """Return the pods to replace."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import (
         restarts as found,
     )

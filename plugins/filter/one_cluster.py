@@ -6,16 +6,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: one_cluster
-short_description: See that hosts name the same Kubernetes cluster
+short_description: Check that all hosts belong to the same Kubernetes cluster
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - One call serves a whole cluster, so that a run can serve one cluster only. This filter fails,
-    naming two of the hosts, where their variables C(kubegpu_kubeconfig), C(kubegpu_context),
-    C(kubegpu_kube_host), C(kubegpu_kube_delegate) or C(kubegpu_kube_namespace) differ.
-  - It fails too where C(kubegpu_kube_delegate) is a host that the inventory does not have, as in a
-    slice of a job.
+  - A run makes one call for a whole cluster, so that it can serve only one. The filter fails if
+    the variables C(kubegpu_kubeconfig), C(kubegpu_context), C(kubegpu_kube_host),
+    C(kubegpu_kube_delegate) or C(kubegpu_kube_namespace) of two hosts differ, and names the hosts.
+  - It also fails if C(kubegpu_kube_delegate) is a host that is not in the inventory, for example in
+    a slice of a job.
 positional: _input, hostvars
 options:
   _input:
@@ -30,7 +30,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: See that all hosts are of one cluster
+- name: Check that all hosts belong to one cluster
   ansible.builtin.set_fact:
     cluster: "{{ ansible_play_hosts | kubegpu.nodes.one_cluster(hostvars) }}"
   run_once: true
@@ -38,7 +38,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: What they all say, by the variables' names. No secret is among it.
+  description: The common values of the variables, by name. They contain no secret.
   type: dict
 """
 
@@ -58,18 +58,18 @@ _NAMES = (
 
 
 def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return what all hosts say of their cluster."""
+    """Return the cluster's variables, which are equal for all hosts."""
     first: dict[str, str] = {}
     for host in hosts:
-        said = {name: str(hostvars[host].get(name) or "") for name in _NAMES}
-        for name, value in said.items() if first else ():
+        values = {name: str(hostvars[host].get(name) or "") for name in _NAMES}
+        for name, value in values.items() if first else ():
             if first[name] != value:
                 raise AnsibleFilterError(
                     f"{hosts[0]} and {host} are not of one cluster: {name} is {first[name]!r} and "
                     f"{value!r}. Next step: set it once for all of them, or run each cluster by "
                     "itself with --limit."
                 )
-        first = first or said
+        first = first or values
     delegate = first.get("kubegpu_kube_delegate", "")
     if delegate not in _LOCAL and delegate not in hostvars:
         raise AnsibleFilterError(

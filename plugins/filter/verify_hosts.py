@@ -6,13 +6,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: verify_hosts
-short_description: Name the hosts that a verification is about
+short_description: Select the hosts that a verification covers
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Returns the hosts that have an NVIDIA GPU by their facts, and those that could not be read.
-    A host with C(gpu_verify_enabled=false) is left out.
+  - Returns the hosts that have an NVIDIA GPU according to their facts, and hosts without facts.
+    Hosts with C(gpu_verify_enabled=false) are omitted.
 positional: _input, hostvars
 options:
   _input:
@@ -27,7 +27,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Name them
+- name: Show the hosts
   ansible.builtin.debug:
     msg: "{{ ansible_play_hosts_all | kubegpu.nodes.verify_hosts(hostvars) }}"
   run_once: true
@@ -47,7 +47,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 
 def verify_hosts(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the hosts with an NVIDIA GPU, or of which nobody knows."""
+    """Return the hosts with an NVIDIA GPU or without facts."""
     return [host for host in hosts if _counts(hostvars[host])]
 
 

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: verify_rows
-short_description: Turn what was verified into rows of a table
+short_description: Build table rows from the results of a verification
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Makes one row a node for M(kubegpu.nodes.fleet_table) from the layers that
-    M(kubegpu.nodes.gpu_node_verify) judged on it and from what was found out in the cluster.
-  - A host that failed before it was judged has a row that says so, and has failed.
+  - Builds one row per node for M(kubegpu.nodes.fleet_table) from the layers that
+    M(kubegpu.nodes.gpu_node_verify) verified and from the results in the cluster.
+  - A host that failed before its verification has a row with this failure.
 positional: _input, hostvars, key
 options:
   _input:
-    description: The hosts' names. Each has a row.
+    description: The host names. Each has a row.
     type: list
     elements: str
     required: true
@@ -31,9 +31,9 @@ options:
     required: true
   more:
     description: >-
-      Layers that were judged elsewhere, such as C(allocatable) and C(pod): C(node) (a host's name;
-      another one gets a row of its own), C(layer), C(ok), C(cause), C(evidence), C(next_step),
-      C(proof).
+      Layers that were verified elsewhere, such as C(allocatable) and C(pod), with C(node) (a host's
+      name; another name gets a separate row), C(layer), C(ok), C(cause), C(evidence), C(next_step)
+      and C(proof).
     type: list
     elements: dict
     default: []
@@ -43,7 +43,7 @@ options:
     elements: str
     default: [pci, module, nvml, toolkit, runtime, allocatable, pod]
   missing:
-    description: What is said of a host that has no layers.
+    description: The text for a host without layers.
     type: str
     default: the node could not be read
 """
@@ -97,7 +97,7 @@ def verify_rows(
     layers: Sequence[str] | None = None,
     missing: str = "the node could not be read",
 ) -> list[dict[str, Any]]:
-    """Return the answer of :func:`rows`."""
+    """Return the rows."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.verification import rows
 

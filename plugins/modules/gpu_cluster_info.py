@@ -6,76 +6,76 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_cluster_info
-short_description: Tell which nodes of a cluster offer which GPUs, and who uses them
+short_description: Gather GPU resources of a Kubernetes cluster and the pods that use them
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Reads capacity, allocatable and allocated GPU resources of the nodes of a Kubernetes cluster,
-    with the pods that hold them; the device plugins with their pods; GPU operators, device
-    plugins and DRA drivers of somebody else.
-  - GPUs that NVIDIA's DRA driver offers (Dynamic Resource Allocation) are not in a node's status.
-    They are added from the driver's C(ResourceSlice) objects, with the pods whose claims hold them.
-    A server without C(resource.k8s.io) has none. Without the right to list C(deviceclasses),
-    C(resourceslices) and C(resourceclaims) there is a warning, and they are left out.
-  - With O(expected) it waits until the nodes offer what they should, and this collection's GPU
-    feature discovery runs on them where it is deployed; otherwise it says of each node why not,
-    from the pod, its events and its log.
-  - One call serves the whole cluster. It changes nothing.
+  - Reads the capacity, allocatable and allocated GPU resources of the nodes of a Kubernetes
+    cluster, the pods that use them, the device plugins with their pods, and GPU operators, device
+    plugins and DRA drivers that this collection does not manage.
+  - The status of a node does not contain GPUs that NVIDIA's DRA driver offers (Dynamic Resource
+    Allocation). They are added from the driver's C(ResourceSlice) objects, with the pods whose
+    claims use them. Without permission to list C(deviceclasses), C(resourceslices) and
+    C(resourceclaims), the module warns and omits them.
+  - With O(expected), the module waits until the nodes offer the expected resources and this
+    collection's GPU feature discovery, if deployed, runs on them. Otherwise it explains for each
+    node why not, from the pod, its events and its log.
+  - One call serves the whole cluster. The module changes nothing.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.kube
 options:
   expected:
     description: >-
-      What each node should offer, by any key; the key is the node's name, unless C(name) or
-      C(machine_id) say more. C(resources) are names and counts; V({}) is a node without a GPU,
-      where no device plugin should be, and V(null) one of which any GPU will do. C(driver) (the
-      version that is loaded, or empty), C(default_runtime) and C(gpus), from its facts, make
-      explanations better.
+      The resources that each node should offer, by any key. The key is the node's name, unless
+      C(name) or C(machine_id) identify the node. C(resources) maps names to counts; V({}) is a node
+      without a GPU, on which no device plugin should run, and V(null) a node that may offer any
+      GPU. C(driver) (the loaded version, or empty), C(default_runtime) and C(gpus) from its facts
+      improve the explanations.
     type: dict
     default: {}
   wait_timeout:
     description: >-
-      How long the nodes of O(expected) are waited for, in seconds. What no waiting mends ends it
-      earlier: a node that the cluster does not have, no device plugin, or one whose pod there has
-      failed three times meanwhile.
+      Maximum time to wait for the nodes of O(expected), in seconds. The module stops earlier if
+      waiting cannot help, for example because the node or the device plugin does not exist, or
+      because the plugin's pod fails repeatedly.
     type: int
     default: 0
   rollout:
     description: >-
-      Whether to wait, as long, until the pods of this collection's device plugin and GPU feature
-      discovery are all of their newest template and available as well. Until then nodes offer what
-      they offered with the pods before. Where only that is left when the time is over, it is a
-      warning.
+      Whether to also wait until all pods of this collection's device plugin and GPU feature
+      discovery are available and of the newest template. Until then, nodes offer the resources of
+      the previous pods. If only the rollout is incomplete at the end of O(wait_timeout), the module
+      warns.
     type: bool
     default: false
   all_nodes:
-    description: Whether nodes without any GPU are in the answer too.
+    description: Whether to return nodes without GPUs as well.
     type: bool
     default: false
   plugin_namespace:
     description: >-
-      The namespace of this collection's device plugin. With it the answer has RV(plugin_objects).
+      Namespace of this collection's device plugin. If set, the module returns RV(plugin_objects).
     type: str
   plugin_content:
     description:
-      - What else in O(plugin_namespace) is in RV(plugin_objects).
-      - V(pods) are those of the plugin, by name, node and start alone.
-      - V(all) are all pods, config maps, secrets, services and claims, by name, labels and type
-        alone.
+      - Further objects of O(plugin_namespace) to return in RV(plugin_objects).
+      - V(pods) returns the plugin's pods with name, node and start time only.
+      - V(all) returns all pods, config maps, secrets, services and claims with name, labels and
+        type only.
     type: str
     choices: [none, pods, all]
     default: none
 attributes:
   check_mode:
-    description: Reads the same in check mode.
+    description: Reads the same objects in check mode.
     support: full
   diff_mode:
-    description: There is nothing to compare.
+    description: Changes nothing.
     support: none
   platform:
-    description: Runs where the API server can be reached.
+    description: Runs on a host that reaches the API server.
     platforms: posix
     support: full
 """
@@ -109,10 +109,10 @@ EXAMPLES = r"""
 RETURN = r"""
 nodes:
   description: >-
-    The nodes that have GPU resources, or a device plugin's pod, or are in O(expected), by name.
-    C(dra) of a node is null, or what DRA drivers published of it: C(drivers), C(capacity) and
-    C(allocatable) by type of device, C(taints); C(dra) of a resource is whether a DRA driver offers
-    it.
+    The nodes that have GPU resources or a device plugin's pod, or are in O(expected), by name.
+    C(dra) of a node is null, or the devices that DRA drivers published for it, with C(drivers),
+    C(capacity) and C(allocatable) by device type, and C(taints). C(dra) of a resource tells whether
+    a DRA driver offers it.
   returned: always
   type: dict
   sample:
@@ -134,41 +134,41 @@ nodes:
             - {namespace: default, name: train-0, count: 1, phase: Running, owner: Job/train}
       dra: null
 node_of:
-  description: The node of each key of O(expected); null where the cluster does not have it.
+  description: The node of each key of O(expected); null if the cluster has none.
   returned: always
   type: dict
   sample: {gpu1.example.com: gpu1}
 plugin_pods:
   description: >-
-    Pods of device plugins and DRA drivers, with C(node), C(phase), C(ready), C(restarts), why they
-    wait or ended last, and, where something is not as it should be, the last lines of their log and
-    what these mean.
+    Pods of device plugins and DRA drivers, with C(node), C(phase), C(ready), C(restarts) and the
+    reason why they wait or terminated. For failures, also the last lines of the log and the
+    findings in them.
   returned: always
   type: list
   elements: dict
 discovery_pods:
-  description: The same of the pods of this collection's GPU feature discovery.
+  description: The same for the pods of this collection's GPU feature discovery.
   returned: always
   type: list
   elements: dict
 parts:
   description: >-
-    Operators, device plugins, DRA drivers and feature discovery that were found, with C(kind),
-    C(vendor), C(title), C(text) (what it is and where, in words), C(workload), C(namespace),
-    C(name), C(image), C(ours) and C(managed_by). Where no workload of a DRA driver is known, its
-    C(DeviceClass) is one.
+    Operators, device plugins, DRA drivers and feature discovery of the cluster, with C(kind),
+    C(vendor), C(title), C(text) (a description with the location), C(workload), C(namespace),
+    C(name), C(image), C(ours) (whether this collection manages it) and C(managed_by). If no
+    workload of a DRA driver is recognized, its C(DeviceClass) is listed instead.
   returned: always
   type: list
   elements: dict
 foreign:
-  description: Those operators, device plugins and DRA drivers that are not of this collection.
+  description: The operators, device plugins and DRA drivers that this collection does not manage.
   returned: always
   type: list
   elements: dict
 dra:
   description: >-
-    The version of C(resource.k8s.io) that was read (null where the server has none that is known),
-    and the device classes of NVIDIA's GPUs.
+    The version of C(resource.k8s.io) that was read (null if the server has no supported one), and
+    the device classes of NVIDIA's GPUs.
   returned: always
   type: dict
   sample:
@@ -177,10 +177,10 @@ dra:
       - {name: gpu.nvidia.com, driver: gpu.nvidia.com, type: gpu, resource: nvidia.com/gpu}
 missing:
   description: >-
-    Each node that does not offer what it should, with C(key), C(node), C(expected),
+    The nodes that do not offer the expected resources, with C(key), C(node), C(expected),
     C(allocatable), C(pod), C(code), C(cause), C(evidence) and C(next_step). C(part) is
-    V(device_plugin), or V(feature_discovery) where the node offers its GPUs and this collection's
-    GPU feature discovery does not run there.
+    V(device_plugin), or V(feature_discovery) if the node offers its GPUs but this collection's GPU
+    feature discovery does not run there.
   returned: always
   type: list
   elements: dict
@@ -199,28 +199,28 @@ missing:
       next_step: Give the DaemonSet runtimeClassName nvidia.
 layers:
   description: >-
-    The same as entries of P(kubegpu.nodes.verify_rows#filter), layer C(allocatable). Where the
-    cluster could not be asked the task fails, and the first entry says why.
-  returned: always, but where an option is not as it should be
+    The same as entries for P(kubegpu.nodes.verify_rows#filter), layer C(allocatable). If the
+    cluster is unreachable, the task fails and the first entry has the cause.
+  returned: always, unless an option is invalid
   type: list
   elements: dict
 plugin_objects:
   description: >-
-    What is there of this collection's device plugin, as the API server has it: the namespace, the
-    RuntimeClass C(nvidia) and the DaemonSet, and what O(plugin_content) says. Read last, after any
-    waiting.
+    The existing objects of this collection's device plugin, which are the namespace, the
+    RuntimeClass C(nvidia), the DaemonSet and the objects selected by O(plugin_content). They are
+    read last, after any waiting.
   returned: with O(plugin_namespace)
   type: list
   elements: dict
   sample:
     - {apiVersion: v1, kind: Namespace, metadata: {name: kubegpu}}
 waited:
-  description: How long was waited, in seconds.
+  description: The time waited, in seconds.
   returned: always
   type: float
   sample: 4.2
 requests:
-  description: Requests that the API server was sent, by verb.
+  description: Number of requests to the API server, by verb.
   returned: always
   type: dict
   sample: {list: 4}
@@ -228,13 +228,13 @@ requests:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    unasked,
-    wait,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import (
+    build_result,
+    build_unreachable,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
@@ -272,12 +272,12 @@ def main() -> None:
         snapshot, waited = wait(
             reader, expected, module.params["wait_timeout"], rollout=module.params["rollout"]
         )
-        result = answer(snapshot, expected, only_gpu=not module.params["all_nodes"])
+        result = build_result(snapshot, expected, only_gpu=not module.params["all_nodes"])
         if namespace:
             content = module.params["plugin_content"]
             result["plugin_objects"] = plugin_objects(cluster, namespace, content)
     except KubegpuError as error:
-        module.fail_json(msg=str(error), layers=unasked(expected, "allocatable", error))
+        module.fail_json(msg=str(error), layers=build_unreachable(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:
         module.warn(printable(note))
     module.exit_json(

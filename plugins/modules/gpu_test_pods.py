@@ -204,8 +204,9 @@ import uuid
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader, unasked
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_unreachable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import (
@@ -286,7 +287,7 @@ def main() -> None:
         else:
             result = {"results": {}, "layers": []}
     except KubegpuError as error:
-        more = {"layers": unasked(nodes, "pod", error)} if is_test else {}
+        more = {"layers": build_unreachable(nodes, "pod", error)} if is_test else {}
         module.fail_json(msg=str(error), **more)
     except Interrupted as error:
         module.fail_json(msg=f"Interrupted by {error}. The test pods were removed.")

@@ -6,76 +6,76 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_gpu_label
-short_description: Label and taint the nodes of a Kubernetes cluster, all of them in one call
+short_description: Manage labels, annotations and taints of the nodes of a Kubernetes cluster
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - Gives nodes of a cluster labels, annotations and taints, and takes those away again that it gave
-    and that are no longer wanted. Nodes that are not named are never touched.
-  - The nodes are listed once, in pages, and compared here. Only nodes that differ are patched, a
-    few at a time. Where nothing differs, the list is the only request.
-  - Labels and annotations are set by server-side apply with a field manager of their own
-    (O(field_manager)). The API server itself drops the ones that this manager applied before and
-    does not apply any more. Those of others stay.
-  - A label of somebody else that has another value is a conflict. It is left as it is, all else is
-    done, and the module fails with the name of the owner, unless O(force_conflicts=true).
-  - Taints are one list in the node, which server-side apply would replace as a whole. So only our
-    own are changed in the list that was read, with its resource version, and which are ours is kept
-    in the annotation C(kubegpu.nodes/taints).
-  - A node is found by the machine id of its host where one is given, else by name. A host whose
-    machine id is that of another node than the one of its own name is refused, and so are hosts or
-    nodes that have one machine id and cannot be told apart by their names. Nothing is done for
-    them, the others are done, and the module fails in the end.
+  - Sets labels, annotations and taints of nodes, and removes those that it set before and that are
+    no longer requested. One call serves all nodes. Nodes that are not named are never changed.
+  - The nodes are listed once, in pages. Only nodes that differ are patched, several in parallel. If
+    no node differs, the list is the only request.
+  - Labels and annotations are set by server-side apply with a separate field manager
+    (O(field_manager)). The API server removes fields that this manager applied before and no longer
+    applies. Fields of other managers are kept.
+  - A label that another manager owns with another value is a conflict. The module keeps it, makes
+    all other changes, and fails with the name of the owner, unless O(force_conflicts=true).
+  - The taints of a node are a single list, which server-side apply would replace as a whole. So the
+    module changes only its own taints in the list that it read, with the resource version, and
+    records them in the annotation C(kubegpu.nodes/taints).
+  - A node is found by the machine ID of its host if given, otherwise by name. The module refuses a
+    host whose machine ID belongs to a node other than the one with its name, and hosts or nodes
+    with the same machine ID that their names do not distinguish. It skips them, changes the other
+    nodes, and then fails.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.kube
 attributes:
   check_mode:
     description: >-
-      Can run in C(check_mode) and returns the same C(changed) and the same diff as the real run.
-      The API server is asked to try each change (C(dryRun)), so that a missing right or a conflict
-      shows too.
+      Can run in C(check_mode) and returns the same C(changed) and diff as the real run. The API
+      server validates each change (C(dryRun)), so that missing permissions and conflicts are
+      reported.
     support: full
   platform:
-    description: The host that speaks to the API server.
+    description: Runs on a host that reaches the API server.
     platforms: posix
     support: full
 options:
   nodes:
     description:
-      - What each node shall have, by its name, or by any other key where C(machine_id) or C(name)
-        tells the node.
-      - C(labels) and C(annotations) are mappings. A value of null is a label that is not wanted.
+      - The desired state of each node, by its name, or by any other key if C(machine_id) or C(name)
+        identifies the node.
+      - C(labels) and C(annotations) are mappings. A null value means that the label is omitted.
       - C(taints) is a list of mappings with C(key), C(effect) (V(NoSchedule), V(PreferNoSchedule),
-        V(NoExecute)) and, if wanted, C(value).
-      - C(machine_id) is the host's, as in C(gpu_node.os.machine_id) of
-        M(kubegpu.nodes.gpu_node_facts). C(name) is the node's name where the key is not it.
-      - A node with nothing of it loses all that this module gave to it.
+        V(NoExecute)) and optionally C(value).
+      - C(machine_id) is the machine ID of the host, as in C(gpu_node.os.machine_id) of
+        M(kubegpu.nodes.gpu_node_facts). C(name) is the node's name if it differs from the key.
+      - All fields that this module manages are removed from a node with an empty value.
     type: dict
     required: true
   field_manager:
     description:
-      - Under which name the labels are owned. With another name, labels of an earlier run belong to
-        somebody else.
+      - Name of the field manager that owns the labels. After a change of the name, labels of
+        earlier runs belong to another manager.
     type: str
     default: kubegpu.nodes
   force_conflicts:
     description:
-      - Whether what belongs to others is taken over where it has another value.
+      - Whether to take over fields that other managers own with another value.
     type: bool
     default: false
   feature_discovery:
     description:
-      - Whether NVIDIA's GPU feature discovery labels this cluster. Labels under its names, as
-        C(nvidia.com/gpu.product), are then left to it.
-      - V(auto) finds out by the labels of the nodes and their owners. V(present) is for a run that
-        deploys it only later.
+      - Whether NVIDIA's GPU feature discovery labels this cluster. If so, the module does not set
+        labels with its names, such as C(nvidia.com/gpu.product).
+      - V(auto) detects it from the labels of the nodes and their owners. V(present) is for a run
+        that deploys it later.
     type: str
     choices: [auto, present, absent]
     default: auto
   concurrency:
-    description: How many nodes are patched at a time.
+    description: Number of nodes to patch in parallel.
     type: int
     default: 8
 seealso:
@@ -240,7 +240,6 @@ requests:
   sample: {list: 1, patch: 3}
 """
 
-import dataclasses
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -255,11 +254,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import (
     Labeller,
-    Outcome,
     Settings,
-    failure,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import read_wishes
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.result import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
@@ -276,37 +274,19 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
 }
 
 
-def _result(outcome: Outcome, requests: dict[str, int]) -> dict[str, typing.Any]:
-    return {
-        "changed": outcome.changed,
-        "diff": {"before": outcome.before, "after": outcome.after},
-        "nodes": outcome.nodes,
-        "unknown": outcome.unknown,
-        "not_ready": outcome.not_ready,
-        "conflicts": [
-            {**dataclasses.asdict(item), "label": item.name} for item in outcome.conflicts
-        ],
-        "errors": {name: error.cause for name, error in outcome.errors.items()},
-        "refused": {key: str(error) for key, error in outcome.refused.items()},
-        "feature_discovery": outcome.feature_discovery,
-        "left_to_feature_discovery": outcome.left_out,
-        "requests": {"list": 0, "patch": 0, **requests},
-    }
-
-
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
-        wishes = read_wishes(params["nodes"])
+        requests = read_requests(params["nodes"])
         cluster = Cluster.connect(read_connection(params))
         settings = Settings(
             field_manager=params["field_manager"],
             force=params["force_conflicts"],
             feature_discovery=params["feature_discovery"],
-            at_once=max(1, params["concurrency"]),
+            concurrency=max(1, params["concurrency"]),
         )
-        outcome = Labeller(cluster, settings, module.check_mode)(wishes)
+        result = Labeller(cluster, settings, module.check_mode)(requests)
     except KubegpuError as error:
         module.fail_json(
             msg=str(error),
@@ -314,16 +294,16 @@ def main() -> None:
             evidence=error.evidence,
             next_step=error.next_step,
         )
-    for warning in outcome.warnings:
+    for warning in result.warnings:
         module.warn(printable(warning))
-    result = _result(outcome, cluster.requests)
+    values = result.to_json(cluster.requests)
     if not module._diff:
-        # Of 500 nodes it is a good part of what goes over the line.
-        del result["diff"]
-    wrong = failure(outcome)
+        # For 500 nodes the diff is a large part of the output.
+        del values["diff"]
+    wrong = failure(result)
     if wrong is not None:
-        module.fail_json(msg=str(KubegpuError(**wrong)), **wrong, **result)
-    module.exit_json(**result)
+        module.fail_json(msg=str(KubegpuError(**wrong)), **wrong, **values)
+    module.exit_json(**values)
 
 
 if __name__ == "__main__":

@@ -91,19 +91,23 @@ AREAS: dict[str, dict[str, str]] = {
     },
     "labels": {
         "_labels/plan": "_labels/plan _labels/apply",
+        "_labels/node": "_labels/plan _labels/apply",
+        "_labels/options": "_labels/options _labels/plan _labels/apply",
         "_labels/match": "_labels/match _labels/apply",
         "_labels/apply": "_labels/apply _labels/plan",
         "_labels/desired": "_labels/desired _labels/plan plugins/filter/test_gpu_node_labels.py",
     },
     "manifests": {
         "_cluster/dra": "_cluster/dra _test_pods/apply",
-        "_cluster/workloads": "_cluster/workloads _cluster/causes _cluster/read "
+        "_cluster/workloads": "_cluster/workloads _cluster/causes _cluster/wait "
         "_cluster/allocation",
         "_device_plugin/config": "_device_plugin/config _device_plugin/plan "
         "_device_plugin/manifests plugins/filter/test_device_plugin_filters.py",
         "_device_plugin/plan": "_device_plugin/plan plugins/filter/test_device_plugin_filters.py",
+        "_device_plugin/types": "_device_plugin/plan _device_plugin/manifests",
         "_device_plugin/options": "_device_plugin/plan _device_plugin/manifests "
         "_device_plugin/config",
+        "_kube/quantity": "_kube/quantity",
         "_kube/gpu_requests": "_kube/gpu_requests _device_plugin/manifests _device_plugin/plan",
         "_device_plugin/installed": "_device_plugin/installed _device_plugin/plan",
         "_test_pods/plan": "_test_pods/plan _test_pods/apply",

@@ -2,40 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPU resources of a cluster's nodes, from the objects of the API server: who has, who uses them.
-
-Pure: objects in, values out.
-"""
+"""GPU resources of a cluster's nodes and the pods that use them, from API objects. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
-from .._core.errors import KubegpuError
+from .._kube.quantity import parse_count
 
 Object = Mapping[str, Any]
 
 #: Resources with these prefixes are GPUs, or parts of GPUs.
 _PREFIXES = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
-# Also with such a prefix, and no GPU. What Intel's plugin calls monitoring is a look at all of them
-# (cmd/gpu_plugin/README.md of intel-device-plugins-for-kubernetes 0.36).
+# Resources with such a prefix that are not GPUs. Intel's monitoring resource gives access to all
+# GPUs (cmd/gpu_plugin/README.md of intel-device-plugins-for-kubernetes 0.36).
 _NO_GPU = re.compile(
     r"^(nvidia\.com/(hostdev|rdma|sriov|roce|ib|mlnx)|amd\.com/(nic|vnic)"
     r"|gpu\.intel\.com/(i915_|xe_)?monitoring$)"
 )
-_QUANTITY = re.compile(r"^([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d+)|([A-Za-z]*))$")
-_SUFFIXES = {
-    "": Fraction(1),
-    "n": Fraction(1, 10**9),
-    "u": Fraction(1, 10**6),
-    "m": Fraction(1, 1000),
-    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", start=1)},
-    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
-}
 _FINISHED = ("Succeeded", "Failed")
 
 
@@ -93,17 +80,17 @@ class Resource:
 
 @dataclass(frozen=True)
 class DraOffer:
-    """GPUs of a node that DRA drivers offer: what their resource slices say."""
+    """GPUs of a node that DRA drivers offer in their ResourceSlices."""
 
     drivers: tuple[str, ...]
-    #: Devices by type (``gpu``, ``mig``), and those of them that can be given out.
+    #: Number of devices by type (``gpu``, ``mig``): all, and those that can be allocated.
     capacity: Mapping[str, int]
     allocatable: Mapping[str, int]
-    #: Taints that keep the others from it, as ``gpu.nvidia.com/xid:NoSchedule``.
+    #: Taints of the devices that cannot be allocated, as ``gpu.nvidia.com/xid:NoSchedule``.
     taints: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Return what can be given out, in words."""
+        """Return the allocatable devices as text."""
         return ", ".join(f"{count} {kind}" for kind, count in self.allocatable.items()) or "nothing"
 
     def to_json(self) -> dict[str, Any]:
@@ -117,12 +104,12 @@ class DraOffer:
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node, as far as its GPUs go."""
+    """A node and its GPU resources."""
 
     name: str
     machine_id: str
     ready: bool
-    #: What the kubelet or the controller says of a node that is not ready.
+    #: The message of the condition Ready, if the node is not ready.
     ready_message: str
     cordoned: bool
     labels: Mapping[str, str]
@@ -151,58 +138,39 @@ class NodeState:
         }
 
 
-def parse_quantity(value: object) -> Fraction:
-    """Return a quantity of Kubernetes (``4``, ``500m``, ``1Gi``, ``1e3``) as a number."""
-    text = str(value).strip()
-    match = _QUANTITY.match(text)
-    suffix = match[3] or "" if match else None
-    if match is None or suffix not in _SUFFIXES:
-        raise KubegpuError(f"{text!r} is no quantity of Kubernetes")
-    number = Fraction(match[1])
-    if match[2]:
-        return number * Fraction(10) ** int(match[2])
-    return number * _SUFFIXES[suffix]
-
-
-def whole(value: object) -> int:
-    """Return a quantity as a count; a fraction, which no device has, is rounded up."""
-    number = parse_quantity(value)
-    return -int(-number // 1)
-
-
 def is_gpu_resource(name: str) -> bool:
     """Return whether a resource is a GPU or a part of one."""
     return name.startswith(_PREFIXES) and not _NO_GPU.match(name)
 
 
 def pod_use(pod: Object, names: Iterable[str] | None = None) -> dict[str, int]:
-    """Return what a pod takes of GPU resources, as the scheduler counts it.
+    """Return the GPU resources that a pod occupies, as the scheduler counts them.
 
-    :param names: resources to count besides those that are known to be GPUs.
+    :param names: further resources to count.
     """
     spec = pod.get("spec") or {}
     extra = set(names or ())
-    running = _sum([_asks(item, extra) for item in spec.get("containers") or ()])
+    running = _sum([_requested(item, extra) for item in spec.get("containers") or ()])
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.get("initContainers") or ():
-        asks = _asks(container, extra)
+        asks = _requested(container, extra)
         if container.get("restartPolicy") == "Always":
-            # A sidecar keeps what it has for as long as the pod lives.
+            # A sidecar keeps its resources for the lifetime of the pod.
             sidecars = _sum([sidecars, asks])
-            peak = _most(peak, sidecars)
+            peak = _maximum(peak, sidecars)
         else:
-            peak = _most(peak, _sum([sidecars, asks]))
-    use = _most(_sum([running, sidecars]), peak)
+            peak = _maximum(peak, _sum([sidecars, asks]))
+    use = _maximum(_sum([running, sidecars]), peak)
     return {name: count for name, count in use.items() if count}
 
 
-def _asks(container: Object, extra: set[str]) -> dict[str, int]:
+def _requested(container: Object, extra: set[str]) -> dict[str, int]:
     resources = container.get("resources") or {}
-    # The API server sets the requests of an extended resource from its limits.
+    # For extended resources the API server copies limits to requests.
     asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {
-        name: whole(value)
+        name: parse_count(value)
         for name, value in asked.items()
         if name in extra or is_gpu_resource(name)
     }
@@ -216,14 +184,14 @@ def _sum(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return total
 
 
-def _most(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+def _maximum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
 
 
 def allocations(
     pods: Iterable[Object], names: Iterable[str] | None = None
 ) -> dict[str, dict[str, list[PodUse]]]:
-    """Return who holds GPUs: ``{node: {resource: [pods]}}``. A pod that ended holds nothing."""
+    """Return the pods that use GPUs: ``{node: {resource: [pods]}}``, without finished pods."""
     held: dict[str, dict[str, list[PodUse]]] = {}
     extra = set(names or ())
     for pod in pods:
@@ -256,8 +224,8 @@ def node_state(
 ) -> NodeState:
     """Return a node's state.
 
-    :param held: the node's part of :func:`allocations`.
-    :param names: resources to tell besides those that are known to be GPUs.
+    :param held: the node's entry of :func:`allocations`.
+    :param names: further resources to include.
     """
     meta, spec, status = (node.get(part) or {} for part in ("metadata", "spec", "status"))
     info = status.get("nodeInfo") or {}
@@ -288,7 +256,7 @@ def node_state(
         kubelet=str(info.get("kubeletVersion") or ""),
         resources={
             name: Resource(
-                whole(capacity.get(name, 0)), whole(allocatable.get(name, 0)),
+                parse_count(capacity.get(name, 0)), parse_count(allocatable.get(name, 0)),
                 tuple(held.get(name, ())),
             )
             for name in wanted

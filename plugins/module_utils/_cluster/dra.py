@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs of NVIDIA that a driver offers by Dynamic Resource Allocation (DRA). Pure.
+"""NVIDIA GPUs that a driver offers by Dynamic Resource Allocation (DRA). Pure.
 
-From objects of the API group ``resource.k8s.io``: device classes, resource slices and claims. Their
-fields are those of k8s.io/api/resource v1, v1beta2 and v1beta1; device classes, the driver's name
-and the types of its devices are those of NVIDIA's DRA driver, v25.3.0 to v0.5.0
+Read from objects of the API group ``resource.k8s.io``: device classes, resource slices and claims.
+Their fields are those of k8s.io/api/resource v1, v1beta2 and v1beta1; device classes, the driver's
+name and the types of its devices are those of NVIDIA's DRA driver, v25.3.0 to v0.5.0
 (github.com/kubernetes-sigs/dra-driver-nvidia-gpu: deployments/helm/*/templates/deviceclass-*.yaml,
 cmd/gpu-kubelet-plugin/{deviceinfo,types}.go).
 """
@@ -24,19 +24,19 @@ from .workloads import DRA_DRIVER, Workload
 Object = Mapping[str, Any]
 
 GROUP = "resource.k8s.io"
-#: Versions of the group whose objects are read, the newest first. v1 is on from Kubernetes 1.34.
+#: Supported versions of the group, newest first. v1 is enabled from Kubernetes 1.34.
 VERSIONS = ("v1", "v1beta2", "v1beta1")
-#: The driver of NVIDIA's GPUs. compute-domain.nvidia.com, of the same chart, gives out no GPU.
+#: The driver of NVIDIA's GPUs. compute-domain.nvidia.com of the same chart allocates no GPUs.
 GPU_DRIVER = "gpu.nvidia.com"
 TITLE = "NVIDIA's DRA driver"
 
 _VENDOR = "nvidia"
 _PREFIX = "nvidia.com/"
-# A GPU that is passed through to a virtual machine (type vfio) is none for a container.
+# GPUs for passthrough to virtual machines (type vfio) are not available to containers.
 _TYPES = ("gpu", "mig")
-#: Type of a device of another driver, which may have no such attribute.
+#: Type of a device without this attribute, as of another driver.
 _DEVICE = "device"
-#: Effects of a taint that keep a device from being given out; None tells of something only.
+#: Effects of a taint that prevent allocation; the effect None is informational.
 _KEEPS_OFF = ("NoSchedule", "NoExecute")
 
 _CEL_DRIVER = re.compile(r"\bdevice\.driver\s{0,9}==\s{0,9}['\"]([\w.-]{1,253})['\"]")
@@ -103,9 +103,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Dra:
-    """What the API server says of it."""
+    """The DRA objects of a cluster."""
 
-    #: The version of the group; empty where the server has none that is known here.
+    #: The version of the group; empty if the server has no supported one.
     version: str = ""
     classes: tuple[DeviceClass, ...] = ()
     devices: Mapping[str, tuple[Device, ...]] = field(default_factory=dict)
@@ -119,15 +119,15 @@ class Dra:
 
 
 def served_version(group: Object | None) -> str:
-    """Return the newest version that is known here, of what ``/apis/resource.k8s.io`` answers."""
+    """Return the newest supported version from the response of ``/apis/resource.k8s.io``."""
     served = {str(one.get("version")) for one in (group or {}).get("versions") or ()}
     return next((version for version in VERSIONS if version in served), "")
 
 
 def read_classes(items: Iterable[Object]) -> tuple[DeviceClass, ...]:
-    """Return the device classes of NVIDIA's GPUs; of those with one resource the chosen one first.
+    """Return the device classes of NVIDIA's GPUs, in the scheduler's order of preference.
 
-    The scheduler chooses the class that was made last, then the first by name
+    Among classes of the same resource it prefers the newest, then the first by name
     (DeviceClassSpec.extendedResourceName in k8s.io/api/resource/v1/types.go).
     """
     found = [one for one in map(_read_class, items) if one is not None]
@@ -163,7 +163,7 @@ def drivers(classes: Iterable[DeviceClass]) -> list[str]:
 
 
 def read_devices(items: Iterable[Object]) -> dict[str, tuple[Device, ...]]:
-    """Return the devices of each node. Of a pool only the slices of its newest generation count."""
+    """Return the devices of each node, from the newest generation of each pool."""
     slices = [item.get("spec") or {} for item in items]
     newest: dict[tuple[str, str], int] = {}
     for spec in slices:
@@ -193,7 +193,7 @@ def _generation(spec: Object) -> int:
 
 
 def _read_device(item: Object, driver: str, pool: str) -> Device | None:
-    # In v1beta1 all but the name is one level deeper.
+    # In v1beta1 all fields but the name are one level deeper.
     body = item.get("basic") or item
     attributes = body.get("attributes") or {}
     kind = (attributes.get("type") or attributes.get(f"{driver}/type") or {}).get("string")
@@ -208,7 +208,7 @@ def _read_device(item: Object, driver: str, pool: str) -> Device | None:
 
 
 def read_claims(items: Iterable[Object]) -> tuple[Claim, ...]:
-    """Return the claims that hold devices. Access of an administrator takes none away."""
+    """Return the claims that hold devices, without those by administrator access."""
     found = []
     for item in items:
         meta, status = item.get("metadata") or {}, item.get("status") or {}
@@ -229,11 +229,11 @@ def read_claims(items: Iterable[Object]) -> tuple[Claim, ...]:
     return tuple(sorted(found, key=lambda one: (one.namespace, one.name)))
 
 
-def offered(states: Mapping[str, NodeState], dra: Dra) -> dict[str, NodeState]:
-    """Return the nodes' states with what DRA drivers offer there.
+def add_dra_offers(states: Mapping[str, NodeState], dra: Dra) -> dict[str, NodeState]:
+    """Return the nodes' states, completed by the devices of DRA drivers.
 
-    A node's status does not count such devices, so that a resource that a device class lends them
-    is added here, with the pods that hold some.
+    A node's status does not count such devices. So the extended resource of their device class is
+    added here, with the pods that use it.
     """
     return {
         name: _with_devices(state, dra.devices[name], dra) if name in dra.devices else state
@@ -246,7 +246,7 @@ def _with_devices(state: NodeState, devices: Sequence[Device], dra: Dra) -> Node
     for one in dra.classes:
         there = state.resource(one.resource)
         mine = [device for device in devices if one.has(device)]
-        # A device plugin that offers the same name is another offer, and is not added to.
+        # Resources of the same name from a device plugin are separate and are not added up.
         if (
             not one.resource
             or not mine
@@ -274,10 +274,10 @@ def _count(devices: Sequence[Device]) -> dict[str, int]:
 def _holders(
     devices: Sequence[Device], claims: Sequence[Claim], asking: Sequence[PodUse]
 ) -> tuple[PodUse, ...]:
-    """Return who holds some of the devices.
+    """Return the pods that use the devices.
 
-    A pod that asks by the resource's name has a claim that the scheduler made for it. Of several
-    pods that share a claim, the first one is named.
+    For a pod that requests the extended resource, the scheduler creates a claim. If several pods
+    share a claim, only the first is listed.
     """
     left = {device.key for device in devices}
     held: dict[tuple[str, str], int] = {}
@@ -295,10 +295,9 @@ def _holders(
 
 
 def class_parts(dra: Dra, parts: Iterable[Workload]) -> list[Workload]:
-    """Return a part for each device class where no workload of a DRA driver was recognised.
+    """Return an entry for each device class if no workload of a DRA driver was recognized.
 
-    Such a driver gives the GPUs out all the same; a private registry may call its image what it
-    likes.
+    The driver may run from a private registry under an unknown image name.
     """
     if any(part.kind == DRA_DRIVER for part in parts):
         return []
@@ -312,7 +311,7 @@ def class_parts(dra: Dra, parts: Iterable[Workload]) -> list[Workload]:
             name=one.name,
             image="",
             container="",
-            ours=False,
+            managed=False,
             managed_by=one.managed_by,
         )
         for one in sorted(dra.classes, key=lambda one: one.name)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether this collection's GPU feature discovery runs on a node, and why it does not. Pure.
+"""Whether this collection's GPU feature discovery runs on a node, or why it does not. Pure.
 
-It is waited for and verified like the device plugin. The one of an operator is the operator's.
+It is awaited and verified like the device plugin. That of an operator is not judged.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from dataclasses import replace
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
 from .allocation import NodeState
-from .causes import Expected, Shortfall, View, by_dra
-from .pods import PodView, shorten, why_not_running
+from .causes_dra import by_dra
+from .pods import PodView, find_pod_problem, shorten
+from .types import Expected, Shortfall, View
 from .workloads import FEATURE_DISCOVERY, Workload, place, plugins
 
 TITLE = "GPU feature discovery"
-_WORDS = 3
+_LOG_LINES = 3
 
 
 def discoveries(parts: Iterable[Workload]) -> list[Workload]:
-    """Return the DaemonSets of GPU feature discovery that are this collection's."""
-    return [part for part in parts if part.kind == FEATURE_DISCOVERY and part.ours]
+    """Return this collection's DaemonSets of GPU feature discovery."""
+    return [part for part in parts if part.kind == FEATURE_DISCOVERY and part.managed]
 
 
-def why_not_discovered(expected: Expected, state: NodeState | None, view: View) -> Shortfall | None:
-    """Return why feature discovery does not run on a host's node; None where it does or need not.
-
-    :param view: with the pods of feature discovery, and their logs where they were read.
-    """
+def find_discovery_shortfall(
+    expected: Expected, state: NodeState | None, view: View
+) -> Shortfall | None:
+    """Return why feature discovery does not run on a host's node; None if it does or need not."""
     parts = discoveries(view.parts)
     if not parts or state is None or not state.ready or expected.vendors - {"nvidia"}:
         return None
@@ -54,9 +54,9 @@ def why_not_discovered(expected: Expected, state: NodeState | None, view: View) 
 
 
 def _served_by_others(expected: Expected, state: NodeState, view: View) -> bool:
-    """Return whether a DRA driver or a plugin of somebody else has this node of the cluster."""
+    """Return whether a DRA driver or an unmanaged plugin serves this node."""
     if any(
-        part.ours and place(part, state.labels, state.taints).allowed
+        part.managed and place(part, state.labels, state.taints).allowed
         for part in plugins(view.parts)
     ):
         return False
@@ -85,12 +85,14 @@ def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
             "Run kubegpu.nodes.site (tag labels): it labels the nodes that have GPUs; taints are "
             "in nvidia_device_plugin_tolerations.",
         )
-    said = view.events.get(who, ())
-    known = explain(said[-1]) if said else []
+    messages = view.events.get(who, ())
+    known = explain(messages[-1]) if messages else []
     return Finding(
         known[0].code if known else "discovery_not_started",
         f"{TITLE} {who} has no pod on {state.name} yet." + (f" {known[0].cause}" if known else ""),
-        shorten(said[-1]) if said else f"{part.available} of {part.desired} pods are available",
+        shorten(messages[-1])
+        if messages
+        else f"{part.available} of {part.desired} pods are available",
         known[0].next_step
         if known
         else f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",
@@ -98,8 +100,8 @@ def _no_pod(part: Workload, state: NodeState, view: View) -> Finding:
 
 
 def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
-    known = why_not_running(pod, driver=expected.driver, gpus=expected.gpus)
-    own = pod.last_lines(_WORDS)
+    known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
+    own = pod.last_lines(_LOG_LINES)
     if known is None:
         return Finding(
             "discovery_starting",
@@ -109,18 +111,18 @@ def _from_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
             f"for says: kubectl -n {pod.namespace} describe pod {pod.name}",
         )
     if known.code == "pod_failed" and own:
-        # Its own words say more than kubelet's, which are about when it tries again.
+        # Its log is more specific than kubelet's message, which is about the next attempt.
         known = replace(known, evidence=shorten(" | ".join(own)))
     return replace(known, cause=f"{TITLE} does not run on {state.name}: {known.cause}")
 
 
 class Steady:
-    """Tells which pods have been ready for a while.
+    """Decides whether pods are permanently ready.
 
-    The container has no probe, so that one which ends right after its start counts as ready for a
-    moment. One that was made in this run has to be seen ready twice without a restart in between.
+    The container has no probe, so that a container that exits right after its start is ready for a
+    moment. A new pod must be seen ready twice without a restart in between.
 
-    :param fresh: whether the pods were made, or are being replaced, in this run.
+    :param fresh: whether this run has created or is replacing the pods.
     """
 
     def __init__(self, fresh: bool) -> None:
@@ -128,9 +130,9 @@ class Steady:
         self._ready: dict[str, int] = {}
         self._waited_for: set[str] = set()
 
-    def unsettled(self, pods: Mapping[str, Sequence[PodView]]) -> bool:
-        """Return whether a pod has to be looked at once more; called once a look."""
-        open_ones = False
+    def needs_another_read(self, pods: Mapping[str, Sequence[PodView]]) -> bool:
+        """Return whether a pod must be read again; call it once for each snapshot."""
+        again = False
         for pod in (one for found in pods.values() for one in found):
             name = pod.full_name
             if not pod.ready:
@@ -140,5 +142,5 @@ class Steady:
             before = self._ready.get(name)
             self._ready[name] = pod.restarts
             if before != pod.restarts and (self._fresh or name in self._waited_for):
-                open_ones = True
-        return open_ones
+                again = True
+        return again

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a pod's status, events and log say about why it does not run. Pure."""
+"""Why a pod does not run, from its status, events and log. Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .._diagnosis.known_errors import explain
 
 Object = Mapping[str, Any]
 
-#: Reasons of a waiting container in which an image cannot be had.
+#: Reasons of a waiting container whose image cannot be pulled.
 _PULL = ("ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ErrImageNeverPull",
          "InvalidImageName", "ImageInspectError")  # fmt: skip
-#: Reasons that kubelet gives while all goes well.
+#: Reasons of a container that starts normally.
 _FINE = ("", "ContainerCreating", "PodInitializing")
 _LAST_LINES = 10
 _LONGEST = 600
@@ -27,7 +27,7 @@ _LONGEST = 600
 
 @dataclass(frozen=True)
 class PodView:
-    """A pod, as far as its not running can be explained from it."""
+    """The data of a pod that explain why it does not run."""
 
     namespace: str
     name: str
@@ -36,17 +36,17 @@ class PodView:
     ready: bool
     restarts: int
     runtime_class: str
-    #: Why a container waits, or ended last; the container's name.
+    #: The container with the problem, and why it waits or terminated.
     container: str = ""
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
-    #: The pod's own reason and message, as of an eviction or a deadline.
+    #: The pod's reason and message, for example of an eviction.
     pod_reason: str = ""
     pod_message: str = ""
     unschedulable: str = ""
     labels: Mapping[str, str] | None = None
-    #: The newest last, each ``Reason: message``.
+    #: ``Reason: message``, the newest last.
     events: tuple[str, ...] = ()
     log: str = ""
 
@@ -56,13 +56,13 @@ class PodView:
 
     @property
     def text(self) -> str:
-        """All that was said about it, for the rules that know texts."""
+        """Log, messages and events in one text, for the rules of known errors."""
         return "\n".join(
             part for part in (self.log, self.message, *self.events, self.pod_message) if part
         )
 
     def last_lines(self, count: int = _LAST_LINES) -> list[str]:
-        """Return the end of the log as it may be shown."""
+        """Return the last lines of the log, without control characters."""
         return [line for line in printable(self.log).split("\n") if line.strip()][-count:]
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class PodView:
 
 
 def pod_view(pod: Object) -> PodView:
-    """Return what a pod's object says."""
+    """Return the view of a Pod object, without log and events."""
     meta, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
     conditions = {item.get("type"): item for item in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled") or {}
@@ -89,7 +89,7 @@ def pod_view(pod: Object) -> PodView:
         *(status.get("initContainerStatuses") or ()),
         *(status.get("containerStatuses") or ()),
     ]
-    name, reason, message, code = _worst(containers)
+    name, reason, message, code = _most_relevant(containers)
     return PodView(
         namespace=str(meta.get("namespace") or ""),
         name=str(meta.get("name") or ""),
@@ -113,8 +113,8 @@ def pod_view(pod: Object) -> PodView:
     )
 
 
-def _worst(containers: Sequence[Object]) -> tuple[str, str, str, int | None]:
-    """Return the container that says most about what is wrong: name, reason, message, exit code."""
+def _most_relevant(containers: Sequence[Object]) -> tuple[str, str, str, int | None]:
+    """Return name, reason, message and exit code of the container that explains most."""
     ended: tuple[str, str, str, int | None] = ("", "", "", None)
     for item in containers:
         state, last = item.get("state") or {}, item.get("lastState") or {}
@@ -139,12 +139,12 @@ def _worst(containers: Sequence[Object]) -> tuple[str, str, str, int | None]:
     return ended
 
 
-def with_events(view: PodView, events: Iterable[Object]) -> PodView:
-    """Return the view with what events say of it; those that only tell of progress are left out.
+def add_events(view: PodView, events: Iterable[Object]) -> PodView:
+    """Return the view with the messages of warning events.
 
-    So are the scheduler's words about a pod that has a node by now: it found room in the end.
+    Scheduling failures of a pod that has a node are obsolete and omitted.
     """
-    told = sorted(
+    warnings = sorted(
         (
             item
             for item in events
@@ -156,25 +156,25 @@ def with_events(view: PodView, events: Iterable[Object]) -> PodView:
             or (item.get("metadata") or {}).get("creationTimestamp") or ""
         ),
     )  # fmt: skip
-    said = [f"{item.get('reason')}: {item.get('message')}" for item in told]
-    return replace(view, events=tuple(dict.fromkeys(said)))
+    messages = [f"{item.get('reason')}: {item.get('message')}" for item in warnings]
+    return replace(view, events=tuple(dict.fromkeys(messages)))
 
 
-def is_settled(view: PodView) -> bool:
-    """Return whether waiting longer for this pod will not help."""
+def is_final(view: PodView) -> bool:
+    """Return whether this pod will not change its state by itself."""
     return view.phase in ("Succeeded", "Failed") or view.reason in (
         "ErrImageNeverPull", "InvalidImageName", "ImagePullBackOff",
         "CreateContainerError", "RunContainerError", "CrashLoopBackOff", "StartError",
     )  # fmt: skip
 
 
-def why_not_running(
+def find_pod_problem(
     view: PodView, *, driver: str | None = None, gpus: Sequence[Object] = ()
 ) -> Finding | None:
-    """Return why a pod that has a node does not run there; None where nothing says so.
+    """Return why a pod that has a node does not run there; None if there is no evidence.
 
-    :param driver: version of the driver on its node, where that is known.
-    :param gpus: facts of the node's GPUs, where they are known.
+    :param driver: version of the driver on its node, if known.
+    :param gpus: facts of the node's GPUs, if known.
     """
     known = explain(view.text, driver=driver or None, gpus=gpus)
     if known:
@@ -205,7 +205,7 @@ def why_not_running(
     if view.pod_reason or view.phase == "Failed" or view.exit_code:
         return Finding(
             "pod_failed",
-            _ended(view),
+            _termination_text(view),
             shorten(view.pod_message or view.message or _last_line(view)),
             f"Look at: kubectl -n {view.namespace} describe pod {view.name}",
         )
@@ -221,7 +221,7 @@ def why_not_running(
     return None
 
 
-def _ended(view: PodView) -> str:
+def _termination_text(view: PodView) -> str:
     if view.pod_reason:
         return f"The pod {view.full_name} was ended on {view.node}: {view.pod_reason}."
     return (

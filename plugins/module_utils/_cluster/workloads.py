@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who offers GPUs in a cluster: operators, device plugins, DRA drivers, feature discovery. Pure."""
+"""Operators, device plugins, DRA drivers and feature discovery of a cluster. Pure."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DEVICE_PLUGIN = "device_plugin"
 FEATURE_DISCOVERY = "feature_discovery"
 DRA_DRIVER = "dra_driver"
 
-#: What this collection applies carries it, and nothing else does.
+#: The label and its value on all objects of this collection.
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OURS = "kubegpu.nodes"
 OUR_PLUGIN = "kubegpu-nvidia-device-plugin"
 
-# (kind, vendor, name, pattern over an image without its tag, pattern over the command). The first
-# that fits a container decides. One image serves both plugin and feature discovery of NVIDIA.
+# (kind, vendor, name, pattern of an image without its tag, pattern of the command). The first match
+# decides. The same image serves NVIDIA's plugin and feature discovery.
 _IMAGES = (
     # The images are nvcr.io/nvidia/k8s-dra-driver-gpu (to v25.12.0), since then
     # registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu (v0.4.0), and that of the operator,
@@ -36,7 +36,7 @@ _IMAGES = (
     (OPERATOR, "amd", "AMD GPU operator", r"(^|/)rocm/gpu-operator$", None),
     (OPERATOR, "intel", "Intel device plugins operator",
      r"(^|/)intel-deviceplugin-operator$", None),
-    # NVIDIA's image with another command: MPS control and configuration, no plugin. The chart's
+    # NVIDIA's image with other commands: MPS control and configuration, not the plugin. The chart's
     # container for the configuration of feature discovery is named gpu-feature-discovery-sidecar
     # and comes first (k8s-device-plugin v0.20.0, templates/daemonset-gfd.yml).
     (None, "nvidia", "", r"(^|/)k8s-device-plugin$", r"mps-control-daemon|config-manager"),
@@ -62,7 +62,7 @@ _TAG = re.compile(r"(@sha256:[0-9a-f]+|:[\w][\w.-]*)+$")
 
 @dataclass(frozen=True)
 class Workload:
-    """A DaemonSet or Deployment that has to do with GPUs, or the DeviceClass of a DRA driver."""
+    """A GPU-related DaemonSet or Deployment, or the DeviceClass of a DRA driver."""
 
     kind: str
     vendor: str
@@ -72,8 +72,8 @@ class Workload:
     name: str
     image: str
     container: str
-    ours: bool
-    #: An operator or Helm that looks after it; empty where nobody says so.
+    managed: bool
+    #: The operator or Helm that manages it; empty if unknown.
     managed_by: str
     selector: Mapping[str, str] = field(default_factory=dict)
     node_selector: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Workload:
     available: int = 0
     #: Pods of the newest template.
     updated: int = 0
-    #: Whether these counts are of the newest template: its controller has seen it.
+    #: Whether the controller has observed the newest template, so that the counts are valid.
     observed: bool = True
 
     @property
@@ -106,7 +106,7 @@ class Workload:
             "namespace": self.namespace,
             "name": self.name,
             "image": self.image,
-            "ours": self.ours,
+            "ours": self.managed,
             "managed_by": self.managed_by or None,
             "runtime_class": self.runtime_class or None,
             "desired": self.desired,
@@ -114,29 +114,29 @@ class Workload:
         }
 
 
-def recognise(workloads: Iterable[Object], kind: str) -> list[Workload]:
-    """Return the workloads that have to do with GPUs.
+def recognize(workloads: Iterable[Object], kind: str) -> list[Workload]:
+    """Return the GPU-related workloads.
 
-    :param workloads: objects of the API server's list.
-    :param kind: ``DaemonSet`` or ``Deployment``; items of a list do not say it themselves.
+    :param workloads: items of a list of the API server.
+    :param kind: ``DaemonSet`` or ``Deployment``, which items of a list do not contain.
     """
     found = []
     for item in workloads:
-        workload = _recognise(item, kind)
+        workload = _recognize(item, kind)
         if workload is not None:
             found.append(workload)
     return sorted(found, key=lambda one: (one.namespace, one.name))
 
 
-def _recognise(item: Object, kind: str) -> Workload | None:
+def _recognize(item: Object, kind: str) -> Workload | None:
     meta, spec, status = (item.get(part) or {} for part in ("metadata", "spec", "status"))
     labels = meta.get("labels") or {}
     template = spec.get("template") or {}
     pod = template.get("spec") or {}
     all_labels = {**((template.get("metadata") or {}).get("labels") or {}), **labels}
-    ours = all_labels.get(MANAGED_BY) == OURS
+    managed = all_labels.get(MANAGED_BY) == OURS
     for container in pod.get("containers") or ():
-        role = _role(container, all_labels, ours)
+        role = _role(container, all_labels, managed)
         if role is None:
             continue
         what, vendor, title = role
@@ -149,8 +149,8 @@ def _recognise(item: Object, kind: str) -> Workload | None:
             name=str(meta.get("name") or ""),
             image=str(container.get("image") or ""),
             container=str(container.get("name") or ""),
-            # With Helm its name goes on, and the label is the chart's.
-            ours=ours or str(meta.get("name")).startswith(OUR_PLUGIN),
+            # With Helm, the name starts the same, but the label is that of the chart.
+            managed=managed or str(meta.get("name")).startswith(OUR_PLUGIN),
             managed_by=_manager(meta, all_labels),
             selector=dict((spec.get("selector") or {}).get("matchLabels") or {}),
             node_selector=dict(pod.get("nodeSelector") or {}),
@@ -165,7 +165,9 @@ def _recognise(item: Object, kind: str) -> Workload | None:
     return None
 
 
-def _role(container: Object, labels: Mapping[str, str], ours: bool) -> tuple[str, str, str] | None:
+def _role(
+    container: Object, labels: Mapping[str, str], managed: bool
+) -> tuple[str, str, str] | None:
     image = _TAG.sub("", str(container.get("image") or ""))
     words = " ".join(
         str(word)
@@ -176,12 +178,12 @@ def _role(container: Object, labels: Mapping[str, str], ours: bool) -> tuple[str
     for kind, vendor, title, image_pattern, command in _RULES:
         if image_pattern.search(image) and (command is None or command.search(words)):
             return (kind, vendor, title) if kind else None
-    # A private registry may call the image what it likes; the usual labels tell it still.
+    # The image in a private registry may have any name; fall back to the usual labels.
     name = labels.get("app.kubernetes.io/name") or labels.get("name") or labels.get("app") or ""
     if name.startswith(("nvidia-device-plugin", "nvidia-gpu-device-plugin")):
         if container.get("name") == "gpu-feature-discovery":
             return FEATURE_DISCOVERY, "nvidia", "GPU feature discovery"
-        if ours and container.get("name") != "nvidia-device-plugin":
+        if managed and container.get("name") != "nvidia-device-plugin":
             return None
         if "mps-control" in words or "mps-control" in name:
             return None
@@ -209,19 +211,19 @@ def dra_drivers(parts: Iterable[Workload]) -> list[Workload]:
 
 
 def foreign(parts: Iterable[Workload], vendor: str | None = None) -> list[Workload]:
-    """Return operators, device plugins and DRA drivers of somebody else."""
+    """Return the unmanaged operators, device plugins and DRA drivers."""
     return [
         part
         for part in parts
         if part.kind in (OPERATOR, DEVICE_PLUGIN, DRA_DRIVER)
-        and not part.ours
+        and not part.managed
         and vendor in (None, part.vendor)
     ]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Whether the pods of a DaemonSet may come to a node, and what keeps them off."""
+    """What keeps the pods of a DaemonSet off a node."""
 
     missing_labels: tuple[str, ...] = ()
     taints: tuple[str, ...] = ()
@@ -232,7 +234,7 @@ class Place:
         return not (self.missing_labels or self.taints or self.affinity)
 
 
-#: DaemonSets get these from their controller.
+#: Tolerations that the controller adds to DaemonSets.
 _ALWAYS_TOLERATED = frozenset(
     f"node.kubernetes.io/{name}"
     for name in (
@@ -245,7 +247,7 @@ _ALWAYS_TOLERATED = frozenset(
 def place(
     workload: Workload, labels: Mapping[str, str], taints: Sequence[Mapping[str, str]]
 ) -> Place:
-    """Return what keeps a DaemonSet's pods off a node."""
+    """Return what keeps the pods of a DaemonSet off a node."""
     return Place(
         tuple(
             f"{name}={value}"
@@ -259,7 +261,7 @@ def place(
             and taint["key"] not in _ALWAYS_TOLERATED
             and not any(tolerates(one, taint) for one in workload.tolerations)
         ),
-        not affine(workload.affinity, labels),
+        not matches_affinity(workload.affinity, labels),
     )
 
 
@@ -278,19 +280,19 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:
     return key == taint["key"] and (toleration.get("value") or "") == (taint.get("value") or "")
 
 
-def affine(affinity: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Return whether a node's labels meet a required node affinity."""
+def matches_affinity(affinity: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Return whether a node's labels satisfy a required node affinity."""
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     terms = required.get("nodeSelectorTerms")
     if terms is None:
         return True
-    # By field, a term is about the node's name, which DaemonSets set themselves.
+    # matchFields are about the node's name, which the DaemonSet controller sets itself.
     return any(
-        all(_meets(rule, labels) for rule in term.get("matchExpressions") or ()) for term in terms
+        all(_matches(rule, labels) for rule in term.get("matchExpressions") or ()) for term in terms
     )
 
 
-def _meets(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def _matches(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     value = labels.get(rule["key"])
     given = rule.get("values") or ()
     operator = rule["operator"]

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The named configs of NVIDIA's device plugin: what they may hold.
+"""Read and check the named configs of NVIDIA's device plugin.
 
-A config has NVIDIA's own schema (k8s-device-plugin, ``api/config/v1``), whose fields are in
-``_device_plugin/settings.py``. The plugin itself ignores much of what it does not know, and some of
-what it knows; here each such thing is refused.
+A config has NVIDIA's schema (k8s-device-plugin, ``api/config/v1``); its fields are in
+``settings.py``. The plugin silently ignores most unknown fields and some known ones; here they are
+refused.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ GPU = "nvidia.com/gpu"
 PREFIX = "nvidia.com/"
 SHARED = ".shared"
 DEFAULT_CONFIG = "default"
-#: How many clients an MPS server takes (cmd/mps-control-daemon/mps/device.go of the plugin).
+#: Maximum number of clients of an MPS server (cmd/mps-control-daemon/mps/device.go of the plugin).
 MPS_CLIENTS = 48
-# What is a key of a ConfigMap, a label's value and a file name at once.
+# Valid as a ConfigMap key, a label value and a file name.
 _NAME = re.compile(r"[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?\Z")
 _RESOURCE_LENGTH = 63
 
-# The parts of ``flags`` that hold flags themselves.
+# The sections of ``flags``.
 _PARTS = ("plugin", "gfd")
 
 
 @dataclass(frozen=True)
 class Shared:
-    """One resource that is shared: how often, and under which name it is advertised."""
+    """A shared resource: its number of replicas and the name under which it is advertised."""
 
     name: str
     replicas: int
@@ -54,7 +54,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class Config:
-    """One config, checked as far as it can be without a node."""
+    """One config, checked as far as possible without a node."""
 
     name: str
     mig_strategy: str
@@ -63,13 +63,13 @@ class Config:
     gpus: tuple[tuple[str, str], ...]
     migs: tuple[tuple[str, str], ...]
     data: Mapping[str, Any]
-    #: The release of the plugin that reads it; None where it is not known.
+    #: The release of the plugin that reads it; None if unknown.
     release: Release | None = NEWEST
 
 
 @dataclass(frozen=True)
 class Flags:
-    """What holds where a config does not say otherwise."""
+    """Flags that apply unless a config overrides them."""
 
     mig_strategy: str = "none"
     fail_on_init_error: bool = True
@@ -84,12 +84,12 @@ class Flags:
 
 
 def as_file(strategies: Sequence[str]) -> str | list[str]:
-    """Return device list strategies as a config has them."""
+    """Return device list strategies in the schema of a config."""
     return strategies[0] if len(strategies) == 1 else list(strategies)
 
 
 def flags_data(flags: Flags) -> dict[str, Any]:
-    """Return the flags as a config has them, without the paths that hold everywhere."""
+    """Return the flags in the schema of a config, without the paths that apply to all nodes."""
     return {
         "migStrategy": flags.mig_strategy,
         "failOnInitError": flags.fail_on_init_error,
@@ -112,30 +112,30 @@ def read_configs(
     reading: Reading | None = None,
     everywhere: Mapping[str, Any] | None = None,
 ) -> dict[str, Config]:
-    """Return the configs by name, the default one among them; empty where none is wished.
+    """Return the configs by name, including the default one; empty if none is requested.
 
-    :param default: the config of nodes that choose none; empty is ``default``, which is made from
-        the flags alone where the user has none of this name.
-    :param renaming: whether this build of the plugin follows ``resources``; NVIDIA's does not.
-    :param reading: knows the release and keeps remarks.
-    :param everywhere: options of the role beside the flags that hold for all nodes, by name.
-    :raises InputError: where one is not valid, with the name of the option.
+    :param default: the config of nodes that select none. An empty name means ``default``, which is
+        made from the flags if there is no config of this name.
+    :param renaming: whether this build of the plugin supports ``resources``; NVIDIA's does not.
+    :param reading: checks against the release and collects notes.
+    :param everywhere: options of the role, other than flags, that apply to all nodes, by name.
+    :raises InputError: a config is invalid; the message names the option.
     """
     if not configs:
         if default:
             raise _wrong("nvidia_device_plugin_default_config", _no_config(default, ()))
         return {}
-    wished = {str(name): data for name, data in configs.items()}
-    if not default and DEFAULT_CONFIG not in wished:
-        wished[DEFAULT_CONFIG] = {}
-    if default and default not in wished:
-        raise _wrong("nvidia_device_plugin_default_config", _no_config(default, tuple(wished)))
+    requested = {str(name): data for name, data in configs.items()}
+    if not default and DEFAULT_CONFIG not in requested:
+        requested[DEFAULT_CONFIG] = {}
+    if default and default not in requested:
+        raise _wrong("nvidia_device_plugin_default_config", _no_config(default, tuple(requested)))
     reader = _Reader(reading or Reading(), flags, everywhere or {}, renaming)
-    return {name: reader.config(name, wished[name]) for name in sorted(wished)}
+    return {name: reader.config(name, requested[name]) for name in sorted(requested)}
 
 
 def plain_config(flags: Flags, release: Release | None = NEWEST) -> Config:
-    """Return what holds where there are no configs."""
+    """Return the config made from the flags, which applies without configs."""
     return _Reader(Reading(release), flags, {}, False).config(DEFAULT_CONFIG, {})
 
 
@@ -151,7 +151,7 @@ def _wrong(where: str, what: str, next_step: str = "") -> InputError:
 def choice(where: str, value: str, known: Sequence[str]) -> str:
     """Return the value.
 
-    :raises InputError: where it is none of those known.
+    :raises InputError: it is not one of ``known``.
     """
     if value not in known:
         raise _wrong(where, f"is {value!r}, and has to be one of {', '.join(known)}")
@@ -159,9 +159,9 @@ def choice(where: str, value: str, known: Sequence[str]) -> str:
 
 
 def read_strategies(where: str, value: Any, reading: Reading | None = None) -> tuple[str, ...]:
-    """Return device list strategies, from a list or from words with commas.
+    """Return device list strategies, from a list or a comma-separated string.
 
-    :raises InputError: where one is unknown or there is none.
+    :raises InputError: one is unknown, or there is none.
     """
     values = setting("plugin.deviceListStrategy").values
     words = value.split(",") if isinstance(value, str) else list(value or ())
@@ -222,16 +222,16 @@ class _Reader:
         )
 
     def extra(self, where: str, data: Any, known: Mapping[str, Release]) -> dict[str, Any]:
-        """Return the fields that only a newer release may know, to be handed on as they are.
+        """Return the fields that only a newer release may have, unchanged.
 
-        :raises InputError: where a field is not known, or it is no mapping.
+        :raises InputError: a field is unknown, or ``data`` is not a mapping.
         """
         if not isinstance(data, Mapping):
             raise _wrong(where, f"is {data!r}, and has to be a mapping with {', '.join(known)}")
         return {name: _plain(data[name]) for name in self.reading.unknown(where, data, known)}
 
     def merged_flags(self, where: str, data: Any) -> dict[str, Any]:
-        """Return the flags of a config, with those of the role that it does not give."""
+        """Return the flags of a config, completed from the role's flags."""
         merged = flags_data(self.flags)
         parts: Mapping[str, Release] = dict.fromkeys(_PARTS, OLDEST)
         merged.update(self.part(where, "", data, parts))
@@ -263,7 +263,7 @@ class _Reader:
         return found
 
     def same_everywhere(self, where: str, value: Any, option: str) -> None:
-        """See that a config repeats what the role's option says, which pods and rights follow."""
+        """Check that a config does not differ from the role's option, on which pods depend."""
         held = {**{one.name: getattr(self.flags, one.name) for one in fields(self.flags)},
                 **self.everywhere}  # fmt: skip
         if value != held.get(option, value):
@@ -277,7 +277,7 @@ class _Reader:
     def patterns(
         self, where: str, data: Any
     ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-        """Return which names GPUs and MIG devices get by pattern."""
+        """Return the names of GPUs and of MIG devices, as pairs of pattern and resource name."""
         if not data:
             return (), ()
         if not self.renaming:
@@ -309,7 +309,7 @@ class _Reader:
     def sharing(
         self, where: str, data: Any, mig_strategy: str
     ) -> tuple[str, tuple[Shared, ...], dict[str, Any]]:
-        """Return how GPUs are shared, what is shared how often, and the same for the file."""
+        """Return the sharing method, the shared resources, and the section for the config file."""
         if not data:
             return "none", (), {}
         extra = self.extra(where, data, SHARING)
@@ -401,9 +401,9 @@ class _Reader:
 
 
 def _check_shared(where: str, method: str, shared: Sequence[Shared], mig_strategy: str) -> None:
-    """See that resources can be shared by this method, each once.
+    """Check that this method can share the resources, each listed once.
 
-    :raises InputError: where they cannot.
+    :raises InputError: it cannot.
     """
     names = [one.name for one in shared]
     for one in shared:
@@ -444,7 +444,7 @@ def _resource_name(where: str, value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value in plain containers, as Ansible's own types do not go into JSON."""
+    """Return the value in plain containers, because JSON rejects Ansible's own types."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read what a cluster has of this collection's device plugin, in one go."""
+"""Read the objects of this collection's device plugin from a cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from .._kube.api import Cluster
 from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME, PREFIX
 
-#: The label ``app.kubernetes.io/name`` of the pods that the plugin consists of.
+#: Values of the label ``app.kubernetes.io/name`` of the plugin's pods.
 _APPS = tuple(name.removeprefix(PREFIX) for name in (NAME, MPS_NAME, DISCOVERY_NAME))
-#: What a namespace of ours may hold of others; it is not removed then.
+#: Kinds of unmanaged objects that keep the namespace from being removed.
 _KINDS = {
     "Pod": "pods",
     "ConfigMap": "configmaps",
@@ -22,18 +22,18 @@ _KINDS = {
     "Service": "services",
     "PersistentVolumeClaim": "persistentvolumeclaims",
 }
-#: What :func:`plugin_objects` can be asked for besides.
+#: Values of the option ``plugin_content``.
 CONTENT = ("none", "pods", "all")
 
 
 def plugin_objects(
     cluster: Cluster, namespace: str, content: str = CONTENT[0]
 ) -> list[dict[str, Any]]:
-    """Return the namespace, the RuntimeClass and the plugin's DaemonSet that are there.
+    """Return the namespace, the RuntimeClass and the plugin's DaemonSet, as far as they exist.
 
-    :param content: what else in the namespace: ``pods``, the plugin's, by name, node and start
-        alone, as there is one on each node; ``all``, of everybody and of several kinds, by name,
-        labels and type alone, as there are secrets among it.
+    :param content: further objects of the namespace. ``pods``: the plugin's pods, reduced to name,
+        node and start time, because each node has one. ``all``: objects of several kinds, of any
+        owner, reduced to name, labels and type, because Secrets are among them.
     """
     inside = f"/api/v1/namespaces/{namespace}"
     sets = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
@@ -55,7 +55,7 @@ def plugin_objects(
 
 
 def _named(version: str, kind: str, item: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return an object with what the API server leaves out in lists."""
+    """Return an object with the fields that the API server omits in lists."""
     return {**item, "apiVersion": version, "kind": kind} if item else {}
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NVIDIA's device plugin in Kubernetes: its objects, made from wishes."""
+"""The Kubernetes objects of NVIDIA's device plugin, and the values of NVIDIA's chart. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from typing import Any
 
 from .._core.errors import InputError
 from .config import (
-    GPU,
-    Config,
     Flags,
     as_file,
 )
 from .daemonsets import (
-    CONFIG_LABEL,
     CONFIG_NAME,
     MANAGED_BY,
     MANAGED_LABEL,
@@ -25,41 +22,21 @@ from .daemonsets import (
     Object,
     config_data,
     config_files,
-    discovery_security,
-    discovery_set,
+    discovery_daemonset,
+    discovery_security_context,
     metadata,
-    mps_set,
-    plugin_set,
+    mps_daemonset,
+    plugin_daemonset,
 )
 from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
-from .options import Wish, plain, read_wish
+from .options import plain
 from .settings import Release, at_least, chart_values, read_release
-from .sharing import Refusal, check_sharing, expected
+from .types import Request
 
-__all__ = [
-    "CONFIG_LABEL",
-    "GPU",
-    "HANDLER",
-    "MANAGED_BY",
-    "MANAGED_LABEL",
-    "NAME",
-    "Config",
-    "Flags",
-    "Object",
-    "Refusal",
-    "Wish",
-    "absent",
-    "check_sharing",
-    "expected",
-    "helm_values",
-    "identity",
-    "manifests",
-    "read_wish",
-]
-
-# Not the name of our own DaemonSet: its selector is another one, and cannot be changed.
+# Differs from this collection's DaemonSet, whose selector is another one and immutable.
 CHART_NAME = f"{NAME}-chart"
-# Since then feature discovery in the chart uses the NodeFeature API, unless its config says no.
+# From this release, feature discovery in the chart uses the NodeFeature API unless its config
+# disables it.
 _CHART_WITHOUT_API: Release = (0, 19)
 
 _KINDS = (
@@ -82,47 +59,49 @@ def identity(item: Mapping[str, Any]) -> tuple[str, str, str]:
     return str(item["kind"]), str(data.get("namespace") or ""), str(data["name"])
 
 
-def manifests(wish: Wish) -> list[Object]:
-    """Return the objects, in the order in which they are applied."""
-    objects = [_namespace(wish), _runtime_class()]
-    objects.append(_service_account(wish))
-    objects.extend(_rights(wish))
-    if wish.configs:
-        objects.append(_config_map(wish))
-    objects.append(plugin_set(wish))
-    if wish.mps_configs:
-        objects.append(mps_set(wish))
-    if wish.feature_discovery:
-        objects.append(discovery_set(wish))
+def manifests(request: Request) -> list[Object]:
+    """Return the objects in the order of application."""
+    objects = [_namespace(request), _runtime_class()]
+    objects.append(_service_account(request))
+    objects.extend(_rights(request))
+    if request.configs:
+        objects.append(_config_map(request))
+    objects.append(plugin_daemonset(request))
+    if request.mps_configs:
+        objects.append(mps_daemonset(request))
+    if request.feature_discovery:
+        objects.append(discovery_daemonset(request))
     return objects
 
 
-def absent(wish: Wish, wanted: Sequence[Mapping[str, Any]] = ()) -> list[Object]:
-    """Return what of ours must not be there, in the order in which it is removed.
+def absent(request: Request, wanted: Sequence[Mapping[str, Any]] = ()) -> list[Object]:
+    """Return the managed objects that must not exist, in the order of removal.
 
-    Namespace and RuntimeClass are not among it: they may be somebody else's.
+    Namespace and RuntimeClass are excluded, because others may use them.
+
+    :param wanted: the objects to keep.
     """
     there = {identity(item) for item in wanted}
     found = []
     for version, kind, name in _KINDS:
         data = {"name": name}
         if kind not in _CLUSTER_WIDE:
-            data["namespace"] = wish.namespace
+            data["namespace"] = request.namespace
         item = {"apiVersion": version, "kind": kind, "metadata": data}
         if identity(item) not in there:
             found.append(item)
     return found
 
 
-def _namespace(wish: Wish) -> Object:
+def _namespace(request: Request) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
-            "name": wish.namespace,
+            "name": request.namespace,
             "labels": {
                 MANAGED_LABEL: MANAGED_BY,
-                # Device plugins need folders of the host, which the stricter levels forbid.
+                # Device plugins mount host directories, which the stricter levels forbid.
                 "pod-security.kubernetes.io/enforce": "privileged",
             },
         },
@@ -138,23 +117,23 @@ def _runtime_class() -> Object:
     }
 
 
-def _service_account(wish: Wish) -> Object:
+def _service_account(request: Request) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata(wish, NAME),
-        # Only pods that speak to the API server ask for the token.
+        "metadata": metadata(request, NAME),
+        # Only pods that use the API server mount the token.
         "automountServiceAccountToken": False,
     }
 
 
-def _rights(wish: Wish) -> list[Object]:
+def _rights(request: Request) -> list[Object]:
     group = "rbac.authorization.k8s.io"
-    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": wish.namespace}
+    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": request.namespace}
     found: list[Object] = []
-    if wish.by_label:
-        # config-manager lists and watches its own node by a field selector; names of nodes that
-        # are to come cannot be in a rule.
+    if request.by_label:
+        # config-manager lists and watches its own node by a field selector; a rule cannot name
+        # future nodes.
         found += [
             {
                 "apiVersion": f"{group}/v1",
@@ -172,26 +151,26 @@ def _rights(wish: Wish) -> list[Object]:
                 "subjects": [subject],
             },
         ]
-    if wish.feature_discovery_api:
+    if request.feature_discovery_api:
         found += [
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "Role",
-                "metadata": metadata(wish, NAME),
+                "metadata": metadata(request, NAME),
                 "rules": [
                     {
                         "apiGroups": ["nfd.k8s-sigs.io"],
                         "resources": ["nodefeatures"],
                         "verbs": ["get", "list", "watch", "create", "update"],
                     },
-                    # It makes the NodeFeature its pod's, so that it goes with that.
+                    # It sets its pod as the owner of the NodeFeature.
                     {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
                 ],
             },
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "RoleBinding",
-                "metadata": metadata(wish, NAME),
+                "metadata": metadata(request, NAME),
                 "roleRef": {"apiGroup": group, "kind": "Role", "name": NAME},
                 "subjects": [subject],
             },
@@ -199,74 +178,82 @@ def _rights(wish: Wish) -> list[Object]:
     return found
 
 
-def _config_map(wish: Wish) -> Object:
+def _config_map(request: Request) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(wish, CONFIG_NAME),
-        "data": config_files(wish),
+        "metadata": metadata(request, CONFIG_NAME),
+        "data": config_files(request),
     }
 
 
-def helm_values(wish: Wish, chart_version: str = "") -> Object:
-    """Return the values of NVIDIA's chart for the same wish.
+def helm_values(request: Request, chart_version: str = "") -> Object:
+    """Return the values of NVIDIA's chart for the same request.
 
-    :param chart_version: the chart's, by which it is known which values it has.
-    :raises InputError: where the chart cannot do it.
+    :param chart_version: decides which values the chart has.
+    :raises InputError: the chart does not support the request.
     """
-    _check_chart(wish)
-    flags = wish.flags
-    values: Object = {
-        "fullnameOverride": CHART_NAME,
-        "image": {
-            "repository": wish.image,
-            "tag": f"{wish.version}@{wish.digest}" if wish.digest else wish.version,
-            "pullPolicy": wish.image_pull_policy,
-        },
-        "imagePullSecrets": [{"name": wish.pull_secret}] if wish.pull_secret else [],
-        "priorityClassName": wish.priority_class,
-        "runtimeClassName": wish.runtime_class or None,
-        "nodeSelector": {**MARKER, **wish.node_selector},
-        # The chart's own affinity wants labels of node-feature-discovery.
-        "affinity": {"nodeAffinity": None},
-        "tolerations": [dict(one) for one in wish.tolerations],
-        "resources": plain(wish.resources),
-        "podAnnotations": dict(wish.annotations),
-        "updateStrategy": {
-            "type": "RollingUpdate",
-            "rollingUpdate": {
-                "maxUnavailable": int(wish.max_unavailable)
-                if wish.max_unavailable.isdigit()
-                else wish.max_unavailable
-            },
-        },
-        "nvidiaDriverRoot": flags.driver_root,
-        "cdi": {"nvidiaHookPath": flags.nvidia_ctk_path},
-        "mps": {"root": wish.mps_root},
-        "gfd": {"enabled": wish.feature_discovery},
-        # It is the admin's, if it is there.
-        "nfd": {"enabled": False},
-    }
-    if wish.feature_discovery:
-        values["gfd"]["securityContext"] = discovery_security(wish)
+    _check_chart(request)
+    values = _common_values(request)
     release = read_release(chart_version)
-    for name, value in chart_values(wish.environment, release).items():
+    for name, value in chart_values(request.environment, release).items():
         values[name] = {**values.get(name, {}), **value} if isinstance(value, dict) else value
-    configs = {name: dict(config.data) for name, config in wish.configs.items()}
+    configs = {name: dict(config.data) for name, config in request.configs.items()}
     if not at_least(release, _CHART_WITHOUT_API):
-        values["nfd"]["enableNodeFeatureApi"] = wish.feature_discovery_api
-    elif wish.feature_discovery and not wish.feature_discovery_api:
-        # The chart has no value for it any more, but a config has; feature discovery's default is
-        # the API.
-        configs = configs or {"default": dict(wish.all_configs[0].data)}
+        values["nfd"]["enableNodeFeatureApi"] = request.feature_discovery_api
+    elif request.feature_discovery and not request.feature_discovery_api:
+        # The chart no longer has a value for it, but a config has; feature discovery uses the API
+        # by default.
+        configs = configs or {"default": dict(request.all_configs[0].data)}
         for config in configs.values():
             config["flags"] = {**config["flags"], "useNodeFeatureAPI": False}
     if configs:
-        values["config"] = {"map": config_data(configs), "default": wish.chosen or "default"}
+        values["config"] = {"map": config_data(configs), "default": request.chosen or "default"}
         return values
+    return {**values, **_flag_values(request.flags)}
+
+
+def _common_values(request: Request) -> Object:
+    """Return the values that do not depend on the chart's release or on configs."""
+    values: Object = {
+        "fullnameOverride": CHART_NAME,
+        "image": {
+            "repository": request.image,
+            "tag": f"{request.version}@{request.digest}" if request.digest else request.version,
+            "pullPolicy": request.image_pull_policy,
+        },
+        "imagePullSecrets": [{"name": request.pull_secret}] if request.pull_secret else [],
+        "priorityClassName": request.priority_class,
+        "runtimeClassName": request.runtime_class or None,
+        "nodeSelector": {**MARKER, **request.node_selector},
+        # The chart's default affinity requires labels of node-feature-discovery.
+        "affinity": {"nodeAffinity": None},
+        "tolerations": [dict(one) for one in request.tolerations],
+        "resources": plain(request.resources),
+        "podAnnotations": dict(request.annotations),
+        "updateStrategy": {
+            "type": "RollingUpdate",
+            "rollingUpdate": {
+                "maxUnavailable": int(request.max_unavailable)
+                if request.max_unavailable.isdigit()
+                else request.max_unavailable
+            },
+        },
+        "nvidiaDriverRoot": request.flags.driver_root,
+        "cdi": {"nvidiaHookPath": request.flags.nvidia_ctk_path},
+        "mps": {"root": request.mps_root},
+        "gfd": {"enabled": request.feature_discovery},
+        # node-feature-discovery is left to the administrator.
+        "nfd": {"enabled": False},
+    }
+    if request.feature_discovery:
+        values["gfd"]["securityContext"] = discovery_security_context(request)
+    return values
+
+
+def _flag_values(flags: Flags) -> Object:
     strategy = as_file(flags.device_list_strategy)
     return {
-        **values,
         "migStrategy": flags.mig_strategy,
         "failOnInitError": flags.fail_on_init_error,
         "compatWithCPUManager": flags.pass_device_specs,
@@ -277,22 +264,22 @@ def helm_values(wish: Wish, chart_version: str = "") -> Object:
     }
 
 
-def _check_chart(wish: Wish) -> None:
-    """See that NVIDIA's chart has values for all that is wished.
+def _check_chart(request: Request) -> None:
+    """Check that NVIDIA's chart supports the request.
 
-    :raises InputError: where it has not.
+    :raises InputError: it does not.
     """
-    if wish.mps_configs and not wish.feature_discovery:
+    if request.mps_configs and not request.feature_discovery:
         raise InputError(
             "NVIDIA's chart starts the MPS control daemon only where GPU feature discovery has "
             "labelled the node nvidia.com/mps.capable",
             next_step="Set nvidia_device_plugin_feature_discovery: true, or use "
             "nvidia_device_plugin_method: manifest, which does not need it.",
         )
-    # It mounts these paths, whatever a variable says.
+    # The chart mounts these fixed paths.
     for option, only, given in (
-        ("kubelet_directory", Wish.kubelet_directory, wish.kubelet_directory),
-        ("container_driver_root", Flags.container_driver_root, wish.flags.container_driver_root),
+        ("kubelet_directory", Request.kubelet_directory, request.kubelet_directory),
+        ("container_driver_root", Flags.container_driver_root, request.flags.container_driver_root),
     ):
         if given != only:
             raise InputError(

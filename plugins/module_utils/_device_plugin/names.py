@@ -2,17 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the objects of this collection's device plugin are called.
+"""Names of the Kubernetes objects of this collection's device plugin.
 
-Apart from what makes them, so that a module that only looks for them need not carry that.
+They are separate from the manifests, so that a module that only reads objects ships a small file.
 """
 
 from __future__ import annotations
 
-#: DaemonSets; without the prefix it is their pods' ``app.kubernetes.io/name``.
+#: Names of DaemonSets; without the prefix, the ``app.kubernetes.io/name`` of their pods.
 PREFIX = "kubegpu-"
 NAME = f"{PREFIX}nvidia-device-plugin"
 MPS_NAME = f"{PREFIX}nvidia-mps-control-daemon"
 DISCOVERY_NAME = f"{PREFIX}gpu-feature-discovery"
-#: What the container toolkit's handler is called, and the RuntimeClass for it.
+#: Name of the container toolkit's runtime handler and of its RuntimeClass.
 HANDLER = "nvidia"

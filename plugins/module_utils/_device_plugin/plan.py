@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of the device plugin for the whole cluster: wishes, hosts and what is there."""
+"""Plan the device plugin of a cluster from options, hosts' facts and existing objects. Pure."""
 
 from __future__ import annotations
 
@@ -12,22 +12,13 @@ from typing import Any
 from .._core.errors import KubegpuError
 from .._core.printable import printable
 from .._hardware.vendors import container_gpus
-from .manifests import (
-    HANDLER,
-    MANAGED_BY,
-    MANAGED_LABEL,
-    NAME,
-    Object,
-    Wish,
-    absent,
-    check_sharing,
-    expected,
-    helm_values,
-    identity,
-    manifests,
-    read_wish,
-)
-from .sharing import Refusal, check_cdi, undivided
+from .config import Config
+from .daemonsets import MANAGED_BY, MANAGED_LABEL, Object
+from .manifests import absent, helm_values, identity, manifests
+from .names import HANDLER, NAME
+from .options import read_request
+from .sharing import Refusal, check_cdi, check_sharing, expected, undivided
+from .types import Request
 
 METHODS = ("manifest", "helm")
 _SHARED_KINDS = ("Namespace", "RuntimeClass")
@@ -35,10 +26,10 @@ _SECRETS_OF_THE_SYSTEM = ("kubernetes.io/service-account-token", "helm.sh/releas
 
 
 def default_handler(node: Mapping[str, Any], seen: Mapping[str, Any] | None = None) -> str | None:
-    """Return the default runtime of the engine that serves Kubernetes; None where it is not known.
+    """Return the default runtime of the engine that serves Kubernetes; None if unknown.
 
-    :param seen: what the roles of the same run know newer than the facts: ``containerd``,
-        ``docker`` and ``crio``, each the default runtime's name.
+    :param seen: default runtimes that roles of this run have set after the facts were gathered, by
+        engine: ``containerd``, ``docker``, ``crio``.
     """
     runtimes = node.get("runtimes") or {}
     containerd, docker = runtimes.get("containerd") or {}, runtimes.get("docker") or {}
@@ -54,7 +45,7 @@ def default_handler(node: Mapping[str, Any], seen: Mapping[str, Any] | None = No
 
 
 def plan(
-    wishes: Mapping[str, Any],
+    options: Mapping[str, Any],
     hosts: Mapping[str, Mapping[str, Any]],
     *,
     method: str = "manifest",
@@ -64,26 +55,56 @@ def plan(
     login: Sequence[str] = (),
     teardown: bool = False,
 ) -> dict[str, Any]:
-    """Return what is applied and removed, and what each host has to show then.
+    """Return the objects to apply and to remove, and the resources expected of each host.
 
-    :param wishes: the options of :func:`read_wish`, and ``runtime_class`` may be ``auto``.
+    :param options: the options of :func:`read_request`; ``runtime_class`` may also be ``auto``.
     :param hosts: by name: ``gpu_node`` (the facts), ``config`` (the host's choice, may be empty),
         ``node`` (its name in Kubernetes where it is not found by machine id), ``match`` (``name``
         where it is not to be found by machine id), ``wishes`` (its own view of the options, which
         has to be the same), ``default_runtime`` (newer than the facts), ``planned`` (whether this
         run sets up the runtime) and ``cdi`` (whether CDI is asked for there).
     :param chart_version: the chart's version, with the method ``helm``.
-    :param existing: objects of these names that the cluster has: Namespace, RuntimeClass and
-        DaemonSet.
-    :param others: in words, the operators and plugins of somebody else that the cluster has.
-    :param login: what the login for the image has, by name; not the values.
-    :param teardown: whether all of it goes.
+    :param existing: the cluster's objects of these names: Namespace, RuntimeClass and DaemonSet.
+    :param others: descriptions of the unmanaged operators and plugins of the cluster.
+    :param login: the names of the keys of the image's login, without their values.
+    :param teardown: whether everything is removed.
     """
-    refusals = _different(hosts)
+    refusals = _differing_options(hosts)
     seen = {identity(item): item for item in existing}
     warnings: list[str] = []
     reasons: list[str] = []
-    result: dict[str, Any] = {
+    result = _empty_result(others)
+    try:
+        _check_method(method)
+        runtime_class, reason = _runtime_class(options, hosts, seen)
+        reasons.append(reason)
+        request = read_request({**options, "runtime_class": runtime_class})
+        result["runtime_class"] = runtime_class
+        _check_login(request, login)
+        values = helm_values(request, chart_version) if method == "helm" else {}
+        warnings += request.remarks
+    except KubegpuError as error:
+        refusals.append(Refusal(error.cause, error.next_step, error.evidence))
+        return _build_result(result, refusals, warnings, reasons)
+
+    if teardown:
+        result["absent"] = [*absent(request), *_removable_objects(request, existing)]
+        return _build_result(result, [], warnings, [])
+    if others:
+        # Two plugins would register the same resource alternately.
+        return {**_build_result(result, [], warnings, reasons), "action": "leave"}
+    refusals += _check_runtime_class(seen)
+    for name in sorted(hosts):
+        _plan_host(request, name, hosts[name], result, refusals, warnings)
+    objects, unmanaged = _select_objects(request, method, seen)
+    reasons += unmanaged
+    result["objects"], result["values"] = objects, values
+    result["absent"] = absent(request, objects)
+    return _build_result(result, refusals, warnings, reasons)
+
+
+def _empty_result(others: Sequence[str]) -> dict[str, Any]:
+    return {
         "objects": [],
         "absent": [],
         "values": {},
@@ -92,47 +113,32 @@ def plan(
         "others": [str(one) for one in others],
         "runtime_class": "",
     }
-    try:
-        if method not in METHODS:
-            raise KubegpuError(
-                f"nvidia_device_plugin_method is {method!r}, and has to be one of "
-                f"{', '.join(METHODS)}"
-            )
-        runtime_class, reason = _runtime_class(wishes, hosts, seen)
-        reasons.append(reason)
-        wish = read_wish({**wishes, "runtime_class": runtime_class})
-        result["runtime_class"] = runtime_class
-        _check_login(wish, login)
-        values = helm_values(wish, chart_version) if method == "helm" else {}
-        warnings += wish.remarks
-    except KubegpuError as error:
-        refusals.append(Refusal(error.cause, error.next_step, error.evidence))
-        return _answer(result, refusals, warnings, reasons)
-
-    if teardown:
-        result["absent"] = [*absent(wish), *_made_by_us(wish, existing)]
-        return _answer(result, [], warnings, [])
-    if others:
-        # Two plugins would take turns in registering the same resource.
-        return {**_answer(result, [], warnings, reasons), "action": "leave"}
-    refusals += _foreign_class(seen)
-    for name in sorted(hosts):
-        _host(wish, name, hosts[name], result, refusals, warnings)
-    objects = manifests(wish)
-    ours = [item for item in objects if not _somebody_elses(item, seen)]
-    for item in objects:
-        if _somebody_elses(item, seen):
-            kind, _namespace, item_name = identity(item)
-            reasons.append(f"{kind} {item_name} was there before and is left as it is")
-    if method == "helm":
-        # The chart brings the rest under its own names.
-        ours = [item for item in ours if item["kind"] in _SHARED_KINDS]
-    result["objects"], result["values"] = ours, values
-    result["absent"] = absent(wish, ours)
-    return _answer(result, refusals, warnings, reasons)
 
 
-def _answer(
+def _check_method(method: str) -> None:
+    if method not in METHODS:
+        raise KubegpuError(
+            f"nvidia_device_plugin_method is {method!r}, and has to be one of {', '.join(METHODS)}"
+        )
+
+
+def _select_objects(
+    request: Request, method: str, seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
+) -> tuple[list[Object], list[str]]:
+    """Return the objects to apply, and a reason for each one that is left unmanaged."""
+    objects: list[Object] = []
+    reasons: list[str] = []
+    for item in manifests(request):
+        if _is_unmanaged(item, seen):
+            kind, _namespace, name = identity(item)
+            reasons.append(f"{kind} {name} was there before and is left as it is")
+        elif method != "helm" or item["kind"] in _SHARED_KINDS:
+            # With Helm, the chart brings the other objects under its own names.
+            objects.append(item)
+    return objects, reasons
+
+
+def _build_result(
     result: dict[str, Any], refusals: Sequence[Refusal], warnings: list[str], reasons: list[str]
 ) -> dict[str, Any]:
     refused = [one.to_json() for one in refusals]
@@ -159,23 +165,23 @@ def _refusal_text(refusal: Mapping[str, str]) -> str:
     )
 
 
-def _different(hosts: Mapping[str, Mapping[str, Any]]) -> list[Refusal]:
-    """Return the options that hosts of one run see differently: the cluster has one plugin."""
+def _differing_options(hosts: Mapping[str, Mapping[str, Any]]) -> list[Refusal]:
+    """Refuse options that differ between hosts, because the cluster has one plugin."""
     known = [(name, hosts[name]["wishes"]) for name in sorted(hosts) if hosts[name].get("wishes")]
     if not known:
         return []
-    first, wishes = known[0]
+    first, options = known[0]
     found = []
-    for option in sorted({key for _host_name, other in known for key in other}):
+    for option in sorted({key for _name, other in known for key in other}):
         for name, other in known[1:]:
-            if other.get(option) != wishes.get(option):
+            if other.get(option) != options.get(option):
                 found.append(
                     Refusal(
                         f"nvidia_device_plugin_{option} differs between {first} and {name}, and "
                         "the device plugin is one for the whole cluster",
                         "Set it for all hosts of the cluster alike. What may differ is "
                         "nvidia_device_plugin_config, the config that a host chooses.",
-                        f"{first}: {wishes.get(option)!r}; {name}: {other.get(option)!r}",
+                        f"{first}: {options.get(option)!r}; {name}: {other.get(option)!r}",
                     )
                 )
                 break
@@ -183,20 +189,21 @@ def _different(hosts: Mapping[str, Mapping[str, Any]]) -> list[Refusal]:
 
 
 def _runtime_class(
-    wishes: Mapping[str, Any],
+    options: Mapping[str, Any],
     hosts: Mapping[str, Mapping[str, Any]],
     seen: Mapping[tuple[str, str, str], Mapping[str, Any]],
 ) -> tuple[str, str]:
-    """Return the RuntimeClass of the plugin's pods, and why.
+    """Return the RuntimeClass of the plugin's pods, and the reason.
 
-    A run may see a part of the nodes only (``--limit``, a job's slice), and several such runs go on
-    at once, but the cluster has one DaemonSet. So this does not depend on what the default runtime
-    of the hosts is: containerd and CRI-O know the handler by its name where it is the default, too.
+    A run may cover only some nodes (``--limit``, a job's slice), and several such runs may be
+    active at the same time, but the cluster has one DaemonSet. So the choice does not depend on the
+    default runtime of the hosts: containerd and CRI-O also accept the handler by its name if it is
+    the default.
     """
-    wished = str(wishes.get("runtime_class", "auto"))
-    if wished != "auto":
-        return wished, f"nvidia_device_plugin_runtime_class is {wished or 'empty'}"
-    # Of other nodes the facts do not say what containerd does, and the plugin is not for them.
+    requested = str(options.get("runtime_class", "auto"))
+    if requested != "auto":
+        return requested, f"nvidia_device_plugin_runtime_class is {requested or 'empty'}"
+    # The plugin does not run on other nodes, and their facts lack the runtimes.
     nodes = [host["gpu_node"] for host in hosts.values() if container_gpus(host["gpu_node"])]
     if not any(_served_by_docker(node) for node in nodes):
         return HANDLER, f"RuntimeClass {HANDLER}: right whatever a node's default runtime is"
@@ -209,30 +216,30 @@ def _runtime_class(
     if other:
         more = f" and {len(other) - 1} more" if len(other) > 1 else ""
         return HANDLER, f"RuntimeClass {HANDLER}: it is not the default runtime on {other[0]}{more}"
-    namespace = str(wishes.get("namespace") or Wish.namespace)
+    namespace = str(options.get("namespace") or Request.namespace)
     running = seen.get(("DaemonSet", namespace, NAME)) or {}
     spec = ((running.get("spec") or {}).get("template") or {}).get("spec") or {}
     if spec.get("runtimeClassName") == HANDLER:
-        # A run with --limit does not see all nodes; with the class it works on each of them.
+        # A run with --limit does not cover all nodes; the class works on each of them.
         return HANDLER, f"RuntimeClass {HANDLER}: the plugin runs with it already"
     return "", f"no RuntimeClass: Docker serves Kubernetes, and {HANDLER} is its default runtime"
 
 
 def _served_by_docker(node: Mapping[str, Any]) -> bool:
-    """Return whether Docker is the engine of Kubernetes: it may not know handlers by name."""
+    """Return whether Kubernetes uses Docker, which may not know handlers by name."""
     runtimes = node.get("runtimes") or {}
     others = (runtimes.get("containerd") or {}).get("cri_enabled") or runtimes.get("crio")
     return bool(runtimes.get("docker")) and not others
 
 
-def _check_login(wish: Wish, given: Sequence[str]) -> None:
-    """See that the login is whole: the task that makes the secret of it says nothing of what fails.
+def _check_login(request: Request, given: Sequence[str]) -> None:
+    """Check that the login is complete, because the task that uses it hides its errors.
 
-    :raises KubegpuError: where it is not.
+    :raises KubegpuError: it is not.
     """
     known = ("registry", "username", "password")
     option = "nvidia_device_plugin_pull_secret_login"
-    if given and not wish.pull_secret:
+    if given and not request.pull_secret:
         raise KubegpuError(
             f"{option} is set and nvidia_device_plugin_pull_secret is not",
             next_step="Give the secret a name: nvidia_device_plugin_pull_secret: registry",
@@ -248,29 +255,30 @@ def _check_login(wish: Wish, given: Sequence[str]) -> None:
         )
 
 
-def _somebody_elses(
+def _is_unmanaged(
     item: Mapping[str, Any], seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
 ) -> bool:
     there = seen.get(identity(item))
-    return there is not None and item["kind"] in _SHARED_KINDS and not _is_ours(there)
+    return there is not None and item["kind"] in _SHARED_KINDS and not _is_managed(there)
 
 
-def _made_by_us(wish: Wish, existing: Sequence[Mapping[str, Any]]) -> list[Object]:
-    """Return what teardown removes besides: secrets, RuntimeClass and namespace that we made.
+def _removable_objects(request: Request, existing: Sequence[Mapping[str, Any]]) -> list[Object]:
+    """Return the managed secrets, RuntimeClass and namespace, which only teardown removes.
 
-    The namespace goes last, as it takes with it what is in it, and stays where that is not ours.
+    The namespace is last, because its objects are deleted with it. It is kept if it has unmanaged
+    objects.
     """
-    inside = [one for one in existing if one["metadata"].get("namespace") == wish.namespace]
-    others = [one for one in inside if not _is_ours(one) and not _comes_by_itself(one)]
+    inside = [one for one in existing if one["metadata"].get("namespace") == request.namespace]
+    others = [one for one in inside if not _is_managed(one) and not _is_automatic(one)]
     found = [
         {"apiVersion": "v1", "kind": "Secret", "metadata": _place(one)}
         for one in inside
-        if one["kind"] == "Secret" and _is_ours(one)
+        if one["kind"] == "Secret" and _is_managed(one)
     ]
     seen = {identity(one): one for one in existing}
-    for item in reversed(manifests(wish)[:2]):
+    for item in reversed(manifests(request)[:2]):
         there = seen.get(identity(item))
-        if there is None or not _is_ours(there) or (item["kind"] == "Namespace" and others):
+        if there is None or not _is_managed(there) or (item["kind"] == "Namespace" and others):
             continue
         metadata = {"name": item["metadata"]["name"]}
         found.append({"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": metadata})
@@ -284,12 +292,12 @@ def _place(item: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _is_ours(item: Mapping[str, Any]) -> bool:
+def _is_managed(item: Mapping[str, Any]) -> bool:
     return (item["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGED_BY
 
 
-def _comes_by_itself(item: Mapping[str, Any]) -> bool:
-    """Return whether Kubernetes or Helm made this in every namespace of this use."""
+def _is_automatic(item: Mapping[str, Any]) -> bool:
+    """Return whether Kubernetes or Helm creates this object by itself in such a namespace."""
     kind, _namespace, name = identity(item)
     return (
         (kind == "ConfigMap" and name == "kube-root-ca.crt")
@@ -298,7 +306,7 @@ def _comes_by_itself(item: Mapping[str, Any]) -> bool:
     )
 
 
-def _foreign_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> list[Refusal]:
+def _check_runtime_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> list[Refusal]:
     there = seen.get(("RuntimeClass", "", HANDLER))
     if there is None or there.get("handler") == HANDLER:
         return []
@@ -313,8 +321,8 @@ def _foreign_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> li
     ]
 
 
-def _host(
-    wish: Wish,
+def _plan_host(
+    request: Request,
     name: str,
     host: Mapping[str, Any],
     result: dict[str, Any],
@@ -322,9 +330,9 @@ def _host(
     warnings: list[str],
 ) -> None:
     node, chosen = host["gpu_node"], str(host.get("config") or "")
-    config = wish.config(chosen)
+    config = request.config(chosen)
     if config is None:
-        there = ", ".join(sorted(wish.configs)) or "none, nvidia_device_plugin_configs is empty"
+        there = ", ".join(sorted(request.configs)) or "none, nvidia_device_plugin_configs is empty"
         refusals.append(
             Refusal(
                 f"there is no config {chosen!r}",
@@ -340,25 +348,7 @@ def _host(
     found = [*check_sharing(node, config), *check_cdi(node, config, bool(host.get("cdi")))]
     for refusal in found:
         refusals.append(Refusal(refusal.cause, refusal.next_step, refusal.evidence, name))
-    left_out = undivided(node, config)
-    if left_out:
-        warnings.append(
-            f"{name}: MIG is enabled and no MIG device is there on {', '.join(left_out)}; the "
-            "plugin leaves it out. Make MIG devices on it, or disable MIG there"
-        )
-    handlers = ((node.get("runtimes") or {}).get("containerd") or {}).get("handlers")
-    if wish.runtime_class and handlers and HANDLER not in handlers and not host.get("planned"):
-        warnings.append(
-            f"{name}: containerd has no handler {HANDLER}; the plugin cannot start there before "
-            "the container toolkit is set up (role nvidia_container_toolkit)"
-        )
-    if wish.feature_discovery and not wish.feature_discovery_privileged:
-        guests = [gpu for gpu in container_gpus(node) if (gpu.get("vgpu") or {}).get("guest")]
-        if guests:
-            warnings.append(
-                f"{name}: GPU feature discovery tells the host's driver of a vGPU only where it is "
-                "privileged (nvidia_device_plugin_feature_discovery_privileged)"
-            )
+    warnings += _host_warnings(request, name, host, config)
     resources = expected(node, config)
     if resources is None:
         result["unknown"][name] = (
@@ -366,7 +356,7 @@ def _host(
             "before the driver runs, or without pynvml on the node"
         )
         return
-    # As gpu_cluster_info takes it; what is more than resources is for its explanations.
+    # The format of gpu_cluster_info; all keys but resources serve its explanations.
     result["expected"][name] = {
         "name": str(host.get("node") or name),
         "machine_id": None
@@ -379,21 +369,48 @@ def _host(
     }
 
 
+def _host_warnings(
+    request: Request, name: str, host: Mapping[str, Any], config: Config
+) -> list[str]:
+    node = host["gpu_node"]
+    warnings = []
+    left_out = undivided(node, config)
+    if left_out:
+        warnings.append(
+            f"{name}: MIG is enabled and no MIG device is there on {', '.join(left_out)}; the "
+            "plugin leaves it out. Make MIG devices on it, or disable MIG there"
+        )
+    handlers = ((node.get("runtimes") or {}).get("containerd") or {}).get("handlers")
+    if request.runtime_class and handlers and HANDLER not in handlers and not host.get("planned"):
+        warnings.append(
+            f"{name}: containerd has no handler {HANDLER}; the plugin cannot start there before "
+            "the container toolkit is set up (role nvidia_container_toolkit)"
+        )
+    if request.feature_discovery and not request.feature_discovery_privileged:
+        guests = [gpu for gpu in container_gpus(node) if (gpu.get("vgpu") or {}).get("guest")]
+        if guests:
+            warnings.append(
+                f"{name}: GPU feature discovery tells the host's driver of a vGPU only where it is "
+                "privileged (nvidia_device_plugin_feature_discovery_privileged)"
+            )
+    return warnings
+
+
 def restarts(
     pods: Sequence[Mapping[str, Any]],
     hosts: Mapping[str, Mapping[str, Any]],
     node_of: Mapping[str, str | None],
 ) -> list[dict[str, Any]]:
-    """Return the pods whose runtime changed after they were made, each with the reason.
+    """Return the pods whose runtime changed after their creation, each with the reason.
 
-    A pod keeps the runtime with which its sandbox was made, however often its containers start
-    again, so that only a new pod helps.
+    A pod keeps the runtime of its sandbox even if its containers restart, so that it must be
+    replaced.
 
-    :param pods: the plugin's pods, as the API server has them.
-    :param hosts: by name: ``started`` (when the node's runtime was started, as the API server
-        writes times, or null), ``changed`` (what this run changed on it, or empty) and ``new``
-        (whether the plugin comes to the node by this run's label only, so that its pod was made
-        after that change: another run at the same time may have deployed the plugin already).
+    :param pods: the plugin's Pod objects.
+    :param hosts: by name: ``started`` (the start time of the node's runtime in the API server's
+        format, or null), ``changed`` (what this run changed on the runtime, or empty) and ``new``
+        (whether only this run's label brought the plugin to the node, so that its pod is newer than
+        that change: a concurrent run may have deployed the plugin before).
     :param node_of: the Kubernetes node of each host.
     """
     by_node = {str(node_of[name]): host for name, host in hosts.items() if node_of.get(name)}
@@ -426,16 +443,16 @@ def restarts(
     return found
 
 
-def object_list(wishes: Mapping[str, Any], warn: Callable[[str], object]) -> list[Object]:
+def object_list(options: Mapping[str, Any], warn: Callable[[str], object]) -> list[Object]:
     """Return the objects for these options.
 
-    :param warn: is given each remark about the options.
-    :raises KubegpuError: where an option is not valid.
+    :param warn: called with each remark about the options.
+    :raises KubegpuError: an option is invalid.
     """
-    options = dict(wishes)
+    options = dict(options)
     if options.get("runtime_class") == "auto":
         options["runtime_class"] = HANDLER
-    wish = read_wish(options)
-    for remark in wish.remarks:
+    request = read_request(options)
+    for remark in request.remarks:
         warn(remark)
-    return manifests(wish)
+    return manifests(request)

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NVIDIA's device plugin and GPU feature discovery can be told, by release. Data and checks.
+"""The settings of NVIDIA's device plugin and GPU feature discovery, by release. Data and checks.
 
-Each row has the field of a config, the environment variable and the value of NVIDIA's chart that
-set the same. Source: github.com/NVIDIA/k8s-device-plugin, tags v0.14.0 to v0.20.0, read 2026-11-23:
-``api/config/v1/*.go`` (fields and types), ``cmd/nvidia-device-plugin/main.go`` and
+Each entry names the field of a config, the environment variable and the value of NVIDIA's chart
+for one setting. Source: github.com/NVIDIA/k8s-device-plugin, tags v0.14.0 to v0.20.0, read
+2026-11-23: ``api/config/v1/*.go`` (fields and types), ``cmd/nvidia-device-plugin/main.go`` and
 ``cmd/gpu-feature-discovery/main.go`` (variables and permitted values), and
 ``deployments/helm/nvidia-device-plugin/templates`` (values).
 """
@@ -26,7 +26,7 @@ Release = tuple[int, int]
 
 #: The newest release that the table knows.
 NEWEST: Release = (0, 20)
-#: The oldest one that was read; what it has is taken to be in those before.
+#: The oldest release that was read; earlier ones are assumed to have the same settings.
 OLDEST: Release = (0, 14)
 
 BOOLEAN = "boolean"
@@ -37,28 +37,28 @@ STRINGS = "string or list of strings"
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)\.\d+(?:\Z|[-+])")
 _DURATION = re.compile(r"(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|ms|s|m|h))+\Z")
-# What Go's strconv.ParseBool takes of a variable.
+# The values that Go's strconv.ParseBool accepts.
 _TRUTH = {
     **dict.fromkeys(("1", "t", "T", "true", "True", "TRUE"), True),
     **dict.fromkeys(("0", "f", "F", "false", "False", "FALSE"), False),
 }
-# How like another name a wrong one has to be to be taken for it.
+# Minimum similarity to a known name for a suggestion.
 _NEAR = 0.6
-# Where other variables are ordinary: almost the same.
+# The same for environment variables, where unknown names are common.
 _ALMOST = 0.88
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that the plugin or feature discovery can be told.
+    """One setting of the plugin or of feature discovery.
 
     :param path: the field of a config, with dots, below ``flags``; empty where there is none.
-    :param variables: environment variables, the one that wins first.
+    :param variables: environment variables, in the order of precedence.
     :param kind: the type of the field.
     :param since: the first release that has it.
     :param values: the permitted values, each with the first release that has it; empty is any.
     :param option: the role's option for it, without its prefix; empty where there is none.
-    :param everywhere: whether the option holds for all nodes, so that no config may differ.
+    :param everywhere: whether the option applies to all nodes, so that configs must not differ.
     :param chart: the value of NVIDIA's chart, with dots, and the first release that has it.
     """
 
@@ -89,10 +89,10 @@ SETTINGS = (
             chart=("gdrcopyEnabled", (0, 18))),
     Setting("gdsEnabled", ("GDS_ENABLED",), BOOLEAN, option="gds_enabled"),
     Setting("mofedEnabled", ("MOFED_ENABLED",), BOOLEAN, option="mofed_enabled"),
-    # Token and Role of the pods follow it.
+    # The token and Role of the pods depend on it.
     Setting("useNodeFeatureAPI", (), BOOLEAN, (0, 15), option="feature_discovery_api",
             everywhere=True),
-    # Feature discovery knows vfio, too (v0.20); a config is read by both.
+    # Feature discovery also supports vfio (v0.20), but the plugin reads the same config.
     Setting("deviceDiscoveryStrategy", ("DEVICE_DISCOVERY_STRATEGY",), STRING, (0, 16),
             values=_of("auto", "nvml", "tegra"), chart=("deviceDiscoveryStrategy", (0, 16))),
     Setting("plugin.passDeviceSpecs", ("PASS_DEVICE_SPECS",), BOOLEAN, option="pass_device_specs"),
@@ -113,9 +113,9 @@ SETTINGS = (
     Setting("gfd.sleepInterval", (), DURATION),
     Setting("gfd.outputFile", (), PATH),
     Setting("gfd.machineTypeFile", (), PATH),
-    # What no config has.
+    # Settings without a config field.
     Setting("", ("NVIDIA_CDI_HOOK_PATH",), PATH, (0, 16), chart=("cdi.nvidiaHookPath", (0, 16))),
-    # The other name of CONTAINER_DRIVER_ROOT, which wins over it.
+    # An alias of CONTAINER_DRIVER_ROOT that takes precedence over it.
     Setting("", ("DRIVER_ROOT_CTR_PATH",), PATH, (0, 16), option="container_driver_root",
             everywhere=True),
     Setting("", ("KUBELET_SOCKET",), PATH, (0, 17)),
@@ -125,7 +125,7 @@ SETTINGS = (
     Setting("", ("CDI_DISABLE_HOOKS",), STRING, (0, 20)),
 )  # fmt: skip
 
-#: Beside ``flags``: parts of a config, each with the first release that has it.
+#: Sections of a config, each with the first release that has it.
 TOP: Mapping[str, Release] = {
     "version": OLDEST,
     "flags": OLDEST,
@@ -134,12 +134,13 @@ TOP: Mapping[str, Release] = {
     "imex": (0, 17),
 }
 SHARING: Mapping[str, Release] = {"timeSlicing": OLDEST, "mps": (0, 15)}
-#: From here on the image has GPU feature discovery, too.
+#: The first release whose image contains GPU feature discovery.
 DISCOVERY_SINCE: Release = (0, 15)
-#: From here on the plugin's patterns match whole names, so that a MIG profile with an attribute
-#: (``1g.24gb-me``, ``1g.10gb+me``) is a resource of its own (k8s-device-plugin #1807, #1462).
+#: From this release, the plugin's patterns match whole names, so that a MIG profile with an
+#: attribute (``1g.24gb-me``, ``1g.10gb+me``) is a resource of its own (k8s-device-plugin #1807,
+#: #1462).
 WHOLE_NAMES: Release = (0, 20)
-#: Variables that the role writes itself, with its own paths.
+#: Variables that the role sets itself, with its own paths.
 _OURS = ("CONFIG_FILE",)
 
 _BY_PATH = {one.path: one for one in SETTINGS if one.path}
@@ -147,28 +148,28 @@ _BY_VARIABLE = {name: one for one in SETTINGS for name in one.variables}
 
 
 def read_release(version: str) -> Release | None:
-    """Return the release that a tag names; None for a tag that names none, such as a commit's."""
+    """Return the release of a tag; None for other tags, such as those of a commit."""
     match = _VERSION.match(version)
     return (int(match[1]), int(match[2])) if match else None
 
 
-def words(release: Release) -> str:
+def release_text(release: Release) -> str:
     """Return ``v0.20`` for (0, 20)."""
     return f"v{release[0]}.{release[1]}"
 
 
 def is_newer(release: Release | None) -> bool:
-    """Return whether a release may know more than the table; one that is not known may."""
+    """Return whether a release is newer than the table; an unknown release counts as newer."""
     return release is None or release > NEWEST
 
 
 def at_least(release: Release | None, since: Release) -> bool:
-    """Return whether a release has what came with ``since``; one that is not known has it."""
+    """Return whether a release is at least ``since``; an unknown release counts as newer."""
     return release is None or release >= since
 
 
 def settings_at(prefix: str) -> dict[str, Setting]:
-    """Return the fields right below a part of a config: ``""``, ``plugin`` or ``gfd``."""
+    """Return the settings directly below a section of ``flags``: ``""``, ``plugin`` or ``gfd``."""
     begin = f"{prefix}." if prefix else ""
     return {
         path[len(begin) :]: one
@@ -178,27 +179,27 @@ def settings_at(prefix: str) -> dict[str, Setting]:
 
 
 def setting(path: str) -> Setting:
-    """Return the row of a field."""
+    """Return the setting of a config field."""
     return _BY_PATH[path]
 
 
 @dataclass
 class Reading:
-    """Reads names and values of one release, and keeps what it has to say of them.
+    """Checks names and values against one release, and collects notes.
 
-    :param release: the plugin's; None where it is not known.
+    :param release: the plugin's release; None if unknown.
     """
 
     release: Release | None = NEWEST
-    #: What may be wrong, where the release is newer than the table.
+    #: Possible mistakes, for a release newer than the table.
     notes: list[str] = field(default_factory=list)
 
     def unknown(
         self, where: str, given: Iterable[object], known: Mapping[str, Release]
     ) -> list[str]:
-        """Return the names that the table does not have, which a newer release may know.
+        """Return the names that are not in the table, but may exist in a newer release.
 
-        :raises InputError: a name that the plugin's release does not know.
+        :raises InputError: the plugin's release does not have a name.
         """
         found = []
         for name in map(str, given):
@@ -206,8 +207,8 @@ class Reading:
             if since is not None:
                 if not at_least(self.release, since):
                     raise InputError(
-                        f"{where}: {name} came with the plugin's {words(since)}, and "
-                        f"nvidia_device_plugin_version is {words(self.release or since)}",
+                        f"{where}: {name} came with the plugin's {release_text(since)}, and "
+                        f"nvidia_device_plugin_version is {release_text(self.release or since)}",
                         next_step="The plugin would ignore it: leave it out, or take a newer "
                         "release.",
                     )
@@ -220,8 +221,8 @@ class Reading:
                     next_step=f"{guess} The plugin ignores what it does not know.",
                 )
             self.note(
-                f"{where}: {name} is not known here, where the table ends with {words(NEWEST)}; it "
-                f"is handed on as it is.{f' {guess}' if near else ''}"
+                f"{where}: {name} is not known here, where the table ends with "
+                f"{release_text(NEWEST)}; it is handed on as it is.{f' {guess}' if near else ''}"
             )
             found.append(name)
         return found
@@ -231,9 +232,9 @@ class Reading:
             self.notes.append(text)
 
     def value(self, where: str, row: Setting, value: Any) -> None:
-        """See that a field's value is of its type, and one of those permitted.
+        """Check the type of a value, and that it is one of the permitted values.
 
-        :raises InputError: where it is not.
+        :raises InputError: the value is invalid.
         """
         if not _is_kind(row.kind, value):
             article = "an" if row.kind[0] in "aeiou" else "a"
@@ -245,31 +246,31 @@ class Reading:
                 self.choice(where, str(one), row.values)
 
     def choice(self, where: str, value: str, values: Mapping[str, Release]) -> None:
-        """See that a value is one of those that the release has.
+        """Check that a value is one of those that the release supports.
 
-        :raises InputError: where it is not.
+        :raises InputError: the value is invalid.
         """
         since = values.get(value)
         if since is not None and at_least(self.release, since):
             return
         if since is not None:
-            raise InputError(f"{where}: {value} came with the plugin's {words(since)}")
+            raise InputError(f"{where}: {value} came with the plugin's {release_text(since)}")
         known = [one for one, first in values.items() if at_least(self.release, first)]
         says = f"{where}: is {value!r}, and has to be one of {', '.join(filter(None, known))}"
         if not is_newer(self.release):
             raise InputError(says)
-        self.note(f"{says}, as far as the table goes ({words(NEWEST)}).")
+        self.note(f"{says}, as far as the table goes ({release_text(NEWEST)}).")
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:
-    """Return the known name that is most like this one, in any case of letters; empty for none."""
+    """Return the most similar known name, ignoring case; empty if none is similar."""
     lower = {one.lower(): one for one in known}
     found = difflib.get_close_matches(name.lower(), lower, 1, cutoff)
     return lower[found[0]] if found else ""
 
 
 def _split(row: Setting, value: Any) -> Sequence[Any]:
-    # One string may hold several with commas, as in the plugin's own variable.
+    # A string may be a comma-separated list, as in the plugin's own variable.
     return [one.strip() for one in value.split(",")] if row.kind == STRINGS else [value]
 
 
@@ -283,18 +284,18 @@ def _is_kind(kind: str, value: Any) -> bool:
     if kind == PATH:
         return value.startswith("/")
     if kind == DURATION:
-        # A bare number would be nanoseconds.
+        # A number without a unit would be nanoseconds.
         return value == "infinite" or bool(_DURATION.match(value))
     return True
 
 
 def read_environment(given: Mapping[str, str], release: Release | None) -> list[str]:
-    """See that variables of the plugin have values that it takes; return remarks.
+    """Check the values of the plugin's environment variables; return remarks.
 
-    Other variables are not the plugin's: the container toolkit, Go and proxies have theirs.
+    Unknown variables are allowed: the container toolkit, Go and proxies use their own.
 
-    :param given: names and values, as the container gets them.
-    :raises InputError: where one is an option of the role, or has a value that the plugin refuses.
+    :param given: variables of the container by name.
+    :raises InputError: a variable duplicates an option of the role, or its value is invalid.
     """
     reading = Reading(release)
     for name, value in given.items():
@@ -317,9 +318,9 @@ def read_environment(given: Mapping[str, str], release: Release | None) -> list[
 
 
 def chart_values(given: Mapping[str, str], release: Release | None) -> dict[str, Any]:
-    """Return the values of NVIDIA's chart that set these variables of the plugin's container.
+    """Return the values of NVIDIA's chart for these variables of the plugin's container.
 
-    :raises InputError: where the chart has none for one of them.
+    :raises InputError: the chart has no value for a variable.
     """
     values: dict[str, Any] = {}
     without = []

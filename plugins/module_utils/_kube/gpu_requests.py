@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check how a pod asks for GPUs: what the API server refuses, and what does not do what it says.
+"""Check the GPU requests of a pod: those that the API server rejects, and common mistakes. Pure.
 
-Pure. Sources: Kubernetes' pages on device plugins and extended resources, and the resource names
+Sources: Kubernetes' pages on device plugins and extended resources, and the resource names
 of the plugins of NVIDIA, AMD and Intel; gathered 2026-11-21.
 """
 
@@ -13,10 +13,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.errors import InputError, KubegpuError
+from .quantity import parse_quantity
 
 ERROR = "error"
 WARNING = "warning"
@@ -25,7 +26,7 @@ _COMMON = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com
 _VENDORS = ("nvidia", "amd", "intel")
 _GPU_NAMES = (
     re.compile(r"nvidia\.com/gpu(?:\.shared)?\Z"),
-    # Profiles without media engines end with -me (RTX PRO 6000); they are resources of their own
+    # Profiles without media engines end with -me (RTX PRO 6000); they are separate resources
     # from the plugin's v0.20 on (k8s-device-plugin #1807, internal/rm/rm.go).
     re.compile(r"nvidia\.com/mig-\d{1,2}(?:c\.\d{1,2})?g\.\d{1,3}gb(?:\.me(?:\.all)?|-me|\.gfx)?"
                r"(?:\.shared)?\Z"),
@@ -38,29 +39,19 @@ _GPU_NAMES = (
 _OLD_NAME = "alpha.kubernetes.io/nvidia-gpu"
 _LOOKS_LIKE_GPU = re.compile(r"gpu|nvidia|cuda|\bmig\b|\bamd\b|radeon|i915", re.IGNORECASE)
 _ORDINARY = re.compile(r"(?:cpu|memory|storage|ephemeral-storage|hugepages-.+)\Z")
-_QUANTITY = re.compile(
-    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<unit>[numkMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?\Z"
-)
-_UNITS = {
-    "n": Decimal(10) ** -9,
-    "u": Decimal(10) ** -6,
-    "m": Decimal(10) ** -3,
-    **{unit: Decimal(10) ** (3 * power) for power, unit in enumerate("kMGTPE", 1)},
-    **{f"{unit}i": Decimal(1024) ** power for power, unit in enumerate("KMGTPE", 1)},
-}
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 
 def check(
     manifest: Mapping[str, Any], resources: Sequence[str] = (), required: bool = False
 ) -> list[dict[str, Any]]:
-    """Return what is wrong with a pod's GPUs; empty where all is well.
+    """Return the problems of a pod's GPU requests.
 
-    :param manifest: a Pod, anything with a template of one (Deployment, Job, CronJob, ...), a List
-        of such, or the ``spec`` of a pod.
-    :param resources: further names of GPU resources, as sharing or renaming gives them.
-    :param required: whether a pod that asks for no GPU at all is wrong.
-    :raises InputError: there is no pod in it.
+    :param manifest: a Pod, an object with a pod template (Deployment, Job, CronJob, ...), a List
+        of these, or the ``spec`` of a pod.
+    :param resources: further names of GPU resources, as of sharing or renaming.
+    :param required: whether a pod without any GPU request is a problem.
+    :raises InputError: the manifest has no pod.
     """
     found: list[dict[str, Any]] = []
     for name, spec in _pods(manifest):
@@ -80,7 +71,7 @@ def check(
 
 
 def _pods(manifest: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Return the specs of all pods that a manifest makes, each with the manifest's name."""
+    """Yield the name of the manifest and the spec of each pod in it."""
     if not isinstance(manifest, Mapping):
         raise InputError(
             f"{manifest!r} is no manifest.", next_step="Give one as a mapping (from_yaml)."
@@ -172,7 +163,7 @@ def _check_amount(
     for part, given in (("limits", limits), ("requests", requests)):
         if resource not in given:
             continue
-        amount = quantity(given[resource])
+        amount = _quantity(given[resource])
         amounts[part] = amount
         if amount is None:
             yield _problem(
@@ -182,7 +173,7 @@ def _check_amount(
                 f"{place}: {part} of {resource} is {given[resource]!r}, which is no quantity.",
                 "Write a whole number.",
             )
-        elif amount < 0 or amount != amount.to_integral_value():
+        elif amount < 0 or amount.denominator != 1:
             yield _problem(
                 "not_a_whole_number",
                 place,
@@ -284,19 +275,11 @@ def _is_gpu(resource: str, more: frozenset[str]) -> bool:
     return resource in more or any(name.match(resource) for name in _GPU_NAMES)
 
 
-def quantity(value: Any) -> Decimal | None:
-    """Return a quantity as Kubernetes reads it, or None where it is none."""
-    if isinstance(value, bool) or value is None:
-        return None
-    match = _QUANTITY.match(str(value).strip())
-    if not match:
-        return None
-    unit = match["unit"] or ""
+def _quantity(value: Any) -> Fraction | None:
+    """Return a quantity as a number, or None where it is not one."""
     try:
-        if unit[:1] in ("e", "E") and len(unit) > 1 and unit != "Ei":
-            return Decimal(match["number"] + unit)
-        return Decimal(match["number"]) * _UNITS.get(unit, Decimal(1))
-    except InvalidOperation:
+        return parse_quantity(value)
+    except KubegpuError:
         return None
 
 

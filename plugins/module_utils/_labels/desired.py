@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Labels of a Kubernetes node from the facts of the machine: what is really in it."""
+"""The desired labels of a Kubernetes node, from the facts of its hardware. Pure."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from typing import Any
 from .._hardware.vendors import gpu_vendor
 
 PREFIX = "kubegpu.nodes"
-#: The label by which the device plugin finds its nodes; the value is the vendor.
+#: The label that selects the nodes of the device plugin; its value is the vendor.
 MARKER = f"{PREFIX}/gpu"
-#: NVIDIA's device plugin reads the name of its configuration for the node from this label.
+#: NVIDIA's device plugin reads the name of the node's config from this label.
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 LONGEST = 63
 
 _INVALID = re.compile(r"[^A-Za-z0-9_.-]+")
-# Bus, socket and memory: two cards that differ in these only are one model to a pod.
+# Bus, socket and memory: cards that differ only in these are the same model for a pod.
 _FORM = re.compile(r"""^(?:pcie|pci|sxm\d*|hbm\d*e?|g?ddr\d*x?|\d+\s*[gt]b)$""", re.IGNORECASE)
 _FAMILIES = {"ada": "ada-lovelace"}
 
-# What GPU feature discovery writes (facts of 2026-11-21). What a user tells it or another program
-# by label, is not among it.
+# Labels that GPU feature discovery writes (2026-11-21), without those that users set to configure
+# it or other programs.
 _DISCOVERED = re.compile(
     r"""nvidia\.com/(?:
         gfd\.timestamp
@@ -46,7 +46,7 @@ _FEATURES = "feature.node.kubernetes.io/"
 def label_value(text: object) -> str:
     """Return a text as a valid label value: at most 63 of ``A-Za-z0-9-_.``, alphanumeric ends.
 
-    What is valid comes out as it went in; a text without any letter or digit comes out empty.
+    Valid text is returned unchanged, text without letters and digits as an empty string.
     """
     value = _INVALID.sub("-", str(text))
     value = re.sub(r"^[^A-Za-z0-9]+", "", value)[:LONGEST]
@@ -54,14 +54,14 @@ def label_value(text: object) -> str:
 
 
 def is_discovered(name: str) -> bool:
-    """Tell whether a label's name belongs to GPU or node feature discovery."""
+    """Return whether a label name belongs to GPU or node feature discovery."""
     return bool(_DISCOVERED.match(name)) or name.startswith(_FEATURES)
 
 
 def model(product: str, vendor: str) -> str:
-    """Return a product's name as ``accelerator`` has it: ``nvidia-tesla-p100``.
+    """Return a product's name as in the label ``accelerator``, such as ``nvidia-tesla-p100``.
 
-    Form factor and memory are left out, so that all P100 have one value.
+    Form factor and memory are omitted, so that all P100 have the same value.
     """
     bracket = re.search(r"\[([^\]]+)\]", product)
     # "80 GB" is one word, and so is each part of A100-SXM4-40GB.
@@ -81,11 +81,11 @@ def node_labels(
     device_plugin_config: str = "",
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
-    """Return the labels for a node with these facts; none for a node without a GPU.
+    """Return the labels of a node; none without a GPU.
 
     :param accelerator_key: name of the label with the model; empty for none.
-    :param details: whether count, product, memory, driver and the like get labels of ours.
-    :param discovery_names: whether they also get the names that GPU feature discovery uses.
+    :param details: whether to add labels with count, product, memory, driver and so on.
+    :param discovery_names: whether to add labels with the names of GPU feature discovery.
     :param device_plugin_config: the plugin's configuration for this node.
     :param extra: more labels for a node with a GPU, by name.
     """
@@ -95,13 +95,13 @@ def node_labels(
     gpus = [
         gpu
         for gpu in gpu_node["gpus"]
-        # A virtual function of a card is not the host's to compute on.
+        # Virtual functions of a card are for virtual machines, not for the host.
         if gpu["vendor"] == vendor and not gpu["virtual_function"]
     ] or [gpu for gpu in gpu_node["gpus"] if gpu["vendor"] == vendor]
     devices = _devices(gpu_node, vendor)
     labels: dict[str, str] = {MARKER: vendor}
     models = {model(product, vendor) for product in _products(gpus, devices)}
-    # A pod that asks for a model gets any GPU of the node, so a mixed node has none.
+    # A pod that selects a model may get any GPU of the node, so that a mixed node has no model.
     if accelerator_key and len(models) == 1:
         labels[accelerator_key] = models.pop()
     if details:
@@ -117,7 +117,7 @@ def node_labels(
 
 
 def label_text(value: object) -> str:
-    """Return a value of YAML as Kubernetes writes it: ``true``, not ``True``."""
+    """Return a YAML value as text of a label: ``true``, not ``True``."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -131,7 +131,7 @@ def _devices(gpu_node: Mapping[str, Any], vendor: str) -> Sequence[Mapping[str, 
 def _products(
     gpus: Sequence[Mapping[str, Any]], devices: Sequence[Mapping[str, Any]]
 ) -> Sequence[str]:
-    """Return the product of each GPU: by PCI id, which no driver changes, else as NVML says."""
+    """Return the product of each GPU by PCI ID, which no driver changes, or else from NVML."""
     names = {device["address"]: device["name"] for device in devices}
     found = [gpu["product"] or names.get(gpu["address"]) for gpu in gpus]
     return [name for name in found if name] if all(found) else []
@@ -150,7 +150,7 @@ def _details(
         "gpu.count": len(gpus),
         "gpu.product": products.pop() if len(products) == 1 else None,
         "gpu.generation": generations.pop() if len(generations) == 1 else None,
-        # What a pod can count on, whichever GPU it gets.
+        # The minimum that a pod gets on any GPU.
         "gpu.memory": min(memory) if memory else None,
         "mig": (modes.pop() if len(modes) == 1 else "mixed") if modes else None,
     }
@@ -167,9 +167,9 @@ def _discovered(
     gpus: Sequence[Mapping[str, Any]],
     devices: Sequence[Mapping[str, Any]],
 ) -> dict[str, str]:
-    """Return what GPU feature discovery would say and we know too, under its names."""
+    """Return the labels of GPU feature discovery that the facts also provide."""
     if not devices:
-        # It asks NVML, and without NVML it says nothing.
+        # Feature discovery reads NVML, and sets no labels without it.
         return {}
     names = {device["name"] for device in devices}
     generations = {gpu["generation"] for gpu in gpus} - {"unknown", None}
@@ -183,7 +183,7 @@ def _discovered(
         "mig.capable": "true" if any(device["mig_mode"] for device in devices) else "false",
     }
     version = str(gpu_node["nvml"]["driver_version"] or "").split(".")
-    # Its newer names beside the older ones (k8s-device-plugin, internal/lm/nvml.go).
+    # The newer names in addition to the older ones (k8s-device-plugin, internal/lm/nvml.go).
     if version != [""]:
         values["cuda.driver-version.full"] = ".".join(version)
         for name, parts in (

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which node of a cluster is which host. Labels, verification and the device plugin ask here.
+"""Match hosts to the nodes of a cluster, for labels, verification and the device plugin. Pure.
 
-Pure. A node's machine id in the cluster is what its kubelet reported (``status.nodeInfo``); the API
-server lets a kubelet write its own Node object alone (admission plugin NodeRestriction,
+A node's machine id is what its kubelet reported (``status.nodeInfo``); the API server lets a
+kubelet write its own Node object only (admission plugin NodeRestriction,
 https://kubernetes.io/docs/reference/access-authn-authz/node/). A host's machine id is what the host
-says, so that root of one machine can say that of another.
+reports, so that root on one machine can report the id of another.
 """
 
 from __future__ import annotations
@@ -16,37 +16,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .._core.errors import InputError
-from .plan import Node, Wish
+from .types import Node, Request
 
 
 @dataclass(frozen=True)
 class Match:
-    """Which node a wish is for; None where the cluster does not have it, or it is not certain."""
+    """The node of a request; None where the cluster has none, or the match is ambiguous."""
 
-    wish: Wish
+    request: Request
     node: Node | None
     found_by: str | None = None
     note: str | None = None
-    #: Why it is not certain which node the host is. Nothing is done for such a host.
+    #: Why the match is ambiguous. Such a host is skipped.
     refusal: InputError | None = None
 
 
-def match(wishes: Sequence[Wish], nodes: Iterable[Node]) -> list[Match]:
-    """Find the node of each wish: by machine id, else by name.
+def match(requests: Sequence[Request], nodes: Iterable[Node]) -> list[Match]:
+    """Find the node of each request, by machine id or else by name.
 
-    The machine id is what a host says of itself, and root of a host can say that of another one.
-    The name is the operator's word. So a machine id never leads away from a node of the host's own
-    name, and hosts that cannot be told apart are refused, each with the reason; the others are
-    found all the same.
+    A host reports its own machine id, and root can forge it; the name comes from the operator. So a
+    machine id never overrides a node that has the host's own name. Hosts that cannot be
+    distinguished are refused, each with the reason; the others are matched as usual.
     """
-    directory = _Directory(wishes, nodes)
-    return directory.settle([directory.find(wish) for wish in wishes])
+    directory = _Directory(requests, nodes)
+    return directory.resolve([directory.find(request) for request in requests])
 
 
 class _Directory:
-    """The nodes of a cluster by name and by machine id, and who of the hosts has which id."""
+    """Index of a cluster's nodes by name and machine id, and of the hosts by machine id."""
 
-    def __init__(self, wishes: Sequence[Wish], nodes: Iterable[Node]) -> None:
+    def __init__(self, requests: Sequence[Request], nodes: Iterable[Node]) -> None:
         self._by_name: dict[str, Node] = {}
         self._by_short_name: dict[str, list[Node]] = {}
         self._by_id: dict[str, list[Node]] = {}
@@ -54,67 +53,72 @@ class _Directory:
             self._by_name[node.name] = node
             self._by_short_name.setdefault(_short(node.name), []).append(node)
             if node.machine_id:
-                self._by_id.setdefault(_plain(node.machine_id), []).append(node)
-        self._hosts: dict[str, list[Wish]] = {}
-        for wish in wishes:
-            if wish.machine_id:
-                self._hosts.setdefault(_plain(wish.machine_id), []).append(wish)
+                self._by_id.setdefault(_normalized(node.machine_id), []).append(node)
+        self._hosts: dict[str, list[Request]] = {}
+        for request in requests:
+            if request.machine_id:
+                self._hosts.setdefault(_normalized(request.machine_id), []).append(request)
 
-    def find(self, wish: Wish) -> Match:
-        """Return the node of one wish, without a look at the nodes of the others."""
-        named = self._named(wish)
-        if not wish.machine_id:
-            return Match(wish, named, "name" if named else None)
-        there = self._by_id.get(_plain(wish.machine_id), [])
-        alike = [named] if named is not None else self._alike(wish)
+    def find(self, request: Request) -> Match:
+        """Return the node of one request, regardless of the other requests."""
+        named = self._named(request)
+        if not request.machine_id:
+            return Match(request, named, "name" if named else None)
+        there = self._by_id.get(_normalized(request.machine_id), [])
+        alike = [named] if named is not None else self._alike(request)
         own = [node for node in there if any(node is one for one in alike)]
         if len(own) == 1:
-            return Match(wish, own[0], "machine_id", _told_apart(wish, there))
+            return Match(request, own[0], "machine_id", _duplicate_id_note(request, there))
         if not there:
             return Match(
-                wish, named, "name" if named else None, _other_id(wish, named) if named else None
+                request,
+                named,
+                "name" if named else None,
+                _different_id_note(request, named) if named else None,
             )
-        namesake = named or self._namesake(wish)
+        namesake = named or self._namesake(request)
         if namesake is not None:
-            return _moved(wish, there[0], namesake)
-        hosts = [host.key for host in self._hosts[_plain(wish.machine_id)]]
+            return _refuse_moved(request, there[0], namesake)
+        hosts = [host.key for host in self._hosts[_normalized(request.machine_id)]]
         if len(hosts) > 1:
-            return _same(wish, f"The hosts {_listed(hosts)} have the same machine id")
+            return _refuse_same(request, f"The hosts {_joined(hosts)} have the same machine id")
         if len(there) > 1:
-            names = _listed([node.name for node in there])
-            return _same(wish, f"The nodes {names} have the same machine id, that of {wish.key}")
-        return Match(wish, there[0], "machine_id")
+            names = _joined([node.name for node in there])
+            return _refuse_same(
+                request, f"The nodes {names} have the same machine id, that of {request.key}"
+            )
+        return Match(request, there[0], "machine_id")
 
-    def settle(self, found: Sequence[Match]) -> list[Match]:
-        """Refuse the hosts that are one node, but for the one that has the node's name."""
-        hosts: dict[str, list[Wish]] = {}
+    def resolve(self, found: Sequence[Match]) -> list[Match]:
+        """Refuse hosts that match the same node, except the one that has the node's name."""
+        hosts: dict[str, list[Request]] = {}
         for one in found:
             if one.node is not None:
-                hosts.setdefault(one.node.name, []).append(one.wish)
-        settled = []
+                hosts.setdefault(one.node.name, []).append(one.request)
+        resolved = []
         for one in found:
-            sharing = hosts[one.node.name] if one.node is not None else [one.wish]
-            same_name = [wish for wish in sharing if self._named(wish) is one.node]
-            if len(sharing) > 1 and same_name != [one.wish]:
-                settled.append(_shared(one, sharing))
+            sharing = hosts[one.node.name] if one.node is not None else [one.request]
+            same_name = [request for request in sharing if self._named(request) is one.node]
+            if len(sharing) > 1 and same_name != [one.request]:
+                resolved.append(_refuse_shared(one, sharing))
             else:
-                settled.append(one)
-        return settled
+                resolved.append(one)
+        return resolved
 
-    def _named(self, wish: Wish) -> Node | None:
+    def _named(self, request: Request) -> Node | None:
         # Kubernetes writes node names in lower case.
-        return self._by_name.get(wish.name) or self._by_name.get(wish.name.lower())
+        return self._by_name.get(request.name) or self._by_name.get(request.name.lower())
 
-    def _alike(self, wish: Wish) -> Sequence[Node]:
-        """Return the nodes whose name differs from the host's by the domain alone."""
-        short = _short(wish.name)
-        # The first part of an address is no name.
+    def _alike(self, request: Request) -> Sequence[Node]:
+        """Return the nodes whose name differs from the host's name only by the domain."""
+        short = _short(request.name)
+        # The first part of an IP address is not a name.
         return () if short.isdigit() else self._by_short_name.get(short, ())
 
-    def _namesake(self, wish: Wish) -> Node | None:
-        """Return a node of the host's name without the domain, if it is no other host's."""
-        for node in self._alike(wish):
-            if not self._hosts.get(_plain(node.machine_id)):
+    def _namesake(self, request: Request) -> Node | None:
+        """Return a node with the host's short name that no host's machine id claims."""
+        for node in self._alike(request):
+            if not self._hosts.get(_normalized(node.machine_id)):
                 return node
         return None
 
@@ -123,65 +127,65 @@ def _short(name: str) -> str:
     return name.partition(".")[0].lower()
 
 
-def _plain(machine_id: str) -> str:
-    """Return a machine id without the dashes that a firmware's id has."""
+def _normalized(machine_id: str) -> str:
+    """Return a machine id in lower case, without the dashes of a firmware UUID."""
     return machine_id.replace("-", "").strip().lower()
 
 
-def _listed(names: Iterable[str]) -> str:
+def _joined(names: Iterable[str]) -> str:
     return " and ".join(sorted(names))
 
 
-def _told_apart(wish: Wish, nodes: Sequence[Node]) -> str | None:
+def _duplicate_id_note(request: Request, nodes: Sequence[Node]) -> str | None:
     if len(nodes) < 2:
         return None
     return (
-        f"The nodes {_listed(node.name for node in nodes)} have the same machine id, "
-        f"{wish.machine_id}: {wish.key} is found by its name"
+        f"The nodes {_joined(node.name for node in nodes)} have the same machine id, "
+        f"{request.machine_id}: {request.key} is found by its name"
     )
 
 
-def _other_id(wish: Wish, node: Node) -> str | None:
+def _different_id_note(request: Request, node: Node) -> str | None:
     if not node.machine_id:
         return None
     return (
-        f"{wish.key} is taken for the node {node.name} by its name: the machine id of the host "
-        f"is {wish.machine_id}, that of the node {node.machine_id}"
+        f"{request.key} is taken for the node {node.name} by its name: the machine id of the host "
+        f"is {request.machine_id}, that of the node {node.machine_id}"
     )
 
 
-def _same(wish: Wish, cause: str) -> Match:
+def _refuse_same(request: Request, cause: str) -> Match:
     refusal = InputError(
-        f"{cause}; nothing is done for {wish.key}",
-        evidence=f"machine id {wish.machine_id}",
+        f"{cause}; nothing is done for {request.key}",
+        evidence=f"machine id {request.machine_id}",
         next_step="A machine that was cloned has it from the other one: on the clone, remove "
         "/etc/machine-id, run systemd-machine-id-setup and restart the kubelet. Until then, name "
         "the node of each host (gpu_node_labels_node_name in the role, name in the module).",
     )
-    return Match(wish, None, refusal=refusal)
+    return Match(request, None, refusal=refusal)
 
 
-def _moved(wish: Wish, node: Node, namesake: Node) -> Match:
+def _refuse_moved(request: Request, node: Node, namesake: Node) -> Match:
     refusal = InputError(
-        f"{wish.key} has the machine id of the node {node.name}, but the cluster has a node "
-        f"{namesake.name}, which is the host's name; nothing is done for {wish.key}",
-        evidence=f"machine id {wish.machine_id}; that of {namesake.name} is "
+        f"{request.key} has the machine id of the node {node.name}, but the cluster has a node "
+        f"{namesake.name}, which is the host's name; nothing is done for {request.key}",
+        evidence=f"machine id {request.machine_id}; that of {namesake.name} is "
         f"{namesake.machine_id or 'not known'}",
-        next_step=f"See whether somebody changed /etc/machine-id of {wish.key}: the labels and "
-        f"taints of a host that has another one's id would go to {node.name}. If {wish.key} really "
-        f"is {node.name}, name that node for it (gpu_node_labels_node_name in the role, name in "
-        "the module).",
+        next_step=f"See whether somebody changed /etc/machine-id of {request.key}: the labels and "
+        f"taints of a host that has another one's id would go to {node.name}. If {request.key} "
+        f"really is {node.name}, name that node for it (gpu_node_labels_node_name in the role, "
+        "name in the module).",
     )
-    return Match(wish, None, refusal=refusal)
+    return Match(request, None, refusal=refusal)
 
 
-def _shared(one: Match, sharing: Sequence[Wish]) -> Match:
+def _refuse_shared(one: Match, sharing: Sequence[Request]) -> Match:
     name = one.node.name if one.node else ""
-    hosts = _listed(wish.key for wish in sharing)
+    hosts = _joined(request.key for request in sharing)
     refusal = InputError(
-        f"The hosts {hosts} are both the node {name}; nothing is done for {one.wish.key}",
-        evidence=f"{one.wish.key} was found by {one.found_by}",
+        f"The hosts {hosts} are both the node {name}; nothing is done for {one.request.key}",
+        evidence=f"{one.request.key} was found by {one.found_by}",
         next_step="Name each host's node (gpu_node_labels_node_name in the role, name in the "
         "module), and leave the other host out.",
     )
-    return Match(one.wish, None, refusal=refusal)
+    return Match(one.request, None, refusal=refusal)

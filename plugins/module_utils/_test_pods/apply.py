@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._cluster.allocation import NodeState, node_states
-from .._cluster.causes import Expected
 from .._cluster.pods import PodView, pod_view
-from .._cluster.read import Clock, Reader, Sleep, match_hosts
+from .._cluster.read import Reader
+from .._cluster.snapshot import match_hosts
+from .._cluster.types import Expected
+from .._cluster.wait import Clock, Sleep
 from .._cluster.workloads import MANAGED_BY, OURS
 from .._core.finding import Finding
 from .._kube.errors import KubeError

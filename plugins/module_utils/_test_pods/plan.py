@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._cluster.allocation import NodeState, Resource
-from .._cluster.pods import PodView, shorten, why_not_running
+from .._cluster.pods import PodView, find_pod_problem, shorten
 from .._cluster.workloads import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
@@ -122,7 +122,7 @@ def namespace_manifest(name: str) -> dict[str, Any]:
 def device_plugin_class(parts: Sequence[Workload]) -> str:
     """Return the RuntimeClass of the cluster's device plugin, our own plugin first."""
     found = sorted((part for part in plugins(parts) if part.vendor == "nvidia"),
-                   key=lambda part: not part.ours)  # fmt: skip
+                   key=lambda part: not part.managed)  # fmt: skip
     return found[0].runtime_class if found else ""
 
 
@@ -257,7 +257,7 @@ def judge(
         return _unexpected(target, request, view)
     if not view.node:
         return _unplaced(target, view, state)
-    known = why_not_running(view, driver=target.driver, gpus=target.gpus)
+    known = find_pod_problem(view, driver=target.driver, gpus=target.gpus)
     if known is not None and known.code not in ("pod_failed", "pod_waits"):
         return PodResult(False, known)
     if view.pod_reason == "DeadlineExceeded" or view.phase == "Running":

@@ -14,7 +14,7 @@ from ansible.template import Templar, trust_as_template
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
     OPTIONS,
-    read_wish,
+    read_request,
 )
 
 ROLE = Path(__file__).parents[3] / "roles" / "gpu_verify"
@@ -90,6 +90,6 @@ def test_what_the_plugin_was_told_is_what_its_configs_are_judged_by():
                                   "useNodeFeatureAPI": True}},
         },
     }  # fmt: skip
-    wish = read_wish({**value("__gpu_verify_plugin", **told), "runtime_class": ""})
+    wish = read_request({**value("__gpu_verify_plugin", **told), "runtime_class": ""})
     assert wish.release == (0, 19)
     assert wish.flags.driver_root == "/run/nvidia/driver"

@@ -17,7 +17,9 @@ import yaml
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     identity,
     manifests,
-    read_wish,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+    read_request,
 )
 
 ROLES = Path(__file__).parents[3] / "roles"
@@ -61,7 +63,7 @@ def test_logs_are_read_in_the_namespace_of_the_role_alone(path):
 
 def test_the_names_are_those_of_the_objects_that_the_role_makes():
     path = ROLES / "nvidia_device_plugin" / "files" / "rbac.yml"
-    wish = read_wish(
+    wish = read_request(
         {
             "configs": {"a": SLICING, "m": MPS},
             "feature_discovery": True,

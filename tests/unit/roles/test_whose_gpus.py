@@ -14,11 +14,9 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    look,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.snapshot import take_snapshot
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import plan
 from tests.unit.fixtures.cluster_objects import daemonset, node
 from tests.unit.fixtures.dra import (
@@ -52,7 +50,7 @@ def value(name, **variables):
 def seen(**objects):
     cluster = StandinCluster(nodes=[node("n1")], **objects)
     cluster.groups["/apis/resource.k8s.io"] = group("v1", "v1beta2", "v1beta1")
-    return answer(look(Reader(cluster), []), [])
+    return build_result(take_snapshot(Reader(cluster), []), [])
 
 
 @pytest.mark.parametrize(

@@ -4,44 +4,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.allocation import (
     allocations,
     is_gpu_resource,
     node_states,
-    parse_quantity,
     pod_use,
-    whole,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from tests.unit.fixtures.cluster_objects import GPU, container, node, pod
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("4", 4), (4, 4), ("0", 0), ("1k", 1000), ("2Ki", 2048), ("1e3", 1000), ("1E3", 1000),
-        ("500m", Fraction(1, 2)), ("1.5", Fraction(3, 2)), ("3E", 3 * 10**18), ("1Gi", 2**30),
-    ],
-)  # fmt: skip
-def test_quantities(text, number):
-    assert parse_quantity(text) == number
-
-
-@pytest.mark.parametrize("text", ["", "four", "1x", "1 2", "--1", "1kk", "e3"])
-def test_what_is_no_quantity_is_named(text):
-    with pytest.raises(KubegpuError, match="no quantity"):
-        parse_quantity(text)
-
-
-@given(st.integers(0, 10**12))
-def test_a_whole_number_is_itself(number):
-    assert whole(str(number)) == number
 
 
 @pytest.mark.parametrize(

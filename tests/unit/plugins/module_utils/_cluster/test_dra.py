@@ -15,24 +15,22 @@ import json
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.allocation import node_states
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.dra import (
     Dra,
+    add_dra_offers,
     drivers,
-    offered,
     read_claims,
     read_classes,
     read_devices,
     served_version,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    wait,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads import (
     foreign,
-    recognise,
+    recognize,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Answer, Cluster, Server
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError
@@ -74,7 +72,7 @@ def told(cluster, expected=None, timeout=0):
     time, reader = Time(), Reader(cluster)
     wishes = read_expected(EXPECTED if expected is None else expected)
     snapshot, _seconds = wait(reader, wishes, timeout, sleep=time.sleep, clock=time.monotonic)
-    return {**answer(snapshot, wishes), "notes": reader.notes}
+    return {**build_result(snapshot, wishes), "notes": reader.notes}
 
 
 # -- who gives out GPUs -----------------------------------------------------------------------
@@ -82,8 +80,8 @@ def told(cluster, expected=None, timeout=0):
 
 @pytest.mark.parametrize("image", [IMAGE, OLD_IMAGE, "mirror.example/team/dra@sha256:" + "a" * 64])
 def test_the_driver_is_known_by_what_its_pod_runs(image):
-    (part,) = recognise([driver_daemonset(image)], "DaemonSet")
-    assert (part.kind, part.vendor, part.ours, part.container) == (
+    (part,) = recognize([driver_daemonset(image)], "DaemonSet")
+    assert (part.kind, part.vendor, part.managed, part.container) == (
         "dra_driver", "nvidia", False, "gpus",
     )  # fmt: skip
     assert foreign([part]) == [part]
@@ -94,7 +92,7 @@ def test_the_driver_is_known_by_what_its_pod_runs(image):
 
 def test_compute_domains_alone_give_out_no_gpu():
     """With resources.gpus.enabled=false the chart allows the device plugin beside it."""
-    assert recognise([driver_daemonset(gpus=False)], "DaemonSet") == []
+    assert recognize([driver_daemonset(gpus=False)], "DaemonSet") == []
     classes = [one for one in CLASSES if one["metadata"]["name"].startswith("compute")]
     assert read_classes(classes) == ()
 
@@ -128,7 +126,7 @@ def test_of_two_classes_with_one_name_the_younger_counts():
     assert drivers(classes) == ["gpu.example.com", GPU_DRIVER]
     slices = [resource_slice(), resource_slice(devices=[device(5)], driver="gpu.example.com")]
     dra = Dra("v1", classes, read_devices(slices))
-    state = offered(node_states([node("n1")], []), dra)["n1"]
+    state = add_dra_offers(node_states([node("n1")], []), dra)["n1"]
     assert state.resource(GPU).allocatable == 1
     assert state.dra.capacity == {"gpu": 3}
 
@@ -193,7 +191,7 @@ def test_who_holds_what_is_told_once_for_each_device():
         read_claims(claims),
     )  # fmt: skip
     states = node_states([node("n1")], [pod("web", gpus=1)])
-    resource = offered(states, dra)["n1"].resource(GPU)
+    resource = add_dra_offers(states, dra)["n1"].resource(GPU)
     assert [str(one) for one in resource.pods] == [
         "default/(claim d)", "default/train", "default/web",
     ]  # fmt: skip
@@ -261,10 +259,12 @@ def test_each_gpu_of_the_bus_is_published(drivers, devices, code):
     """One that fell off the bus of NVML is in no slice, and the others are offered on."""
     gpus = [{"vendor": "nvidia", "kernel_driver": one} for one in drivers]
     wishes = {"gpu1": {"name": "n1", "resources": {GPU: len(gpus)}, "gpus": gpus}}
-    answer = told(with_dra(resourceslices=[resource_slice(devices=devices)]), wishes, timeout=30)
-    assert [one["code"] for one in answer["missing"]] == ([code] if code else [])
+    build_result = told(
+        with_dra(resourceslices=[resource_slice(devices=devices)]), wishes, timeout=30
+    )
+    assert [one["code"] for one in build_result["missing"]] == ([code] if code else [])
     if code == "dra_too_few":
-        assert answer["missing"][0]["cause"] == (
+        assert build_result["missing"][0]["cause"] == (
             "The DRA driver has published 2 of the 3 GPUs of n1."
         )
 

@@ -10,15 +10,15 @@ import copy
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import (
-    Reader,
-    answer,
-    wait,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     manifests,
-    read_wish,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+    read_request,
 )
 from tests.unit.fixtures.cluster_objects import GPU, PLUGIN_LABELS, daemonset, node, pod
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
@@ -27,7 +27,7 @@ from tests.unit.fixtures.standin_cluster import StandinCluster, Time
 NAME = "kubegpu-gpu-feature-discovery"
 LABELS = next(
     one["spec"]["template"]["metadata"]["labels"]
-    for one in manifests(read_wish({"feature_discovery": True}))
+    for one in manifests(read_request({"feature_discovery": True}))
     if one["metadata"]["name"] == NAME
 )
 SELECTOR = {"app.kubernetes.io/name": LABELS["app.kubernetes.io/name"]}
@@ -92,7 +92,7 @@ def waited(kube, expected=None, timeout=30, at=None, **options):
     snapshot, seconds = wait(
         Reader(kube), wishes, timeout, sleep=time.sleep, clock=time.monotonic, **options
     )
-    return {**answer(snapshot, wishes), "notes": snapshot.notes}, seconds
+    return {**build_result(snapshot, wishes), "notes": snapshot.notes}, seconds
 
 
 def test_discovery_that_runs_is_not_waited_for():

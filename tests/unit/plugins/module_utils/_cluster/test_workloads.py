@@ -10,14 +10,14 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.workloads i
     foreign,
     place,
     plugins,
-    recognise,
+    recognize,
     tolerates,
 )
 from tests.unit.fixtures.cluster_objects import daemonset
 
 
 def one(**made):
-    return recognise([daemonset(**{"labels": {}, **made})], "DaemonSet")
+    return recognize([daemonset(**{"labels": {}, **made})], "DaemonSet")
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_sidecar_of_feature_discovery_is_not_its_container():
         {**plugin, "name": "gpu-feature-discovery-sidecar", "command": ["config-manager"]},
         {**plugin, "name": "gpu-feature-discovery-ctr", "command": ["gpu-feature-discovery"]},
     ]
-    (part,) = recognise([item], "DaemonSet")
+    (part,) = recognize([item], "DaemonSet")
     assert (part.kind, part.container) == ("feature_discovery", "gpu-feature-discovery-ctr")
 
 
@@ -67,13 +67,13 @@ def test_a_mirror_may_rename_the_image():
 def test_ours_is_not_foreign():
     operator = {"app": "nvidia-device-plugin-daemonset",
                 "app.kubernetes.io/managed-by": "gpu-operator"}  # fmt: skip
-    parts = recognise(
+    parts = recognize(
         [daemonset(), daemonset("nvidia-device-plugin-daemonset", "gpu-operator", labels=operator)],
         "DaemonSet",
     )
     assert len(plugins(parts)) == 2
     (other,) = foreign(parts)
-    assert (other.namespace, other.managed_by, other.ours) == (
+    assert (other.namespace, other.managed_by, other.managed) == (
         "gpu-operator", "gpu-operator", False,
     )  # fmt: skip
     assert foreign(parts, "amd") == []
@@ -98,7 +98,7 @@ def test_tolerations(toleration, covers):
 
 
 def test_what_keeps_a_daemonset_off_a_node():
-    (part,) = recognise([daemonset(nodeSelector={"kubegpu.nodes/gpu": "nvidia"})], "DaemonSet")
+    (part,) = recognize([daemonset(nodeSelector={"kubegpu.nodes/gpu": "nvidia"})], "DaemonSet")
     kept = place(part, {}, [TAINT])
     assert kept.missing_labels == ("kubegpu.nodes/gpu=nvidia",)
     assert kept.taints == ("nvidia.com/gpu=present:NoSchedule",)
@@ -121,7 +121,7 @@ def test_what_keeps_a_daemonset_off_a_node():
 def test_node_affinity(rule, labels, allowed):
     terms = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    (part,) = recognise([daemonset(affinity=affinity)], "DaemonSet")
+    (part,) = recognize([daemonset(affinity=affinity)], "DaemonSet")
     assert place(part, labels, []).allowed is allowed
 
 
@@ -135,5 +135,5 @@ def test_what_the_pods_tolerate_is_read():
     item = daemonset(name="nvidia-device-plugin", labels={})
     taint = {"key": "nvidia.com/gpu", "operator": "Exists"}
     item["spec"]["template"]["spec"]["tolerations"] = [taint]
-    [found] = recognise([item], "DaemonSet")
+    [found] = recognize([item], "DaemonSet")
     assert found.tolerations == (taint,)

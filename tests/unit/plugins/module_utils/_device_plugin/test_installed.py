@@ -16,7 +16,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.insta
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     identity,
     manifests,
-    read_wish,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+    read_request,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import Cluster
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.client import Answer
@@ -92,7 +94,7 @@ def test_its_pods_are_those_of_all_that_the_plugin_consists_of():
     server = StandinServer()
     plugin_objects(server.cluster, "kubegpu", "pods")
     chosen = server.asked[-1][2]
-    wish = read_wish(
+    wish = read_request(
         {
             "configs": {"mps": {"sharing": {"mps": {"resources": [
                 {"name": "nvidia.com/gpu", "replicas": 2}]}}}},

@@ -14,7 +14,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manif
     helm_values,
     identity,
     manifests,
-    read_wish,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+    read_request,
 )
 
 SLICING = {"sharing": {"timeSlicing": {"resources": [{"name": "gpu", "replicas": 4}]}}}
@@ -22,7 +24,7 @@ MPS = {"sharing": {"mps": {"resources": [{"name": "gpu", "replicas": 4}]}}}
 
 
 def objects(**options):
-    return {identity(one)[0::2]: one for one in manifests(read_wish(options))}
+    return {identity(one)[0::2]: one for one in manifests(read_request(options))}
 
 
 def pod(name="kubegpu-nvidia-device-plugin", **options):
@@ -245,7 +247,7 @@ def test_who_sends_a_signal_has_the_context_of_who_gets_it(name, options):
 
 
 def test_without_mps_nothing_of_it_is_there():
-    text = json.dumps(manifests(read_wish({"configs": {"shared": SLICING}}))).lower()
+    text = json.dumps(manifests(read_request({"configs": {"shared": SLICING}}))).lower()
     assert "mps" not in text
 
 
@@ -306,7 +308,7 @@ def test_the_image_comes_from_a_mirror_by_digest_with_a_secret():
 )
 def test_wrong_options_are_named(options, words):
     with pytest.raises(InputError) as error:
-        read_wish(options)
+        read_request(options)
     assert words in str(error.value)
 
 
@@ -317,14 +319,14 @@ def test_a_tag_that_yaml_reads_as_a_number_is_a_tag():
 def test_a_config_may_repeat_what_holds_for_all_nodes():
     flags = {"mpsRoot": "/run/nvidia/mps", "useNodeFeatureAPI": True, "nvidiaDriverRoot": "/"}
     options = {"feature_discovery": True, "feature_discovery_api": True}
-    read_wish({"configs": {"a": {"flags": flags}}, **options})
+    read_request({"configs": {"a": {"flags": flags}}, **options})
     with pytest.raises(InputError, match="Set nvidia_device_plugin_feature_discovery_api instead"):
-        read_wish({"configs": {"a": {"flags": flags}}})
+        read_request({"configs": {"a": {"flags": flags}}})
 
 
 def test_of_a_release_that_is_newer_than_the_table_remarks_are_kept():
     config = {"a": {"flags": {"newThing": 1}}}
-    wish = read_wish({"version": "v0.21.0", "configs": config})
+    wish = read_request({"version": "v0.21.0", "configs": config})
     assert "newThing is not known here" in wish.remarks[0]
     assert (
         json.loads(
@@ -334,7 +336,7 @@ def test_of_a_release_that_is_newer_than_the_table_remarks_are_kept():
         )["flags"]["newThing"]
         == 1
     )
-    assert read_wish({"configs": {"a": {}}}).remarks == ()
+    assert read_request({"configs": {"a": {}}}).remarks == ()
 
 
 def test_what_is_no_longer_wished_is_removed():
@@ -343,9 +345,9 @@ def test_what_is_no_longer_wished_is_removed():
         "feature_discovery": True,
         "feature_discovery_api": True,
     }
-    wish = read_wish(everything)
+    wish = read_request(everything)
     assert absent(wish, manifests(wish)) == []
-    plain = read_wish({})
+    plain = read_request({})
     gone = {identity(one)[0::2] for one in absent(plain, manifests(plain))}
     before, after = set(objects(**everything)), set(objects())
     assert gone == before - after
@@ -355,7 +357,7 @@ def test_what_is_no_longer_wished_is_removed():
 
 def test_the_charts_values_say_the_same():
     values = helm_values(
-        read_wish(
+        read_request(
             {"pass_device_specs": True, "runtime_class": "nvidia", "max_unavailable": "10%",
              "device_list_strategy": ["envvar", "cdi-cri"]}
         )
@@ -366,7 +368,7 @@ def test_the_charts_values_say_the_same():
     assert values["nodeSelector"] == {"kubegpu.nodes/gpu": "nvidia"}
     assert values["affinity"] == {"nodeAffinity": None}
     assert values["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": "10%"}
-    shared = helm_values(read_wish({"configs": {"a": SLICING}}))
+    shared = helm_values(read_request({"configs": {"a": SLICING}}))
     assert shared["config"]["default"] == "default"
     assert json.loads(shared["config"]["map"]["a"])["sharing"]
     # A value would win over the config.
@@ -375,41 +377,41 @@ def test_the_charts_values_say_the_same():
 
 def test_the_chart_gets_variables_by_its_own_values_or_not_at_all():
     # No release of the chart has devicePlugin.containers.main.env: it was ignored silently.
-    values = helm_values(read_wish({"environment": {"GDRCOPY_ENABLED": "true"}}), "0.20.0")
+    values = helm_values(read_request({"environment": {"GDRCOPY_ENABLED": "true"}}), "0.20.0")
     assert values["gdrcopyEnabled"] is True and "devicePlugin" not in values
-    hook = helm_values(read_wish({"environment": {"NVIDIA_CDI_HOOK_PATH": "/hook"}}))
+    hook = helm_values(read_request({"environment": {"NVIDIA_CDI_HOOK_PATH": "/hook"}}))
     assert hook["cdi"] == {"nvidiaHookPath": "/hook"}
     with pytest.raises(InputError, match="nvidia_device_plugin_environment has HTTPS_PROXY"):
-        helm_values(read_wish({"environment": {"HTTPS_PROXY": "http://x"}}))
+        helm_values(read_request({"environment": {"HTTPS_PROXY": "http://x"}}))
 
 
 def test_the_chart_tells_feature_discovery_how_labels_are_handed_over():
     """From 0.19 on its default is the NodeFeature API, and only a config says otherwise."""
     options = {"feature_discovery": True, "mig_strategy": "mixed"}
-    values = helm_values(read_wish(options), "0.20.0")
+    values = helm_values(read_request(options), "0.20.0")
     assert values["config"]["default"] == "default"
     plain = json.loads(values["config"]["map"]["default"])["flags"]
     assert (plain["useNodeFeatureAPI"], plain["migStrategy"]) == (False, "mixed")
     # A value would win over the config.
     assert "migStrategy" not in values
     assert values["gfd"]["securityContext"]["capabilities"]["add"] == ["SYS_ADMIN"]
-    shared = helm_values(read_wish({**options, "configs": {"a": SLICING}}), "0.20.0")
+    shared = helm_values(read_request({**options, "configs": {"a": SLICING}}), "0.20.0")
     assert {
         json.loads(one)["flags"]["useNodeFeatureAPI"] for one in shared["config"]["map"].values()
     } == {False}
-    api = helm_values(read_wish({**options, "feature_discovery_api": True}), "0.20.0")
+    api = helm_values(read_request({**options, "feature_discovery_api": True}), "0.20.0")
     assert "config" not in api
-    older = helm_values(read_wish(options), "0.18.2")
+    older = helm_values(read_request(options), "0.18.2")
     assert older["nfd"] == {"enabled": False, "enableNodeFeatureApi": False}
     assert "config" not in older
     # Who does not deploy it gets no config for it.
-    assert "config" not in helm_values(read_wish({}), "0.20.0")
+    assert "config" not in helm_values(read_request({}), "0.20.0")
 
 
 def test_what_the_chart_cannot_do_is_refused():
     with pytest.raises(InputError, match="knows /driver-root only"):
-        helm_values(read_wish({"container_driver_root": "/elsewhere"}))
+        helm_values(read_request({"container_driver_root": "/elsewhere"}))
     with pytest.raises(InputError, match="only where GPU feature discovery"):
-        helm_values(read_wish({"configs": {"a": MPS}}))
+        helm_values(read_request({"configs": {"a": MPS}}))
     with pytest.raises(InputError, match="knows /var/lib/kubelet only"):
-        helm_values(read_wish({"kubelet_directory": "/var/lib/k0s/kubelet"}))
+        helm_values(read_request({"kubelet_directory": "/var/lib/k0s/kubelet"}))

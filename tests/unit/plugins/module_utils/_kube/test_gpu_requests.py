@@ -6,14 +6,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.gpu_requests import (
     check,
-    quantity,
 )
 
 GPU = "nvidia.com/gpu"
@@ -187,13 +184,3 @@ def test_a_pod_in_a_template_has_the_name_of_what_makes_it():
 def test_what_has_no_pod_is_an_error(manifest):
     with pytest.raises(InputError):
         check(manifest)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("1", 1), (2, 2), ("1k", 1000), ("1Ki", 1024), ("1e3", 1000), ("500m", "0.5"),
-     ("2E", 2 * 10**18), ("1.5", "1.5"), ("+3", 3), ("", None), ("1 GPU", None), (None, None),
-     (True, None)],
-)  # fmt: skip
-def test_quantities_as_kubernetes_reads_them(text, number):
-    assert quantity(text) == (None if number is None else Decimal(number))

@@ -18,13 +18,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import 
     FieldConflict,
     Server,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import (
-    Labeller,
-    Settings,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.apply import Labeller, Settings
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.result import (
     failure,
-    named,
+    join_names,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import read_wishes
 
 GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 
@@ -77,17 +76,17 @@ class StandinCluster(Cluster):
 
 
 def run(cluster, nodes, dry_run=False):
-    return Labeller(cluster, Settings("kubegpu.nodes"), dry_run)(read_wishes(nodes))
+    return Labeller(cluster, Settings("kubegpu.nodes"), dry_run)(read_requests(nodes))
 
 
 def test_what_an_attempt_before_did_is_told_too():
     cluster = StandinCluster("n1")
     cluster.failures["patch", "n1"] = [KubeError("changed", status=409)]
-    outcome = run(cluster, {"n1": {"labels": {"a": "1"}, "taints": [GPU]}})
+    result = run(cluster, {"n1": {"labels": {"a": "1"}, "taints": [GPU]}})
     # The labels were there at the second attempt.
     assert cluster.calls == ["list", "apply n1", "patch n1", "list", "patch n1"]
-    assert outcome.before == {"n1": {}}
-    assert outcome.after == {
+    assert result.before == {"n1": {}}
+    assert result.after == {
         "n1": {"labels": {"a": "1"}, "taints": ["nvidia.com/gpu=present:NoSchedule"]}
     }
 
@@ -103,11 +102,11 @@ def test_labels_that_a_node_did_not_have_are_told():
 
 
 def test_a_trial_shows_what_the_run_shows():
-    wish = {"n1": {"labels": {"a": "1"}, "taints": [GPU]}, "n2": {"labels": {"b": "2"}}}
+    request = {"n1": {"labels": {"a": "1"}, "taints": [GPU]}, "n2": {"labels": {"b": "2"}}}
     cluster = StandinCluster("n1", "n2")
-    trial = run(cluster, wish, dry_run=True)
+    trial = run(cluster, request, dry_run=True)
     assert cluster.nodes["n1"] == cluster.node("n1")
-    real = run(cluster, wish)
+    real = run(cluster, request)
     assert (trial.before, trial.after) == (real.before, real.after)
     assert trial.nodes == real.nodes
 
@@ -124,20 +123,20 @@ def test_a_node_that_is_gone_is_unknown():
             yield gone()
 
     cluster.failures["apply", "n2"] = Vanishing()
-    outcome = run(cluster, {name: {"labels": {"a": "1"}} for name in ("n1", "n2")})
-    assert outcome.unknown == ["n2"]
-    assert outcome.nodes["n2"]["node"] is None
-    assert list(outcome.after) == ["n1"]
-    assert failure(outcome) is None
+    result = run(cluster, {name: {"labels": {"a": "1"}} for name in ("n1", "n2")})
+    assert result.unknown == ["n2"]
+    assert result.nodes["n2"]["node"] is None
+    assert list(result.after) == ["n1"]
+    assert failure(result) is None
 
 
 def test_a_policy_that_refuses_one_node_does_not_stop_the_others():
     cluster = StandinCluster("n1", "n2")
     denied = KubeError("not on Fridays", status=403, reason="Denied")
     cluster.failures["apply", "n1"] = [denied]
-    outcome = run(cluster, {name: {"labels": {"a": "1"}} for name in ("n1", "n2")})
-    assert list(outcome.after) == ["n2"]
-    assert outcome.errors == {"n1": denied}
+    result = run(cluster, {name: {"labels": {"a": "1"}} for name in ("n1", "n2")})
+    assert list(result.after) == ["n2"]
+    assert result.errors == {"n1": denied}
 
 
 def test_conflicts_are_told_beside_what_failed():
@@ -161,9 +160,9 @@ def test_what_is_wrong_for_all_is_asked_for_once(status):
 def test_what_is_wrong_for_one_is_told_and_the_others_are_done():
     cluster = StandinCluster("n1", "n2", "n3")
     cluster.failures["apply", "n2"] = [KubeError("not valid", status=422, next_step="Correct it.")]
-    outcome = run(cluster, {name: {"labels": {"a": "1"}} for name in ("n1", "n2", "n3")})
-    assert sorted(outcome.after) == ["n1", "n3"]
-    assert failure(outcome) == {
+    result = run(cluster, {name: {"labels": {"a": "1"}} for name in ("n1", "n2", "n3")})
+    assert sorted(result.after) == ["n1", "n3"]
+    assert failure(result) == {
         "cause": "These nodes could not be labelled: n2. The first of them: not valid",
         "evidence": "",
         "next_step": "Correct it.",
@@ -174,31 +173,32 @@ def test_a_conflict_that_only_the_server_saw_is_one():
     cluster = StandinCluster("n1")
     conflict = FieldConflict("metadata.labels.example.com/a", "argocd")
     cluster.failures["apply", "n1"] = [KubeError("owned", status=409, field_conflicts=(conflict,))]
-    outcome = run(cluster, {"n1": {"labels": {"example.com/a": "1"}}})
-    [found] = outcome.conflicts
+    result = run(cluster, {"n1": {"labels": {"example.com/a": "1"}}})
+    [found] = result.conflicts
     assert (found.kind, found.name, found.owner) == ("label", "example.com/a", "argocd")
-    assert "argocd" in failure(outcome)["cause"]
+    assert "argocd" in failure(result)["cause"]
 
 
 def test_many_names_are_counted():
-    assert named(["a", "b"]) == "a, b"
-    assert named([str(number) for number in range(12)]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+    assert join_names(["a", "b"]) == "a, b"
+    assert (
+        join_names([str(number) for number in range(12)])
+        == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+    )
 
 
 def test_labels_that_only_go_are_a_change():
     cluster = StandinCluster("n1")
     run(cluster, {"n1": {"labels": {"a": "1"}}})
-    outcome = run(cluster, {"n1": {}})
-    assert outcome.changed and outcome.before == {"n1": {"labels": {"a": "1"}}}
+    result = run(cluster, {"n1": {}})
+    assert result.changed and result.before == {"n1": {"labels": {"a": "1"}}}
     assert not run(cluster, {"n1": {}}).changed
 
 
 def test_a_host_that_is_no_node_is_warned_of():
-    outcome = run(
-        StandinCluster("n1"), {"n1": {"labels": {"a": "1"}}, "n9": {"labels": {"a": "1"}}}
-    )
-    [warning] = [text for text in outcome.warnings if "no nodes of the cluster" in text]
-    assert "n9" in warning and outcome.unknown == ["n9"]
+    result = run(StandinCluster("n1"), {"n1": {"labels": {"a": "1"}}, "n9": {"labels": {"a": "1"}}})
+    [warning] = [text for text in result.warnings if "no nodes of the cluster" in text]
+    assert "n9" in warning and result.unknown == ["n9"]
 
 
 def with_id(machine_id):
@@ -210,17 +210,17 @@ def test_a_host_that_may_be_another_node_is_refused_and_the_others_are_done():
     cluster = StandinCluster("cp1", "gpu7", "gpu8")
     for name, id_ in (("cp1", "a" * 32), ("gpu7", "b" * 32), ("gpu8", "c" * 32)):
         cluster.nodes[name].update(with_id(id_))
-    wish = {"labels": {"kubegpu.nodes/gpu": "nvidia"}, "taints": [GPU]}
-    wishes = {
-        "gpu7": {"machine_id": "a" * 32, **wish},
-        "gpu8": {"machine_id": "c" * 32, **wish},
+    request = {"labels": {"kubegpu.nodes/gpu": "nvidia"}, "taints": [GPU]}
+    requests = {
+        "gpu7": {"machine_id": "a" * 32, **request},
+        "gpu8": {"machine_id": "c" * 32, **request},
     }
     for dry_run in (True, False):
-        outcome = run(cluster, wishes, dry_run=dry_run)
-        assert list(outcome.after) == ["gpu8"]
-        assert outcome.nodes["gpu7"]["node"] is None and outcome.nodes["gpu7"]["taints"] == []
-        assert list(outcome.refused) == ["gpu7"] and outcome.unknown == []
-        wrong = failure(outcome)
+        result = run(cluster, requests, dry_run=dry_run)
+        assert list(result.after) == ["gpu8"]
+        assert result.nodes["gpu7"]["node"] is None and result.nodes["gpu7"]["taints"] == []
+        assert list(result.refused) == ["gpu7"] and result.unknown == []
+        wrong = failure(result)
         assert wrong["cause"].startswith(
             "Which node these hosts are is not certain: gpu7. The first of them: gpu7 has the "
             "machine id of the node cp1"
@@ -234,10 +234,10 @@ def test_what_is_refused_does_not_hide_what_failed():
     owned = FieldConflict("metadata.labels.a", "argocd")
     cluster.failures["apply", "n1"] = [KubeError("owned", status=409, field_conflicts=(owned,))]
     cluster.failures["apply", "n2"] = [KubeError("not valid", status=422)]
-    wish = {"labels": {"a": "1"}}
-    both = {"x": {"name": "n1", **wish}, "y": {"name": "n1", **wish}}
-    outcome = run(cluster, {"n1": wish, "n2": wish})
-    cause = failure(outcome)["cause"]
+    request = {"labels": {"a": "1"}}
+    both = {"x": {"name": "n1", **request}, "y": {"name": "n1", **request}}
+    result = run(cluster, {"n1": request, "n2": request})
+    cause = failure(result)["cause"]
     assert "could not be labelled: n2. The first of them: not valid" in cause
     assert cause.endswith("and belongs to argocd (wanted: '1')")
     cluster.failures["apply", "n2"] = [KubeError("not valid", status=422)]

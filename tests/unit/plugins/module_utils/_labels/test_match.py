@@ -9,10 +9,8 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.match import match
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import (
-    read_node,
-    read_wishes,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.node import read_node
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
 
 A, B, C = "a" * 32, "b" * 32, "c" * 32
 
@@ -33,12 +31,12 @@ def nodes(**ids):
 
 def found(hosts, there):
     """Return host -> node, or the refusal's cause."""
-    answers = match(read_wishes(hosts), there)
-    assert [one.wish.key for one in answers] == list(hosts)
+    answers = match(read_requests(hosts), there)
+    assert [one.request.key for one in answers] == list(hosts)
     # Whoever forgets to look at the refusal finds no node either.
     assert all(one.node is None for one in answers if one.refusal)
     return {
-        one.wish.key: one.refusal.cause if one.refusal else one.node.name if one.node else None
+        one.request.key: one.refusal.cause if one.refusal else one.node.name if one.node else None
         for one in answers
     }
 
@@ -48,7 +46,7 @@ def by_id(**ids):
 
 
 def test_a_machine_id_finds_a_node_of_another_name():
-    answers = match(read_wishes(by_id(gpu1=B, gpu2=A.upper())), nodes(n1=A, n2=B))
+    answers = match(read_requests(by_id(gpu1=B, gpu2=A.upper())), nodes(n1=A, n2=B))
     assert [one.node.name for one in answers] == ["n2", "n1"]
     assert {one.found_by for one in answers} == {"machine_id"}
     assert not any(one.note or one.refusal for one in answers)
@@ -60,12 +58,12 @@ def test_dashes_of_a_machine_id_do_not_count():
 
 
 def test_an_unknown_machine_id_falls_back_to_the_name_and_says_so():
-    [one] = match(read_wishes({"host": {"machine_id": C, "name": "N1"}}), nodes(n1=A))
+    [one] = match(read_requests({"host": {"machine_id": C, "name": "N1"}}), nodes(n1=A))
     assert (one.node.name, one.found_by) == ("n1", "name")
     assert C in one.note and A in one.note
-    [silent] = match(read_wishes({"n1": {}}), nodes(n1=A))
+    [silent] = match(read_requests({"n1": {}}), nodes(n1=A))
     assert (silent.node.name, silent.found_by, silent.note) == ("n1", "name", None)
-    [quiet] = match(read_wishes(by_id(n1=C)), nodes(n1=""))
+    [quiet] = match(read_requests(by_id(n1=C)), nodes(n1=""))
     assert (quiet.node.name, quiet.note) == ("n1", None)
 
 
@@ -87,7 +85,7 @@ def test_a_host_that_has_the_id_of_another_node_than_its_own_is_refused_alone():
         "gpu7 has the machine id of the node cp1, but the cluster has a node gpu7, which is the "
         "host's name; nothing is done for gpu7"
     )
-    [one] = match(read_wishes(by_id(gpu7=A)), nodes(cp1=A, gpu7=C))
+    [one] = match(read_requests(by_id(gpu7=A)), nodes(cp1=A, gpu7=C))
     assert one.refusal.evidence == f"machine id {A}; that of gpu7 is {C}"
     assert "/etc/machine-id of gpu7" in one.refusal.next_step
     assert "gpu_node_labels_node_name" in one.refusal.next_step
@@ -127,7 +125,7 @@ def test_the_operator_s_name_is_stronger_than_the_host_s_id():
 def test_a_kubelet_that_reports_the_id_of_another_node_gains_and_spoils_nothing():
     cluster = nodes(cp1=A, gpu7=A)
     assert found(by_id(cp1=A, gpu7=A), cluster) == {"cp1": "cp1", "gpu7": "gpu7"}
-    [one] = match(read_wishes(by_id(cp1=A)), cluster)
+    [one] = match(read_requests(by_id(cp1=A)), cluster)
     assert (
         one.note
         == f"The nodes cp1 and gpu7 have the same machine id, {A}: cp1 is found by its name"
@@ -151,7 +149,7 @@ def test_hosts_with_one_id_are_named_and_the_others_are_found():
     assert told["c"] == "n1"
     for name in "ab":
         assert told[name].startswith("The hosts a and b have the same machine id")
-    [one, _two] = match(read_wishes(by_id(a=C, b=C)), nodes(n2=C))
+    [one, _two] = match(read_requests(by_id(a=C, b=C)), nodes(n2=C))
     assert "systemd-machine-id-setup" in one.refusal.next_step
 
 

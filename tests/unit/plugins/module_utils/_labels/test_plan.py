@@ -10,19 +10,22 @@ import json
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import (
-    REMEMBERED,
-    Taint,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.node import (
     has_discovery,
-    ours,
-    plan,
+    managed_metadata,
     read_node,
-    read_wishes,
-    remembered,
+    recorded_taints,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.plan import (
+    plan,
     view,
     with_version,
     without_discovered,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.types import (
+    TAINTS_ANNOTATION,
+    Taint,
 )
 
 GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
@@ -66,20 +69,20 @@ def applied(labels=(), annotations=()):
     return entry("kubegpu.nodes", labels, annotations, operation="Apply")
 
 
-def wish(**given):
-    [one] = read_wishes({"n1": given})
+def request(**given):
+    [one] = read_requests({"n1": given})
     return one
 
 
 def test_an_equal_node_needs_nothing():
     now = node(labels={"a": "1"}, managed=[applied(["a"])])
-    found = plan(wish(labels={"a": 1}), now)
+    found = plan(request(labels={"a": 1}), now)
     assert not found.differs and found.conflicts == ()
 
 
 def test_a_new_label_is_applied_with_all_that_is_ours():
     now = node(labels={"a": "1"}, managed=[applied(["a"])])
-    found = plan(wish(labels={"a": "1", "b": "2"}, annotations={"c": "3"}), now)
+    found = plan(request(labels={"a": "1", "b": "2"}, annotations={"c": "3"}), now)
     assert found.apply == {
         "apiVersion": "v1",
         "kind": "Node",
@@ -95,38 +98,38 @@ def test_a_new_label_is_applied_with_all_that_is_ours():
 
 def test_a_stale_label_is_left_out_of_what_is_applied():
     now = node(labels={"a": "1", "old": "1"}, managed=[applied(["a", "old"])])
-    found = plan(wish(labels={"a": "1"}), now)
+    found = plan(request(labels={"a": "1"}), now)
     assert found.apply["metadata"]["labels"] == {"a": "1"}
-    gone = plan(wish(), now)
+    gone = plan(request(), now)
     assert "labels" not in gone.apply["metadata"]
 
 
 def test_an_empty_wish_for_a_node_without_ours_is_nothing():
-    assert not plan(wish(), node(labels={"x": "1"})).differs
+    assert not plan(request(), node(labels={"x": "1"})).differs
 
 
 def test_what_somebody_else_has_as_we_want_it_we_own_too():
     now = node(labels={"a": "1"}, managed=[entry("kubectl-label", ["a"])])
-    found = plan(wish(labels={"a": "1"}), now)
+    found = plan(request(labels={"a": "1"}), now)
     assert found.differs and found.conflicts == ()
-    assert view(now, found, wish(labels={"a": "1"})) == {"labels": {"a": "1 (of kubectl-label)"}}
+    assert view(now, found, request(labels={"a": "1"})) == {"labels": {"a": "1 (of kubectl-label)"}}
 
 
 def test_an_update_under_our_name_is_not_what_we_applied():
     now = node(labels={"a": "2"}, managed=[entry("kubegpu.nodes", ["a"])])
-    [conflict] = plan(wish(labels={"a": "1"}), now).conflicts
+    [conflict] = plan(request(labels={"a": "1"}), now).conflicts
     assert conflict.owner == "kubegpu.nodes"
 
 
 def test_what_was_applied_to_a_subresource_is_not_ours():
     status = entry("kubegpu.nodes", ["a"], operation="Apply", subresource="status")
-    assert node(labels={"a": "1"}, managed=[status]).ours == frozenset()
+    assert node(labels={"a": "1"}, managed=[status]).managed == frozenset()
 
 
 def test_a_conflict_leaves_the_label_out_and_force_puts_it_in():
     managers = [entry("kubectl-label", ["a"]), entry("argocd", ["a"], operation="Apply")]
     now = node(labels={"a": "2"}, managed=managers)
-    wanted = wish(labels={"a": "1", "b": "1"})
+    wanted = request(labels={"a": "1", "b": "1"})
     found = plan(wanted, now)
     assert found.apply["metadata"]["labels"] == {"b": "1"}
     [conflict] = found.conflicts
@@ -137,12 +140,12 @@ def test_a_conflict_leaves_the_label_out_and_force_puts_it_in():
 
 
 def test_a_label_without_any_owner_on_a_tracked_node_can_be_set():
-    assert plan(wish(labels={"a": "1"}), node(labels={"a": "2"})).conflicts == ()
+    assert plan(request(labels={"a": "1"}), node(labels={"a": "2"})).conflicts == ()
 
 
 def test_what_is_on_an_untracked_node_belongs_to_who_was_before():
     now = node(labels={"a": "2"}, managed=None)
-    [conflict] = plan(wish(labels={"a": "1"}), now).conflicts
+    [conflict] = plan(request(labels={"a": "1"}), now).conflicts
     assert conflict.owner == "before-first-apply"
 
 
@@ -150,14 +153,14 @@ def test_what_is_on_an_untracked_node_belongs_to_who_was_before():
 
 
 def patch_of(found, now):
-    """The list that would be sent, and what would be remembered."""
-    text = found.taints["metadata"]["annotations"][REMEMBERED]
+    """The list that would be sent, and what would be recorded_taints."""
+    text = found.taints["metadata"]["annotations"][TAINTS_ANNOTATION]
     return found.taints["spec"]["taints"], None if text is None else json.loads(text)
 
 
 def test_a_taint_is_put_behind_those_of_others_and_remembered():
     now = node(taints=[THEIRS])
-    found = plan(wish(taints=[GPU]), now)
+    found = plan(request(taints=[GPU]), now)
     assert found.apply is None
     body = {"key": "nvidia.com/gpu", "effect": "NoSchedule", "value": "present"}
     assert patch_of(found, now) == ([THEIRS, body], ["nvidia.com/gpu=present:NoSchedule"])
@@ -165,28 +168,28 @@ def test_a_taint_is_put_behind_those_of_others_and_remembered():
 
 
 def mine(*texts):
-    return {REMEMBERED: json.dumps(list(texts))}
+    return {TAINTS_ANNOTATION: json.dumps(list(texts))}
 
 
 def test_a_taint_that_is_no_longer_wished_goes_and_with_it_the_memory():
     now = node(taints=[GPU, THEIRS], annotations=mine("nvidia.com/gpu=present:NoSchedule"))
-    assert patch_of(plan(wish(), now), now) == ([THEIRS], None)
+    assert patch_of(plan(request(), now), now) == ([THEIRS], None)
     alone = node(taints=[GPU], annotations=mine("nvidia.com/gpu=present:NoSchedule"))
-    assert patch_of(plan(wish(), alone), alone) == (None, None)
+    assert patch_of(plan(request(), alone), alone) == (None, None)
 
 
 def test_a_taint_that_somebody_changed_since_is_theirs():
     now = node(
         taints=[{**GPU, "value": "other"}], annotations=mine("nvidia.com/gpu=present:NoSchedule")
     )
-    assert patch_of(plan(wish(), now), now) == ([{**GPU, "value": "other"}], None)
-    [conflict] = plan(wish(taints=[GPU]), now).conflicts
+    assert patch_of(plan(request(), now), now) == ([{**GPU, "value": "other"}], None)
+    [conflict] = plan(request(taints=[GPU]), now).conflicts
     assert (conflict.kind, conflict.value, conflict.wanted) == ("taint", "other", "present")
 
 
 def test_a_new_value_of_our_taint_takes_its_place():
     now = node(taints=[GPU, THEIRS], annotations=mine("nvidia.com/gpu=present:NoSchedule"))
-    taints, memory = patch_of(plan(wish(taints=[{**GPU, "value": "x"}]), now), now)
+    taints, memory = patch_of(plan(request(taints=[{**GPU, "value": "x"}]), now), now)
     assert [item.get("value") for item in taints] == ["x", None]
     assert memory == ["nvidia.com/gpu=x:NoSchedule"]
 
@@ -194,28 +197,28 @@ def test_a_new_value_of_our_taint_takes_its_place():
 def test_the_same_key_with_another_effect_is_another_taint():
     soft = {"key": "nvidia.com/gpu", "effect": "PreferNoSchedule"}
     now = node(taints=[GPU])
-    taints, memory = patch_of(plan(wish(taints=[soft]), now), now)
+    taints, memory = patch_of(plan(request(taints=[soft]), now), now)
     assert taints == [GPU, soft]
     assert memory == ["nvidia.com/gpu:PreferNoSchedule"]
 
 
 def test_a_taint_that_was_there_as_wished_is_not_taken_over():
     now = node(taints=[GPU])
-    assert not plan(wish(taints=[GPU]), now).differs
+    assert not plan(request(taints=[GPU]), now).differs
 
 
 def test_a_taint_of_ours_that_somebody_removed_comes_back():
     now = node(annotations=mine("nvidia.com/gpu=present:NoSchedule"))
-    taints, _memory = patch_of(plan(wish(taints=[GPU]), now), now)
+    taints, _memory = patch_of(plan(request(taints=[GPU]), now), now)
     assert [item["key"] for item in taints] == ["nvidia.com/gpu"]
-    assert patch_of(plan(wish(), now), now) == (None, None)
+    assert patch_of(plan(request(), now), now) == (None, None)
 
 
 @pytest.mark.parametrize("text", ["", "no json", '"x"', "[1, null]", '["::"]', "{}"])
 def test_a_memory_that_somebody_broke_is_none(text):
-    found = remembered(node(annotations={REMEMBERED: text}))
+    found = recorded_taints(node(annotations={TAINTS_ANNOTATION: text}))
     assert all(isinstance(one, Taint) for one in found.values())
-    plan(wish(taints=[GPU]), node(annotations={REMEMBERED: text}))
+    plan(request(taints=[GPU]), node(annotations={TAINTS_ANNOTATION: text}))
 
 
 def test_ours_is_what_is_there_still():
@@ -225,7 +228,7 @@ def test_ours_is_what_is_there_still():
         taints=[GPU, THEIRS],
         annotations=mine("nvidia.com/gpu=present:NoSchedule"),
     )
-    assert ours(now) == {"labels": {"a": "1"}, "annotations": {}, "taints": [GPU]}
+    assert managed_metadata(now) == {"labels": {"a": "1"}, "annotations": {}, "taints": [GPU]}
 
 
 # Feature discovery
@@ -250,48 +253,11 @@ def test_our_own_labels_and_those_by_hand_are_no_feature_discovery():
 
 
 def test_its_labels_are_taken_out_of_a_wish():
-    found, left = without_discovered(wish(labels={"nvidia.com/gpu.count": "1", "a": "b"}))
+    found, left = without_discovered(request(labels={"nvidia.com/gpu.count": "1", "a": "b"}))
     assert found.labels == {"a": "b"} and left == ("nvidia.com/gpu.count",)
 
 
 # Wishes
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ("text", "no mapping"),
-        ({"label": {}}, "unknown keys: label"),
-        ({"labels": ["a"]}, "no mapping"),
-        ({"labels": {"a": ["b"]}}, "no text"),
-        ({"labels": {"a/b/c": "1"}}, "'a/b/c'"),
-        ({"labels": {"Example.com/a": "1"}}, "'Example.com/a'"),
-        ({"labels": {"-a": "1"}}, "'-a'"),
-        ({"labels": {"x" * 64: "1"}}, "xxx"),
-        ({"labels": {"a": "b c"}}, "'b c'"),
-        ({"labels": {"a": "b\n"}}, "a is"),
-        ({"annotations": {"a b": "1"}}, "'a b'"),
-        ({"annotations": {REMEMBERED: "[]"}}, "kept by this module"),
-        ({"taints": GPU}, "no list"),
-        ({"taints": [{"key": "a"}]}, "not valid"),
-        ({"taints": [{**GPU, "efect": "x"}]}, "not valid"),
-        ({"taints": [GPU, {**GPU, "value": "x"}]}, "twice"),
-    ],
-)
-def test_wishes_that_no_server_would_take(given, said):
-    with pytest.raises(InputError) as caught:
-        read_wishes({"gpu7": given})
-    assert said in str(caught.value) and "nodes.gpu7" in str(caught.value)
-
-
-def test_wishes_as_yaml_has_them():
-    [one] = read_wishes(
-        {"n1": {"labels": {"a": 1, "b": True, "c": None, "d": ""}, "taints": [GPU], "name": ""}}
-    )
-    assert one.labels == {"a": "1", "b": "true", "d": ""}
-    assert (one.name, one.machine_id) == ("n1", None)
-    [empty] = read_wishes({"n1": None})
-    assert empty.empty and not one.empty
 
 
 def test_whose_the_taint_is_that_is_in_the_way_is_told():
@@ -303,5 +269,5 @@ def test_whose_the_taint_is_that_is_in_the_way_is_told():
             entry("autoscaler", fields={"f:spec": {"f:taints": {}}}),
         ],
     )
-    [conflict] = plan(wish(taints=[GPU]), now).conflicts
+    [conflict] = plan(request(taints=[GPU]), now).conflicts
     assert conflict.owner == "autoscaler"

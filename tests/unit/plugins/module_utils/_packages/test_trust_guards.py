@@ -14,7 +14,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     manifests,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import read_wish
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
+    read_request,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.compatibility import (
     check as check_cuda,
 )
@@ -141,7 +143,7 @@ def test_what_was_released_for_a_change_and_is_not_of_the_set_is_held_anew():
     ],
 )
 def test_rights_are_these_and_no_more(options, rules):
-    made = manifests(read_wish(options))
+    made = manifests(read_request(options))
     assert {one["kind"]: one["rules"] for one in made if "rules" in one} == rules
     bound = {one["kind"]: one for one in made if one["kind"].endswith("RoleBinding") and rules}
     assert set(bound) == {f"{kind}Binding" for kind in rules}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.causes import read_expected
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.apply import PodTests

@@ -1,0 +1,190 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why the pods of a device plugin or DRA driver do not serve a node. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from .._core.finding import Finding
+from .._diagnosis.known_errors import explain
+from .allocation import NodeState
+from .pods import PodView, find_pod_problem, shorten
+from .types import Expected, View
+from .workloads import (
+    DRA_DRIVER,
+    OURS,
+    Workload,
+    place,
+)
+
+_UNHEALTHY = re.compile(r"marked unhealthy|marking device as unhealthy", re.IGNORECASE)
+
+
+def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding:
+    """Return why the DaemonSet of a device plugin or DRA driver has no pod on a node."""
+    keeps = place(part, state.labels, state.taints)
+    who = f"{part.namespace}/{part.name}"
+    what = "DRA driver" if part.kind == DRA_DRIVER else "device plugin"
+    if keeps.missing_labels or keeps.affinity:
+        wants = ", ".join(keeps.missing_labels) or "what its node affinity asks for"
+        step = (
+            "Run kubegpu.nodes.site (tag labels): it labels the nodes that have GPUs."
+            if part.managed
+            else f"Label the node: kubectl label node {state.name} "
+            + (" ".join(keeps.missing_labels) or "(see the DaemonSet's affinity)")
+        )
+        return Finding(
+            "plugin_selects_not",
+            f"The {what} {who} does not select {state.name}: the node lacks {wants}.",
+            "",
+            step,
+        )
+    if keeps.taints:
+        return Finding(
+            "plugin_tolerates_not",
+            f"The {what} {who} does not tolerate the taint of {state.name}: "
+            f"{', '.join(keeps.taints)}.",
+            "",
+            "Add it to nvidia_device_plugin_tolerations, or take the taint off."
+            if part.managed
+            else "Add a toleration to the DaemonSet, or take the taint off.",
+        )
+    messages = view.events.get(who, ())
+    known = explain(messages[-1]) if messages else []
+    if known:
+        return Finding(
+            known[0].code,
+            f"The {what} {who} has no pod on {state.name}: {known[0].cause}",
+            shorten(messages[-1]),
+            known[0].next_step,
+        )
+    return Finding(
+        "plugin_not_started",
+        f"The {what} {who} has no pod on {state.name} yet.",
+        shorten(messages[-1])
+        if messages
+        else f"{part.available} of {part.desired} pods are available",
+        f"Look at: kubectl -n {part.namespace} describe daemonset {part.name}",
+    )
+
+
+def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
+    known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
+    if known is not None and known.code == "could_not_reach_nvml":
+        return _explain_missing_nvml(known, expected, state, pod)
+    # The number of unhealthy GPUs follows from the node's status.
+    if known is not None and known.code != "gpu_unhealthy":
+        return known
+    short = {
+        name: (count, state.resource(name))
+        for name, count in expected.resources.items()
+        if state.resource(name).allocatable != count
+    }
+    name, (count, resource) = next(iter(short.items()), ("", (0, state.resource(""))))
+    seen = f"{name}: expected {count}, capacity {resource.capacity}, allocatable " + str(
+        resource.allocatable
+    )
+    lines = [line for line in pod.log.splitlines() if _UNHEALTHY.search(line)]
+    if resource.capacity > resource.allocatable and (lines or resource.allocatable):
+        return Finding(
+            "gpu_unhealthy",
+            f"{resource.capacity - resource.allocatable} of {resource.capacity} {name} on "
+            f"{state.name} are unhealthy.",
+            shorten(lines[-1]) if lines else seen,
+            "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q; after a repair, "
+            f"delete the pod {pod.full_name}.",
+        )
+    if known is not None:
+        return known
+    if resource.allocatable > 0:
+        more = resource.allocatable > count
+        return Finding(
+            "wrong_count",
+            f"{state.name} offers {resource.allocatable} {name}, and {count} are expected.",
+            seen,
+            "Compare the plugin's sharing (the label nvidia.com/device-plugin.config and its "
+            "ConfigMap) with what is wanted"
+            + (
+                f", and delete the pod {pod.full_name} if it is older than that."
+                if more
+                else ", and nvidia-smi -L on the node with its PCI devices."
+            ),
+        )
+    if pod.phase == "Pending":
+        return Finding(
+            "plugin_starting",
+            f"The device plugin's pod {pod.full_name} has not started yet on {state.name}.",
+            seen,
+            "Give it more time (nvidia_device_plugin_wait_timeout) or run it again; what it waits "
+            f"for says: kubectl -n {pod.namespace} describe pod {pod.name}",
+        )
+    last = pod.last_lines(3)
+    return Finding(
+        "not_registered",
+        f"The device plugin's pod {pod.full_name} is {pod.phase or 'there'}, but kubelet on "
+        f"{state.name} offers no {name}.",
+        shorten(" | ".join(last)) if last else seen,
+        f"Delete the pod {pod.full_name}, so that it registers again; if that does not help, look "
+        "at kubelet's journal there.",
+    )
+
+
+def _explain_missing_nvml(
+    known: Finding, expected: Expected, state: NodeState, pod: PodView
+) -> Finding:
+    """Return the specific cause why a plugin does not find NVML."""
+    if expected.driver == "":
+        return Finding(
+            "plugin_without_driver",
+            f"The device plugin found no NVML on {state.name}: no driver is loaded there.",
+            known.evidence,
+            "Run kubegpu.nodes.site for this node: role nvidia_driver installs and loads one.",
+        )
+    if not pod.runtime_class and expected.default_runtime != "nvidia":
+        default = f" is {expected.default_runtime}" if expected.default_runtime else " is another"
+        return Finding(
+            "default_runtime",
+            f"The device plugin found no NVML on {state.name}: its pod {pod.full_name} names no "
+            f"RuntimeClass, and the default runtime of the node{default}, not nvidia.",
+            known.evidence,
+            "Give the DaemonSet runtimeClassName: nvidia (nvidia_device_plugin does), or set "
+            "nvidia_container_toolkit_containerd_set_default: true and run kubegpu.nodes.site; "
+            "then delete the pod.",
+        )
+    if not pod.runtime_class:
+        return Finding(
+            "runtime_changed",
+            f"The device plugin found no NVML on {state.name}, though nvidia is the default "
+            f"runtime there now: its pod {pod.full_name} was started before that.",
+            known.evidence,
+            f"Delete the pod: kubectl -n {pod.namespace} delete pod {pod.name}",
+        )
+    return Finding(
+        known.code,
+        f"The device plugin found no NVML on {state.name}, though its pod {pod.full_name} asks for "
+        f"the RuntimeClass {pod.runtime_class}: the handler behind that class does not start "
+        "NVIDIA's runtime, or the driver's libraries are not where it looks.",
+        known.evidence,
+        "See which program the handler starts (containerd config dump), and what "
+        "nvidia-container-cli info says on the node; the layers toolkit and runtime of "
+        "kubegpu.nodes.verify look at both.",
+    )
+
+
+def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
+    managed = (pod.labels or {}).get("app.kubernetes.io/managed-by") == OURS
+    known = find_pod_problem(pod)
+    last = pod.last_lines(1)
+    return Finding(
+        "plugin_without_gpu",
+        f"The device plugin's pod {pod.full_name} is on {state.name}, which has no GPU: it has "
+        "nothing to offer there.",
+        known.evidence if known else (last[0] if last else f"the pod is {pod.phase}"),
+        f"Take the label off that it goes by: kubectl label node {state.name} kubegpu.nodes/gpu-"
+        if managed
+        else "Give the DaemonSet a nodeSelector, such as kubegpu.nodes/gpu: nvidia, which "
+        "kubegpu.nodes.site sets on the nodes with GPUs.",
+    )

@@ -1,0 +1,116 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What node_gpu_label returns: the result, its warnings and its failure. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._core.errors import InputError, KubegpuError
+from .._kube.errors import KubeError
+from .match import Match
+from .types import Conflict
+
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Result:
+    """What node_gpu_label did, or would do in check mode."""
+
+    changed: bool
+    nodes: dict[str, dict[str, Any]]
+    unknown: list[str]
+    not_ready: list[str]
+    conflicts: list[Conflict]
+    #: By node.
+    errors: dict[str, KubeError]
+    #: By host.
+    refused: dict[str, InputError]
+    feature_discovery: bool
+    left_out: list[str]
+    warnings: list[str]
+    before: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self, requests: Mapping[str, int]) -> dict[str, Any]:
+        """Return the module's return values.
+
+        :param requests: number of requests to the API server, by verb.
+        """
+        return {
+            "changed": self.changed,
+            "diff": {"before": self.before, "after": self.after},
+            "nodes": self.nodes,
+            "unknown": self.unknown,
+            "not_ready": self.not_ready,
+            "conflicts": [
+                {**dataclasses.asdict(item), "label": item.name} for item in self.conflicts
+            ],
+            "errors": {name: error.cause for name, error in self.errors.items()},
+            "refused": {key: str(error) for key, error in self.refused.items()},
+            "feature_discovery": self.feature_discovery,
+            "left_to_feature_discovery": self.left_out,
+            "requests": {"list": 0, "patch": 0, **requests},
+        }
+
+
+def build_warnings(
+    matches: Sequence[Match], unknown: Sequence[str], not_ready: Sequence[str]
+) -> list[str]:
+    warnings = [found.note for found in matches if found.note]
+    if unknown:
+        warnings.append(
+            "These hosts are no nodes of the cluster, by machine id or name: "
+            f"{join_names(unknown)}. The others were done."
+        )
+    if not_ready:
+        warnings.append(f"These nodes are not ready: {join_names(not_ready)}. They were labelled.")
+    return warnings
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return names in one line, the first ten of them."""
+    more = len(names) - _MOST_NAMED
+    text = ", ".join(names[:_MOST_NAMED])
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def failure(result: Result) -> dict[str, str] | None:
+    """Return cause, evidence and next step of what went wrong; None where nothing did."""
+    causes: list[str] = []
+    first: KubegpuError | None = None
+    if result.refused:
+        first = next(iter(result.refused.values()))
+        causes.append(
+            f"Which node these hosts are is not certain: {join_names(list(result.refused))}. The "
+            f"first of them: {first.cause}"
+        )
+    if result.errors:
+        error = next(iter(result.errors.values()))
+        first = first or error
+        causes.append(
+            f"These nodes could not be labelled: {join_names(list(result.errors))}. The first "
+            f"of them: {error.cause}"
+        )
+    if result.conflicts:
+        theirs = join_names([str(item) for item in result.conflicts])
+        causes.append(
+            ("" if causes else "Not all that is wanted could be set, all else was done. ")
+            + f"These belong to somebody else: {theirs}"
+        )
+    if not causes:
+        return None
+    return {
+        "cause": ". ".join(causes),
+        "evidence": first.evidence if first else "",
+        "next_step": first.next_step
+        if first
+        else "Ask the owner to give it up, leave it out, or take it over with "
+        "force_conflicts: true (gpu_node_labels_force_conflicts in the role).",
+    }
