@@ -31,7 +31,9 @@ _PAGES = re.compile(
 )
 _LINK = re.compile(r"`([^`<]+) <" + re.escape(REPOSITORY_URL) + r"([^>#]+)\.md(?:#[^>]*)?>`__")
 # A folder is no page: its name stays, without a link.
-_FOLDER_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)+playbooks/examples\)")
+_FOLDER_LINK = re.compile(r"\[([^\]]+)\]\((?:\.\./)*(?:docs/)?(?:playbooks/examples|docsite/rst)\)")
+# A guide is a page of the collection's own documentation.
+_GUIDE_LINK = re.compile(r"\]\((?:docs/)?docsite/rst/(\w+)\.rst\)")
 # Labels of Ansible's own documentation that antsibull-docs refers to, and their pages.
 _ANSIBLE_LABELS: Mapping[str, str] = {
     "action_plugins": "plugins/action.html",
@@ -75,7 +77,8 @@ def _copy_page(name: str, source: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if name.endswith(".md"):
         text = (REPOSITORY / name).read_text(encoding="utf-8")
-        target.write_text(_FOLDER_LINK.sub(r"`\1`", text), encoding="utf-8")
+        text = _GUIDE_LINK.sub(r"](/collection/docsite/\1.rst)", _FOLDER_LINK.sub(r"\1", text))
+        target.write_text(text, encoding="utf-8")
     else:
         shutil.copyfile(REPOSITORY / name, target)
 

@@ -29,7 +29,7 @@ height="{height}" role="img">
 SPDX-License-Identifier: GPL-3.0-or-later. Drawn by tests/tools/picture.py. -->
 <rect width="100%" height="100%" rx="8" fill="#0d1117"/>
 <g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13" \
-xml:space="preserve">
+style="white-space: pre" xml:space="preserve">
 """
 
 
@@ -43,9 +43,12 @@ def draw(transcript: str) -> str:
     for number, line in enumerate(lines):
         if line:
             y = BORDER + LINE * number + 13
-            size = f'textLength="{len(line) * COLUMN:.1f}" lengthAdjust="spacing"'
-            place = f'x="{BORDER}" y="{y}" fill="{_colour(line)}"'
-            drawn.append(f"<text {place} {size}>{escape(line)}</text>\n")
+            text = line.lstrip()
+            x = BORDER + (len(line) - len(text)) * COLUMN
+            # So that columns stand below each other in whatever font there is.
+            size = f'textLength="{len(text) * COLUMN:.1f}" lengthAdjust="spacing"'
+            place = f'x="{x:.1f}" y="{y}" fill="{_colour(line)}"'
+            drawn.append(f"<text {place} {size}>{escape(text)}</text>\n")
     return "".join([*drawn, "</g>\n</svg>\n"])
 
 

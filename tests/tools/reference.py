@@ -32,7 +32,9 @@ SPDX-License-Identifier: GPL-3.0-or-later
 <!-- Written by python -m tests.tools.reference. Do not edit. -->
 
 """
-VARIABLES = HEAD + """\
+VARIABLES = (
+    HEAD
+    + """\
 # All variables
 
 The variables of the playbooks are valid for all hosts of a run; [playbooks.md](playbooks.md) and
@@ -40,13 +42,17 @@ The variables of the playbooks are valid for all hosts of a run; [playbooks.md](
 playbooks. Set them in `group_vars`, in `host_vars` or with `-e`. The playbooks warn of a variable
 that nothing reads.
 """
-FINDINGS = HEAD + """\
+)
+FINDINGS = (
+    HEAD
+    + """\
 # All findings
 
 A finding has a code, a cause, the evidence (`Seen:`) and the next step. Modules return the code as
 `code`; tables and failures show the other three. In this page "..." stands for what was found on
 the node. [verify.md](verify.md) quotes the messages of NVIDIA's tools by which a finding is recognised.
 """
+)
 # Semantic markup of Ansible's documentation: the text in it is code.
 _MARKUP = re.compile(r"\b[A-Z]\(([^)]*)\)")
 _CODE = re.compile(r"[a-z][a-z0-9_]+")
