@@ -10,7 +10,7 @@ from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 project = "kubegpu.nodes"
-copyright = "2026 kubegpu.nodes contributors"  # noqa: A001 - Sphinx reads this name
+copyright = "2026 kubegpu.nodes contributors"
 html_title = "kubegpu.nodes"
 
 extensions = ["myst_parser", "sphinx.ext.intersphinx", "sphinx_antsibull_ext"]

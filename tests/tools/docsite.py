@@ -4,8 +4,8 @@
 
 """Build the documentation site: ``make docs``. Nothing is read from the network.
 
-Guides, modules, filters and roles come from antsibull-docs. The pages of ``docs/`` and the READMEs of
-the roles are copied as they are, to the same relative places, so that their links work in the
+Guides, modules, filters and roles come from antsibull-docs. The pages of ``docs/`` and the READMEs
+of the roles are copied as they are, to the same relative places, so that their links work in the
 repository and on the site.
 """
 

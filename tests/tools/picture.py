@@ -2,31 +2,24 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Draw a recorded transcript as a picture: ``python -m tests.tools.picture docs/pictures/plan.txt``.
+"""Draw a recorded transcript as a picture: ``python -m tests.tools.picture FILE.txt ...``.
 
-The picture (SVG) is written beside the transcript. ``--plan`` first records docs/pictures/plan.txt: a
-run of ``kubegpu.nodes.plan`` on machines that are trees of files. Lines of a transcript that begin
-with ``#`` are comments: they say where it is from, and are not drawn.
+The picture (SVG) is written beside the transcript. Lines of a transcript that begin with ``#`` are
+comments: they say where it is from, and are not drawn.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from tests.tools.environments import REPOSITORY
-
-PLAN = REPOSITORY / "docs" / "pictures" / "plan.txt"
-COMMAND = "$ ansible-playbook kubegpu.nodes.plan -i inventory.yml"
 # In pixels: a column and a line of text, and the border.
 COLUMN, LINE, BORDER = 7.8, 18, 16
 HEAD = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" \
 height="{height}" role="img">
-<!-- Copyright (c) 2026 kubegpu.nodes contributors. GNU General Public License v3.0+
-SPDX-License-Identifier: GPL-3.0-or-later. Drawn by tests/tools/picture.py. -->
+<!-- Drawn by tests/tools/picture.py. -->
 <rect width="100%" height="100%" rx="8" fill="#0d1117"/>
 <g font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="13" \
 style="white-space: pre" xml:space="preserve">
@@ -62,33 +55,10 @@ def _colour(line: str) -> str:
     return "#e6edf3"
 
 
-def record_plan() -> str:
-    """Run ``kubegpu.nodes.plan`` on five machines and return what a person sees of its table."""
-    from tests.integration.plans import machines, playbook
-    from tests.unit.fixtures.machines import MACHINES
-
-    fleet = {"gpu1": "h100x8", "gpu2": "p4", "gpu3": "k80", "vm1": "t4-vgpu", "web1": "none"}
-    with tempfile.TemporaryDirectory() as folder:
-        inventory = machines.write(
-            Path(folder), {name: MACHINES[machine] for name, machine in fleet.items()}
-        )
-        run = playbook.run(inventory, width=110)
-    if run.status:
-        raise SystemExit(run.screen)
-    head = "# A run on machines that are trees of files: python -m tests.tools.picture --plan\n"
-    return "\n".join([f"{head}{COMMAND}", "", *run.table()]) + "\n"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("transcripts", type=Path, nargs="*")
-    parser.add_argument("--plan", action="store_true", help="record docs/pictures/plan.txt first")
-    arguments = parser.parse_args()
-    transcripts = list(arguments.transcripts)
-    if arguments.plan:
-        PLAN.write_text(record_plan(), encoding="utf-8")
-        transcripts.append(PLAN)
-    for transcript in transcripts:
+    parser.add_argument("transcripts", type=Path, nargs="+")
+    for transcript in parser.parse_args().transcripts:
         text = draw(transcript.read_text(encoding="utf-8"))
         transcript.with_suffix(".svg").write_text(text, encoding="utf-8")
 

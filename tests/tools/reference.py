@@ -4,8 +4,8 @@
 
 """Write docs/variables.md and docs/findings.md from the code.
 
-``python -m tests.tools.reference`` writes both. ``tests/unit/tools/test_reference.py`` fails if one of
-them is out of date.
+``python -m tests.tools.reference`` writes both. ``tests/unit/tools/test_reference.py`` fails if one
+of them is out of date.
 """
 
 from __future__ import annotations
@@ -32,27 +32,21 @@ SPDX-License-Identifier: GPL-3.0-or-later
 <!-- Written by python -m tests.tools.reference. Do not edit. -->
 
 """
-VARIABLES = (
-    HEAD
-    + """\
+VARIABLES = """\
 # All variables
 
 The variables of the playbooks are valid for all hosts of a run; [playbooks.md](playbooks.md) and
-[kubernetes.md](kubernetes.md) explain them. The variables of a role are valid in its plays and in the
-playbooks. Set them in `group_vars`, in `host_vars` or with `-e`. The playbooks warn of a variable
-that nothing reads.
+[kubernetes.md](kubernetes.md) explain them. The variables of a role are valid in its plays and in
+the playbooks. Set them in `group_vars`, in `host_vars` or with `-e`. The playbooks warn of a
+variable that nothing reads.
 """
-)
-FINDINGS = (
-    HEAD
-    + """\
+FINDINGS = """\
 # All findings
 
 A finding has a code, a cause, the evidence (`Seen:`) and the next step. Modules return the code as
 `code`; tables and failures show the other three. In this page "..." stands for what was found on
-the node. [verify.md](verify.md) quotes the messages of NVIDIA's tools by which a finding is recognised.
+the node. [verify.md](verify.md) quotes the messages by which a finding is recognised.
 """
-)
 # Semantic markup of Ansible's documentation: the text in it is code.
 _MARKUP = re.compile(r"\b[A-Z]\(([^)]*)\)")
 _CODE = re.compile(r"[a-z][a-z0-9_]+")
@@ -60,7 +54,7 @@ _CODE = re.compile(r"[a-z][a-z0-9_]+")
 
 def variables_page() -> str:
     """Return docs/variables.md."""
-    sections = [VARIABLES, _section("Playbooks", _playbook_rows())]
+    sections = [HEAD + VARIABLES, _section("Playbooks", _playbook_rows())]
     for path in sorted(REPOSITORY.glob("roles/*/meta/argument_specs.yml")):
         spec = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]["main"]
         role = path.parts[-3]
@@ -95,7 +89,8 @@ def _names(line: str, variable: str) -> bool:
 
 def _rows(options: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
-        f"| `{name}` | `{option['type']}` | {_default(option.get('default'))} | {_meaning(option)} |"
+        f"| `{name}` | `{option['type']}` | {_default(option.get('default'))} "
+        f"| {_meaning(option)} |"
         for name, option in options.items()
     ]
 
@@ -132,7 +127,7 @@ def findings_page() -> str:
         # Of several places that say one code, the one that says most.
         if known is None or (not known.cause and entry.cause):
             found[entry.code] = entry
-    sections = [FINDINGS]
+    sections = [HEAD + FINDINGS]
     for package, title in _SUBJECTS.items():
         rows = [
             f"| `{entry.code}` | {_cell(entry.cause)} | {_cell(entry.next_step)} |"
