@@ -24,6 +24,8 @@ html_theme = "sphinx_ansible_theme"
 html_show_sphinx = False
 html_copy_source = False
 html_use_index = False
+# Commands with -- and quotes stay as they are.
+smartquotes = False
 pygments_style = "ansible"
 highlight_language = "text"
 

@@ -5,14 +5,18 @@
 """Draw a recorded transcript as a picture: ``python -m tests.tools.picture FILE.txt ...``.
 
 The picture (SVG) is written beside the transcript. Lines of a transcript that begin with ``#`` are
-comments: they say where it is from, and are not drawn.
+comments: they say where it is from, and are not drawn. ``--layers`` draws the layers of packages,
+docs/pictures/layers.svg, from the contract in pyproject.toml.
 """
 
 from __future__ import annotations
 
 import argparse
+import tomllib
 from pathlib import Path
 from xml.sax.saxutils import escape
+
+from tests.tools.environments import REPOSITORY
 
 # In pixels: a column and a line of text, and the border.
 COLUMN, LINE, BORDER = 7.8, 18, 16
@@ -55,10 +59,35 @@ def _colour(line: str) -> str:
     return "#e6edf3"
 
 
+def draw_layers(settings: str) -> str:
+    """Return the layers of module_utils in pyproject.toml as SVG: a row of boxes for each."""
+    contracts = tomllib.loads(settings)["tool"]["importlinter"]["contracts"]
+    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    rows = [[name.strip() for name in layer.split("|")] for layer in layers]
+    width, high = 760, 34
+    drawn = [HEAD.format(width=width, height=len(rows) * (high + 8) + 2 * BORDER)]
+    for number, row in enumerate(rows):
+        y = BORDER + number * (high + 8)
+        wide = (width - 2 * BORDER - 8 * (len(row) - 1)) / len(row)
+        for at, name in enumerate(row):
+            x = BORDER + at * (wide + 8)
+            size = f'width="{wide:.1f}" height="{high}"'
+            drawn.append(f'<rect x="{x:.1f}" y="{y}" {size} rx="4" fill="#1f6feb"/>\n')
+            place = f'x="{x + wide / 2:.1f}" y="{y + 22}" fill="#ffffff" text-anchor="middle"'
+            drawn.append(f"<text {place}>{escape(name)}</text>\n")
+    return "".join([*drawn, "</g>\n</svg>\n"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("transcripts", type=Path, nargs="+")
-    for transcript in parser.parse_args().transcripts:
+    parser.add_argument("transcripts", type=Path, nargs="*")
+    parser.add_argument("--layers", action="store_true", help="draw the layers of packages")
+    arguments = parser.parse_args()
+    if arguments.layers:
+        settings = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+        target = REPOSITORY / "docs" / "pictures" / "layers.svg"
+        target.write_text(draw_layers(settings), encoding="utf-8")
+    for transcript in arguments.transcripts:
         text = draw(transcript.read_text(encoding="utf-8"))
         transcript.with_suffix(".svg").write_text(text, encoding="utf-8")
 

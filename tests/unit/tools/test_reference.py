@@ -49,6 +49,12 @@ def test_a_picture_is_that_of_its_transcript(transcript):
     assert transcript.with_suffix(".svg").read_text(encoding="utf-8") == drawn
 
 
+def test_the_picture_of_the_layers_is_that_of_the_contract():
+    drawn = picture.draw_layers((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    assert (DOCS / "pictures" / "layers.svg").read_text(encoding="utf-8") == drawn
+    assert ">_verify<" in drawn and ">_core<" in drawn
+
+
 def test_a_picture_is_xml_with_all_lines_and_their_spaces():
     root = ElementTree.fromstring(picture.draw("$ plan <x>\n\nNode  Why\n----  ---\ngpu1  a & b\n"))
     lines = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
