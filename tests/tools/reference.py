@@ -152,6 +152,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_labels": "Labels",
     "_device_plugin": "Device plugin",
     "_cluster": "Cluster",
+    "_kube": "GPU requests of pods",
     "_test_pods": "Test pods",
     "_verify": "Verification of a node",
 }

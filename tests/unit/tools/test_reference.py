@@ -37,6 +37,10 @@ def test_codes_come_from_calls_by_position_by_keyword_and_by_a_constant():
         assert f"\n| `{code}` | " in page
 
 
+def test_no_package_with_findings_is_left_out():
+    assert {entry.package for entry in reference._entries()} <= set(reference._SUBJECTS)
+
+
 def test_what_only_a_run_knows_is_left_open():
     tree = ast.parse('NAME = "gpu"\nf"the {NAME} of {node}"\n')
     constants = reference._constants(tree)
