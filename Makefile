@@ -9,7 +9,7 @@ NOX := tests/tools/bootstrap.sh
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-clean cluster cluster-clean test test-full mutate lint format \
-	build bench
+	build bench docs
 
 help:
 	@echo "make demo        a local fleet of nodes: plan, site, containers with GPUs, site again"
@@ -21,6 +21,7 @@ help:
 	@echo "make mutate      planted defects, and whether the unit tests catch them"
 	@echo "make lint        all linters; make format repairs what a tool can repair"
 	@echo "make build       the collection as a tarball in build/"
+	@echo "make docs        the documentation site in build/docs/html"
 	@echo "make bench       what it costs, beside what people use today: docs/benchmarks.md"
 
 demo:
@@ -56,3 +57,6 @@ build:
 
 bench:
 	@$(NOX) -s bench -- $(BENCH)
+
+docs:
+	@$(NOX) -s docs

@@ -377,6 +377,13 @@ def build(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation site, in build/docs/html; warnings are errors, the network is not used."""
+    binaries = environments.environment("docs")
+    session.run(sys.executable, "-m", "tests.tools.docsite", str(binaries), external=True)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """What the collection costs, beside what people use today; docs/benchmarks.md is written."""
     binaries = _tools(session)

@@ -1,0 +1,254 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Write docs/variables.md and docs/findings.md from the code.
+
+``python -m tests.tools.reference`` writes both. ``tests/unit/tools/test_reference.py`` fails if one
+of them is out of date.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from plugins.plugin_utils import _variables_data
+from tests.tools.environments import REPOSITORY, checkout_files
+
+HEAD = """\
+<!--
+Copyright (c) 2026 kubegpu.nodes contributors
+GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+SPDX-License-Identifier: GPL-3.0-or-later
+-->
+
+<!-- Written by python -m tests.tools.reference. Do not edit. -->
+
+"""
+VARIABLES = """\
+# All variables
+
+The variables of the playbooks are valid for all hosts of a run; [playbooks.md](playbooks.md) and
+[kubernetes.md](kubernetes.md) explain them. The variables of a role are valid in its plays and in
+the playbooks. Set them in `group_vars`, in `host_vars` or with `-e`. The playbooks warn of a
+variable that nothing reads.
+"""
+FINDINGS = """\
+# All findings
+
+A finding has a code, a cause, the evidence (`Seen:`) and the next step. Modules return the code as
+`code`; tables and failures show the other three. In this page "..." stands for what was found on
+the node. [verify.md](verify.md) quotes the messages by which a finding is recognised.
+"""
+# Semantic markup of Ansible's documentation: the text in it is code.
+_MARKUP = re.compile(r"\b[A-Z]\(([^)]*)\)")
+_CODE = re.compile(r"[a-z][a-z0-9_]+")
+
+
+def variables_page() -> str:
+    """Return docs/variables.md."""
+    sections = [HEAD + VARIABLES, _section("Playbooks", _playbook_rows())]
+    for path in sorted(REPOSITORY.glob("roles/*/meta/argument_specs.yml")):
+        spec = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]["main"]
+        role = path.parts[-3]
+        link = f"[{role}](../roles/{role}/README.md)"
+        sections.append(_section(f"Role {link}", _rows(spec["options"])))
+    return "\n".join(sections)
+
+
+def _section(title: str, rows: list[str]) -> str:
+    table = ["| variable | type | default | meaning |", "| --- | --- | --- | --- |", *rows]
+    return "\n".join([f"## {title}", "", *table, ""])
+
+
+def _playbook_rows() -> list[str]:
+    text = (REPOSITORY / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+    text += (REPOSITORY / "docs" / "playbooks.md").read_text(encoding="utf-8")
+    rows = []
+    for name, option in sorted(_variables_data.PLAYBOOK_VARIABLES.items()):
+        line = next((one for one in text.splitlines() if _names(one, name)), "")
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        default = cells[1] if len(cells) == 3 else "empty"
+        kind = "" if option["type"] == "raw" else f"`{option['type']}`"
+        meaning = cells[-1].strip("| ").replace("](#", "](playbooks.md#")
+        rows.append(f"| `{name}` | {kind} | {default} | {meaning} |")
+    return rows
+
+
+def _names(line: str, variable: str) -> bool:
+    first = line.partition(" | ")[0]
+    return line.startswith("| ") and f"`{variable}`" in first
+
+
+def _rows(options: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [
+        f"| `{name}` | `{option['type']}` | {_default(option.get('default'))} "
+        f"| {_meaning(option)} |"
+        for name, option in options.items()
+    ]
+
+
+def _default(value: object) -> str:
+    """Return a default as YAML in one line."""
+    text = yaml.safe_dump(value, default_flow_style=True, width=1000).strip()
+    return f"`{text.removesuffix('...').strip()}`" if value not in ("", None) else "empty"
+
+
+def _meaning(option: Mapping[str, Any]) -> str:
+    description = option.get("description", "")
+    parts = [description] if isinstance(description, str) else description
+    text = _MARKUP.sub(r"`\1`", " ".join(" ".join(parts).split())).replace("|", "\\|")
+    choices = ", ".join(f"`{choice}`" for choice in option.get("choices", ()))
+    return f"{text} One of {choices}." if choices else text
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One code, as one place of the code says it."""
+
+    code: str
+    cause: str
+    next_step: str
+    package: str
+
+
+def findings_page() -> str:
+    """Return docs/findings.md."""
+    found: dict[str, Entry] = {}
+    for entry in _entries():
+        known = found.get(entry.code)
+        # Of several places that say one code, the one that says most.
+        if known is None or (not known.cause and entry.cause):
+            found[entry.code] = entry
+    sections = [HEAD + FINDINGS]
+    for package, title in _SUBJECTS.items():
+        rows = [
+            f"| `{entry.code}` | {_cell(entry.cause)} | {_cell(entry.next_step)} |"
+            for entry in sorted(found.values(), key=lambda one: one.code)
+            if entry.package == package
+        ]
+        table = ["| code | cause | next step |", "| --- | --- | --- |", *rows]
+        if rows:
+            sections.append("\n".join([f"## {title}", "", *table, ""]))
+    return "\n".join(sections)
+
+
+_SUBJECTS: Mapping[str, str] = {
+    "_driver": "Driver",
+    "_diagnosis": "Driver, container and cluster: known errors",
+    "_facts": "Facts: problems of a node",
+    "_containerd": "containerd",
+    "_docker": "Docker",
+    "_crio": "CRI-O",
+    "_cuda": "CUDA",
+    "_toolkit": "Container toolkit",
+    "_labels": "Labels",
+    "_device_plugin": "Device plugin",
+    "_cluster": "Cluster",
+    "_kube": "GPU requests of pods",
+    "_test_pods": "Test pods",
+    "_verify": "Verification of a node",
+}
+
+
+def _cell(text: str) -> str:
+    text = re.sub(r"(?:\.\.\.){2,}", "...", " ".join(text.split()))
+    return text.replace("{{", "{").replace("}}", "}").replace("|", "\\|").replace("<", "&lt;")
+
+
+def _entries() -> Iterator[Entry]:
+    """Yield each call that makes a finding, or a known error, with a code that the source names."""
+    names = [name for name in checkout_files() if re.match(r"plugins/module_utils/.*\.py$", name)]
+    trees = {
+        name: ast.parse((REPOSITORY / name).read_text(encoding="utf-8")) for name in sorted(names)
+    }
+    shared = {
+        one.name: fields
+        for tree in trees.values()
+        for one in ast.walk(tree)
+        if isinstance(one, ast.ClassDef) and (fields := _fields(one))
+    }
+    for name, tree in trees.items():
+        own = {
+            one.name: fields
+            for one in ast.walk(tree)
+            if isinstance(one, ast.FunctionDef) and (fields := _parameters(one))
+        }
+        makers = {**shared, **own}
+        constants = _constants(tree)
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                arguments = _bound(call, makers.get(call.func.id, ()))
+                texts = {key: _text(value, constants) for key, value in arguments.items()}
+                if _CODE.fullmatch(texts.get("code", "")):
+                    cause, step = texts.get("cause", ""), texts.get("next_step", "")
+                    yield Entry(texts["code"], cause, step, name.split("/")[2])
+
+
+def _fields(one: ast.ClassDef) -> tuple[str, ...]:
+    """Return the fields of a dataclass that has a code and a cause."""
+    fields = tuple(
+        node.target.id
+        for node in one.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    )
+    return fields if {"code", "cause"} <= set(fields) else ()
+
+
+def _parameters(one: ast.FunctionDef) -> tuple[str, ...]:
+    """Return the parameters of a function that makes a finding of a code and a cause."""
+    names = tuple(argument.arg for argument in one.args.args)
+    return names if {"code", "cause"} <= set(names) else ()
+
+
+def _bound(call: ast.Call, fields: tuple[str, ...]) -> dict[str, ast.expr]:
+    bound = dict(zip(fields, call.args, strict=False))
+    if fields:
+        bound.update({one.arg: one.value for one in call.keywords if one.arg})
+    return bound
+
+
+def _constants(tree: ast.Module) -> dict[str, str]:
+    """Return the texts that a module gives names to."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            text = _text(node.value, found)
+            if text:
+                found[node.targets[0].id] = text
+    return found
+
+
+def _text(value: ast.expr, constants: Mapping[str, str]) -> str:
+    """Return the text of an expression, with "..." for what only a run knows; '' for no text."""
+    if isinstance(value, ast.Constant):
+        text = value.value if isinstance(value.value, str) else ""
+        return re.sub(r"\{\w*\}", "...", text)
+    if isinstance(value, ast.Name):
+        return constants.get(value.id, "")
+    if isinstance(value, ast.JoinedStr):
+        return "".join(_text(part, constants) or "..." for part in value.values)
+    if isinstance(value, ast.FormattedValue):
+        return _text(value.value, constants)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        return _text(value.left, constants) + _text(value.right, constants)
+    return ""
+
+
+PAGES = {"variables.md": variables_page, "findings.md": findings_page}
+
+
+def main(folder: Path = REPOSITORY / "docs") -> None:
+    for name, page in PAGES.items():
+        (folder / name).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The generated pages and pictures of docs/ are those of the code."""
+
+from __future__ import annotations
+
+import ast
+from xml.etree import ElementTree
+
+import pytest
+
+from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES
+from tests.tools import picture, reference
+from tests.tools.environments import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+PICTURES = sorted((DOCS / "pictures").glob("*.txt"))
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_a_generated_page_is_up_to_date(name):
+    text = (DOCS / name).read_text(encoding="utf-8")
+    assert text == reference.PAGES[name](), "Next step: python -m tests.tools.reference"
+
+
+def test_every_variable_of_the_playbooks_has_a_meaning():
+    rows = [line.split(" | ") for line in reference.variables_page().splitlines()]
+    meanings = {row[0].strip("|` "): row[-1].strip("| ") for row in rows if len(row) == 4}
+    assert [name for name in PLAYBOOK_VARIABLES if not meanings.get(name)] == []
+
+
+def test_codes_come_from_calls_by_position_by_keyword_and_by_a_constant():
+    page = reference.findings_page()
+    for code in ("ptx_toolchain", "unmet_requirement", "no_plugin", "secure_boot"):
+        assert f"\n| `{code}` | " in page
+
+
+def test_no_package_with_findings_is_left_out():
+    assert {entry.package for entry in reference._entries()} <= set(reference._SUBJECTS)
+
+
+def test_what_only_a_run_knows_is_left_open():
+    tree = ast.parse('NAME = "gpu"\nf"the {NAME} of {node}"\n')
+    constants = reference._constants(tree)
+    assert reference._text(tree.body[1].value, constants) == "the gpu of ..."
+
+
+@pytest.mark.parametrize("transcript", PICTURES, ids=lambda path: path.stem)
+def test_a_picture_is_that_of_its_transcript(transcript):
+    drawn = picture.draw(transcript.read_text(encoding="utf-8"))
+    assert transcript.with_suffix(".svg").read_text(encoding="utf-8") == drawn
+
+
+def test_the_picture_of_the_layers_is_that_of_the_contract():
+    drawn = picture.draw_layers((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    assert (DOCS / "pictures" / "layers.svg").read_text(encoding="utf-8") == drawn
+    assert ">_verify<" in drawn and ">_core<" in drawn
+
+
+def test_a_picture_is_xml_with_all_lines_and_their_spaces():
+    root = ElementTree.fromstring(picture.draw("$ plan <x>\n\nNode  Why\n----  ---\ngpu1  a & b\n"))
+    lines = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert lines == ["$ plan <x>", "Node  Why", "----  ---", "gpu1  a & b"]
