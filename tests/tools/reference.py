@@ -169,6 +169,7 @@ def _entries() -> Iterator[Entry]:
     trees = {
         name: ast.parse((REPOSITORY / name).read_text(encoding="utf-8")) for name in sorted(names)
     }
+    named = {name: _constants(tree) for name, tree in trees.items()}
     shared = {
         one.name: fields
         for tree in trees.values()
@@ -182,7 +183,7 @@ def _entries() -> Iterator[Entry]:
             if isinstance(one, ast.FunctionDef) and (fields := _parameters(one))
         }
         makers = {**shared, **own}
-        constants = _constants(tree)
+        constants = {**_imported(name, tree, named), **named[name]}
         for call in ast.walk(tree):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                 arguments = _bound(call, makers.get(call.func.id, ()))
@@ -223,6 +224,21 @@ def _constants(tree: ast.Module) -> dict[str, str]:
             text = _text(node.value, found)
             if text:
                 found[node.targets[0].id] = text
+    return found
+
+
+def _imported(
+    name: str, tree: ast.Module, named: Mapping[str, Mapping[str, str]]
+) -> dict[str, str]:
+    """Return the texts that a module imports from another one of module_utils."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level and node.module:
+            folder = name.split("/")[: -node.level]
+            there = named.get("/".join((*folder, *node.module.split("."))) + ".py", {})
+            found.update(
+                (one.asname or one.name, there[one.name]) for one in node.names if one.name in there
+            )
     return found
 
 

@@ -196,7 +196,7 @@ def _not_served(evidence: Evidence, gpu: Gpu, line: str) -> Finding:
     """Return the finding for a GPU that the driver's branch or its open modules do not support."""
     version = evidence.wanted or evidence.loaded or evidence.installed or ""
     last = GENERATIONS.get(gpu.generation, {}).get("last")
-    served = bool(last) and bool(BRANCHES[last]["supported"])
+    served = last is not None and bool(BRANCHES[last]["supported"])
     by_hand = (
         f"{last} is the last branch for this GPU, and nobody maintains it: install it by hand, or "
         "take the card out."

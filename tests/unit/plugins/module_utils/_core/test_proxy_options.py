@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -66,10 +67,13 @@ def test_the_password_is_in_nothing_that_comes_back(monkeypatch, tmp_path):
     for name in PROXY_ARGUMENTS:
         monkeypatch.setenv(name, "")
     # As where -vvv shows the invocation, and something of it in a message.
-    plan = package_set._plan
-    monkeypatch.setattr(
-        package_set, "_plan", lambda *given: {**plan(*given), "said": f"by {PROXY}"}
-    )
+    finish = package_set.finish
+
+    def telling(*given):
+        result = finish(*given)
+        return replace(result, values={**result.values, "said": f"by {PROXY}"})
+
+    monkeypatch.setattr(package_set, "finish", telling)
     options = {"name": "x", "state": "absent", "state_path": str(tmp_path / "state.json")}
     proxies = {"http_proxy": PROXY, "https_proxy": PROXY, "_ansible_inject_invocation": True}
     answer = run_module(package_set.main, {**options, **proxies})
