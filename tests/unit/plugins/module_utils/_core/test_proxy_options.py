@@ -67,13 +67,13 @@ def test_the_password_is_in_nothing_that_comes_back(monkeypatch, tmp_path):
     for name in PROXY_ARGUMENTS:
         monkeypatch.setenv(name, "")
     # As where -vvv shows the invocation, and something of it in a message.
-    finish = package_set.finish
+    prepare = package_set.prepare
 
     def telling(*given):
-        result = finish(*given)
+        result = prepare(*given)
         return replace(result, values={**result.values, "said": f"by {PROXY}"})
 
-    monkeypatch.setattr(package_set, "finish", telling)
+    monkeypatch.setattr(package_set, "prepare", telling)
     options = {"name": "x", "state": "absent", "state_path": str(tmp_path / "state.json")}
     proxies = {"http_proxy": PROXY, "https_proxy": PROXY, "_ansible_inject_invocation": True}
     answer = run_module(package_set.main, {**options, **proxies})
