@@ -213,7 +213,7 @@ class ContainerdRuntime:
             raise KubegpuError(
                 f"containerd does not see the handler {self.host.request.name} in the files that "
                 "were written; they were put back.",
-                evidence=redact_output(answer.words())
+                evidence=redact_output(answer.last_output())
                 if not answer.ok
                 else f"it sees {', '.join(known)}",
                 next_step="Use layout: in_place, or check imports in the configuration.",

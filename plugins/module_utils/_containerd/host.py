@@ -307,7 +307,7 @@ class Host:
         if not answer.ok:
             raise KubegpuError(
                 "containerd cannot load the configuration.",
-                evidence=redact_output(answer.words()),
+                evidence=redact_output(answer.last_output()),
                 next_step=f"Look at: containerd --config {self.request.config_path} config dump",
             )
         return Effective(self.parse(answer.stdout))

@@ -139,7 +139,7 @@ class Restarter:
         def probe() -> CriStatus:
             if cri_off:
                 version = run([*ctr, "--address", socket, "--timeout=5s", "version"], timeout=10)
-                return CriStatus(version.ok, message=version.words())
+                return CriStatus(version.ok, message=version.last_output())
             return read_status(run, socket, distribution.crictl, ctr)
 
         wait_until_ready(probe, handler, self.host.settings.restart_timeout)

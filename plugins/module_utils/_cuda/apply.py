@@ -361,7 +361,7 @@ def _test_compilers(context: Context) -> dict[str, str]:
 def _refresh_loader_cache(context: Context) -> None:
     result = context.node.refresh_loader()
     if not result.ok:
-        context.warn(printable(f"ldconfig failed: {result.words()}"))
+        context.warn(printable(f"ldconfig failed: {result.last_output()}"))
 
 
 def _file_changes(context: Context) -> dict[str, FileChange]:

@@ -88,7 +88,7 @@ class CudaNode:
             if not result.ok:
                 raise KubegpuError(
                     f"{LINK} cannot be changed.",
-                    evidence=f"{' '.join(argv)}: {result.words()}",
+                    evidence=f"{' '.join(argv)}: {result.last_output()}",
                     next_step="Run with become, and look at what stands there.",
                 )
 
@@ -123,7 +123,7 @@ class CudaNode:
             return
         log = (self.reader.read_text(CUDA_LOG) or "").splitlines()[-30:]
         output = (
-            result.words() if not result.ok else f"it ended well, but {path}/bin/nvcc is not there"
+            result.last_output() if not result.ok else f"it ended well, but {path}/bin/nvcc is not there"
         )
         self.remove(path)
         raise explain_installer(version, path, output, "\n".join(log))
@@ -142,7 +142,7 @@ class CudaNode:
             if not result.ok:
                 raise KubegpuError(
                     f"The uninstaller of {path} failed; what it left is still there.",
-                    evidence=result.words(),
+                    evidence=result.last_output(),
                     next_step=f"Run {uninstaller} by hand.",
                 )
         if not self.reader.exists(path):

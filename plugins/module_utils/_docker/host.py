@@ -49,7 +49,7 @@ class DockerHost:
                 "dockerd is not installed on this node."
                 if response.rc == 127
                 else "dockerd does not tell its version.",
-                evidence=response.words(),
+                evidence=response.last_output(),
                 next_step="Install Docker (this collection does not), or set docker_version.",
             )
         return version
@@ -157,7 +157,7 @@ class DockerHost:
             write_file(FileState(path))
         if response.ok or response.rc == 127:
             return None
-        return response.words().replace(path, self._settings.config_path)
+        return response.last_output().replace(path, self._settings.config_path)
 
     def wait_until_applied(self, document: Document, seconds: float, running: Running) -> None:
         """Wait until the running dockerd has the document's runtimes and default runtime.

@@ -127,7 +127,7 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package
         return (() if text is None else read_dpkg_status(text)), ""
     answer = reader.run(["rpm", "-qa", "--queryformat", RPM_FORMAT, *RPM_PATTERNS])
     if answer is None or not answer.ok:
-        return (), "" if answer is None else answer.words()
+        return (), "" if answer is None else answer.last_output()
     locks = (
         *read_versionlock(reader.read_text(_VERSIONLOCK) or ""),
         *read_versionlock_toml(reader.read_text(_VERSIONLOCK_5) or ""),

@@ -185,7 +185,7 @@ def _containerd_effective(
         if answer.ok:
             effective = read_effective(expand_variables(answer.stdout, flavour.variables))
             return effective, ([_cri_disabled(config_path)] if not effective["cri_enabled"] else [])
-        words = answer.words()
+        words = answer.last_output()
     except ValueError as error:
         words = str(error)
     if "permission denied" in words:

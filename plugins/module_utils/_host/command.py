@@ -36,8 +36,8 @@ class Result:
     def ok(self) -> bool:
         return self.rc == 0
 
-    def words(self) -> str:
-        """Return the last lines of what the command said, for an error's evidence."""
+    def last_output(self) -> str:
+        """Return the last lines of the error output, else of the output, as evidence."""
         text = (self.stderr.strip() or self.stdout.strip()).splitlines()
         return "\n".join(text[-15:])
 

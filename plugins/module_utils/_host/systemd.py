@@ -121,6 +121,6 @@ def _act(run: Runner, verb: str, unit: str, timeout: int) -> None:
     if not answer.ok:
         raise KubegpuError(
             f"systemctl {verb} {unit} failed.",
-            evidence=journal(run, unit, begun) or answer.words(),
+            evidence=journal(run, unit, begun) or answer.last_output(),
             next_step=f"Look at: journalctl --unit {unit}",
         )

@@ -103,7 +103,7 @@ class Apt(WithoutStreams):
         complaints = [
             line for line in answer.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))
         ]
-        return "\n".join(complaints) or ("" if answer.ok else answer.words())
+        return "\n".join(complaints) or ("" if answer.ok else answer.last_output())
 
     def isolated(self, folder: str) -> Isolated:
         settings = f"{folder}/apt.conf"
@@ -186,7 +186,7 @@ def read(run: Runner, names: Sequence[str] = ()) -> Database:
     if answer.rc == 127:
         raise InputError(
             "This node does not use dpkg, and no other package manager is known to this release.",
-            evidence=answer.words(),
+            evidence=answer.last_output(),
             next_step="Install the packages with the module of its package manager.",
         )
     return parse_database(answer.stdout, run(["dpkg", "--print-architecture"]).stdout.strip())

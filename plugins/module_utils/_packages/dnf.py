@@ -104,7 +104,7 @@ class Dnf(_rpm.RpmManager):
 
     def refresh_errors(self, answer: Result) -> str:
         lines = [line.strip() for line in answer.stderr.splitlines() if _COMPLAINT.search(line)]
-        return "\n".join(lines) or ("" if answer.ok else answer.words())
+        return "\n".join(lines) or ("" if answer.ok else answer.last_output())
 
     def isolated(self, folder: str) -> Isolated:
         return Isolated(type(self)(self.run, (f"--setopt=cachedir={folder}",), self._streams))

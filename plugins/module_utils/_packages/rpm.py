@@ -121,7 +121,7 @@ def _query(run: Runner, arguments: Sequence[str]) -> Result:
     if answer.rc == 127:
         raise KubegpuError(
             "This node has no rpm.",
-            evidence=answer.words(),
+            evidence=answer.last_output(),
             next_step="Install the packages with the module of its package manager.",
         )
     return answer
@@ -139,7 +139,7 @@ def query_all(run: Runner, arguments: Sequence[str]) -> str:
     if not answer.ok:
         raise KubegpuError(
             "rpm cannot read its database.",
-            evidence=f"rpm -qa ended with {answer.rc}: {answer.words() or 'no word'}",
+            evidence=f"rpm -qa ended with {answer.rc}: {answer.last_output() or 'no word'}",
             next_step="Let other runs of rpm end and run rpm -qa by hand; where it still fails, "
             "rpm --rebuilddb makes the database's indexes anew.",
         )

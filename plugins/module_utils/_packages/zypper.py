@@ -79,7 +79,7 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
             for line in f"{answer.stdout}\n{answer.stderr}".splitlines()
             if re.search(r"error|warning|fail|problem|invalid|skipping", line, re.IGNORECASE)
         ]
-        return "\n".join(dict.fromkeys(lines)) or ("" if answer.ok else answer.words())
+        return "\n".join(dict.fromkeys(lines)) or ("" if answer.ok else answer.last_output())
 
     def isolated(self, folder: str) -> Isolated:
         return Isolated(Zypper(self.run, ("--cache-dir", folder)))

@@ -173,7 +173,7 @@ def _rpm(run: Runner, argv: list[str]) -> None:
     if not answer.ok:
         raise RolledBackError(
             "rpm's keyring could not be changed; all files were put back.",
-            evidence=answer.words(),
+            evidence=answer.last_output(),
             next_step="Run it by hand to see why: " + " ".join(argv),
         )
 
@@ -181,7 +181,7 @@ def _rpm(run: Runner, argv: list[str]) -> None:
 def _complaints(run: Runner, request: Request) -> str:
     """Return the package manager's complaints about its sources, or an empty string."""
     answer = run(list(request.format.validation(request)))
-    return "" if answer.ok else answer.words()
+    return "" if answer.ok else answer.last_output()
 
 
 def _validate(run: Runner, request: Request, earlier: str) -> None:

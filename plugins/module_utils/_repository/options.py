@@ -116,7 +116,7 @@ def _architecture(run: Runner, wanted: str) -> str:
         return ""
     raise InputError(
         "This node does not use apt, and no other package manager is known to this release.",
-        evidence=answer.words(),
+        evidence=answer.last_output(),
         next_step="Set up the repository with the module of its package manager "
         "(ansible.builtin.yum_repository, community.general.zypper_repository).",
     )

@@ -38,12 +38,12 @@ def read_status(
     """
     info = run([crictl, f"--runtime-endpoint=unix://{socket}", "--timeout=5s", "info"])
     if info.rc != 127:
-        return read_info(info.stdout) if info.ok else CriStatus(False, message=info.words())
+        return read_info(info.stdout) if info.ok else CriStatus(False, message=info.last_output())
     if ctr is None:
         return CriStatus(True)
     plugins = run([*ctr, "--address", socket, "--timeout=5s", "plugins", "ls"], timeout=10)
     if not plugins.ok:
-        return CriStatus(False, message=plugins.words())
+        return CriStatus(False, message=plugins.last_output())
     return read_plugins(plugins.stdout)
 
 

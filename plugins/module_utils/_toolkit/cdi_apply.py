@@ -163,7 +163,7 @@ def _by_service(request: CdiRequest, node: Dependencies) -> str:
 
 def _generate(request: CdiRequest, node: Dependencies) -> None:
     generated = node.run(["nvidia-ctk", "cdi", "generate", "--format=yaml"], timeout=120)
-    check_generated(generated.stdout, generated.words())
+    check_generated(generated.stdout, generated.last_output())
     store = node.open_store()
     with store.transaction():
         paths = [request.path]

@@ -233,10 +233,10 @@ class ContainerTests:
         otherwise = Finding(
             "image_missing",
             f"The image {what} could not be imported or pulled on this node.",
-            answer.words() or f"the archive has {', '.join(names) or 'no name'}",
+            answer.last_output() or f"the archive has {', '.join(names) or 'no name'}",
             "Check the name, the path and the registry.",
         )
-        return explain_one(answer.words(), otherwise)
+        return explain_one(answer.last_output(), otherwise)
 
     @property
     def _bare(self) -> bool:

@@ -121,7 +121,7 @@ class DockerProbe:
             answer = self._docker("import", path, image, timeout=self._options.timeout)
             if not answer.ok:
                 raise KubegpuError(
-                    "Docker did not import the root file system.", evidence=answer.words()
+                    "Docker did not import the root file system.", evidence=answer.last_output()
                 )
             return (image,)
 

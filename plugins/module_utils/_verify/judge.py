@@ -196,7 +196,7 @@ def _no_nvml(
             "nvidia_smi_missing",
             "The driver cannot be queried: this node has neither nvidia-smi nor the Python library "
             "pynvml.",
-            smi.words() if smi else "",
+            smi.last_output() if smi else "",
             "Install the driver's utilities (nvidia-utils-<branch>, nvidia-smi); the role "
             "nvidia_driver does it.",
         )
@@ -251,7 +251,7 @@ def _toolkit(
             False,
             "toolkit_broken",
             f"{state.runtime_path} does not answer.",
-            runtime.words(),
+            runtime.last_output(),
             "Install the packages of the container toolkit again.",
         )
     if state.config_exists and toolkit["config"] is None:
@@ -267,7 +267,7 @@ def _toolkit(
     if wrong is not None:
         return wrong
     if state.cli is not None and not state.cli.ok and state.cli.rc != 127 and nvml.ok:
-        output = state.cli.words()
+        output = state.cli.last_output()
         otherwise = Finding(
             "toolkit_broken",
             "nvidia-container-cli does not find the driver, which works outside of it.",
@@ -295,7 +295,7 @@ def _no_toolkit(package: str | None, state: State) -> LayerResult:
         "not there."
         if package
         else "NVIDIA's container toolkit is not installed.",
-        state.runtime.words() if state.runtime else f"there is no {state.runtime_path}",
+        state.runtime.last_output() if state.runtime else f"there is no {state.runtime_path}",
         # The package is installed, so that site would change nothing.
         "Install the packages of the container toolkit again (apt-get install --reinstall, dnf "
         "reinstall): nvidia-container-toolkit and nvidia-container-toolkit-base."
@@ -362,7 +362,7 @@ def _cdi(node: Mapping[str, Any], state: State, request: Request) -> LayerResult
             False,
             "cdi_invalid",
             f"The CDI specification {spec['path']} has no device of nvidia.com/gpu.",
-            shorten(state.cdi.words()) or "nvidia-ctk cdi list names none",
+            shorten(state.cdi.last_output()) or "nvidia-ctk cdi list names none",
             again,
         )
     return None

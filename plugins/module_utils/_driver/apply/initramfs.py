@@ -32,7 +32,7 @@ def rebuild_initramfs(run: Runner, reader: NodeReader, family: str | None = None
         if not answer.ok:
             raise KubegpuError(
                 f"The initial RAM disk cannot be rebuilt: {program} failed.",
-                evidence=answer.words(),
+                evidence=answer.last_output(),
                 next_step="Mend what it says (a full /boot, as a rule), then run again.",
             )
         return ""

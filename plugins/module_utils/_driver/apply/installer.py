@@ -157,7 +157,7 @@ def execute_runfile(
         raise KubegpuError(
             f"{INSTALLER} {runfile['version']} was not ready after {timeout} "
             "seconds (build_timeout), and was stopped.",
-            evidence=answer.words(),
+            evidence=answer.last_output(),
             next_step=f"Look at {LOG} for where it stood; raise build_timeout for a slow node.",
         )
     if not answer.ok:
@@ -165,7 +165,7 @@ def execute_runfile(
         told = [line.strip() for line in log.splitlines() if line.startswith("ERROR")]
         raise KubegpuError(
             f"{INSTALLER} {runfile['version']} failed (exit status {answer.rc}).",
-            evidence="\n".join([*told[-8:], answer.words()]).strip(),
+            evidence="\n".join([*told[-8:], answer.last_output()]).strip(),
             next_step=f"Look at {LOG}.",
         )
 
@@ -184,7 +184,7 @@ def uninstall_runfile(run: Runner, uninstaller: str | None) -> None:
     if not answer.ok:
         raise KubegpuError(
             f"The driver's own uninstaller failed: {uninstaller}",
-            evidence=answer.words(),
+            evidence=answer.last_output(),
             next_step=f"Look at {UNINSTALL_LOG}.",
         )
 
@@ -199,6 +199,6 @@ def _verify_checksum(run: Runner, runfile: Mapping[str, Any]) -> None:
     if seen != wanted:
         raise KubegpuError(
             f"{runfile['file']} is not the file any more that was verified; it was not run.",
-            evidence=f"expected sha256 {wanted}, found {seen or answer.words()}",
+            evidence=f"expected sha256 {wanted}, found {seen or answer.last_output()}",
             next_step="Find out who changed it, remove it, and run again.",
         )

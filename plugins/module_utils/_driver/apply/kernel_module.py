@@ -133,7 +133,7 @@ def reload_previous(run: Runner, reader: NodeReader, loaded: str | None) -> str:
         return ""
     answer = KernelModules(run, reader).load()
     if not answer.ok:
-        return f"the kernel module {loaded}, which was loaded ({answer.words()})"
+        return f"the kernel module {loaded}, which was loaded ({answer.last_output()})"
     for unit, state in read_services(run, _DAEMONS).items():
         if state == "enabled":
             run(["systemctl", "start", f"{unit}.service"], timeout=120)

@@ -293,12 +293,12 @@ def _load(context: Context) -> str:
     stays = modules.unload() if module_state.loaded else modules.unload_nouveau()
     if stays is not None:
         # The caller starts the units again.
-        return f"A module that is loaded cannot be unloaded: {stays.words()}"
+        return f"A module that is loaded cannot be unloaded: {stays.last_output()}"
     begin = uptime(context.reader)
     answer = modules.load()
     complaint = None if not answer.ok else kernel_module.failed_driver_query(context.run)
     if not answer.ok or complaint is not None:
-        raise Diagnosed(diagnose_node(context.refresh(), answer.words(), since=begin))
+        raise Diagnosed(diagnose_node(context.refresh(), answer.last_output(), since=begin))
     return ""
 
 
@@ -313,7 +313,7 @@ def _finish_absent(context: Context) -> dict[str, Any]:
     if loading.now:
         stays = kernel_module.KernelModules(run, reader, context.daemons).unload()
         if stays is not None:
-            reboot = f"The driver's module cannot be unloaded: {stays.words()}"
+            reboot = f"The driver's module cannot be unloaded: {stays.last_output()}"
     with applied(context.store, list(changes.values())):
         pass
     configuration.read_again(context, changes)

@@ -61,7 +61,7 @@ def load_bridges(run: Runner) -> str:
         return ""
     return (
         f"The kernel module {BRIDGE_MODULE}, through which this node reaches its NVSwitches, "
-        f"cannot be loaded ({answer.words()}): the fabric manager will not find them. Next step: "
+        f"cannot be loaded ({answer.last_output()}): the fabric manager will not find them. Next step: "
         "install what has it (linux-modules-extra-<kernel> on Ubuntu, kernel-modules-extra, or "
         "NVIDIA's DOCA-OFED), then run again."
     )
@@ -134,6 +134,6 @@ def _systemctl(run: Runner, verb: str, unit: str) -> None:
         known = explain(journal)
         raise KubegpuError(
             f"systemctl {verb} {unit} failed." + (f" {known[0].cause}" if known else ""),
-            evidence=(known[0].evidence if known else "") or answer.words(),
+            evidence=(known[0].evidence if known else "") or answer.last_output(),
             next_step=known[0].next_step if known else f"Look at: journalctl --unit {unit}",
         )

@@ -30,7 +30,7 @@ def run():
 def test_program_that_does_not_exist_is_an_answer(run):
     answer = run(["no-such-program-at-all"])
     assert (answer.rc, answer.ok) == (127, False)
-    assert "no-such-program-at-all" in answer.words()
+    assert "no-such-program-at-all" in answer.last_output()
 
 
 def test_output_is_in_the_c_locale_whatever_the_user_has(run, monkeypatch):
@@ -104,5 +104,5 @@ def test_bytes_that_are_not_utf_8_do_not_fail(run):
 
 def test_words_are_the_last_lines_of_what_was_said():
     text = "\n".join(str(number) for number in range(30))
-    assert Result(1, "out", text).words().splitlines() == [str(n) for n in range(15, 30)]
-    assert Result(1, "out\n", " \n").words() == "out"
+    assert Result(1, "out", text).last_output().splitlines() == [str(n) for n in range(15, 30)]
+    assert Result(1, "out\n", " \n").last_output() == "out"
