@@ -24,7 +24,7 @@ from .._host.files import (
     sha256,
     write_file,
 )
-from .._host.fingerprint import mark
+from .._host.fingerprint import file_signature
 from .._host.systemd import Daemon, journal, read_daemon, restart
 from .._record import converged as _settled
 from .._record.file_record import FileRecord, Undo
@@ -293,7 +293,7 @@ class ContainerdRuntime:
         self.warnings.append(f"{path} does not exist yet: the handler works once it does.")
 
     def _marked(self, path: str) -> str:
-        self._marks.setdefault(path, mark(path))
+        self._marks.setdefault(path, file_signature(path))
         return path
 
     def _state(self, path: str) -> FileState:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be shown of addresses, configuration and output of programs: no secret. Pure.
+"""Remove secrets from addresses, configuration and output of programs. Pure.
 
 One list of words tells which names hold a secret (:func:`is_secret`), and one function covers what
 addresses hold (:func:`addresses`). Each function takes time in proportion to its text: it is given
@@ -83,7 +83,7 @@ def is_header_table(name: str) -> bool:
 
 
 def addresses(text: str, whole: bool = False) -> str:
-    """Return the text with users, passwords and queries of the addresses in it covered.
+    """Return the text with users, passwords and queries of its addresses replaced.
 
     The last ``@`` ends the password, as Go's and Python's libraries read it. A query is covered
     because it can be the credential: a signed link, or the token of an update server.
@@ -140,7 +140,7 @@ def _without_scheme(word: str) -> str:
 
 
 def redact(text: str, whole: bool = False) -> str:
-    """Return output of a program, or a string of a configuration, without secrets.
+    """Return the output of a program, or a string of a configuration, without secrets.
 
     Covered are addresses, ``NAME=value``, ``--name value``, ``"name": "value"`` where the name is
     one of a secret, also in a string that is quoted in another one, and headers of an
@@ -172,7 +172,7 @@ def _settings(text: str) -> str:
         end = _end_of_setting(text, begin, match[4], bool(quote))
         value = text[begin:end]
         if value.replace("\\", "") in _NOTHING:
-            # Nothing is no secret.
+            # An empty value is not a secret.
             continue
         if not value or (value.startswith("{{") and between != between.strip()):
             # What a template fills in. (A blank ends such a word: none is read twice.)
@@ -194,7 +194,7 @@ def _end_of_setting(text: str, begin: int, opening: str | None, member: bool) ->
         found = _end_of_string(text, start, len(opening) - 1)
     if found >= 0:
         return found
-    # It was cut off.
+    # It was truncated.
     end = text.find("\n", start)
     return len(text) if end < 0 else end
 
@@ -272,7 +272,7 @@ def _line(line: str, all_names: bool) -> tuple[str, str]:
             continue
         end, closing = _end_of_value(line, start)
         if line[start:end] in _NOTHING:
-            # Nothing is no secret.
+            # An empty value is not a secret.
             continue
         parts += [redact(line[at:start]), f'"{MARK}"']
         at = end
@@ -331,7 +331,7 @@ def _secrets(word: str) -> list[str]:
 
 
 def changed_parts(before: str, after: str) -> tuple[str, str]:
-    """Return what differs between two texts, with three lines around it, for a diff.
+    """Return the differences of two texts with three lines of context, for a diff.
 
     What is left out on both sides is one line that says how much it is.
     """

@@ -17,7 +17,7 @@ from .._core.redact import changed_parts
 from .._formats.json_edit import Document, decode, parse, redact
 from .._host.command import Runner
 from .._host.files import FileState, changed_since, read_file, remove_leftovers, write_file
-from .._host.fingerprint import mark
+from .._host.fingerprint import file_signature
 from .._host.systemd import Daemon, journal, read_daemon, reload, restart
 from .._record import converged as _settled
 from .._record.file_record import FileRecord, Undo
@@ -168,7 +168,7 @@ class DockerRuntime:
         """Return the file as it stands; a run that died in a transition has not happened."""
         path = self._settings.config_path
         # The folder tells of a file that was not there.
-        self._marks = {one: mark(one) for one in (path, path.rpartition("/")[0])}
+        self._marks = {one: file_signature(one) for one in (path, path.rpartition("/")[0])}
         current = read_file(path)
         key = self._transition_key(current.path)
         record = self._world.store.record(key)
@@ -475,7 +475,7 @@ class DockerRuntime:
         if not settings.wish:
             # Nothing was changed, so what somebody else was told here still stands.
             return
-        files = {**self._marks, **{path: mark(path) for path in known if path}}
+        files = {**self._marks, **{path: file_signature(path) for path in known if path}}
         note = _settled.note(settings.wish, "docker", daemon.identity, files)
         if store.get(key) != note:
             store.put(key, note)

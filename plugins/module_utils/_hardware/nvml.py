@@ -78,7 +78,7 @@ def _nvml_device(nvml: Any, handle: Any) -> dict[str, Any]:
 
 
 def _nvml_fabric(nvml: Any, handle: Any) -> dict[str, Any] | None:
-    """Return whether the GPU has joined an NVLink fabric; None for one that has no part in one."""
+    """Return the state of the GPU in its NVLink fabric; None if it has no fabric."""
     for function, kind in (
         ("nvmlDeviceGetGpuFabricInfoV", "c_nvmlGpuFabricInfoV_t"),
         ("nvmlDeviceGetGpuFabricInfo", "c_nvmlGpuFabricInfo_t"),
@@ -95,7 +95,7 @@ def _nvml_fabric(nvml: Any, handle: Any) -> dict[str, Any] | None:
 
 
 def _fabric(state: str | None, status: str | None) -> dict[str, Any] | None:
-    # The status says something only of a registration that has ended.
+    # The status is valid only for a completed registration.
     ended = state == "completed"
     return None if state is None else {"state": state, "status": status if ended else None}
 
@@ -122,7 +122,7 @@ def _nvml_mig(nvml: Any, handle: Any) -> list[dict[str, Any]]:
 
 
 def _ask(nvml: Any, function: str, *arguments: Any) -> Any:
-    """Return what NVML answers; None for what this device or this library cannot say."""
+    """Return the result of NVML; None if the device or the library does not support it."""
     try:
         answer = getattr(nvml, function)(*arguments)
     except (nvml.NVMLError, AttributeError):
@@ -131,7 +131,7 @@ def _ask(nvml: Any, function: str, *arguments: Any) -> Any:
 
 
 def _string(value: Any) -> str | None:
-    # Older releases of pynvml give bytes.
+    # Older releases of pynvml return bytes.
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return None if value is None or value in _NOT else str(value)[:_MOST_TEXT]
@@ -150,7 +150,7 @@ def _address(bus_id: str | None) -> str | None:
 
 
 def from_smi(text: str) -> dict[str, Any]:
-    """Return the fact ``nvml`` from what ``nvidia-smi -q -x`` printed.
+    """Return the fact ``nvml`` from the output of ``nvidia-smi -q -x``.
 
     :raises ValueError: where it is not that.
     """
@@ -171,7 +171,7 @@ def _parse_xml(text: str) -> Any:
     """
     if len(text) > _MOST_BYTES:
         raise ValueError(f"nvidia-smi printed {len(text)} characters, more than {_MOST_BYTES}")
-    # Slow to import, and seldom needed.
+    # Slow to import, and rarely needed.
     expat = importlib.import_module("xml.parsers.expat")
     builder = importlib.import_module("xml.etree.ElementTree").TreeBuilder()
 
@@ -227,12 +227,12 @@ def _smi_mig(device: Any) -> dict[str, Any]:
 
 
 def lacks_names(fact: Mapping[str, Any]) -> bool:
-    """Return whether MIG devices are there of which nobody has said the profile."""
+    """Return whether MIG devices lack their profile names."""
     return any(mig["name"] is None for device in fact["devices"] for mig in device["mig_devices"])
 
 
 def with_smi_names(fact: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Return the fact with names of MIG devices from what ``nvidia-smi -L`` printed.
+    """Return the fact with the names of MIG devices from the output of ``nvidia-smi -L``.
 
     ``nvidia-smi -q -x`` tells instances and memory of a MIG device, and not its profile.
 

@@ -103,7 +103,7 @@ def diagnosis(
             wanted=work.plan.version,
             kernel_module=work.plan.kernel_module,
             modprobe=modprobe,
-            words=words,
+            output=words,
             since=since,
         )
     )

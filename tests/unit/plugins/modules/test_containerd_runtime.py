@@ -40,8 +40,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.plan imp
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.undo import History
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
-    mark,
-    process_birth,
+    file_signature,
+    process_start_id,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import Daemon
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import said, settled
@@ -215,7 +215,7 @@ def quiet(arguments, tmp_path, monkeypatch):
     binary.write_text("#!/bin/sh\necho containerd x 1.7.24\n")
     binary.chmod(0o755)
     (tmp_path / "runtime").write_text("")
-    daemon = Daemon("u", True, True, os.getpid(), 0.0, (), process_birth(os.getpid()))
+    daemon = Daemon("u", True, True, os.getpid(), 0.0, (), process_start_id(os.getpid()))
     monkeypatch.setattr(_containerd_flow, "read_daemon", lambda *_given: daemon)
 
     def run_one(wish="a", started=0.0, **options):
@@ -228,7 +228,7 @@ def quiet(arguments, tmp_path, monkeypatch):
     def noted():
         path = tmp_path / "var" / "state.json"
         record = json.loads(path.read_text()) if path.exists() else {}
-        return settled(record, "containerd", "containerd", mark, process_birth)
+        return settled(record, "containerd", "containerd", file_signature, process_start_id)
 
     assert run_one()["changed"] and noted() == {}
     # The daemon is older than the file: a restart is left to do.
@@ -249,7 +249,9 @@ def test_what_containerd_says_is_kept_for_the_facts(quiet, tmp_path):
     def kept():
         record = json.loads((tmp_path / "var" / "state.json").read_text())
         files = [str(tmp_path / "containerd"), str(tmp_path / "etc" / "config.toml")]
-        return said(record, "containerd", "containerd", files, mark=mark, birth=process_birth)
+        return said(
+            record, "containerd", "containerd", files, mark=file_signature, birth=process_start_id
+        )
 
     assert kept() is None
     assert not run_one(started=60)["changed"]

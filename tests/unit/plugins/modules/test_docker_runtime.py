@@ -21,8 +21,8 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply as _docker_flow
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
-    mark,
-    process_birth,
+    file_signature,
+    process_start_id,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import settled
 from ansible_collections.kubegpu.nodes.plugins.modules import docker_runtime
@@ -507,7 +507,7 @@ def test_two_runs_at_once_both_end_well(node):
 def noted(node):
     """What the facts would say."""
     record = json.loads(node.state.read_text()) if node.state.exists() else {}
-    return settled(record, "docker", "docker", mark, process_birth)
+    return settled(record, "docker", "docker", file_signature, process_start_id)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import mark
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import file_signature
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import (
     key,
     note,
@@ -39,11 +39,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def left(folder: Path) -> dict[str, Any]:
     paths = [str(folder / name) for name in ("config.toml", "conf.d", "not-there")]
-    return note(WISH, "k3s", "12@777", {path: mark(path) for path in paths})
+    return note(WISH, "k3s", "12@777", {path: file_signature(path) for path in paths})
 
 
 def test_nothing_was_touched(left: dict[str, Any]) -> None:
-    assert stands(left, "k3s", mark, birth) == WISH
+    assert stands(left, "k3s", file_signature, birth) == WISH
 
 
 def rewritten(folder: Path) -> None:
@@ -74,12 +74,12 @@ def replaced(folder: Path) -> None:
 )
 def test_a_touched_file(folder: Path, left: dict[str, Any], touch: Any) -> None:
     touch(folder)
-    assert stands(left, "k3s", mark, birth) is None
+    assert stands(left, "k3s", file_signature, birth) is None
 
 
 @pytest.mark.parametrize("process", ["12@778", "13@777", None, "", "x"])
 def test_another_daemon(left: dict[str, Any], process: str | None) -> None:
-    assert stands({**left, "process": process}, "k3s", mark, birth) is None
+    assert stands({**left, "process": process}, "k3s", file_signature, birth) is None
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_another_daemon(left: dict[str, Any], process: str | None) -> None:
     ],
 )
 def test_no_note(found: Any) -> None:
-    assert stands(found, "k3s", mark, birth) is None
+    assert stands(found, "k3s", file_signature, birth) is None
 
 
 def test_another_distribution(left: dict[str, Any]) -> None:
-    assert stands(left, "containerd", mark, birth) is None
+    assert stands(left, "containerd", file_signature, birth) is None
 
 
 def test_by_engine_and_name(left: dict[str, Any]) -> None:
@@ -106,10 +106,10 @@ def test_by_engine_and_name(left: dict[str, Any]) -> None:
             "nvidia_driver": {},
         }
     }
-    assert settled(record, "containerd", "k3s", mark, birth) == {"nvidia": WISH}
-    assert settled(record, "docker", "docker", mark, birth) == {"nvidia": "other"}
-    assert settled({}, "docker", "docker", mark, birth) == {}
-    assert settled(None, "docker", "docker", mark, birth) is None
+    assert settled(record, "containerd", "k3s", file_signature, birth) == {"nvidia": WISH}
+    assert settled(record, "docker", "docker", file_signature, birth) == {"nvidia": "other"}
+    assert settled({}, "docker", "docker", file_signature, birth) == {}
+    assert settled(None, "docker", "docker", file_signature, birth) is None
 
 
 def test_a_wish_is_its_values() -> None:
@@ -123,7 +123,7 @@ WORDS = {"version": "containerd x 2.1.9", "cri_enabled": True, "handlers": {}}
 def words(folder: Path, found: dict[str, Any], *names: str, owner: str = "k3s") -> Any:
     record = {"values": {key("containerd", "nvidia"): found}}
     paths = [str(folder / name) for name in names]
-    return said(record, "containerd", owner, paths, mark=mark, birth=birth)
+    return said(record, "containerd", owner, paths, mark=file_signature, birth=birth)
 
 
 def test_words_as_long_as_nothing_is_touched(folder: Path, left: dict[str, Any]) -> None:
@@ -134,7 +134,7 @@ def test_words_as_long_as_nothing_is_touched(folder: Path, left: dict[str, Any])
     assert words(folder, left, "config.toml") is None
     assert words(folder, spoken, "config.toml", "another") is None
     assert words(folder, spoken, "config.toml", owner="containerd") is None
-    assert said(None, "containerd", "k3s", [], mark=mark, birth=birth) is None
+    assert said(None, "containerd", "k3s", [], mark=file_signature, birth=birth) is None
     rewritten(folder)
     assert words(folder, spoken, "config.toml") is None
 
