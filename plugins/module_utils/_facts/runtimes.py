@@ -66,15 +66,15 @@ def read_runtimes(
     paths: RuntimePaths,
     packages: Sequence[Package] = (),
     starts: Mapping[str, str] | None = None,
-    said: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None = None,
+    cached_output: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
     """Return the fact ``runtimes`` and the problems of the runtimes.
 
     :param starts: the start times of the active units, in UTC.
-    :param said: returns the cached output of a runtime, from its name, its owner's name and the
-        files that it depends on; None if the runtime has to be queried.
+    :param cached_output: returns the cached output of a runtime, from its name, its owner's name
+        and the files that it depends on; None if the runtime has to be queried.
     """
-    containerd, problems = _containerd(reader, units, paths.containerd, packages, said)
+    containerd, problems = _containerd(reader, units, paths.containerd, packages, cached_output)
     docker, docker_problems = _docker(reader, units, paths.docker, packages)
     crio, crio_problems = _crio(reader, units, starts or {})
     return (
@@ -124,7 +124,7 @@ def _containerd(
     units: Mapping[str, str | None] | None,
     plain_config: str,
     packages: Sequence[Package],
-    said: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
+    cached_output: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
 ) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
     flavour, _sign = find_flavour(lambda path: reader.first((path,)) is not None)
     if flavour is PLAIN:
@@ -139,7 +139,11 @@ def _containerd(
         known = {item: bool(_active(states, item)) for item in flavour.units if states.get(item)}
         unit = unit_in_use(known) or flavour.units[0]
     text = reader.read_text(config_path)
-    cached = said("containerd", name, (binary, config_path)) if said and binary else None
+    cached = (
+        cached_output("containerd", name, (binary, config_path))
+        if cached_output and binary
+        else None
+    )
     if cached is None:
         effective, problems = _containerd_effective(reader, binary, config_path, text, flavour)
         version = _version(reader, binary, select(packages, CONTAINERD_PACKAGES))

@@ -132,47 +132,47 @@ def glob_files(pattern: str) -> tuple[str, ...]:
     )
 
 
-def write_file(wanted: FileState) -> tuple[str, ...]:
+def write_file(desired: FileState) -> tuple[str, ...]:
     """Write the file to a temporary one and rename it; without content, remove the file.
 
     :returns: the directories that were created, outermost first.
     :raises KubegpuError: the file cannot be written; it is unchanged.
     """
-    if wanted.content is None:
+    if desired.content is None:
         try:
-            os.unlink(wanted.path)
+            os.unlink(desired.path)
         except FileNotFoundError:
             return ()
         except OSError as error:
             raise KubegpuError(
-                f"{wanted.path} cannot be removed; it is as it was.",
+                f"{desired.path} cannot be removed; it is as it was.",
                 evidence=str(error),
                 next_step="Run with become, and check that the file system is writable.",
             ) from error
-        _sync_directory(os.path.dirname(wanted.path))
+        _sync_directory(os.path.dirname(desired.path))
         return ()
-    folder = os.path.dirname(wanted.path)
+    folder = os.path.dirname(desired.path)
     made = _make_directories(folder)
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(
-            prefix=f".{os.path.basename(wanted.path)}.", suffix=_TEMPORARY, dir=folder
+            prefix=f".{os.path.basename(desired.path)}.", suffix=_TEMPORARY, dir=folder
         )
         with os.fdopen(descriptor, "wb") as handle:
-            handle.write(wanted.content)
-            if wanted.uid is not None and wanted.gid is not None:
+            handle.write(desired.content)
+            if desired.uid is not None and desired.gid is not None:
                 # An ordinary user may not do this. The rename would then silently change the
                 # owner, so the error is raised.
                 current = os.fstat(handle.fileno())
-                if (current.st_uid, current.st_gid) != (wanted.uid, wanted.gid):
-                    os.fchown(handle.fileno(), wanted.uid, wanted.gid)
-            _set_mode(handle.fileno(), wanted)
+                if (current.st_uid, current.st_gid) != (desired.uid, desired.gid):
+                    os.fchown(handle.fileno(), desired.uid, desired.gid)
+            _set_mode(handle.fileno(), desired)
             handle.flush()
             os.fsync(handle.fileno())
-        if wanted.selinux is not None:
+        if desired.selinux is not None:
             with contextlib.suppress(OSError, AttributeError):
-                os.setxattr(temporary, _SELINUX, wanted.selinux.encode() + b"\0")
-        os.rename(temporary, wanted.path)
+                os.setxattr(temporary, _SELINUX, desired.selinux.encode() + b"\0")
+        os.rename(temporary, desired.path)
         temporary = None
         _sync_directory(folder)
     except OSError as error:
@@ -181,7 +181,7 @@ def write_file(wanted: FileState) -> tuple[str, ...]:
         temporary = None
         remove_empty_directories(made)
         raise KubegpuError(
-            f"{wanted.path} cannot be written; it is as it was.",
+            f"{desired.path} cannot be written; it is as it was.",
             evidence=str(error),
             next_step=(
                 f"Free space on the file system of {folder}."
@@ -194,16 +194,16 @@ def write_file(wanted: FileState) -> tuple[str, ...]:
     return made
 
 
-def _set_mode(descriptor: int, wanted: FileState) -> None:
+def _set_mode(descriptor: int, desired: FileState) -> None:
     """Set mode, ACL and attributes of a new file, which only its owner can open until then."""
-    mode = 0o644 if wanted.mode is None else wanted.mode
-    if wanted.attributes is None:
+    mode = 0o644 if desired.mode is None else desired.mode
+    if desired.attributes is None:
         os.fchmod(descriptor, mode)
         return
     with contextlib.suppress(OSError, AttributeError):
         # The folder's default ACL is for new files; this file replaces another.
         os.removexattr(descriptor, _acl.ATTRIBUTE)
-    attributes = dict(wanted.attributes)
+    attributes = dict(desired.attributes)
     acl = attributes.pop(_acl.ATTRIBUTE, None)
     lost = []
     # With a mask, the group's bits are the mask, and would grant the group more than before.
@@ -220,7 +220,7 @@ def _set_mode(descriptor: int, wanted: FileState) -> None:
             lost.append(f"its attribute {name} ({error})")
     if lost:
         warn(
-            f"{wanted.path} is written without {' and '.join(lost)}, which this file system did "
+            f"{desired.path} is written without {' and '.join(lost)}, which this file system did "
             "not take. The group of the file keeps what it may do."
         )
 
@@ -353,14 +353,14 @@ def _unlink_quietly(path: str | None) -> None:
 def _make_directories(folder: str, mode: int = 0o755) -> tuple[str, ...]:
     """Create missing directories, ``folder`` with ``mode``, its parents with 0755."""
     missing = []
-    wanted = folder
+    desired = folder
     while folder and not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
     made: list[str] = []
     for path in reversed(missing):
         try:
-            os.mkdir(path, mode if path == wanted else 0o755)
+            os.mkdir(path, mode if path == desired else 0o755)
         except FileExistsError:
             continue
         except OSError as error:

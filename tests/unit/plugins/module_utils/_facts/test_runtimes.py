@@ -297,7 +297,7 @@ def test_what_containerd_said_is_not_asked_again(tmp_path: Path, enabled: bool) 
         asked.append(about)
         return {**words, "handlers": {"nvidia": {}}}
 
-    runtimes, problems = read_runtimes(reader, {}, RuntimePaths(), said=said)
+    runtimes, problems = read_runtimes(reader, {}, RuntimePaths(), cached_output=said)
     containerd = runtimes["containerd"]
     assert (containerd["version"], containerd["default_handler"]) == ("1.7.24", "nvidia")
     assert [one["code"] for one in problems] == ([] if enabled else ["cri_disabled"])
