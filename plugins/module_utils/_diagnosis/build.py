@@ -166,7 +166,8 @@ def _disk_full(evidence: Evidence) -> Finding | None:
         DISK_FULL,
         "A file system of the node is full; the change stopped half way.",
         line,
-        "Free space (df -h / /var /boot /tmp), then run again: what is half done is mended first.",
+        "Free space (df -h / /var /boot /tmp), then run again: incomplete changes are repaired "
+        "first.",
     )
 
 

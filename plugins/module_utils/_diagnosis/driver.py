@@ -102,7 +102,7 @@ def _vgpu(evidence: Evidence) -> Finding | None:
     if evidence.grid is None and not line:
         return None
     gpu = guests[0]
-    host = gpu.host_version or "not told"
+    host = gpu.host_version or "unknown"
     branch = f" ({gpu.host_branch})" if gpu.host_branch else ""
     return Finding(
         VGPU_GUEST,
@@ -196,10 +196,10 @@ def _unsupported_branch(evidence: Evidence, gpu: Gpu, line: str) -> Finding:
     """Return the finding for a GPU that the branch or the open modules do not support."""
     version = evidence.wanted or evidence.loaded or evidence.installed or ""
     last = GENERATIONS.get(gpu.generation, {}).get("last")
-    maintained = bool(last) and bool(BRANCHES[last]["supported"])
+    maintained = last is not None and bool(BRANCHES[last]["supported"])
     manual_step = (
-        f"{last} is the last branch for this GPU, and nobody maintains it: install it by hand, or "
-        "take the card out."
+        f"{last} is the last branch for this GPU, and is no longer maintained: install it by hand, "
+        "or take the card out."
     )
     branch_step = (
         f"Ask for branch: {last} and kernel_module: proprietary, then run again; {last} is the "
@@ -262,7 +262,7 @@ def _secure_boot(evidence: Evidence) -> Finding | None:
         key = f"; key of DKMS: {evidence.mok_key}{known}"
     return Finding(
         SECURE_BOOT,
-        "Secure Boot: the driver's module is there, but the kernel refuses it, since it is not "
+        "Secure Boot: the driver's module is installed, but the kernel refuses it, since it is not "
         "signed with a key that the firmware trusts.",
         f"{line}; Secure Boot is {state}{key}",
         mok_steps(evidence.os_id, evidence.mok_key, evidence.mok_enrolled),
@@ -284,7 +284,8 @@ def _nouveau(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         NOUVEAU,
-        f"The {name} driver is still loaded and holds the GPU; NVIDIA's cannot be beside it.",
+        f"The {name} driver is still loaded and holds the GPU; NVIDIA's driver cannot be loaded "
+        "beside it.",
         (f"{line}; " if line else "")
         + f"{name} is loaded"
         + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),
@@ -411,7 +412,7 @@ def _missing(evidence: Evidence) -> Finding | None:
     )
     return Finding(
         MISSING,
-        f"No driver module is there for the running kernel {evidence.kernel}.",
+        f"No driver module is installed for the running kernel {evidence.kernel}.",
         find_line(evidence.modprobe, NO_MODULE)
         + (f"; it is there for {', '.join(others)}" if others else ""),
         f"Boot {others[-1]}, or build it: dkms autoinstall -k {evidence.kernel}."
@@ -429,7 +430,7 @@ def _unknown(evidence: Evidence) -> Finding:
     kernel = [plain_line(line) for line in evidence.dmesg if re.search("NVRM|nvidia", line)][-5:]
     return Finding(
         UNKNOWN,
-        "The driver is not loaded or does not answer, and none of the known causes shows.",
+        "The driver is not loaded or does not answer, and none of the known causes was found.",
         "; ".join(dict.fromkeys(filter(None, (*lines, *kernel)))) or "no output",
         "Look at dmesg | grep -i -e NVRM -e nvidia -e Xid; nvidia-bug-report.sh collects all that "
         "NVIDIA asks for.",

@@ -128,7 +128,7 @@ def _finding(
         finding = diagnose(
             Evidence(
                 modprobe=text,
-                words=text,
+                output=text,
                 dmesg=tuple(text.splitlines()[-400:]),
                 loaded=driver,
                 gpus=_gpus(gpus),

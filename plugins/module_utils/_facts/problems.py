@@ -100,7 +100,7 @@ def _vgpu(gpu: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, str] | N
     if not gpu["vgpu"]["guest"] or node["driver"]["loaded"]:
         return None
     version, branch = gpu["vgpu"]["host_driver_version"], gpu["vgpu"]["host_driver_branch"]
-    host = f"{version} ({branch})" if version else "not told without root"
+    host = f"{version} ({branch})" if version else "unknown without root"
     return _problem(
         "vgpu_guest_without_grid_driver",
         f"{_name(gpu)} is a virtual GPU of this guest: only a GRID driver of the host's branch "
@@ -118,7 +118,7 @@ def _nouveau(node: Mapping[str, Any]) -> dict[str, str] | None:
     name = kernel_drivers(node)
     return _problem(
         "nouveau_loaded",
-        f"The kernel's own driver {name} is loaded, and NVIDIA's cannot be beside it.",
+        f"The kernel's driver {name} is loaded, and NVIDIA's driver cannot be loaded beside it.",
         f"/sys/module/{name.partition(' ')[0]} is there"
         + ("" if node["nouveau"]["blocked"] else "; no setting of modprobe blocks it"),
         "Reboot: it is blocked already."
