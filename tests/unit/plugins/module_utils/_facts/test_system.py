@@ -191,8 +191,6 @@ def test_a_start_is_never_told_as_earlier_than_it_was(
     assert read_units(node, ("docker",))[1] == {"docker": "1970-01-01T00:08:32Z"}
 
 
-
-
 DEBIAN_SOURCES = """Types: deb
 URIs: http://deb.debian.org/debian
 Suites: bookworm bookworm-updates
