@@ -7,20 +7,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_node_facts
-short_description: Returns everything about a node that GPU work is decided on
+short_description: Gather facts about the GPUs of a node and their software
 version_added: 0.1.0
 description:
-  - Finds the GPUs of a node by their PCI functions and returns them as the fact C(gpu_node), with
-    what is there of driver, CUDA, container toolkit, package repositories and container runtimes.
+  - Finds the GPUs of a node by their PCI functions, and returns them in the fact C(gpu_node),
+    together with the driver, CUDA, the container toolkit, package repositories and container
+    runtimes.
   - Needs no driver, no C(lspci) and no Python library on the node, and changes nothing.
-  - Never fails because something is absent. A value is V(null) where it is not there, or where the
-    user may not look; with C(become) it sees all.
-  - On a node without a GPU of these no daemon is asked and no program of theirs is started, as
-    nothing is decided on what they would say. C(driver.services) and, of C(runtimes), C(active),
-    C(started), C(containers_running), what C(containerd config dump) tells and a C(version) that
-    no package tells are V(null) there.
-  - GPUs of NVIDIA, AMD and Intel are returned. Graphics inside a processor, management chips and
-    audio, USB and bridge functions are not.
+  - Never fails because something is missing. A value is V(null) if it does not exist or if the user
+    may not read it; C(become) reads everything.
+  - Returns GPUs of NVIDIA, AMD and Intel, but no integrated graphics, no management chips and no
+    audio, USB and bridge functions.
+  - On nodes without such a GPU, container runtimes are not queried, because no decision depends on
+    them. C(driver.services) and the C(active), C(started), C(containers_running), the results of
+    C(containerd config dump) and, unless a package has it, the C(version) of C(runtimes) are
+    V(null) there.
 author:
   - kubegpu.nodes contributors (@kubegpu)
 extends_documentation_fragment:
@@ -28,7 +29,7 @@ extends_documentation_fragment:
   - kubegpu.nodes.record
 attributes:
   diff_mode:
-    description: There is nothing to compare, as nothing is changed.
+    description: The module changes nothing.
     support: none
   facts:
     description: Returns an C(ansible_facts) dictionary.
@@ -36,9 +37,9 @@ attributes:
 options:
   root:
     description:
-      - The directory below which everything is read.
-      - With another one than V(/) only files below it are read, and no command is run. This is for
-        looking at an image, a rescue mount or a tree made for a test.
+      - The root directory of the node.
+      - With another directory than V(/), only files below it are read, and no command is run. Use
+        this for an image, a rescue mount or a test.
     type: path
     default: /
   containerd_config_path:
@@ -54,20 +55,20 @@ seealso:
   - module: kubegpu.nodes.docker_runtime
 notes:
   - Works as a facts module, with C(ansible_facts_modules) or in C(facts_modules).
-  - The devices are asked by the Python library C(pynvml) where the node has it, else by
-    C(nvidia-smi) where the node has that.
+  - Reads the devices with the Python library C(pynvml) if the node has it, or else with
+    C(nvidia-smi).
 """
 
 EXAMPLES = r"""
-- name: Find the GPUs
+- name: Gather the facts
   kubegpu.nodes.gpu_node_facts:
   become: true
 
-- name: Show them
+- name: Show the GPUs
   ansible.builtin.debug:
     msg: "{{ ansible_facts['gpu_node']['gpus'] | map(attribute='product') }}"
 
-- name: Look at a mounted image
+- name: Read a mounted image
   kubegpu.nodes.gpu_node_facts:
     root: /mnt
 """
@@ -79,7 +80,7 @@ ansible_facts:
   type: dict
   contains:
     gpu_node:
-      description: What the node is and has. Every key is always there.
+      description: The node and its software. All keys are always present.
       returned: always
       type: dict
       contains:
@@ -88,9 +89,9 @@ ansible_facts:
             - C(family) (V(debian), V(rhel), V(suse)), C(id), C(version), C(codename), C(arch),
               C(kernel), C(package_manager), C(hostname), C(fqdn) and C(machine_id).
             - C(archive) is apt's entry for the distribution's own archive, with C(file), C(uri),
-              C(suites), C(components) and C(signed_by) (a path, V(null) where apt's default keys
-              serve); V(null) where there is none. Entries that this collection wrote are left out.
-            - C(fqdn) comes from the host's own files; no name server is asked.
+              C(suites), C(components) and C(signed_by) (a path, or V(null) for apt's default
+              keys); V(null) if there is none. Entries of this collection are left out.
+            - C(fqdn) is read from files of the host, not from DNS.
           returned: always
           type: dict
           sample:
@@ -112,8 +113,8 @@ ansible_facts:
             machine_id: 2d9ad6e6ed1c4bd1b4f1f1bb2e4bbd2d
         python:
           description: >-
-            Versions of the node's Python and of the libraries C(tomlkit) and C(pynvml); an empty
-            string where a library does not say its version.
+            Versions of the node's Python and of the libraries C(tomlkit) and C(pynvml). An empty
+            string is a library without a version.
           returned: always
           type: dict
           sample: {version: 3.11.2, tomlkit: null, pynvml: null}
@@ -124,8 +125,8 @@ ansible_facts:
               V(ampere), V(hopper), V(ada), V(blackwell), V(rubin) and V(unknown) for NVIDIA, and
               the vendor's own name for others.
             - C(virtual_function) is V(true) for an SR-IOV function of a card on its host.
-            - C(vgpu.guest) is V(true) for a virtual GPU given to this machine, with version and
-              branch of the host's driver; V(null) where only root can tell.
+            - C(vgpu.guest) is V(true) for a virtual GPU of this guest, with version and branch of
+              the host's driver. It is V(null) if only root can read it.
           returned: always
           type: list
           elements: dict
@@ -143,44 +144,41 @@ ansible_facts:
               virtual_function: false
               vgpu: {guest: false, host_driver_version: null, host_driver_branch: null}
         nvswitches:
-          description: How many NVSwitch chips the node has on its PCI bus.
+          description: The number of NVSwitch chips on the PCI bus of the node.
           returned: always
           type: int
           sample: 0
         nvswitch_bridges:
           description:
-            - How many bridges to NVSwitches the node has, for GPUs (HGX B200, B300) whose
-              NVSwitches are not on its own PCI bus; V(0) for others, V(null) where that cannot be
-              told without root.
+            - The number of bridges to NVSwitches that are not on the PCI bus of the node (HGX B200,
+              B300); V(0) with other GPUs, V(null) if only root can read it.
           returned: always
           type: int
           sample: 0
         driver:
           description:
-            - C(loaded) is the version of the kernel module that is loaded, C(installed) the one on
-              disk, C(userland) that of the libraries. C(kernel_module) is V(open) or
+            - C(loaded) is the version of the loaded kernel module, C(installed) the one on disk,
+              C(userland) that of the libraries. C(kernel_module) is V(open) or
               V(proprietary). C(source) is V(distro), V(nvidia), V(runfile) or V(null).
             - C(packages) maps names to versions. C(dkms) lists C(kernel), C(version) and C(state)
-              (V(added), V(built), V(installed), V(failed)). C(held) is whether all packages are,
-              C(unheld) are the names of those that are not.
-            - C(coherent_memory) is what the loaded module was told of the memory of GPUs on a board
-              with a Grace CPU, V(driver) or V(numa); empty is the driver's own default, V(null)
-              where no module is loaded that has such an option.
-            - C(streams) maps the modules of dnf 4 that have a stream enabled to that stream,
-              V(null) where that may not be read. It is empty with every other package manager.
-            - C(pending_reboot) is V(true) where another version is installed than is loaded.
+              (V(added), V(built), V(installed), V(failed)). C(held) is whether all packages are
+              held, C(unheld) lists those that are not.
+            - C(coherent_memory) is the option of the loaded module for the memory of GPUs on boards
+              with a Grace CPU, V(driver) or V(numa). Empty is the driver's default; V(null) means
+              that no module with this option is loaded.
+            - C(streams) maps the modules of dnf 4 with an enabled stream to that stream. It is
+              V(null) if it cannot be read, and empty with other package managers.
+            - C(pending_reboot) is V(true) if the installed version differs from the loaded one.
             - C(services) maps units to their state.
-            - C(configuration) maps those files that M(kubegpu.nodes.nvidia_driver) may write and
-              that are there to their SHA-256, V(null) where a file may not be read.
-            - C(managed) is whether the node's record says that this collection installed the
-              driver, V(null) where it may not be read. C(pending) is
-              what a change of it does that was begun and not finished (V(install), V(upgrade),
-              V(downgrade), V(remove), V(configure)), empty where there is none. C(previous) is
-              the driver that this one replaced (C(version), C(branch), C(source),
-              C(kernel_module)), from the same record.
-              C(recorded_files) are the configuration files that it has written, V(null) where the
-              record may not be read.
-            - C(uninstaller) is the path of the runfile's own uninstaller.
+            - C(configuration) maps existing files that M(kubegpu.nodes.nvidia_driver) can write to
+              their SHA-256, or V(null) if a file cannot be read.
+            - C(managed) is whether this collection installed the driver, according to the record on
+              the node; V(null) if that cannot be read. C(pending) is the action of an unfinished
+              change (V(install), V(upgrade), V(downgrade), V(remove), V(configure)), or empty.
+              C(previous) is the driver that this one replaced (C(version), C(branch), C(source),
+              C(kernel_module)). C(recorded_files) lists the configuration files in the record;
+              V(null) if it cannot be read.
+            - C(uninstaller) is the path of the runfile's uninstaller.
           returned: always
           type: dict
           sample:
@@ -204,23 +202,22 @@ ansible_facts:
             recorded_files: []
             uninstaller: null
         secure_boot:
-          description: Whether Secure Boot is on.
+          description: Whether Secure Boot is enabled.
           returned: always
           type: bool
           sample: false
         nouveau:
           description: >-
-            Whether one of the kernel's own drivers for NVIDIA GPUs (nouveau, nova) is C(loaded),
-            whether it is C(blocked), and the C(modules) that are loaded.
+            Whether a kernel driver for NVIDIA GPUs (nouveau, nova) is C(loaded) or C(blocked), and
+            the loaded C(modules).
           returned: always
           type: dict
           sample: {loaded: false, blocked: true, modules: []}
         kernels:
           description: >-
-            The kernels that have modules, and the running one: C(version), C(running), whether
-            it is C(on_disk) (a container's is not), whether its C(headers) are there, and the
-            version of the NVIDIA C(driver) module that is installed for it (V(unknown) where it is
-            compressed, V(null) where there is none).
+            The kernels with modules, and the running one: C(version), C(running), C(on_disk) (false
+            in a container), whether its C(headers) are installed, and the version of its NVIDIA
+            C(driver) module (V(unknown) if that is compressed, V(null) without one).
           returned: always
           type: list
           elements: dict
@@ -233,13 +230,13 @@ ansible_facts:
         cuda:
           description:
             - CUDA C(toolkits) with C(version), C(path), C(default), C(source) (V(package) of
-              NVIDIA, V(runfile), V(distro) or V(null)) and the path of a runfile's own
-              C(uninstaller). All lie below C(/usr/local) but that of the distribution, in C(/usr).
-            - C(driver_supports) is the newest CUDA that the loaded driver itself says it supports.
-            - C(packages) maps toolkits, cuDNN and NCCL to versions; C(held) is whether all are,
-              C(unheld) are the names of those that are not.
-            - C(configuration) maps those files that this collection may write for CUDA and that
-              are there to their SHA-256. C(compiler) is always V(null).
+              NVIDIA, V(runfile), V(distro) or V(null)) and the path of a runfile's C(uninstaller).
+              All are below C(/usr/local), except that of the distribution in C(/usr).
+            - C(driver_supports) is the newest CUDA version that the loaded driver reports.
+            - C(packages) maps packages of toolkits, cuDNN and NCCL to versions. C(held) is whether
+              all are held, C(unheld) lists those that are not.
+            - C(configuration) maps existing files that M(kubegpu.nodes.cuda_toolkit) can write to
+              their SHA-256. C(compiler) is always V(null).
           returned: always
           type: dict
           sample:
@@ -259,8 +256,8 @@ ansible_facts:
           description:
             - C(version) and C(packages) of NVIDIA's container toolkit, whether all are C(held),
               the CDI specification (C(cdi_spec.path), C(cdi_spec.driver_version)), the settings
-              of its configuration file (C(config), keys as in C(section.key)), and the packages
-              that it replaces (C(obsolete_packages)).
+              of its configuration file (C(config), with keys such as C(section.key)), and
+              installed packages that it replaces (C(obsolete_packages)).
           returned: always
           type: dict
           sample:
@@ -272,10 +269,10 @@ ansible_facts:
             obsolete_packages: {}
         repositories:
           description:
-            - Package sources of NVIDIA, AMD and Intel, and those that this collection wrote, one
-              entry for each address. Credentials are taken out.
-            - C(key_fingerprint) is the fingerprint of the one key that the entry trusts, V(null)
-              where there is none, or several (C(key_fingerprints) has all).
+            - Package repositories of NVIDIA, AMD and Intel, and those that this collection wrote,
+              with one entry for each address. Credentials are removed.
+            - C(key_fingerprint) is the fingerprint of the only key that the entry trusts; V(null)
+              if there is none or several (C(key_fingerprints) has all).
           returned: always
           type: list
           elements: dict
@@ -288,24 +285,23 @@ ansible_facts:
               enabled: true
         runtimes:
           description:
-            - C(containerd), C(docker) and C(crio); V(null) for one that is not there.
-            - C(containerd) has C(version), C(flavour), C(config_path), C(config_version) (of the
-              file itself), C(unit), C(active), C(control_plane) (whether a restart of that unit
-              takes a member of the control plane with it), C(handlers) (C(type), C(path),
-              C(options)), C(default_handler), C(cri_enabled) and C(cdi_enabled) (whether CDI is on
-              in CRI; V(null) where it has no such setting), the last four as containerd understands
-              its files. It is not queried again while C(converged) has a fingerprint
-              and its report would be the same.
+            - C(containerd), C(docker) and C(crio); V(null) for one that is not installed.
+            - C(containerd) has C(version), C(flavour) (its distribution, such as V(k3s)),
+              C(config_path), C(config_version) (of the file), C(unit), C(active), C(control_plane)
+              (whether a restart of the unit restarts a member of the control plane), C(handlers)
+              (C(type), C(path), C(options)), C(default_handler), C(cri_enabled) and C(cdi_enabled)
+              (whether CRI has CDI enabled; V(null) without such a setting). The last four are the
+              effective configuration, from C(containerd config dump). The cached result is used
+              while C(converged) is not empty and nothing has changed.
             - C(docker) has C(version), C(config_path), C(unit), C(active), C(runtimes) (C(path),
-              C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running); of
-              the running daemon where it answers, else of the file.
-            - C(crio) has C(version), C(config_path), C(drop_in_path), C(unit), C(active), and what
-              its files say, C(runtimes) (C(type), C(path), C(file), and whether it is C(outdated),
-              a handler of ours that lacks what the node's own runtime has now),
-              C(default_runtime), C(default_file), C(own_runtime) (C(name) and C(path) of the one
-              from which a handler inherits) and C(restart_required), whether one of them changed
-              after the running CRI-O started.
-            - Each has C(started) too, when its unit's main process was started, in UTC.
+              C(args), C(type)), C(default_runtime), C(live_restore) and C(containers_running), of
+              the running daemon, or of the file if the daemon does not answer.
+            - C(crio) has C(version), C(config_path), C(drop_in_path), C(unit), C(active), and from
+              its files C(runtimes) (C(type), C(path), C(file) and C(outdated), whether a handler of
+              this collection lacks settings of the node's default runtime), C(default_runtime),
+              C(default_file), C(own_runtime) (C(name) and C(path) of the runtime that handlers
+              inherit from) and C(restart_required), whether a file changed after CRI-O started.
+            - All have C(started), the start of the unit's main process in UTC.
             - C(converged) of C(containerd) and C(docker) has, by the handler's name, the
               fingerprint of the settings for which M(kubegpu.nodes.containerd_runtime) or
               M(kubegpu.nodes.docker_runtime) last had nothing to change. It is returned until a
@@ -332,11 +328,11 @@ ansible_facts:
             crio: null
         nvml:
           description: >-
-            What the driver says: C(driver_version), C(cuda_version) and C(devices), with memory in
-            MiB. V(null) where the driver does not answer, or nothing is there to ask it with.
+            Data of the driver: C(driver_version), C(cuda_version) and C(devices), with memory in
+            MiB. V(null) if the driver does not answer, or without C(pynvml) and C(nvidia-smi).
             C(fabric) of a device has C(state) (V(not_started), V(in_progress), V(completed)) and,
-            where that is completed, C(status) (V(success), or what went wrong); V(null) for one
-            that joins no NVLink fabric.
+            if completed, C(status) (V(success) or an error); V(null) for a device without an NVLink
+            fabric.
           returned: always
           type: dict
           sample:
@@ -358,7 +354,7 @@ ansible_facts:
                 fabric: null
         problems:
           description: >-
-            What is wrong with the node: C(code) (in snake case), C(cause), C(evidence) and
+            The problems of the node, with C(code) (in snake case), C(cause), C(evidence) and
             C(next_step).
           returned: always
           type: list

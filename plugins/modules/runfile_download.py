@@ -88,7 +88,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ..module_utils._host.download import WrongChecksum, read_text, save, see
+from ..module_utils._host.download import WrongChecksum, read_text, save, check_exists
 from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.redact import redact, secrets
 
@@ -129,7 +129,7 @@ def _run(module: AnsibleModule, url: str) -> dict[str, Any]:
     if _sha256(path) == wanted:
         return {"changed": False}
     if module.check_mode:
-        see(url, params["max_seconds"])
+        check_exists(url, params["max_seconds"])
     else:
         save(url, path, wanted, *limits, params["partial"] or os.path.dirname(path))
     return {"changed": True}

@@ -15,7 +15,7 @@ from .._core.errors import InputError, KubegpuError
 from .._core.redact import is_secret
 from .._host.command import Runner
 from .._host.files import FileState, glob_files, read_file, write_file
-from .._host.fingerprint import mark
+from .._host.fingerprint import file_signature
 from .._host.systemd import Daemon, read_daemon
 from .._record.file_record import FileRecord
 from .._record.store import StateStore
@@ -187,7 +187,7 @@ class Host:
         self.warnings.append(f"{path} does not exist yet: the handler works once it does.")
 
     def track(self, path: str) -> str:
-        self.signatures.setdefault(path, mark(path))
+        self.signatures.setdefault(path, file_signature(path))
         return path
 
     def file_state(self, path: str) -> FileState:

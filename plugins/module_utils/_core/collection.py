@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The collection's version, as in galaxy.yml, which no installed collection has. Held by a test."""
+"""The collection's version. An installed collection has no galaxy.yml; a test compares both."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The one exception tree of the collection."""
+"""The exceptions of the collection."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .printable import printable
 
 
 class KubegpuError(Exception):
-    """Something that the user has to know about, said once and completely.
+    """An error with all that the user needs to solve it.
 
-    :param cause: what is wrong, naming the file, option or package.
-    :param evidence: what was seen that shows it (a line of a log, a value), or an empty string.
-    :param next_step: what the user can do about it, or an empty string.
+    :param cause: what is wrong, with the name of the file, option or package.
+    :param evidence: what shows it, such as a line of a log, or an empty string.
+    :param next_step: what the user can do, or an empty string.
 
-    What a node or a server said is in all of them: characters that are not printable are escaped.
+    All of them can contain output of nodes and servers, so unprintable characters are escaped.
     """
 
     def __init__(self, cause: str, *, evidence: str = "", next_step: str = "") -> None:
@@ -35,12 +35,12 @@ class KubegpuError(Exception):
 
 
 class InputError(KubegpuError):
-    """An option or a file of the user's is not valid; nothing was written."""
+    """An option or a file of the user is invalid; nothing was changed."""
 
 
 class LockedError(KubegpuError):
-    """Another run holds the lock of this node."""
+    """Another run holds the lock of the node."""
 
 
 class RolledBackError(KubegpuError):
-    """A change was applied, did not work, and was put back."""
+    """A change failed and was rolled back."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What was found on a node or in a cluster: cause, evidence and next step. Pure."""
+"""A problem of a node or a cluster. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import KubegpuError
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause, what shows it, and what to do."""
+    """A problem with its code, cause, evidence and next step."""
 
     code: str
     cause: str
@@ -26,11 +26,11 @@ class Finding:
         return str(self.error())
 
     def error(self) -> KubegpuError:
-        """Return it as the exception that a module fails with."""
+        """Return the exception for a failing module."""
         return KubegpuError(self.cause, evidence=self.evidence, next_step=self.next_step)
 
     def as_problem(self) -> dict[str, str]:
-        """Return it in the shape of ``gpu_node.problems``."""
+        """Return an item of ``gpu_node.problems``."""
         return {
             "code": self.code,
             "cause": self.cause,

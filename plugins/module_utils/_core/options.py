@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Words for true and false, as Ansible knows them: inventories and ``-e hold=false`` give words."""
+"""Read the values of options. Inventories and ``-e hold=false`` pass booleans as strings."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ _WORDS = {
 
 
 def truth(value: Any) -> bool | None:
-    """Return what the value means, None where it is neither true nor false."""
+    """Return the boolean that Ansible reads from the value, or None if it is neither."""
     return value if isinstance(value, bool) else _WORDS.get(str(value).strip().lower())

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts of others as they may be shown on a terminal.
+"""Make untrusted text safe for a terminal.
 
-Who may start a process on a node chooses its name, and root of a node what all of its files and
-programs say. A terminal obeys what such a text contains: sequences that begin with ESC or with a C1
-code clear the screen, hide or rewrite what stands there (ECMA-48, section 8.3), and Unicode's
-bidirectional controls show a text in another order (UAX #9; CVE-2021-42574).
+Users of a node choose the names of their processes, and its root user the content of all files and
+outputs. A terminal interprets such text: sequences that begin with ESC or a C1 code clear the
+screen, hide or rewrite text (ECMA-48, section 8.3), and Unicode's bidirectional controls change its
+order (UAX #9; CVE-2021-42574).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _KEPT = "\n\t"
 
 
 def printable(text: str) -> str:
-    """Return the text with an escape, such as ``\\x1b``, for each character that is not printable.
+    """Return the text with an escape, such as ``\\x1b``, for each unprintable character.
 
-    Those are the control codes (C0, DEL, C1), format characters (bidirectional controls, zero
-    width), separators of lines and paragraphs, spaces other than the usual one, surrogates, and
-    what Unicode does not assign. Line feeds and tabs stay; CR LF becomes a line feed.
+    These are control codes (C0, DEL, C1), format characters (bidirectional controls, zero width),
+    line and paragraph separators, spaces other than U+0020, surrogates, and unassigned characters.
+    Line feeds and tabs are kept; CR LF becomes a line feed.
     """
     if text.isprintable():
         return text

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The options for a proxy of modules that download, or have a package manager do so.
+"""The proxy options of modules that download, or run a package manager that does.
 
-The address can hold a password. As options it reaches a module by its standard input or by a file
-of Ansible's; in a task's ``environment`` it would stand on the command line.
+The address can contain a password. Ansible passes options to a module by stdin or a file, but a
+task's ``environment`` on the command line.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PROXIES = tuple(PROXY_ARGUMENTS)
 
 
 def proxies_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the proxies among a task's or a module's options, as far as they are given."""
+    """Return the proxies that are set in the options of a task or a module."""
     return {name: str(options[name]) for name in PROXIES if options.get(name)}
 
 
 def use_proxies(options: Mapping[str, Any], environment: MutableMapping[str, str]) -> None:
-    """Set the variables for this process and the commands that it starts.
+    """Set the proxy variables for this process and its child processes.
 
     :param environment: ``os.environ``.
     """

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be shown of addresses, configuration and output of programs: no secret. Pure.
+"""Remove secrets from addresses, configuration and output of programs. Pure.
 
-One list of words tells which names hold a secret (:func:`is_secret`), and one function covers what
-addresses hold (:func:`addresses`). Each function takes time in proportion to its text: it is given
-text of servers, and configuration that it does not know.
+One list of words defines which names hold a secret (:func:`is_secret`), and one function redacts
+addresses (:func:`addresses`). Each function takes time in proportion to its text, because texts
+come from servers and unknown configuration.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORDS = re.compile(
 )
 _PARTS = frozenset({"auth", "auths", "pass", "pwd", "sig", "signature"})
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+")
-# Tables of HTTP headers: any name in them can hold a credential.
+# Tables of HTTP headers, in which any name can hold a credential.
 _HEADERS = frozenset({"header", "headers"})
 
 _WORD = re.compile(r'[^\s"]+')
@@ -60,7 +60,7 @@ _BARE = re.compile(r"[^\s,}\]]+")
 _COMMENT = re.compile(r"[ \t]*[#;]+[ \t]*")
 _TABLE = re.compile(r"[ \t]*\[{1,2}[^=\n]*\]")
 
-# A token can stand in the place of the user, without a password; a short word there is a name.
+# A token can take the place of the user, without a password; a short word is a name.
 _TOKEN_LENGTH = 8
 # Lines around a change, as diff shows them; more lines than that are not compared one by one.
 _CONTEXT = 3
@@ -83,7 +83,7 @@ def is_header_table(name: str) -> bool:
 
 
 def addresses(text: str, whole: bool = False) -> str:
-    """Return the text with users, passwords and queries of the addresses in it covered.
+    """Return the text with users, passwords and queries of its addresses replaced.
 
     The last ``@`` ends the password, as Go's and Python's libraries read it. A query is covered
     because it can be the credential: a signed link, or the token of an update server.
@@ -108,12 +108,12 @@ def _address(word: str) -> str:
 
 
 def _authority(text: str) -> str:
-    """Cover user and password in what follows ``//``."""
+    """Replace user and password in the part after ``//``."""
     end = text.find("/")
     name = text if end < 0 else text[:end]
     last = _last_at(name)
     if last is None and not _HOST_AND_PORT.fullmatch(name.rstrip("\\")):
-        # A password with a slash in it: no library reads this address, and it is shown.
+        # A password with a slash in it: no library accepts this address, but it is shown.
         last = _last_at(text)
     return text if last is None else MARK + text[last:]
 
@@ -124,7 +124,7 @@ def _last_at(text: str) -> int | None:
 
 
 def _without_scheme(word: str) -> str:
-    """Cover ``user:password@host``, which is taken for the address of a proxy too."""
+    """Replace ``user:password@host``, which is also valid as the address of a proxy."""
     last = _last_at(word)
     if last is None:
         return word
@@ -140,7 +140,7 @@ def _without_scheme(word: str) -> str:
 
 
 def redact(text: str, whole: bool = False) -> str:
-    """Return output of a program, or a string of a configuration, without secrets.
+    """Return the output of a program, or a string of a configuration, without secrets.
 
     Covered are addresses, ``NAME=value``, ``--name value``, ``"name": "value"`` where the name is
     one of a secret, also in a string that is quoted in another one, and headers of an
@@ -172,7 +172,7 @@ def _settings(text: str) -> str:
         end = _end_of_setting(text, begin, match[4], bool(quote))
         value = text[begin:end]
         if value.replace("\\", "") in _NOTHING:
-            # Nothing is no secret.
+            # An empty value is not a secret.
             continue
         if not value or (value.startswith("{{") and between != between.strip()):
             # What a template fills in. (A blank ends such a word: none is read twice.)
@@ -194,7 +194,7 @@ def _end_of_setting(text: str, begin: int, opening: str | None, member: bool) ->
         found = _end_of_string(text, start, len(opening) - 1)
     if found >= 0:
         return found
-    # It was cut off.
+    # It was truncated.
     end = text.find("\n", start)
     return len(text) if end < 0 else end
 
@@ -230,7 +230,7 @@ def redact_items(items: Iterable[str]) -> list[str]:
 
 
 def redact_lines(text: str) -> str:
-    """Return lines of configuration without secrets, by their look: a template, comments, INI.
+    """Return lines of configuration without secrets, by syntax: a template, comments, INI.
 
     In a table of headers all values are covered. A value can go on in the next lines.
     """
@@ -261,7 +261,7 @@ def redact_lines(text: str) -> str:
 
 
 def _line(line: str, all_names: bool) -> tuple[str, str]:
-    """Return the line with its secrets covered, and what ends a value that goes on."""
+    """Return the redacted line, and the delimiter that ends a value which continues."""
     parts: list[str] = []
     at = 0
     for pair in _PAIR.finditer(line):
@@ -272,7 +272,7 @@ def _line(line: str, all_names: bool) -> tuple[str, str]:
             continue
         end, closing = _end_of_value(line, start)
         if line[start:end] in _NOTHING:
-            # Nothing is no secret.
+            # An empty value is not a secret.
             continue
         parts += [redact(line[at:start]), f'"{MARK}"']
         at = end
@@ -304,7 +304,7 @@ def _end_of_value(line: str, start: int) -> tuple[int, str]:
 
 
 def secrets(*urls: str) -> tuple[str, ...]:
-    """Return the passwords and tokens that the addresses hold."""
+    """Return the passwords and tokens in the addresses."""
     found: list[str] = []
     for url in urls:
         for word in _WORD.findall(url):
@@ -325,13 +325,13 @@ def _secrets(word: str) -> list[str]:
             if equals and is_secret(key):
                 found.append(value)
             elif not equals and len(key) >= _TOKEN_LENGTH:
-                # The update servers of SUSE take a token alone.
+                # The update servers of SUSE accept a token without a password.
                 found.append(key)
     return [text for text in found if text and text != MARK]
 
 
 def changed_parts(before: str, after: str) -> tuple[str, str]:
-    """Return what differs between two texts, with three lines around it, for a diff.
+    """Return the differences of two texts with three lines of context, for a diff.
 
     What is left out on both sides is one line that says how much it is.
     """
@@ -357,7 +357,7 @@ def changed_parts(before: str, after: str) -> tuple[str, str]:
 
 
 def _cut(lines: list[str], same: list[tuple[int, int]]) -> str:
-    """Return the lines without the inside of what is the same."""
+    """Return the lines without the inner part of unchanged regions."""
     shown: list[str] = []
     at = 0
     for index, (start, size) in enumerate(same):

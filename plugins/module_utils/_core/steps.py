@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that would be done, and why."""
+    """One change of a plan, and its reason."""
 
     step: str
     action: str
@@ -20,5 +20,5 @@ class Step:
 
 
 def sentence(step: Step) -> str:
-    """Return why a step is made, as one line."""
+    """Return the step and its reason as one line."""
     return f"{step.step}: {step.reason}."

@@ -311,7 +311,9 @@ class CrioRuntime:
             )  # fmt: skip
             if info.rc == 127:
                 return CriStatus(read_daemon(run, unit).active, message=f"{unit} does not run")
-            return read_info(info.stdout) if info.ok else CriStatus(False, message=info.last_output())
+            return (
+                read_info(info.stdout) if info.ok else CriStatus(False, message=info.last_output())
+            )
 
         try:
             restart(run, unit, self.settings.restart_timeout)

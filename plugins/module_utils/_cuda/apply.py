@@ -126,7 +126,7 @@ def _plan_present(context: Context) -> dict[str, Any]:
     plan = context.plan
     if plan.action == "refuse":
         raise InputError(
-            "The CUDA toolkits cannot be set up as asked for; nothing was changed.\n"
+            "The requested CUDA toolkits cannot be installed; nothing was changed.\n"
             + "\n".join(f"- {reason}" for reason in plan.reasons)
         )
     for text in plan.warnings:
@@ -261,9 +261,9 @@ def _finish_present(context: Context) -> dict[str, Any]:
     plan, node, record = context.plan, context.node, context.recorded
     if plan.action not in ("none", "refuse") or plan.change_packages:
         raise KubegpuError(
-            "The CUDA toolkits are not as they should be after the change.",
+            "The CUDA toolkits still differ from the request after the change.",
             evidence="; ".join(plan.reasons),
-            next_step="Run again: it goes on where this run stopped.",
+            next_step="Run again: the next run continues where this one stopped.",
         )
     link = node.read_link()
     if plan.link is not None:
@@ -332,7 +332,7 @@ def _check_host_compiler(context: Context) -> None:
         raise InputError(
             f"There is no {name} on this node, which nvcc needs to compile; nothing was changed.",
             next_step="Install it (on Debian and Ubuntu: build-essential), name another one with "
-            "host_compiler, or leave the proof out (verify: false).",
+            "host_compiler, or skip the compiler test (verify: false).",
         )
 
 
@@ -352,7 +352,7 @@ def _test_compilers(context: Context) -> dict[str, str]:
         )
         if host:
             context.warn(
-                f"nvcc of CUDA {one['version']} does not take this node's default compiler; it "
+                f"nvcc of CUDA {one['version']} rejects this node's default compiler; it "
                 f"compiles with nvcc -ccbin {host}."
             )
     return found

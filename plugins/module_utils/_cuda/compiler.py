@@ -79,14 +79,14 @@ def check_release(test: CompileTest, text: str, *, found: bool) -> str:
             f"The compiler {test.nvcc} of CUDA {test.version} "
             + ("is not there." if not found else "does not say its version."),
             evidence=text.strip()[-500:],
-            next_step="Look whether the toolkit is complete (cuda-toolkit, or the runfile with "
+            next_step="Check that the toolkit is complete (cuda-toolkit, or the runfile with "
             "--toolkit); remove the folder and run again.",
         )
     if release[0] != minor(test.version):
         raise KubegpuError(
             f"{test.nvcc} is of CUDA {release[0]}, not {minor(test.version)}.",
             evidence=text.strip().splitlines()[-1],
-            next_step="Look what put it there; remove the folder and run again.",
+            next_step="Find out what installed it; remove the folder and run again.",
         )
     return release[1]
 
@@ -119,9 +119,9 @@ def explain_compile(test: CompileTest, output: str) -> KubegpuError:
             f"{what}: the host compiler {host} is too new for it.",
             evidence=too_new.group(0),
             next_step=f"Install {name} or older, and give it: host_compiler: /usr/bin/{name}; or "
-            "ask for a newer CUDA, or leave the proof out (verify: false)."
+            "ask for a newer CUDA, or skip the compiler test (verify: false)."
             if newest
-            else "Give an older one with host_compiler, or leave the proof out (verify: false).",
+            else "Give an older one with host_compiler, or skip the compiler test (verify: false).",
         )
     if _no_compiler(output):
         return KubegpuError(
@@ -129,7 +129,7 @@ def explain_compile(test: CompileTest, output: str) -> KubegpuError:
             evidence=output.strip().splitlines()[0],
             next_step="Install g++ (on Debian and Ubuntu: build-essential), in a version that "
             f"CUDA {test.version} takes; give it by host_compiler where it is not the default "
-            "one; or leave the proof out (verify: false).",
+            "one; or skip the compiler test (verify: false).",
         )
     architecture = _NO_ARCHITECTURE.search(output)
     if architecture:
@@ -137,12 +137,12 @@ def explain_compile(test: CompileTest, output: str) -> KubegpuError:
             f"{what} for {architecture.group(1) or architecture.group(2)}, which a GPU of this "
             "node is.",
             evidence=output.strip().splitlines()[-1],
-            next_step="Ask for a CUDA version that knows the GPU (driver_required_by says which "
-            "it has dropped).",
+            next_step="Request a CUDA version that knows the GPU (driver_required_by shows "
+            "dropped architectures).",
         )
     return KubegpuError(
         f"{what}.",
         evidence="\n".join(output.strip().splitlines()[-15:]),
-        next_step=f"Run it by hand: {test.nvcc} -c file.cu; or leave the proof out "
+        next_step=f"Run it by hand: {test.nvcc} -c file.cu; or skip the compiler test "
         "(verify: false).",
     )

@@ -89,7 +89,7 @@ class CudaNode:
                 raise KubegpuError(
                     f"{LINK} cannot be changed.",
                     evidence=f"{' '.join(argv)}: {result.last_output()}",
-                    next_step="Run with become, and look at what stands there.",
+                    next_step=f"Run with become, and check {LINK}.",
                 )
 
     def _alternatives(self) -> Link | None:
@@ -123,7 +123,9 @@ class CudaNode:
             return
         log = (self.reader.read_text(CUDA_LOG) or "").splitlines()[-30:]
         output = (
-            result.last_output() if not result.ok else f"it ended well, but {path}/bin/nvcc is not there"
+            result.last_output()
+            if not result.ok
+            else f"it succeeded, but {path}/bin/nvcc is missing"
         )
         self.remove(path)
         raise explain_installer(version, path, output, "\n".join(log))
@@ -141,7 +143,7 @@ class CudaNode:
             )
             if not result.ok:
                 raise KubegpuError(
-                    f"The uninstaller of {path} failed; what it left is still there.",
+                    f"The uninstaller of {path} failed; the rest of it is still installed.",
                     evidence=result.last_output(),
                     next_step=f"Run {uninstaller} by hand.",
                 )
@@ -158,7 +160,7 @@ class CudaNode:
     @staticmethod
     def _check_folder(path: str) -> None:
         if not _FOLDER.match(path):
-            raise KubegpuError(f"{path} is no folder of a CUDA toolkit; nothing was changed.")
+            raise KubegpuError(f"{path} is not the folder of a CUDA toolkit; nothing was changed.")
 
     def _below(self, argument: str, path: str) -> str:
         return argument.replace(path, self.place(path)) if path in argument else argument

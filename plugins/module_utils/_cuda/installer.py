@@ -22,7 +22,7 @@ def explain_installer(version: str, path: str, output: str, log: str) -> Kubegpu
     relevant = [line for line in lines if re.search(r"error|fail|no space|not enough", line, re.I)]
     if re.search(r"no space left|not enough space|insufficient", text, re.IGNORECASE):
         return KubegpuError(
-            f"The installer of CUDA {version} found too little space.",
+            f"The installer of CUDA {version} has too little disk space.",
             evidence="\n".join(relevant[-5:]),
             next_step=f"Free about 10 GB on the file systems of {path} and of /tmp, or name "
             "another folder to unpack in: temporary.",

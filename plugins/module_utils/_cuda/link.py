@@ -139,7 +139,7 @@ def revert_link(
             if choice in now.choices
         ]
         if now.manual and now.target not in (target, before.target):
-            warning = f"{path} was set to {now.target} since, and stays so."
+            warning = f"{path} was set to {now.target} since, and is kept."
             return LinkChange(now, now, tuple(commands), warning)
         if before.kind == ALTERNATIVES and before.manual and before.target in left:
             commands.append(("update-alternatives", "--set", GROUP, before.target))
@@ -152,7 +152,7 @@ def revert_link(
             return LinkChange(now, before, (*commands, *_symlink_commands(path, before.target)))
         return LinkChange(now, Link(), tuple(commands))
     if now.kind == SYMLINK and now.target != target:
-        return LinkChange(now, now, (), f"{path} was set to {now.target} since, and stays so.")
+        return LinkChange(now, now, (), f"{path} was set to {now.target} since, and is kept.")
     if before.kind == SYMLINK:
         return LinkChange(now, before, _symlink_commands(path, before.target))
     if now.kind == SYMLINK and before.kind in (ABSENT, ALTERNATIVES):

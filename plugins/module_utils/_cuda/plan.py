@@ -63,12 +63,12 @@ def plan_cuda(node: Mapping[str, Any], request: Request, tables: Tables | None =
     """
     if not request.versions and not request.libraries:
         return Plan(
-            reasons=("No CUDA toolkit is asked for: containers bring their own.",),
+            reasons=("No CUDA toolkit is requested: containers bring their own.",),
             warnings=_unrequested(node, ()),
         )
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if not gpus:
-        return Plan(reasons=("No NVIDIA GPU is in this node: nothing to do.",))
+        return Plan(reasons=("This node has no NVIDIA GPU: nothing to do.",))
     try:
         return _plan(node, gpus, request, tables or Tables(BUILT_IN, driver_data()))
     except Refusal as refusal:
@@ -172,23 +172,23 @@ def _version_entries(
 def _versions(node: Mapping[str, Any], request: Request, tables: Tables) -> list[PlannedVersion]:
     if not request.versions:
         raise Refusal(
-            f"libraries ({', '.join(request.libraries)}) are asked for without a version of CUDA. "
-            "Next step: name it in versions; the libraries are built for one."
+            f"libraries ({', '.join(request.libraries)}) are requested without a CUDA version. "
+            "Next step: add one to versions; the libraries are built for a CUDA version."
         )
     found: dict[str, PlannedVersion] = {}
     for version in sorted(request.versions, key=parse_cuda, reverse=True):
         path = folder(version)
         if path in found:
             raise Refusal(
-                f"CUDA {found[path].version} and {version} are both asked for, and both would be "
-                f"in {path}. Next step: ask for one of them."
+                f"CUDA {found[path].version} and {version} are both requested, and both use "
+                f"{path}. Next step: request one of them."
             )
         found[path] = _one(node, request, version, tables)
     stray = sorted(set(request.runfiles) - set(request.versions))
     if stray:
         raise Refusal(
-            f"runfiles has {', '.join(stray)}, which versions does not name. Next step: write "
-            "the same text in both."
+            f"runfiles has {', '.join(stray)}, which versions does not list. Next step: write "
+            "the same version in both."
         )
     return list(found.values())
 
@@ -308,8 +308,8 @@ def _check(
         ]
         if supported == [False, True]:
             refusals.append(
-                f"Driver {installed}, which runs CUDA {minor(one.version)}, is installed and not "
-                f"loaded yet, but {driver} is. Next step: reboot, and run again."
+                f"Driver {installed}, which runs CUDA {minor(one.version)}, is installed, but "
+                f"{driver} is still loaded. Next step: reboot, and run again."
             )
     if refusals:
         raise Refusal(*dict.fromkeys(refusals))
@@ -344,8 +344,8 @@ def _unrequested(node: Mapping[str, Any], planned: Sequence[PlannedVersion]) -> 
     if not left:
         return ()
     return (
-        f"There is CUDA {', '.join(left)} not asked for, which stays. Next step: nothing, or "
-        "teardown and a new run, where what this collection installed shall go.",
+        f"CUDA {', '.join(left)} is installed but not requested, and is kept. Next step: none, or, "
+        "to remove what this collection installed, run teardown and then install again.",
     )
 
 
@@ -360,7 +360,7 @@ def _default(request: Request, planned: Sequence[PlannedVersion]) -> PlannedVers
             return one
     raise Refusal(
         f"default is {request.default}, which versions ({', '.join(request.versions)}) does not "
-        "have. Next step: add it to versions, or name one of them."
+        "list. Next step: add it to versions, or choose one of them."
     )
 
 

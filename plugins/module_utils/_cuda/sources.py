@@ -116,8 +116,8 @@ def _why_changed(entries: Sequence[Mapping[str, Any]], url: str, accepted: Seque
         return f"{entries[0]['file']} trusts {', '.join(keys) or 'no key of its own'}"
     if entries:
         files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
-        return f"{files} has it at another address, or several times"
-    return "no source of NVIDIA's CUDA packages is there"
+        return f"{files} has it with another address, or more than once"
+    return "NVIDIA's CUDA repository is not configured"
 
 
 def _coverage_warning(
@@ -136,8 +136,8 @@ def _coverage_warning(
     if not missing:
         return ""
     return (
-        f"NVIDIA's repository {name} begins with driver branch {first}, so it hardly has CUDA "
-        f"{', '.join(missing)}. Next step, if it does not: give a runfile."
+        f"NVIDIA's repository {name} begins with driver branch {first}, so it probably lacks CUDA "
+        f"{', '.join(missing)}. Next step, if so: give a runfile."
     )
 
 

@@ -42,19 +42,19 @@ def not_built(evidence: Evidence) -> bool:
     return any(
         pattern.search(text)
         for pattern, text in (
-            (_BAD_BUILD, evidence.words),
-            (_RUNFILE_BUILD, evidence.words),
-            (_NO_HEADERS, evidence.words),
-            (_NO_SPACE, evidence.words),
+            (_BAD_BUILD, evidence.output),
+            (_RUNFILE_BUILD, evidence.output),
+            (_NO_HEADERS, evidence.output),
+            (_NO_SPACE, evidence.output),
             (NO_MODULE, evidence.modprobe),
         )
     )
 
 
 def first_error(log: str) -> str:
-    """Return the first line of a build's log that says what is wrong, with file and line.
+    """Return the first error in a build log, with file and line.
 
-    Of the lines that a kind of error has, the first counts; kinds that say more come first.
+    More specific kinds of errors take precedence.
     """
     lines = log.splitlines()
     for pattern in _ERROR_LINES:
@@ -65,12 +65,14 @@ def first_error(log: str) -> str:
 
 
 def log_kernel(log: str) -> str | None:
-    """Return which kernel a make.log is about."""
+    """Return the kernel of a make.log."""
     match = _LOG_HEAD.search(log[:500])
     return match["kernel"] if match else None
 
 
-def known_fix(log: str, version: str, kernel: str | None, flavour: str | None) -> KnownFix | None:
+def known_fix(
+    log: str, version: str, kernel: str | None, kernel_module: str | None
+) -> KnownFix | None:
     """Return the known fix for a failed build, if there is one."""
     major = version.partition(".")[0]
     branch = int(major) if major.isdecimal() else 0
@@ -82,23 +84,22 @@ def known_fix(log: str, version: str, kernel: str | None, flavour: str | None) -
             (not lowest or branch >= lowest)
             and (not highest or branch <= highest)
             and release >= fix.kernel_from
-            and (not fix.flavour or flavour in (None, fix.flavour))
-            and _shows(fix, log)
+            and (not fix.kernel_module or kernel_module in (None, fix.kernel_module))
+            and _matches(fix, log)
         ):
             return fix
     return None
 
 
-def _shows(fix: KnownFix, log: str) -> bool:
+def _matches(fix: KnownFix, log: str) -> bool:
     match = re.search(fix.pattern, log)
-    # Whatever comes between the two, in one pass each: one pattern for both would begin anew at
-    # every line of the first.
+    # Two searches: a single pattern would backtrack to every line of the first part.
     return match is not None and (not fix.then or bool(re.search(fix.then, log[match.end() :])))
 
 
 def _failed_builds(evidence: Evidence) -> list[DkmsBuild]:
-    """Return the failed builds, the one that matters first."""
-    match = _BAD_BUILD.search(evidence.words)
+    """Return the failed builds, most relevant first."""
+    match = _BAD_BUILD.search(evidence.output)
     named = match[1] if match else None
     failed = [build for build in evidence.dkms if build.state == "failed"]
     failed.sort(
@@ -112,9 +113,9 @@ def _failed_builds(evidence: Evidence) -> list[DkmsBuild]:
 
 
 def _no_headers(evidence: Evidence) -> Finding | None:
-    text = f"{evidence.words}\n{evidence.modprobe}"
+    text = f"{evidence.output}\n{evidence.modprobe}"
     match = _NO_HEADERS.search(text)
-    # A build that ran had headers, so for its kernel they are not what is missing.
+    # A build that ran had headers, so its kernel's headers are not missing.
     ran = [build for build in _failed_builds(evidence) if first_error(build.log)]
     if match is None or _BAD_BUILD.search(text):
         if ran and (evidence.container or ran[0].kernel in (evidence.kernel, None)):
@@ -158,35 +159,36 @@ def _no_headers(evidence: Evidence) -> Finding | None:
 
 
 def _disk_full(evidence: Evidence) -> Finding | None:
-    line = find_line(f"{evidence.words}\n{evidence.modprobe}", _NO_SPACE)
+    line = find_line(f"{evidence.output}\n{evidence.modprobe}", _NO_SPACE)
     if not line:
         return None
     return Finding(
         DISK_FULL,
         "A file system of the node is full; the change stopped half way.",
         line,
-        "Free space (df -h / /var /boot /tmp), then run again: what is half done is mended first.",
+        "Free space (df -h / /var /boot /tmp), then run again: incomplete changes are repaired "
+        "first.",
     )
 
 
 def _build(evidence: Evidence) -> Finding | None:
     failed = _failed_builds(evidence)
-    said = _BAD_BUILD.search(evidence.words)
-    runfile = find_line(evidence.words, _RUNFILE_BUILD)
-    if said is None and not runfile and not _matters(evidence, failed):
+    reported = _BAD_BUILD.search(evidence.output)
+    runfile = find_line(evidence.output, _RUNFILE_BUILD)
+    if reported is None and not runfile and not _is_relevant(evidence, failed):
         return None
-    if not failed and said is None and not runfile:
+    if not failed and reported is None and not runfile:
         return None
-    path = _said_path(evidence.words)
+    path = _log_path(evidence.output)
     version = path.split("/")[5] if path else evidence.wanted or evidence.installed or ""
-    build = DkmsBuild(version, said[1] if said else evidence.kernel, "failed")
+    build = DkmsBuild(version, reported[1] if reported else evidence.kernel, "failed")
     if failed:
         build = failed[0]
-    log = build.log or evidence.installer_log or evidence.words
-    kernel = build.kernel or log_kernel(log) or (said[1] if said else None) or "unknown"
-    error = first_error(log) or runfile or find_line(evidence.words, _BAD_BUILD)
-    flavour = evidence.kernel_module or ("open" if "open" in build.name else None)
-    fix = known_fix(log, build.version, kernel, flavour)
+    log = build.log or evidence.installer_log or evidence.output
+    kernel = build.kernel or log_kernel(log) or (reported[1] if reported else None) or "unknown"
+    error = first_error(log) or runfile or find_line(evidence.output, _BAD_BUILD)
+    kernel_module = evidence.kernel_module or ("open" if "open" in build.name else None)
+    fix = known_fix(log, build.version, kernel, kernel_module)
     path = build.log_path or path or (LOG if runfile else "")
     built_by = find_line(log, r"The kernel was built by:")
     using = find_line(log, r"You are using:")
@@ -210,19 +212,19 @@ def _build(evidence: Evidence) -> Finding | None:
     )
 
 
-def _matters(evidence: Evidence, failed: Sequence[DkmsBuild]) -> bool:
-    """Return whether a failed build explains that the module is not there or not loaded."""
+def _is_relevant(evidence: Evidence, failed: Sequence[DkmsBuild]) -> bool:
+    """Return whether a failed build explains that the module is missing or not loaded."""
     if not failed:
         return False
     build = failed[0]
     version = evidence.wanted or evidence.installed
     if version and build.version != version and evidence.loaded:
         return False
-    return bool(evidence.words) or build.kernel in (evidence.kernel, None)
+    return bool(evidence.output) or build.kernel in (evidence.kernel, None)
 
 
-def _said_path(words: str) -> str:
-    match = re.search(r"(/var/lib/dkms/[^/\s]{1,200}/[^/\s]{1,200}/\S{0,200}?make\.log)", words)
+def _log_path(output: str) -> str:
+    match = re.search(r"(/var/lib/dkms/[^/\s]{1,200}/[^/\s]{1,200}/\S{0,200}?make\.log)", output)
     return match[1] if match else ""
 
 

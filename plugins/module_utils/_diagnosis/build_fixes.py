@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Known reasons for which a driver's module does not build, and what helps. Data, not code.
+"""Known causes of failed builds of a driver's module, and their fixes. Data, not code.
 
-Each row was seen in the source that it names. A row without branches or kernels is for all. The
-first row that fits wins, so that narrow rows stand before wide ones.
+Each row names its source. A row without branches or kernels applies to all. The first matching row
+wins, so specific rows come before general ones.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from dataclasses import dataclass
 class KnownFix:
     """One known failure.
 
-    :param pattern: a regular expression that the log has to have somewhere.
-    :param why: what is the matter, as the end of a sentence.
-    :param step: what helps.
+    :param pattern: a regular expression that the log must contain.
+    :param why: the cause, as the end of a sentence.
+    :param step: the fix.
     :param branches: lowest and highest driver branch; 0 is no limit.
-    :param kernel_from: the oldest kernel that has the trouble, as (major, minor).
-    :param flavour: open or proprietary, or "" for both.
+    :param kernel_from: the oldest affected kernel, as (major, minor).
+    :param kernel_module: open or proprietary, or "" for both.
     """
 
     pattern: str
@@ -32,8 +32,8 @@ class KnownFix:
     date: str
     branches: tuple[int, int] = (0, 0)
     kernel_from: tuple[int, int] = (0, 0)
-    flavour: str = ""
-    #: A regular expression that the log has to have somewhere behind the pattern.
+    kernel_module: str = ""
+    #: A regular expression that the log must contain after the pattern.
     then: str = ""
 
 
@@ -57,7 +57,7 @@ KNOWN_FIXES = (
         "the tests of this collection; the proprietary modules of the same version built there",
         "2026-11-21",
         branches=(0, 550),
-        flavour="open",
+        kernel_module="open",
     ),
     KnownFix(
         r"Killed\s+signal terminated program cc1|fatal error: Killed|Cannot allocate memory",

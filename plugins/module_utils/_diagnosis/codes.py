@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The codes of the causes for which a driver does not work."""
+"""Codes of the causes why a driver does not work."""
 
 from __future__ import annotations
 

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who uses the NVIDIA driver of a node: processes with its devices open, and other modules.
+"""Find the users of the NVIDIA driver: processes with its devices open, and other modules.
 
-A process is told by number, by the name that the kernel has for it (comm), and by its systemd
-unit or container. Its command line is never read: it can hold secrets. Any user may choose the name
-of a process, of whatever bytes (PR_SET_NAME in prctl(2)).
+A process is described by its ID, its name in the kernel (comm), and its systemd unit or container.
+Its command line is never read, as it can contain secrets. Any user may set the name of a process,
+to arbitrary bytes (PR_SET_NAME in prctl(2)).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _MOST_MAPS = 4 * 1024 * 1024
 _MOST_FILES = 4096
 _UNIT = re.compile(r"([^/]+\.(?:service|scope))$")
 _CONTAINER = re.compile(r"([0-9a-f]{64})")
-# From the one that is unloaded first to the one that the others need.
+# In the order of unloading: the last one is needed by the others.
 MODULES = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia_peermem", "nvidia")
 
 
 def find_users(reader: NodeReader) -> tuple[DeviceUser, ...]:
-    """Return the processes that have a device of the driver open or mapped.
+    """Return the processes with a device of the driver open or mapped.
 
-    Without root only one's own processes are seen.
+    Without root, only processes of the same user are found.
     """
     return tuple(_users(reader))
 
@@ -42,21 +42,21 @@ def find_users(reader: NodeReader) -> tuple[DeviceUser, ...]:
 def _users(reader: NodeReader) -> Iterator[DeviceUser]:
     numbers = sorted(int(name) for name in reader.list_dir("/proc") if name.isdigit())
     for pid in numbers:
-        place = f"/proc/{pid}"
+        folder = f"/proc/{pid}"
         devices = set()
-        for name in reader.list_dir(f"{place}/fd")[:_MOST_FILES]:
-            target = reader.link_target(f"{place}/fd/{name}") or ""
+        for name in reader.list_dir(f"{folder}/fd")[:_MOST_FILES]:
+            target = reader.link_target(f"{folder}/fd/{name}") or ""
             if _DEVICE.match(target):
                 devices.add(target)
         if not devices:
             # A device can be closed while its memory stays mapped.
-            maps = reader.read_bytes(f"{place}/maps", _MOST_MAPS) or b""
+            maps = reader.read_bytes(f"{folder}/maps", _MOST_MAPS) or b""
             found = (match.decode("ascii", "replace") for match in _MAPPED.findall(maps))
             devices.update(path for path in found if _DEVICE.match(path))
         if devices:
-            name = printable(reader.read_line(f"{place}/comm") or "?")
+            name = printable(reader.read_line(f"{folder}/comm") or "?")
             yield DeviceUser(
-                pid, name, tuple(sorted(devices)), unit_of(reader.read_text(f"{place}/cgroup"))
+                pid, name, tuple(sorted(devices)), unit_of(reader.read_text(f"{folder}/cgroup"))
             )
 
 
@@ -66,7 +66,7 @@ def unit_of(cgroup: str | None) -> str | None:
         path = line.rpartition(":")[2]
         last = path.rpartition("/")[2]
         if last.endswith(".service") and not _CONTAINER.search(last):
-            # A service of this machine, which can be a container itself.
+            # A service of this machine, which can run in a container itself.
             return last
         container = _CONTAINER.search(path)
         if container:
@@ -78,7 +78,7 @@ def unit_of(cgroup: str | None) -> str | None:
 
 
 def find_holders(reader: NodeReader) -> tuple[str, ...]:
-    """Return the modules of others that use the driver's modules: nvidia_fs, gdrdrv, ..."""
+    """Return third-party modules that use the driver's modules, such as nvidia_fs and gdrdrv."""
     holders = {
         name for module in MODULES for name in reader.list_dir(f"/sys/module/{module}/holders")
     }
@@ -86,5 +86,5 @@ def find_holders(reader: NodeReader) -> tuple[str, ...]:
 
 
 def loaded_modules(reader: NodeReader) -> tuple[str, ...]:
-    """Return the driver's modules that are loaded, in the order in which they can be unloaded."""
+    """Return the loaded modules of the driver, in the order of unloading."""
     return tuple(name for name in MODULES if reader.exists(f"/sys/module/{name}/refcnt"))

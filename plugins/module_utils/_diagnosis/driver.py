@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a driver was not built, not loaded or does not answer: one cause from what was seen. Pure.
+"""Find the cause why a driver was not built, not loaded, or does not answer. Pure.
 
-The order of the rules is the order of how much a trace proves: what names a GPU or a key explains
-the rest, while 'no such device' alone explains nothing.
+The rules are ordered by the strength of their evidence: a line that names a GPU or a key explains
+the others, while 'no such device' alone explains nothing.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _OTHER_KERNEL = re.compile(r"Invalid module format|version magic '|disagrees abo
 
 
 def diagnose(evidence: Evidence) -> Finding:
-    """Return the cause that the evidence shows best; never fails, at worst it is unknown."""
+    """Return the most likely cause; without evidence, the code is ``unknown``."""
     rules: tuple[Callable[[Evidence], Finding | None], ...]
     if not_built(evidence):
-        # What was never built is not refused by anybody: nouveau may be loaded as well, but a
-        # reboot would not help.
+        # A module that was not built cannot have been rejected. nouveau may be loaded as well, but
+        # a reboot would not help.
         rules = (*_GPU_RULES, *BUILD_RULES, *_LOAD_RULES, *_LAST_RULES)
     else:
         rules = (*_GPU_RULES, *_LOAD_RULES, *BUILD_RULES, *_LAST_RULES)
@@ -74,7 +74,7 @@ def diagnose(evidence: Evidence) -> Finding:
 
 
 def mok_steps(os_id: str, key: str | None, enrolled: bool | None) -> str:
-    """Return what to do so that Secure Boot takes the modules that DKMS signs."""
+    """Return the steps after which Secure Boot accepts the modules that DKMS signs."""
     if enrolled:
         return (
             f"The key {key} is enrolled, but the module is not signed with it: rebuild it (dkms "
@@ -97,12 +97,12 @@ def _vgpu(evidence: Evidence) -> Finding | None:
     guests = [gpu for gpu in evidence.gpus if gpu.vgpu]
     if not guests or evidence.grid:
         return None
-    # A guest's driver that is loaded and answers is no wrong one, whatever else is the matter.
+    # A loaded driver that answers is the right one, whatever else is wrong.
     line = _unsupported_line(evidence) or find_line(evidence.nvml, "No devices were found")
     if evidence.grid is None and not line:
         return None
     gpu = guests[0]
-    host = gpu.host_version or "not told"
+    host = gpu.host_version or "unknown"
     branch = f" ({gpu.host_branch})" if gpu.host_branch else ""
     return Finding(
         VGPU_GUEST,
@@ -134,7 +134,7 @@ def _whole_gpu(evidence: Evidence) -> Finding | None:
 
 
 def _unsupported_line(evidence: Evidence) -> str:
-    """Return the kernel's words about a GPU that this driver does not take, in one line."""
+    """Return the kernel's message about a GPU that the driver does not support, as one line."""
     log = evidence.kernel_log
     match = _GPU_LINE.search(log)
     if not match:
@@ -158,11 +158,11 @@ def _unsupported(evidence: Evidence) -> Finding | None:
     device = match["id"].lower() if match else ""
     known = [gpu for gpu in evidence.gpus if _same_address(gpu.address, address)]
     gpu = known[0] if known else Gpu(address, f"The NVIDIA GPU {device}")
-    return _wrong_modules(gpu, line) or _not_served(evidence, gpu, line)
+    return _wrong_modules(gpu, line) or _unsupported_branch(evidence, gpu, line)
 
 
 def _wrong_modules(gpu: Gpu, line: str) -> Finding | None:
-    """Return the finding where the kernel itself names the driver or modules that the GPU needs."""
+    """Return the finding if the kernel's message names the driver or modules that are needed."""
     if "requires use of the NVIDIA open" in line:
         return Finding(
             WRONG_MODULES,
@@ -192,26 +192,26 @@ def _wrong_modules(gpu: Gpu, line: str) -> Finding | None:
     return None
 
 
-def _not_served(evidence: Evidence, gpu: Gpu, line: str) -> Finding:
-    """Return the finding for a GPU that the driver's branch or its open modules do not support."""
+def _unsupported_branch(evidence: Evidence, gpu: Gpu, line: str) -> Finding:
+    """Return the finding for a GPU that the branch or the open modules do not support."""
     version = evidence.wanted or evidence.loaded or evidence.installed or ""
     last = GENERATIONS.get(gpu.generation, {}).get("last")
-    served = last is not None and bool(BRANCHES[last]["supported"])
-    by_hand = (
-        f"{last} is the last branch for this GPU, and nobody maintains it: install it by hand, or "
-        "take the card out."
+    maintained = last is not None and bool(BRANCHES[last]["supported"])
+    manual_step = (
+        f"{last} is the last branch for this GPU, and is no longer maintained: install it by hand, "
+        "or take the card out."
     )
-    ask = (
+    branch_step = (
         f"Ask for branch: {last} and kernel_module: proprietary, then run again; {last} is the "
         "last branch for this GPU."
     )
     if "open nvidia.ko" in line and last:
         return Finding(
-            WRONG_MODULES if served else GPU_UNSUPPORTED,
+            WRONG_MODULES if maintained else GPU_UNSUPPORTED,
             f"{gpu.name} at {gpu.address} ({gpu.generation}) has no GSP: the open kernel modules "
             "cannot drive it, only the proprietary ones.",
             line,
-            ask if served else by_hand,
+            branch_step if maintained else manual_step,
         )
     if "open nvidia.ko" in line:
         return Finding(
@@ -223,7 +223,7 @@ def _not_served(evidence: Evidence, gpu: Gpu, line: str) -> Finding:
             "memory regions fit (dmesg | grep -i -e 'BAR' -e pciehp).",
         )
     if last:
-        step = ask if served else by_hand
+        step = branch_step if maintained else manual_step
     elif gpu.vgpu is None:
         step = (
             "If this machine is a guest, its GPU may be a virtual one: run with become, so that "
@@ -245,7 +245,7 @@ def _same_address(one: str, other: str) -> bool:
 
 
 def _secure_boot(evidence: Evidence) -> Finding | None:
-    text = f"{evidence.modprobe}\n{evidence.words}\n{evidence.kernel_log}"
+    text = f"{evidence.modprobe}\n{evidence.output}\n{evidence.kernel_log}"
     line = find_line(text, _REJECTED)
     refused = re.search(r"could not insert '?nvidia\S* Operation not permitted", evidence.modprobe)
     if evidence.secure_boot and refused and not evidence.container:
@@ -262,7 +262,7 @@ def _secure_boot(evidence: Evidence) -> Finding | None:
         key = f"; key of DKMS: {evidence.mok_key}{known}"
     return Finding(
         SECURE_BOOT,
-        "Secure Boot: the driver's module is there, but the kernel refuses it, since it is not "
+        "Secure Boot: the driver's module is installed, but the kernel refuses it, since it is not "
         "signed with a key that the firmware trusts.",
         f"{line}; Secure Boot is {state}{key}",
         mok_steps(evidence.os_id, evidence.mok_key, evidence.mok_enrolled),
@@ -270,19 +270,22 @@ def _secure_boot(evidence: Evidence) -> Finding | None:
 
 
 def _nouveau(evidence: Evidence) -> Finding | None:
-    said = find_line(
-        f"{evidence.words}\n{evidence.kernel_log}",
+    reported = find_line(
+        f"{evidence.output}\n{evidence.kernel_log}",
         r"(?i)nouveau kernel driver is currently in use|GPU \S+ is already bound to nouveau",
     )
     name = evidence.kernel_driver
-    if evidence.loaded or not (evidence.nouveau_loaded or said):
+    if evidence.loaded or not (evidence.nouveau_loaded or reported):
         return None
-    line = said or find_line(evidence.kernel_log, r"NVIDIA probe routine was not called|nouveau")
+    line = reported or find_line(
+        evidence.kernel_log, r"NVIDIA probe routine was not called|nouveau"
+    )
     if evidence.container and not (line or "No such device" in evidence.modprobe):
         return None
     return Finding(
         NOUVEAU,
-        f"The {name} driver is still loaded and holds the GPU; NVIDIA's cannot be beside it.",
+        f"The {name} driver is still loaded and holds the GPU; NVIDIA's driver cannot be loaded "
+        "beside it.",
         (f"{line}; " if line else "")
         + f"{name} is loaded"
         + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),
@@ -311,7 +314,7 @@ def _other_driver(evidence: Evidence) -> Finding | None:
 
 
 def _mismatch(evidence: Evidence) -> Finding | None:
-    text = f"{evidence.nvml}\n{evidence.words}\n{evidence.kernel_log}"
+    text = f"{evidence.nvml}\n{evidence.output}\n{evidence.kernel_log}"
     line = find_line(text, _MISMATCH)
     loaded, library = evidence.loaded, evidence.userland
     if loaded is None and not line:
@@ -319,11 +322,11 @@ def _mismatch(evidence: Evidence) -> Finding | None:
     if not line and (library is None or library == loaded):
         return None
     if loaded and library == loaded and "mismatch" not in evidence.nvml:
-        # An old line: module and library agree by now.
+        # An old line: module and libraries match now.
         return None
-    said = _MISMATCH_VERSIONS.search(text.replace("NVRM: ", ""))
-    if said:
-        library, loaded = library or said[1], loaded or said[2]
+    reported = _MISMATCH_VERSIONS.search(text.replace("NVRM: ", ""))
+    if reported:
+        library, loaded = library or reported[1], loaded or reported[2]
     return Finding(
         MISMATCH,
         f"The module that is loaded is {loaded or 'of another version'}, but the libraries are "
@@ -336,7 +339,7 @@ def _mismatch(evidence: Evidence) -> Finding | None:
 
 
 def _in_use(evidence: Evidence) -> Finding | None:
-    line = find_line(f"{evidence.modprobe}\n{evidence.words}", _IN_USE)
+    line = find_line(f"{evidence.modprobe}\n{evidence.output}", _IN_USE)
     return _used(evidence, line) if line else None
 
 
@@ -351,13 +354,13 @@ def _old_in_use(evidence: Evidence) -> Finding | None:
 
 
 def _used(evidence: Evidence, line: str) -> Finding:
-    who = _users(evidence)
-    if not who and evidence.holders:
-        who = f"by the modules {', '.join(evidence.holders)}"
+    users = _users(evidence)
+    if not users and evidence.holders:
+        users = f"by the modules {', '.join(evidence.holders)}"
     version = f" {evidence.loaded}" if evidence.loaded else ""
     return Finding(
         IN_USE,
-        f"The driver{version} is in use and cannot be unloaded" + (f": {who}." if who else "."),
+        f"The driver{version} is in use and cannot be unloaded" + (f": {users}." if users else "."),
         line,
         "Stop these processes (drain the node, stop its GPU containers and monitoring), or reboot "
         "the node; nothing is killed unless asked for.",
@@ -409,7 +412,7 @@ def _missing(evidence: Evidence) -> Finding | None:
     )
     return Finding(
         MISSING,
-        f"No driver module is there for the running kernel {evidence.kernel}.",
+        f"No driver module is installed for the running kernel {evidence.kernel}.",
         find_line(evidence.modprobe, NO_MODULE)
         + (f"; it is there for {', '.join(others)}" if others else ""),
         f"Boot {others[-1]}, or build it: dkms autoinstall -k {evidence.kernel}."
@@ -419,16 +422,16 @@ def _missing(evidence: Evidence) -> Finding | None:
 
 
 def _unknown(evidence: Evidence) -> Finding:
-    words = [
+    lines = [
         line
-        for text in (evidence.modprobe, evidence.nvml, evidence.words)
+        for text in (evidence.modprobe, evidence.nvml, evidence.output)
         for line in text.strip().splitlines()[-3:]
     ]
     kernel = [plain_line(line) for line in evidence.dmesg if re.search("NVRM|nvidia", line)][-5:]
     return Finding(
         UNKNOWN,
-        "The driver is not loaded or does not answer, and none of the known causes shows.",
-        "; ".join(dict.fromkeys(filter(None, (*words, *kernel)))) or "nothing was said",
+        "The driver is not loaded or does not answer, and none of the known causes was found.",
+        "; ".join(dict.fromkeys(filter(None, (*lines, *kernel)))) or "no output",
         "Look at dmesg | grep -i -e NVRM -e nvidia -e Xid; nvidia-bug-report.sh collects all that "
         "NVIDIA asks for.",
     )

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Collect what shows why a driver does not work: bounded in size, and never failing.
+"""Collect the evidence of why a driver does not work, limited in size.
 
-Reader and runner are passed in. What is not there, or may not be read, is left out.
+Reader and runner are passed in. Missing and unreadable sources are left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .._host.reader import NodeReader
 
 _MOST_LOG = 32 * 1024 * 1024
-_MOST_WORDS = 64 * 1024
+_MOST_OUTPUT = 64 * 1024
 _MOST_LINES = 200
 _INTEREST = re.compile(
     r"NVRM|nvidia|nouveau|NovaCore|nova_(?:core|drm)|Lockdown|PKCS|X\.509|module verification"
@@ -45,7 +45,7 @@ _KERNEL_LOGS: tuple[tuple[str, ...], ...] = (
 
 @dataclass(frozen=True)
 class Environment:
-    """Where we run, as far as loading modules goes; None is 'cannot tell'."""
+    """Whether kernel modules can be loaded here; None is unknown."""
 
     container: str | None = None
     capable: bool | None = None
@@ -57,7 +57,7 @@ class Environment:
 
     @property
     def why_not(self) -> str:
-        """Return why no module can be loaded here; an empty string where one may be."""
+        """Return why no module can be loaded here, or an empty string."""
         if self.disabled:
             return "kernel.modules_disabled is 1 until the next boot"
         if self.container:
@@ -82,7 +82,7 @@ def _container(reader: NodeReader) -> str | None:
     named = reader.read_line("/run/systemd/container")
     if named:
         return named
-    variables = (reader.read_bytes("/proc/1/environ", _MOST_WORDS) or b"").split(b"\0")
+    variables = (reader.read_bytes("/proc/1/environ", _MOST_OUTPUT) or b"").split(b"\0")
     for variable in variables:
         if variable.startswith(b"container="):
             return variable[len(b"container=") :].decode("ascii", "replace") or "container"
@@ -92,7 +92,7 @@ def _container(reader: NodeReader) -> str | None:
 
 
 def uptime(reader: NodeReader) -> float | None:
-    """Return the kernel's clock, to be passed as ``since`` after an attempt."""
+    """Return the seconds since boot, to be passed as ``since`` after an attempt."""
     match = re.match(r"\d+\.\d+", reader.read_line("/proc/uptime") or "")
     return float(match.group()) if match else None
 
@@ -105,18 +105,18 @@ def collect(
     kernel_module: str | None = None,
     grid: bool | None = None,
     modprobe: str = "",
-    words: str = "",
+    output: str = "",
     since: float | None = None,
 ) -> Evidence:
-    """Return all that can be seen on the node.
+    """Return the evidence on the node.
 
-    :param node: the facts ``gpu_node``, read after the attempt.
-    :param wanted: the version that was to be there.
-    :param kernel_module: open or proprietary, as planned.
-    :param grid: whether that was a GRID driver for vGPU guests; None: look on the node.
-    :param modprobe: what modprobe or rmmod said.
-    :param words: what the package manager or the installer said.
-    :param since: older lines of the kernel's log are left out (see ``uptime``).
+    :param node: the fact ``gpu_node``, read after the attempt.
+    :param wanted: the planned version.
+    :param kernel_module: the planned type of modules: open or proprietary.
+    :param grid: whether that is a GRID driver for vGPU guests; None: read it from the node.
+    :param modprobe: the output of modprobe or rmmod.
+    :param output: the output of the package manager or the installer.
+    :param since: the uptime in seconds before which lines of the kernel's log are left out.
     """
     driver = node["driver"]
     key = mok_key(reader)
@@ -140,10 +140,10 @@ def collect(
         kernel_driver=kernel_drivers(node),
         headers=headers,
         headers_packages=_headers_packages(reader, kernel or "") if headers is False else (),
-        dkms=builds(reader, driver["dkms"], words),
+        dkms=builds(reader, driver["dkms"], output),
         modprobe=_shorten(modprobe),
-        words=_shorten(words),
-        installer_log=_installer_log(reader, words),
+        output=_shorten(output),
+        installer_log=_installer_log(reader, output),
         nvml=_nvml(reader),
         dmesg=kernel_lines(reader, since),
         gpus=tuple(_gpu(gpu) for gpu in node["gpus"] if gpu["vendor"] == "nvidia"),
@@ -181,34 +181,34 @@ def _headers_packages(reader: NodeReader, kernel: str) -> tuple[str, ...]:
 
 
 def _grid(reader: NodeReader) -> bool | None:
-    """Return whether the driver on the node is a GRID driver: it alone has the licence daemon."""
+    """Return whether the driver is a GRID driver: only that has the licence daemon."""
     if not reader.first(("/usr/bin/nvidia-smi", "/usr/bin/nvidia-installer")):
         return None
     return reader.exists("/usr/bin/nvidia-gridd")
 
 
-def _installer_log(reader: NodeReader, words: str) -> str:
-    """Return the log of the runfile's installer, where the words are the installer's."""
-    if LOG not in words:
+def _installer_log(reader: NodeReader, output: str) -> str:
+    """Return the log of the runfile's installer, if the output names it."""
+    if LOG not in output:
         return ""
     return (reader.read_bytes(LOG, _MOST_LOG) or b"").decode("utf-8", "replace")
 
 
 def _shorten(text: str) -> str:
-    """Return the end of a long text, without secrets."""
-    return redact(text)[-_MOST_WORDS:]
+    """Return the end of the text, without secrets."""
+    return redact(text)[-_MOST_OUTPUT:]
 
 
 def _nvml(reader: NodeReader) -> str:
     result = reader.run(["nvidia-smi", "-L"], timeout=30)
     if result is None or result.rc == 127:
         return ""
-    # Some of its errors come on the first stream, with a wrong or even a right exit status.
+    # Some errors are written to stdout, with any exit status.
     return _shorten(f"{result.stdout}\n{result.stderr}".strip())
 
 
 def kernel_lines(reader: NodeReader, since: float | None = None) -> tuple[str, ...]:
-    """Return the last lines of the kernel's log that have to do with drivers and modules."""
+    """Return the last lines of the kernel's log about drivers and modules."""
     for argv in _KERNEL_LOGS:
         result = reader.run(list(argv), timeout=30)
         if result is not None and result.ok and result.stdout.strip():
@@ -217,7 +217,7 @@ def kernel_lines(reader: NodeReader, since: float | None = None) -> tuple[str, .
 
 
 def interesting(lines: Sequence[str], since: float | None = None) -> tuple[str, ...]:
-    """Return the lines of interest; one without a stamp belongs to the line before it."""
+    """Return the relevant lines; one without a time stamp belongs to the line before it."""
     found: list[str] = []
     old = False
     for line in lines:
@@ -230,37 +230,37 @@ def interesting(lines: Sequence[str], since: float | None = None) -> tuple[str, 
 
 
 def builds(
-    reader: NodeReader, dkms: Sequence[Mapping[str, Any]], words: str = ""
+    reader: NodeReader, dkms: Sequence[Mapping[str, Any]], output: str = ""
 ) -> tuple[DkmsBuild, ...]:
-    """Return DKMS's entries, the failed ones with their log."""
-    there = {
+    """Return the builds of DKMS, the failed ones with their log."""
+    complete = {
         (entry["version"], entry["kernel"])
         for entry in dkms
         if entry["state"] in ("built", "installed")
     }
     found: list[DkmsBuild] = []
-    for path, log in _logs(reader, words):
+    for path, log in _logs(reader, output):
         name, version = path.split("/")[4:6]
         kernel = log_kernel(log)
-        # The log of an earlier attempt, or of the other kind of modules, may be left.
-        if path in words or (version, kernel) not in there:
+        # A log may remain from an earlier attempt or from the other type of modules.
+        if path in output or (version, kernel) not in complete:
             found.append(DkmsBuild(version, kernel, "failed", name, path, log))
-    told = {(build.version, build.kernel) for build in found}
+    reported = {(build.version, build.kernel) for build in found}
     for entry in dkms:
         if entry["state"] != "failed":
             found.append(DkmsBuild(entry["version"], entry["kernel"], entry["state"]))
-        elif (entry["version"], entry["kernel"]) not in told:
+        elif (entry["version"], entry["kernel"]) not in reported:
             found.append(DkmsBuild(entry["version"], entry["kernel"], "failed"))
     return tuple(found)
 
 
-def _logs(reader: NodeReader, words: str) -> list[tuple[str, str]]:
-    """Return path and text of the logs that failed builds left."""
-    paths = [path for path in _LOG_PATH.findall(words) if "/nvidia" in path]
+def _logs(reader: NodeReader, output: str) -> list[tuple[str, str]]:
+    """Return path and text of the logs of failed builds."""
+    paths = [path for path in _LOG_PATH.findall(output) if "/nvidia" in path]
     for module in reader.list_dir("/var/lib/dkms"):
         if module.startswith("nvidia"):
             base = f"/var/lib/dkms/{module}"
-            # A build that ended well took its folder away.
+            # DKMS removes the folder of a successful build.
             paths.extend(f"{base}/{version}/build/make.log" for version in reader.list_dir(base))
     found = []
     for path in dict.fromkeys(paths):
@@ -271,7 +271,7 @@ def _logs(reader: NodeReader, words: str) -> list[tuple[str, str]]:
 
 
 def mok_key(reader: NodeReader) -> str | None:
-    """Return the certificate of the key that DKMS signs with, if there is one."""
+    """Return the certificate of DKMS's signing key, or None."""
     texts = [reader.read_text("/etc/dkms/framework.conf") or ""]
     folder = "/etc/dkms/framework.conf.d"
     for name in reader.list_dir(folder):
@@ -282,7 +282,7 @@ def mok_key(reader: NodeReader) -> str | None:
 
 
 def mok_enrolled(reader: NodeReader, key: str | None) -> bool | None:
-    """Return whether the firmware trusts the key, as mokutil says it; None: it cannot tell."""
+    """Return whether the firmware trusts the key, according to mokutil; None is unknown."""
     if key is None:
         return None
     result = reader.run(["mokutil", "--test-key", key], timeout=30)
@@ -291,5 +291,5 @@ def mok_enrolled(reader: NodeReader, key: str | None) -> bool | None:
     text = f"{result.stdout}\n{result.stderr}"
     if "is already enrolled" in text:
         return True
-    # Waiting for the console, or unknown to the firmware.
+    # Enrolment is pending, or the firmware does not have the key.
     return False if "is not enrolled" in text or "enrollment request" in text else None

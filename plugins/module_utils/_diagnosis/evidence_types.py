@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What was seen on a node that shows why a driver does not work. Pure."""
+"""Evidence of why a driver does not work on a node. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STAMP = re.compile(r"^(?:<\d+>)?\[\s*\d+\.\d+\]\s?(?:\S+ kernel: )?")
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU as the facts have it; ``vgpu`` is None where that cannot be told."""
+    """A GPU of the facts; ``vgpu`` is None if it is unknown."""
 
     address: str
     name: str = "NVIDIA GPU"
@@ -26,7 +26,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class DkmsBuild:
-    """A module in DKMS's tree: ``state`` is added, built, installed or failed."""
+    """A module in the tree of DKMS; ``state`` is added, built, installed or failed."""
 
     version: str
     kernel: str | None
@@ -38,7 +38,7 @@ class DkmsBuild:
 
 @dataclass(frozen=True)
 class DeviceUser:
-    """A process that has a device of the driver open; never its command line."""
+    """A process with a device of the driver open, without its command line."""
 
     pid: int
     name: str
@@ -52,24 +52,23 @@ class DeviceUser:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was seen on a node. Every field may be left out: None and empty are 'not known'.
+    """What is known about a node. Each field is optional: None and empty values are unknown.
 
-    :param wanted: version that was to be loaded.
-    :param kernel_module: kind of the modules that were to be loaded: open or proprietary.
+    :param wanted: the version to load.
+    :param kernel_module: the type of the modules to load: open or proprietary.
     :param grid: whether the driver is a GRID driver for vGPU guests.
-    :param mok_key: the certificate of the key that DKMS signs with.
+    :param mok_key: the certificate of DKMS's signing key.
     :param mok_enrolled: whether the firmware trusts that key.
-    :param headers: whether the running kernel's headers are there.
-    :param headers_packages: the packages that shall have brought them and are installed, where
-        they are not there.
-    :param modprobe: what modprobe (or rmmod) said.
-    :param words: what the package manager or the runfile's installer said.
-    :param installer_log: the log of the runfile's installer, where that was what failed.
-    :param nvml: what nvidia-smi said.
-    :param dmesg: the kernel's lines since the attempt began.
+    :param headers: whether the running kernel's headers exist.
+    :param headers_packages: the installed packages of missing headers.
+    :param modprobe: the output of modprobe or rmmod.
+    :param output: the output of the package manager or the runfile's installer.
+    :param installer_log: the log of the runfile's installer, if that failed.
+    :param nvml: the output of nvidia-smi.
+    :param dmesg: the lines of the kernel's log since the attempt began.
     :param holders: modules that use the driver's module: {module: [users of it]}.
-    :param container: which kind of container this is; None for a machine.
-    :param may_load: whether this environment may load modules at all.
+    :param container: the type of container; None for a machine.
+    :param may_load: whether this environment may load modules.
     """
 
     kernel: str | None = None
@@ -90,7 +89,7 @@ class Evidence:
     headers_packages: tuple[str, ...] = ()
     dkms: tuple[DkmsBuild, ...] = ()
     modprobe: str = ""
-    words: str = ""
+    output: str = ""
     installer_log: str = ""
     nvml: str = ""
     dmesg: tuple[str, ...] = ()
@@ -102,21 +101,21 @@ class Evidence:
 
     @property
     def kernel_log(self) -> str:
-        """The kernel's lines without their stamps."""
+        """The lines of the kernel's log without their time stamps."""
         return "\n".join(plain_line(line) for line in self.dmesg)
 
     @property
-    def everything(self) -> str:
-        return "\n".join((self.modprobe, self.words, self.nvml, self.kernel_log))
+    def all_output(self) -> str:
+        return "\n".join((self.modprobe, self.output, self.nvml, self.kernel_log))
 
 
 def plain_line(line: str) -> str:
-    """Return a line of the kernel's log without its stamp and the white space around it."""
+    """Return a line of the kernel's log without time stamp and surrounding white space."""
     return _STAMP.sub("", line.strip()).strip()
 
 
 def find_line(text: str, pattern: str | re.Pattern[str]) -> str:
-    """Return the first line of the text that matches, or an empty string."""
+    """Return the first matching line of the text, or an empty string."""
     for line in text.splitlines():
         if re.search(pattern, line):
             return re.sub(r"\s+", " ", plain_line(line))

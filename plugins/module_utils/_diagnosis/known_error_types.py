@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One text by which a failure is known: what the tables of failure texts are made of."""
+"""The type of the rows in the tables of known error messages."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _FACTS = "the project's own collection of failure texts"
 
 @dataclass(frozen=True)
 class KnownText:
-    """One text.
+    """A known error message.
 
-    :param pattern: a regular expression, whatever the case of letters. Named groups may stand in
-        braces in ``cause`` and ``next_step``. What it is searched in may come from a hostile pod:
-        no two repeats that can take the same characters may stand side by side without a bound.
-    :param where: what says it.
-    :param example: the text as it was seen.
-    :param covers: codes that are not worth saying beside this one.
-    :param driver: whether the diagnosis of the driver can say more, from the rest of the text.
-    :param last_resort: whether it says little, and is for texts in which nothing else is known.
-    :param outdated: of words that newer programs no longer say, which releases do: pairs of words
-        in lower case and releases. It is told where these words were found.
+    :param pattern: a case-insensitive regular expression. ``cause`` and ``next_step`` may refer to
+        its named groups in braces. It must not have adjacent unbounded repeats of the same
+        characters, because the searched text may come from a hostile pod.
+    :param where: the program that prints the message.
+    :param example: a real message.
+    :param covers: codes that are left out if this one is found.
+    :param driver: whether the driver's diagnosis can find the cause in the rest of the text.
+    :param last_resort: whether it applies only if nothing else is found.
+    :param outdated: messages that only old releases print: pairs of a lower-case part of the
+        message and the releases, which the finding names.
     """
 
     code: str

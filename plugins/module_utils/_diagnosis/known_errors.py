@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Recognise what tools say when a GPU container does not run, wherever it turns up. Pure."""
+"""Recognise the messages of tools when a GPU container does not run. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _GOOD = tuple((row, re.compile(row.pattern)) for row in SUCCESSES)
 
 
 class _Groups(dict[str, str]):
-    """Named groups for a sentence; one that took no part says nothing."""
+    """Named groups for a text; one without a match is empty."""
 
     def __missing__(self, key: str) -> str:
         return ""
@@ -61,11 +61,11 @@ def explain(
     gpus: Sequence[Mapping[str, Any]] = (),
     data: CudaData = BUILT_IN,
 ) -> list[Finding]:
-    """Return what a text says is wrong, those first that say most; empty where nothing is known.
+    """Return the known problems in a text, most specific first.
 
-    :param text: a log, an event, an error of a container: whatever was said.
-    :param driver: version of the driver on the node that it comes from, where that is known.
-    :param gpus: that node's facts ``gpu_node.gpus``, where they are known.
+    :param text: a log, an event or an error of a container.
+    :param driver: the version of the driver on the node of the text, if known.
+    :param gpus: the fact ``gpu_node.gpus`` of that node, if known.
     :param data: the tables of CUDA.
     """
     text = _cut(text)
@@ -84,11 +84,13 @@ def explain(
 
 
 def successes(text: str) -> list[Finding]:
-    """Return the signs in a text that something works: ``plugin_registered``, ``test_passed``."""
+    """Return the messages of success in a text: ``plugin_registered``, ``test_passed``."""
     text = _cut(text)
     matches = ((row, pattern.search(text)) for row, pattern in _GOOD)
     return [
-        Finding(row.code, _said(row.cause, match), _evidence(text, match), details=_groups(match))
+        Finding(
+            row.code, _filled_in(row.cause, match), _evidence(text, match), details=_groups(match)
+        )
         for row, match in matches
         if match
     ]
@@ -100,7 +102,7 @@ def explain_one(text: str, otherwise: Finding, **known: Any) -> Finding:
 
 
 def _cut(text: str) -> str:
-    """Return the end of a long text: what went wrong is said last."""
+    """Return the end of a long text, where the error is."""
     return text if len(text) <= _MOST_TEXT else text[-_MOST_TEXT:]
 
 
@@ -126,7 +128,7 @@ def _finding(
         finding = diagnose(
             Evidence(
                 modprobe=text,
-                words=text,
+                output=text,
                 dmesg=tuple(text.splitlines()[-400:]),
                 loaded=driver,
                 gpus=_gpus(gpus),
@@ -137,26 +139,26 @@ def _finding(
             return finding if gpus else replace(finding, evidence=evidence)
     return Finding(
         row.code,
-        _said(row.cause, match) + _outdated(row, match),
+        _filled_in(row.cause, match) + _outdated(row, match),
         evidence,
-        _said(row.next_step, match),
+        _filled_in(row.next_step, match),
         _groups(match),
     )
 
 
 def _outdated(row: KnownText, match: re.Match[str]) -> str:
-    """Return which releases have these words, where newer ones have others."""
-    said = match.group().lower()
-    return "".join(f" These are words of {who}." for words, who in row.outdated if words in said)
+    """Return which releases have this message, if newer ones have another."""
+    message = match.group().lower()
+    return "".join(f" These are words of {who}." for words, who in row.outdated if words in message)
 
 
 def _requirement(
     row: KnownText, match: re.Match[str], text: str, driver: str | None, data: CudaData
 ) -> Finding:
-    """Return what an image demands, which driver would do, and what this one runs."""
+    """Return what an image requires, which driver meets it, and what this driver supports."""
     evidence = _evidence(text, match)
     condition = re.sub(r"\s+", "", match["condition"])
-    # Of several alternatives the toolkit names the one that it looked at last; CUDA is the first.
+    # Of several alternatives the toolkit names the last one; that of CUDA is the first.
     demanded = _REQUIRE.search(text)
     cuda = _CUDA.match(condition) or (_CUDA.match(demanded[1]) if demanded else None)
     if not cuda:
@@ -233,7 +235,7 @@ def _gpus(gpus: Sequence[Mapping[str, Any]]) -> tuple[Gpu, ...]:
 
 
 def _unsupported(row: KnownText, match: re.Match[str], text: str, evidence: str) -> Finding:
-    """Tell a virtual GPU from one that the branch does not serve, by the PCI id in the text."""
+    """Return whether a GPU is virtual or not supported by the branch, by the PCI id in the text."""
     place, release = _GPU_LINE.search(text), _RELEASE.search(text)
     if not place:
         return Finding(row.code, row.cause, evidence, row.next_step)
@@ -282,7 +284,7 @@ def _unsupported(row: KnownText, match: re.Match[str], text: str, evidence: str)
 
 
 def _by_open(match: re.Match[str], what: str, kind: str, evidence: str) -> tuple[str, str, str]:
-    """Return cause, evidence and next step where the open kernel modules refuse a GPU."""
+    """Return cause, evidence and next step if the open kernel modules reject a GPU."""
     if match["virtual"]:
         return (
             f"{what} is a virtual GPU of this guest, which these open kernel modules do not drive.",
@@ -320,14 +322,14 @@ def _groups(match: re.Match[str]) -> dict[str, str]:
     return {name: value for name, value in match.groupdict().items() if value}
 
 
-def _said(sentence: str, match: re.Match[str]) -> str:
+def _filled_in(sentence: str, match: re.Match[str]) -> str:
     said = sentence.format_map(_Groups(_groups(match)))
     # A name that the text did not have leaves two blanks behind.
     return re.sub(r" {2,}", " ", said)
 
 
 def _evidence(text: str, match: re.Match[str]) -> str:
-    """Return the line that says it, or of a long one the part around the words."""
+    """Return the matching line, or the part of a long line around the match."""
     start = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
     end = len(text) if end < 0 else end

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Failures that kubelet, the API server, the device plugin and the toolkit's CDI tell of. Data.
+"""Error messages of kubelet, the API server, the device plugin and the toolkit's CDI. Data.
 
-What the scheduler says of nodes (taints, affinity, cordoned nodes) has no row: it speaks of all
-nodes at once, so the nodes are looked at instead, and its words are quoted.
+Messages of the scheduler about nodes (taints, affinity, cordoned nodes) have no row: they summarise
+all nodes, so the nodes are inspected instead, and the message is quoted.
 """
 
 from __future__ import annotations

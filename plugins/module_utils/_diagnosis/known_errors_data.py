@@ -2,10 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What tools say when a GPU container does not run, and what it means. Data, not code.
+"""Messages of tools when a GPU container does not run, and their causes. Data, not code.
 
-Each row was seen in the source that it names. The order is that of precedence: of several rows
-that fit one text, those stand first that say more.
+Each row names its source. Rows are in order of precedence, the most specific ones first.
 """
 
 from __future__ import annotations

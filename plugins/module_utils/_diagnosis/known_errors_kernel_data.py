@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Failures that the kernel's log and nvidia-smi tell of: GPUs, memory, NVLink. Data, not code.
+"""Error messages of the kernel and nvidia-smi about GPUs, memory and NVLink. Data, not code.
 
 Xid lines are those of NVIDIA's kernel modules (kernel_rc.c), ``NVRM: Xid (PCI:0000:05:00): 48,
-pid=...``; with MIG the parentheses have ``GPU-I:02`` too. The device plugin says ``Xid=48 on
-Device=GPU-...`` of the same (internal/rm/health.go of k8s-device-plugin v0.20.0). What an Xid calls
-for is NVIDIA's catalogue of Xids, for Ampere and newer, as of 2025-10-29.
+pid=...``; with MIG the parentheses also have ``GPU-I:02``. The device plugin prints ``Xid=48 on
+Device=GPU-...`` for the same (internal/rm/health.go of k8s-device-plugin v0.20.0). The actions for
+an Xid are those of NVIDIA's Xid catalogue for Ampere and newer, as of 2025-10-29.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from .._core.errors import KubegpuError, RolledBackError
 from .._core.redact import changed_parts
 from .._formats.json_edit import Document, decode, parse, redact
 from .._host.files import FileState, read_file, remove_leftovers, write_file
-from .._host.fingerprint import mark
+from .._host.fingerprint import file_signature
 from .._host.systemd import journal, reload, restart
 from .._record import converged
 from .._record.file_record import FileRecord, Undo
@@ -88,7 +88,7 @@ class DockerRuntime:
         """Return the current file, without the transition of a run that was killed in it."""
         path = self._settings.config_path
         # A file that does not exist yet changes its directory when it is created.
-        self._signatures = {one: mark(one) for one in (path, path.rpartition("/")[0])}
+        self._signatures = {one: file_signature(one) for one in (path, path.rpartition("/")[0])}
         current = read_file(path)
         key = self._transition_key(current.path)
         file_record = self._store.record(key)
@@ -327,7 +327,7 @@ class DockerRuntime:
         if not self._settings.fingerprint:
             # Nothing was changed, so what another caller stored is still valid.
             return
-        files = {**self._signatures, **{path: mark(path) for path in paths if path}}
+        files = {**self._signatures, **{path: file_signature(path) for path in paths if path}}
         entry = converged.build_entry(self._settings.fingerprint, "docker", daemon.identity, files)
         if store.get(key) != entry:
             store.put(key, entry)

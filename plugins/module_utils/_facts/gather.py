@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fact ``gpu_node``: everything that later steps decide on, read in one go."""
+"""Read the fact ``gpu_node``: all that the plans of this collection depend on."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ from .._packages.installed import (
 )
 from .._record.converged import cached_report, converged_fingerprints
 from .._toolkit.facts import read_repositories, read_toolkit
+from .hardware import read_bridges, read_functions
 from .problems import find_problems
 from .runtimes import UNITS, RuntimePaths, read_runtimes
 from .system import (
     read_archive,
-    read_bridges,
-    read_functions,
     read_kernels,
     read_nouveau,
     read_python,
@@ -50,7 +49,7 @@ STATE_PATH = "/var/lib/kubegpu/state.json"
 _VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
 _VERSIONLOCK_5 = "/etc/dnf/versionlock.toml"
 _ZYPP_LOCKS = "/etc/zypp/locks"
-# How long the driver may take to answer.
+# Seconds for the driver to answer.
 _NVML_SECONDS = 60
 
 
@@ -61,10 +60,10 @@ def gather(
     *,
     fresh: bool = False,
 ) -> dict[str, Any]:
-    """Return the fact. Nothing that is absent, or that may not be read, is an error.
+    """Return the fact. Missing or unreadable files and programs are not errors.
 
-    :param fresh: whether daemons and their programs are asked where no GPU is, and where containerd
-        would say what it said before, too.
+    :param fresh: query container runtimes without a GPU on the node, too, and ignore cached
+        results of containerd.
     """
     functions = read_functions(reader)
     gpus = find_gpus(functions)
@@ -73,17 +72,22 @@ def gather(
     kernels = read_kernels(reader, system["kernel"])
     dkms = read_dkms(reader)
     modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
-    packages, refusal = read_packages(reader, system["family"])
-    # Nothing is decided on the daemons of a node without a GPU.
-    asked = reader if gpus or fresh else reader.files_only()
-    units, starts = read_units(asked, (*UNITS, *SERVICES))
-    nvml, complaint = read_nvml(reader, gpus)
+    packages, rpm_error = read_packages(reader, system["family"])
+    # No decision depends on the container runtimes of a node without a GPU.
+    runtime_reader = reader if gpus or fresh else reader.files_only()
+    units, starts = read_units(runtime_reader, (*UNITS, *SERVICES))
+    nvml, nvml_error = read_nvml(reader, gpus)
     record = read_state(reader, state_path)
     runtimes, runtime_problems = read_runtimes(
-        *(asked, units, paths, packages, starts),
+        *(runtime_reader, units, paths, packages, starts),
         None
         if fresh
-        else partial(cached_report, record, signature=reader.mark, process_start=reader.birth),
+        else partial(
+            cached_report,
+            record,
+            signature=reader.file_signature,
+            process_start=reader.process_start_id,
+        ),
     )
     for runtime in runtimes.values():
         if runtime is not None:
@@ -92,7 +96,7 @@ def gather(
         if runtimes[engine] is not None:
             owner = runtimes[engine].get("flavour") or engine
             runtimes[engine]["converged"] = converged_fingerprints(
-                record, engine, owner, reader.mark, reader.birth
+                record, engine, owner, reader.file_signature, reader.process_start_id
             )
     node: dict[str, Any] = {
         "os": system,
@@ -113,14 +117,14 @@ def gather(
         "runtimes": runtimes,
         "nvml": nvml,
     }
-    node["problems"] = [*find_problems(node, complaint, refusal), *runtime_problems]
+    node["problems"] = [*find_problems(node, nvml_error, rpm_error), *runtime_problems]
     return node
 
 
 def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package, ...], str]:
-    """Return the installed packages that matter, from the package manager of the family.
+    """Return the relevant installed packages, and rpm's error if it cannot read its database.
 
-    With them comes what rpm says where it cannot read its own database.
+    :param family: debian, rhel or suse.
     """
     if family == "debian" or reader.first(_RPM_DATABASES) is None:
         text = reader.read_text(_DPKG_STATUS)
@@ -139,16 +143,16 @@ def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package
 def read_nvml(
     reader: NodeReader, gpus: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the fact ``nvml`` and, where the driver does not answer, what it says."""
+    """Return the fact ``nvml``, and the error if the driver does not answer."""
     if not any(gpu["vendor"] == "nvidia" for gpu in gpus):
         return None, ""
-    # Only with a GPU: what is imported is compiled by the node.
+    # Imported only with a GPU: the node compiles each imported file.
     from .._hardware.nvml import from_nvml, from_smi, lacks_names, with_smi_names  # noqa: PLC0415
 
     library = reader.import_library("pynvml")
     if library is not None:
         try:
-            # A driver that hangs does not come back from the call.
+            # With a hung driver the call never returns.
             return reader.in_child(_NVML_SECONDS, partial(from_nvml, library)), ""
         except TimeoutError:
             return None, f"NVML (pynvml) did not answer in {_NVML_SECONDS} seconds"
@@ -159,7 +163,7 @@ def read_nvml(
         return None, ""
     try:
         if not answer.ok:
-            return None, _words(answer)
+            return None, _smi_error(answer)
         fact = from_smi(answer.stdout)
     except ValueError as error:
         return None, str(error)
@@ -169,14 +173,14 @@ def read_nvml(
     return fact, ""
 
 
-def _words(answer: Result) -> str:
-    # nvidia-smi complains on its standard output.
-    said = answer.stdout.strip() or answer.stderr.strip()
+def _smi_error(answer: Result) -> str:
+    # nvidia-smi writes errors to its standard output.
+    message = answer.stdout.strip() or answer.stderr.strip()
     if answer.rc == TIMED_OUT:
         return f"nvidia-smi -q -x did not answer in {_NVML_SECONDS} seconds"
-    if said and not said.startswith("<"):
-        return said
-    # It died, perhaps amid its document. A shell gives the signal as 128 and its number.
+    if message and not message.startswith("<"):
+        return message
+    # It died, perhaps within its document. A shell reports a signal as 128 plus its number.
     signal = -answer.rc if answer.rc < 0 else answer.rc - 128
     how = f"was ended by signal {signal}" if signal > 0 else f"ended with status {answer.rc}"
     return f"nvidia-smi -q -x {how}. {answer.stderr.strip()}".strip()

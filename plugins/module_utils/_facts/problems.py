@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wrong with a node, judged from its facts: each with cause, evidence and next step."""
+"""Find the problems of a node from its facts. Pure."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from typing import Any
 from .._hardware.kernel_drivers import kernel_drivers
 from .._hardware.pci import UNKNOWN, is_legacy
 
-# Their newest Python is older than what any supported ansible-core can manage.
+# Their newest Python is too old for every supported ansible-core.
 _OLD_SYSTEMS = {"centos": "7", "rhel": "7", "ol": "7", "scientific": "7"}
 
 
 def find_problems(
-    node: Mapping[str, Any], complaint: str, refusal: str = ""
+    node: Mapping[str, Any], nvml_error: str, rpm_error: str = ""
 ) -> list[dict[str, str]]:
-    """Return the problems of a node.
+    """Return the problems of a node, each with code, cause, evidence and next step.
 
-    :param node: the fact ``gpu_node`` as far as it is known.
-    :param complaint: what NVML or ``nvidia-smi`` said where it did not answer.
-    :param refusal: what rpm said where it could not read its database.
+    :param node: the fact ``gpu_node`` without its problems.
+    :param nvml_error: the error of NVML or ``nvidia-smi``, or an empty string.
+    :param rpm_error: the error of rpm if it cannot read its database, or an empty string.
     """
-    found = [_os(node), _packages(refusal)]
+    found = [_os(node), _packages(rpm_error)]
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if gpus:
         found.extend(_unknown(gpu) for gpu in gpus)
         found.extend(_legacy(gpu) for gpu in gpus)
         found.extend(_vgpu(gpu, node) for gpu in gpus)
-        found.extend((_nouveau(node), *_driver(node, complaint), _dkms(node)))
+        found.extend((_nouveau(node), *_driver(node, nvml_error), _dkms(node)))
     if node["gpus"]:
         found.append(_runtime(node))
     unique: dict[tuple[str, str], dict[str, str]] = {}
     for problem in found:
         if problem is not None:
-            # Eight cards of one kind are one problem.
+            # Eight GPUs of one kind are one problem.
             unique.setdefault((problem["code"], problem["cause"]), problem)
     return list(unique.values())
 
@@ -58,13 +58,13 @@ def _os(node: Mapping[str, Any]) -> dict[str, str] | None:
     )
 
 
-def _packages(refusal: str) -> dict[str, str] | None:
-    if not refusal:
+def _packages(rpm_error: str) -> dict[str, str] | None:
+    if not rpm_error:
         return None
     return _problem(
         "packages_unreadable",
         "rpm cannot read its database: what is installed on this node is not known.",
-        refusal,
+        rpm_error,
         "rpm --rebuilddb as root, then run again.",
     )
 
@@ -100,7 +100,7 @@ def _vgpu(gpu: Mapping[str, Any], node: Mapping[str, Any]) -> dict[str, str] | N
     if not gpu["vgpu"]["guest"] or node["driver"]["loaded"]:
         return None
     version, branch = gpu["vgpu"]["host_driver_version"], gpu["vgpu"]["host_driver_branch"]
-    host = f"{version} ({branch})" if version else "not told without root"
+    host = f"{version} ({branch})" if version else "unknown without root"
     return _problem(
         "vgpu_guest_without_grid_driver",
         f"{_name(gpu)} is a virtual GPU of this guest: only a GRID driver of the host's branch "
@@ -118,7 +118,7 @@ def _nouveau(node: Mapping[str, Any]) -> dict[str, str] | None:
     name = kernel_drivers(node)
     return _problem(
         "nouveau_loaded",
-        f"The kernel's own driver {name} is loaded, and NVIDIA's cannot be beside it.",
+        f"The kernel's driver {name} is loaded, and NVIDIA's driver cannot be loaded beside it.",
         f"/sys/module/{name.partition(' ')[0]} is there"
         + ("" if node["nouveau"]["blocked"] else "; no setting of modprobe blocks it"),
         "Reboot: it is blocked already."
@@ -127,26 +127,26 @@ def _nouveau(node: Mapping[str, Any]) -> dict[str, str] | None:
     )
 
 
-def _driver(node: Mapping[str, Any], complaint: str) -> list[dict[str, str]]:
+def _driver(node: Mapping[str, Any], nvml_error: str) -> list[dict[str, str]]:
     driver = node["driver"]
     found = []
     loaded, installed, userland = driver["loaded"], driver["installed"], driver["userland"]
-    if (loaded and userland and loaded != userland) or "version mismatch" in complaint.lower():
+    if (loaded and userland and loaded != userland) or "version mismatch" in nvml_error.lower():
         found.append(
             _problem(
                 "driver_library_mismatch",
                 "The kernel module that is loaded and the driver's libraries are of different "
                 "versions: every new CUDA program and container fails.",
-                complaint or f"module {loaded}, libraries {userland}",
+                nvml_error or f"module {loaded}, libraries {userland}",
                 "Reboot, or unload and load the module, while no program uses a GPU.",
             )
         )
-    elif complaint and loaded:
+    elif nvml_error and loaded:
         found.append(
             _problem(
                 "driver_not_answering",
                 f"The driver {loaded} is loaded, but does not answer.",
-                complaint,
+                nvml_error,
                 "Look at: dmesg | grep -i -e NVRM -e Xid",
             )
         )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The container runtimes of a node: what is installed, and what is configured in effect."""
+"""Read the container runtimes of a node: versions and effective configuration."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNITS = (
 
 @dataclass(frozen=True)
 class RuntimePaths:
-    """Where plain containerd and Docker keep their configuration."""
+    """The configuration files of plain containerd and Docker."""
 
     containerd: str = CONTAINERD_CONFIG
     docker: str = DOCKER_CONFIG
@@ -68,11 +68,11 @@ def read_runtimes(
     starts: Mapping[str, str] | None = None,
     cached_report: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
-    """Return the fact ``runtimes`` and what is wrong with them.
+    """Return the fact ``runtimes`` and the problems of the runtimes.
 
-    :param starts: when the units that run were started, in UTC.
-    :param cached_report: returns the stored report of a runtime if it is still valid, by the
-        runtime, its distribution and the files that it is about; None: the runtime is queried.
+    :param starts: the start times of the active units, in UTC.
+    :param cached_report: returns the cached output of a runtime, from its name, its owner's name
+        and the files that it depends on; None if the runtime has to be queried.
     """
     containerd, problems = _containerd(reader, units, paths.containerd, packages, cached_report)
     docker, docker_problems = _docker(reader, units, paths.docker, packages)
@@ -90,9 +90,9 @@ def _binary(reader: NodeReader, name: str) -> str | None:
 def _version(
     reader: NodeReader, binary: str | None, packages: Sequence[Package] = ()
 ) -> str | None:
-    """Return the version of a binary: its package's where it is the package's, else its own.
+    """Return the version of a binary: that of its package, or else the one that it reports.
 
-    Starting these big programs takes longer than all the rest of the facts.
+    Starting these large programs takes longer than all other facts.
     """
     for package in packages:
         if binary and binary.startswith(_PACKAGED) and _untouched(reader, binary, package.name):
@@ -102,15 +102,15 @@ def _version(
 
 
 def _untouched(reader: NodeReader, binary: str, package: str) -> bool:
-    """Return whether nobody replaced the binary since dpkg unpacked it."""
+    """Return whether the binary is unchanged since dpkg unpacked it."""
     listed = reader.times(f"/var/lib/dpkg/info/{package}.list")
     times = reader.times(binary)
-    # The change time is looked at: unlike the modification time no archive sets it back.
+    # The change time, as archives set the modification time.
     return bool(listed and times and times[1] <= listed[0] + _UNPACK_SECONDS)
 
 
 def find_version(text: str) -> str | None:
-    """Return the version in what ``--version`` printed: ``1.6.20`` of ``... 1.6.20~ds1``."""
+    """Return the version in the output of ``--version``: ``1.6.20`` in ``... 1.6.20~ds1``."""
     match = _VERSION.search(text)
     return match.group(1) if match else None
 
@@ -171,13 +171,13 @@ def _containerd_effective(
     text: str | None,
     flavour: Distribution,
 ) -> tuple[dict[str, Any], list[dict[str, str]]]:
-    """Return handlers, default and state of CRI, as this containerd itself understands them."""
+    """Return handlers, default handler and state of CRI from ``containerd config dump``."""
     nothing = dict(_NOTHING)
-    there = not reader.absent(config_path)
-    if binary is None or (there and text is None):
+    exists = not reader.absent(config_path)
+    if binary is None or (exists and text is None):
         return nothing, []
-    # A file that is named has to exist, the default one need not.
-    choice = ["--config", config_path] if there else []
+    # A file passed with --config must exist, the default file need not.
+    choice = ["--config", config_path] if exists else []
     answer = reader.run([binary, *choice, "config", "dump"])
     if answer is None:
         return nothing, []
@@ -185,16 +185,16 @@ def _containerd_effective(
         if answer.ok:
             effective = read_effective(expand_variables(answer.stdout, flavour.variables))
             return effective, ([_cri_disabled(config_path)] if not effective["cri_enabled"] else [])
-        words = answer.last_output()
+        message = answer.last_output()
     except ValueError as error:
-        words = str(error)
-    if "permission denied" in words:
+        message = str(error)
+    if "permission denied" in message:
         return nothing, []
     return nothing, [
         {
             "code": "containerd_config_invalid",
             "cause": f"containerd cannot load {config_path}: it will not come back from a restart.",
-            "evidence": words,
+            "evidence": message,
             "next_step": f"Correct it, then check: containerd --config {config_path} config dump",
         }
     ]
@@ -212,11 +212,11 @@ def _cri_disabled(config_path: str) -> dict[str, str]:
 
 
 def config_version(text: str) -> int | None:
-    """Return the version that a containerd configuration file declares; without one it is 1."""
+    """Return the version that a configuration file of containerd declares; the default is 1."""
     try:
         version = read_toml(text).get("version", 1)
     except ValueError:
-        # A template (k3s) or a broken file: the line itself still tells.
+        # A template (k3s) or an invalid file: read the line itself.
         match = re.search(r"^version[ \t]*=[ \t]*(\d+)", text, re.M)
         return int(match.group(1)) if match else None
     return version if isinstance(version, int) else None
@@ -251,7 +251,7 @@ def _docker(
     elif reader.absent(config_path):
         configured = read_daemon_json("")
     active = _active(units, "docker")
-    running = _ask_docker(reader, active)
+    running = _query_docker(reader, active)
     version = running.pop("version", None) or _version(
         reader, binary, select(packages, DOCKER_PACKAGES)
     )
@@ -272,8 +272,8 @@ def _docker(
     )
 
 
-def _ask_docker(reader: NodeReader, active: bool | None) -> dict[str, Any]:
-    # A socket of a unit that is not running would start it: looking must not.
+def _query_docker(reader: NodeReader, active: bool | None) -> dict[str, Any]:
+    # Connecting to the socket of a stopped unit would start it.
     if active is False or (active is None and not reader.exists("/run/docker.pid")):
         return {}
     for path in _DOCKER_SOCKETS:
@@ -284,7 +284,7 @@ def _ask_docker(reader: NodeReader, active: bool | None) -> dict[str, Any]:
 
 
 def read_docker_info(body: bytes) -> dict[str, Any]:
-    """Return what the daemon that runs says of itself; empty where it is no such answer."""
+    """Return the facts from the body of Docker's ``/info``; empty if it is not valid."""
     try:
         info = json.loads(body)
     except (ValueError, RecursionError):
@@ -301,9 +301,9 @@ def read_docker_info(body: bytes) -> dict[str, Any]:
 
 
 def read_daemon_json(text: str) -> dict[str, Any]:
-    """Return the same from ``daemon.json``; empty text and ``null`` are an empty configuration.
+    """Return the same facts from ``daemon.json``; empty text and ``null`` are valid.
 
-    :raises ValueError: where dockerd would refuse it.
+    :raises ValueError: dockerd would refuse the file.
     """
     text = text.lstrip("\ufeff").strip()
     try:
@@ -341,7 +341,7 @@ def _crio(
     binary = _binary(reader, "crio")
     if binary is None:
         return None, []
-    # Few nodes have it: the others do without what reads it.
+    # Few nodes have CRI-O: the others do not compile this file.
     from .._crio.facts import CONFIG, DROP_IN, read_crio  # noqa: PLC0415
 
     active = _active(units, "crio")

@@ -15,8 +15,8 @@ KERNEL_DRIVERS = ("nouveau", "nova_drm", "nova", "nova_core")
 
 
 def kernel_drivers(node: Mapping[str, Any]) -> str:
-    """Return the names of the kernel's own drivers that are loaded, in words; else nouveau.
+    """Return the loaded kernel drivers as text, such as ``nova and nova_core``; default nouveau.
 
-    :param node: the facts ``gpu_node``; those of an earlier release name none.
+    :param node: the fact ``gpu_node``; that of an earlier release has no names.
     """
     return " and ".join(node["nouveau"].get("modules") or ("nouveau",))

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the driver says of its devices: NVML through pynvml, or ``nvidia-smi -q -x``, as one.
+"""Read the devices of the driver from NVML (pynvml) or ``nvidia-smi -q -x``.
 
-Memory is in MiB. What one of the two does not tell is None. The node's programs are not trusted: a
-text is cut to :data:`_MOST_TEXT` characters, and a document that declares entities is refused.
+Memory is in MiB. Values that one of the two lacks are None. The node's programs are not trusted:
+texts are cut to :data:`_MOST_TEXT` characters, and a document that declares entities is refused.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _NOT = frozenset({"", "N/A", "[N/A]", "None", "Not Supported", "Unknown Error", 
 _MAX_MIG = 16
 # The longest text of NVML has 96 bytes (NVML_DEVICE_NAME_V2_BUFFER_SIZE, *_UUID_V2_*).
 _MOST_TEXT = 256
-# What nvidia-smi -q -x prints of 16 GPUs has less than a tenth of it.
+# The output of nvidia-smi -q -x for 16 GPUs has less than a tenth of it.
 _MOST_BYTES = 8 * 1024 * 1024
-# As nvidia-smi -L prints them (seen of 530, 535 and 580; datadog-agent #33120 and
+# As nvidia-smi -L prints them (seen with 530, 535 and 580; datadog-agent #33120 and
 # nvidia-container-toolkit #203 have whole outputs).
 _SMI_GPU = re.compile(r"GPU \d+: (?P<name>.+) \(UUID: (?P<uuid>[^)\s]+)\)\s*\Z")
 _SMI_MIG = re.compile(
     r"\s+(?P<name>MIG \S+)\s+Device\s+(?P<index>\d+): \(UUID: (?P<uuid>[^)\s]+)\)"
 )
-# NVML_GPU_FABRIC_STATE_*, in the words of nvidia-smi; 0 is 'not supported'.
+# NVML_GPU_FABRIC_STATE_*, as nvidia-smi prints them; 0 is 'not supported'.
 _FABRIC_STATES = {1: "not_started", 2: "in_progress", 3: "completed"}
 
 
@@ -78,7 +78,7 @@ def _nvml_device(nvml: Any, handle: Any) -> dict[str, Any]:
 
 
 def _nvml_fabric(nvml: Any, handle: Any) -> dict[str, Any] | None:
-    """Return whether the GPU has joined an NVLink fabric; None for one that has no part in one."""
+    """Return the state of the GPU in its NVLink fabric; None if it has no fabric."""
     for function, kind in (
         ("nvmlDeviceGetGpuFabricInfoV", "c_nvmlGpuFabricInfoV_t"),
         ("nvmlDeviceGetGpuFabricInfo", "c_nvmlGpuFabricInfo_t"),
@@ -95,7 +95,7 @@ def _nvml_fabric(nvml: Any, handle: Any) -> dict[str, Any] | None:
 
 
 def _fabric(state: str | None, status: str | None) -> dict[str, Any] | None:
-    # The status says something only of a registration that has ended.
+    # The status is valid only for a completed registration.
     ended = state == "completed"
     return None if state is None else {"state": state, "status": status if ended else None}
 
@@ -122,7 +122,7 @@ def _nvml_mig(nvml: Any, handle: Any) -> list[dict[str, Any]]:
 
 
 def _ask(nvml: Any, function: str, *arguments: Any) -> Any:
-    """Return what NVML answers; None for what this device or this library cannot say."""
+    """Return the result of NVML; None if the device or the library does not support it."""
     try:
         answer = getattr(nvml, function)(*arguments)
     except (nvml.NVMLError, AttributeError):
@@ -131,7 +131,7 @@ def _ask(nvml: Any, function: str, *arguments: Any) -> Any:
 
 
 def _string(value: Any) -> str | None:
-    # Older releases of pynvml give bytes.
+    # Older releases of pynvml return bytes.
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return None if value is None or value in _NOT else str(value)[:_MOST_TEXT]
@@ -150,7 +150,7 @@ def _address(bus_id: str | None) -> str | None:
 
 
 def from_smi(text: str) -> dict[str, Any]:
-    """Return the fact ``nvml`` from what ``nvidia-smi -q -x`` printed.
+    """Return the fact ``nvml`` from the output of ``nvidia-smi -q -x``.
 
     :raises ValueError: where it is not that.
     """
@@ -171,7 +171,7 @@ def _parse_xml(text: str) -> Any:
     """
     if len(text) > _MOST_BYTES:
         raise ValueError(f"nvidia-smi printed {len(text)} characters, more than {_MOST_BYTES}")
-    # Slow to import, and seldom needed.
+    # Slow to import, and rarely needed.
     expat = importlib.import_module("xml.parsers.expat")
     builder = importlib.import_module("xml.etree.ElementTree").TreeBuilder()
 
@@ -227,14 +227,14 @@ def _smi_mig(device: Any) -> dict[str, Any]:
 
 
 def lacks_names(fact: Mapping[str, Any]) -> bool:
-    """Return whether MIG devices are there of which nobody has said the profile."""
+    """Return whether MIG devices lack their profile names."""
     return any(mig["name"] is None for device in fact["devices"] for mig in device["mig_devices"])
 
 
 def with_smi_names(fact: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Return the fact with names of MIG devices from what ``nvidia-smi -L`` printed.
+    """Return the fact with the names of MIG devices from the output of ``nvidia-smi -L``.
 
-    ``nvidia-smi -q -x`` tells instances and memory of a MIG device, and not its profile.
+    ``nvidia-smi -q -x`` has instances and memory of a MIG device, but not its profile.
 
     :param text: GPUs, and below each its MIG devices; a name is as NVML gives it, ``NVIDIA A100 MIG
         3g.20gb``. What it does not have stays as it is.
@@ -252,8 +252,10 @@ def with_smi_names(fact: Mapping[str, Any], text: str) -> dict[str, Any]:
     for device in fact["devices"]:
         migs = []
         for mig in device["mig_devices"]:
-            told, own = names.get((device["uuid"], mig["index"]), (None, None))
-            migs.append({**mig, "name": mig["name"] or told, "uuid": mig["uuid"] or own})
+            listed_name, listed_uuid = names.get((device["uuid"], mig["index"]), (None, None))
+            migs.append(
+                {**mig, "name": mig["name"] or listed_name, "uuid": mig["uuid"] or listed_uuid}
+            )
         devices.append({**device, "mig_devices": migs})
     return {**fact, "devices": devices}
 

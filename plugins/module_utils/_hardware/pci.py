@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs among the PCI functions of a node: pure, from what sysfs says."""
+"""Find the GPUs among the PCI functions of sysfs, and their vGPU capability. Pure."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from .pci_ids import (
 UNKNOWN = "unknown"
 _HEX = re.compile(r"0x(?P<digits>[0-9a-f]+)\Z", re.IGNORECASE | re.ASCII)
 
-# The configuration space of a PCI function, as far as it tells of virtual GPUs.
-# Without root the kernel gives out the first 64 bytes only, and the capabilities lie beyond.
+# The configuration space, with the vendor-specific capability of a virtual GPU. Without root the
+# kernel returns only the first 64 bytes, and the capabilities follow after them.
 _WHOLE = 256
 _STATUS = 0x06
 _HAS_CAPABILITIES = 0x10
@@ -48,7 +48,7 @@ _FIELD = 10
 
 @dataclass(frozen=True)
 class PciFunction:
-    """One function as sysfs shows it. Ids are four lower-case hex digits."""
+    """A PCI function of sysfs. Ids are four lower-case hexadecimal digits."""
 
     address: str
     vendor_id: str
@@ -71,7 +71,7 @@ class PciFunction:
 
 @dataclass(frozen=True)
 class Vgpu:
-    """Whether the function is a virtual GPU given to this guest; None is 'cannot tell'."""
+    """Whether the function is a virtual GPU of this guest; None is unknown."""
 
     guest: bool | None = None
     host_driver_version: str | None = None
@@ -79,7 +79,7 @@ class Vgpu:
 
 
 def hex_id(text: str | None) -> str | None:
-    """Return sysfs' ``0x10DE`` as ``10de``; of a class, the first four digits."""
+    """Return ``0x10DE`` as ``10de``; for a class, the first four digits."""
     if text is None:
         return None
     match = _HEX.match(text.strip())
@@ -91,10 +91,10 @@ def hex_id(text: str | None) -> str | None:
 
 
 def find_gpus(functions: Sequence[PciFunction]) -> list[dict[str, Any]]:
-    """Return the GPUs, in PCI order, as the fact ``gpus`` holds them.
+    """Return the fact ``gpus``, in PCI order.
 
-    Left out are audio, USB and bridge functions, graphics inside a processor, management chips,
-    and a card that only drives a screen beside one to compute on.
+    Audio, USB and bridge functions, integrated graphics, management chips, and a display card next
+    to a compute card are left out.
     """
     gpus = [function for function in functions if _is_gpu(function)]
     if any(gpu.vendor_id == NVIDIA and gpu.key not in DISPLAY_ONLY for gpu in gpus):
@@ -112,7 +112,7 @@ def count_nvswitches(functions: Sequence[PciFunction]) -> int:
 
 
 def generation(vendor: str, device_id: str) -> str:
-    """Return the generation: of an exact id, else by range, else 'unknown'."""
+    """Return the generation of the id, or else of its range, or else ``unknown``."""
     if vendor == "amd":
         return AMD_PRODUCTS.get(device_id, (None, UNKNOWN))[1]
     if vendor == "intel":
@@ -125,7 +125,7 @@ def generation(vendor: str, device_id: str) -> str:
 
 
 def product(vendor: str, key: tuple[str, str | None, str | None]) -> str | None:
-    """Return the product's name, by id and subsystem, else by id; None where it is not known."""
+    """Return the product's name by id and subsystem, or else by id; None if it is unknown."""
     device_id = key[0]
     if vendor == "amd":
         return AMD_PRODUCTS.get(device_id, (None,))[0]
@@ -139,12 +139,12 @@ def product(vendor: str, key: tuple[str, str | None, str | None]) -> str | None:
 
 
 def is_legacy(vendor: str, device_id: str) -> bool:
-    """Return whether only drivers without maintenance work with this GPU."""
+    """Return whether only unmaintained drivers support this GPU."""
     return vendor == "nvidia" and int(device_id, 16) < FIRST_MAXWELL_ID
 
 
 def read_vgpu(config: bytes | None) -> Vgpu:
-    """Return what the vendor's capability in ``config`` says."""
+    """Return the vGPU data of the vendor-specific capability in a configuration space."""
     if config is None or len(config) < _WHOLE or config[:2] == b"\xff\xff":
         return Vgpu()
     for capability in _vendor_capabilities(config):
@@ -162,7 +162,7 @@ def _is_gpu(function: PciFunction) -> bool:
     if vendor == "amd":
         return function.device_id in AMD_PRODUCTS or AMD_DISCRETE[0] <= number <= AMD_DISCRETE[1]
     if vendor == "intel":
-        # Graphics inside the processor is on the root bus; so may be a card handed to a guest.
+        # Integrated graphics is on the root bus, but a card passed through to a guest may be too.
         root_bus = function.address.split(":")[-2:-1] == ["00"]
         return function.device_id in INTEL_PRODUCTS or not root_bus
     return True
@@ -195,7 +195,7 @@ def _describe(gpu: PciFunction) -> dict[str, Any]:
 
 def _vendor_capabilities(config: bytes) -> list[bytes]:
     found = []
-    # A broken chain can loop.
+    # An invalid chain can loop.
     visited: set[int] = set()
     position = config[_FIRST_CAPABILITY] if config[_STATUS] & _HAS_CAPABILITIES else 0
     while position and position not in visited and position + 2 < _WHOLE:

@@ -2,12 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""POSIX ACLs as Linux gives them out: the extended attribute ``system.posix_acl_access``. Pure.
+"""POSIX ACLs as Linux stores them: the extended attribute ``system.posix_acl_access``. Pure.
 
-A version, then for each entry a tag, permissions and an id, all little-endian (Linux,
+A version, then a tag, permissions and an id for each entry, all little-endian (Linux,
 ``include/uapi/linux/posix_acl_xattr.h``). A file with a mask shows the mask as the group's bits of
 its mode, and ``chmod`` sets the mask (acl(5), "Correspondence between ACL entries and file
-permission bits"): the bits alone say nothing of what the owning group may do.
+permission bits"): the bits alone do not tell the permissions of the owning group.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _OWNER, _GROUP, _MASK, _OTHER = 0x01, 0x04, 0x10, 0x20
 
 
 def check(acl: bytes) -> None:
-    """Refuse bytes that are no ACL.
+    """Check that the bytes are an ACL.
 
-    :raises ValueError: the bytes are no ACL.
+    :raises ValueError: they are not.
     """
     _read(acl)
 
@@ -32,7 +32,7 @@ def check(acl: bytes) -> None:
 def with_mode(acl: bytes, mode: int) -> bytes:
     """Return the ACL as ``chmod`` with this mode would leave it.
 
-    :raises ValueError: the bytes are no ACL.
+    :raises ValueError: the bytes are not an ACL.
     """
     entries = _read(acl)
     shown = _MASK if any(tag == _MASK for tag, _bits, _id in entries) else _GROUP
@@ -43,9 +43,9 @@ def with_mode(acl: bytes, mode: int) -> bytes:
 
 
 def without_acl(acl: bytes, mode: int) -> int:
-    """Return the mode with which the file's own group may do what it may do with the ACL.
+    """Return the mode that grants the owning group the permissions of its ACL entry.
 
-    :raises ValueError: the bytes are no ACL.
+    :raises ValueError: the bytes are not an ACL.
     """
     group = next((known for tag, known, _id in _read(acl) if tag == _GROUP), 0)
     return mode & ~0o070 | (group << 3 & mode & 0o070)

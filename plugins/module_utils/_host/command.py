@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run commands on the node: a callable that is passed in, so that domain code needs none."""
+"""Run commands on the node, by a callable that is passed to domain code."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
-# Parsed output must not depend on the user's language.
+# Parsed output must not depend on the user's locale.
 C_LOCALE = {"LC_ALL": "C", "LANG": "C", "LANGUAGE": "C"}
 TIMED_OUT = 124
 NOT_FOUND = 127
-# Seconds from the signal that asks a command to end to the one that ends it.
+# Seconds from SIGTERM to SIGKILL.
 _KILL_AFTER = 5.0
-# Seconds that timeout(1) has beyond that, before it is not waited for any longer.
+# Further seconds for timeout(1) to end.
 _MARGIN = 5.0
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a command answered. ``rc`` is 127 where the program does not exist, 124 on time-out."""
+    """The result of a command. ``rc`` is 127 if the program does not exist, 124 on a time-out."""
 
     rc: int
     stdout: str
@@ -37,7 +37,7 @@ class Result:
         return self.rc == 0
 
     def last_output(self) -> str:
-        """Return the last lines of the error output, else of the output, as evidence."""
+        """Return the last 15 lines of the error output, else of the output, as evidence."""
         text = (self.stderr.strip() or self.stdout.strip()).splitlines()
         return "\n".join(text[-15:])
 
@@ -47,12 +47,12 @@ Runner = Callable[..., Result]
 
 
 class _Deadline:
-    """Sees to it that a command is not waited for any longer than it may take.
+    """Limits the time to wait for a command.
 
-    timeout(1) ends a command with all that it started. But it waits for the command's end, which
-    does not come while the kernel keeps the process in an uninterruptible wait (state D: a driver
-    that hangs, a dead NFS server): then timeout(1) is ended, and the process left to itself.
-    Where there is no timeout(1), the command itself is ended.
+    timeout(1) ends a command with all its children. But it waits for the command's end, which does
+    not come while the process is in uninterruptible sleep (state D: a hung driver, a dead NFS
+    server). Then timeout(1) is ended, and the process left behind. Without timeout(1), the command
+    itself is ended.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -62,7 +62,7 @@ class _Deadline:
         self.passed = False
 
     def watch(self, process: Any) -> None:
-        """Begin; ``process`` is the Popen object of the command."""
+        """Start the timer; ``process`` is the Popen object of the command."""
         self._thread = threading.Thread(target=self._wait, args=(process,), daemon=True)
         self._thread.start()
 
@@ -81,9 +81,10 @@ class _Deadline:
 
 
 def module_runner(module: AnsibleModule) -> Runner:
-    """Return a runner of list commands in the C locale, with a time limit, on the module's node.
+    """Return a callable that runs commands on the module's node, in the C locale.
 
-    ``runner(argv, timeout=60, environment={})``; never raises for a command that fails.
+    It is called as ``runner(argv, timeout=60, environment={})``, with the time limit in seconds,
+    and returns a :class:`Result` for failed commands, too.
     """
 
     def run(
@@ -100,7 +101,7 @@ def module_runner(module: AnsibleModule) -> Runner:
                 [*prefix, program, *argv[1:]],
                 environ_update={**C_LOCALE, **(environment or {})},
                 handle_exceptions=True,
-                # An argument is what it is: a path or password with $ or ~ in it included.
+                # Arguments are passed literally, including paths and passwords with $ or ~.
                 expand_user_and_vars=False,
                 errors="surrogateescape",
                 before_communicate_callback=deadline.watch,

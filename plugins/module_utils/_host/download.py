@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read what a server sends, which can be hostile: no more bytes and no longer than allowed."""
+"""Download from a server that may be hostile, with limits of size and time."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ansible.module_utils.urls import open_url
 from .._core.errors import KubegpuError
 from .._core.redact import addresses, redact
 
-# Seconds for one answer of the server.
+# Seconds for one read from the server.
 _TIMEOUT = 60
 _CHUNK = 1 << 16
-# Answers to HEAD of a server that may still give the file to a GET, as with signed links.
+# Status codes of HEAD after which a GET may still succeed, as with signed links.
 _NO_HEAD = (403, 405, 501)
 ERRORS = (OSError, ValueError, UrlError, http.client.HTTPException)
 
 
 class WrongChecksum(KubegpuError):
-    """The file is not the one that was meant; ``found`` is its sha256."""
+    """The file has another checksum; ``found`` is its sha256."""
 
     def __init__(self, cause: str, found: str) -> None:
         super().__init__(cause)
@@ -42,12 +42,12 @@ class WrongChecksum(KubegpuError):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Interrupt what runs inside after so many seconds. For the main thread alone.
+    """Interrupt the block after a number of seconds. For the main thread only.
 
-    A timeout of the socket is for one read: a server that sends a byte of its headers now and then
-    keeps a client for weeks, before there is an answer to be read.
+    A timeout of the socket limits one read: a server that sends single bytes of its headers could
+    keep a client for weeks.
 
-    :raises ValueError: in what runs inside.
+    :raises ValueError: inside the block, when the time is over.
     """
 
     def stop(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -62,60 +62,64 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def limited(answer: Any, size: int) -> Iterator[bytes]:
-    """Yield what the server sends, as it comes.
+def limited(response: Any, size: int) -> Iterator[bytes]:
+    """Yield the body of a response in chunks.
 
-    :param answer: of :func:`open_url`.
-    :param size: bytes that it may send.
-    :raises ValueError: it sends more, or ends too early.
+    :param response: the result of :func:`open_url`.
+    :param size: the largest size in bytes.
+    :raises ValueError: the body is larger, or incomplete.
     """
     left = size
-    while chunk := answer.read1(_CHUNK):
+    while chunk := response.read1(_CHUNK):
         left -= len(chunk)
         if left < 0:
             raise ValueError(f"it has more than {size} bytes")
         yield chunk
-    # What is left of the length that the server has named; Python's read1 does not look at it.
-    missing = getattr(answer, "length", None)
+    # What remains of the Content-Length, which Python's read1 does not check.
+    missing = getattr(response, "length", None)
     if missing:
         raise ValueError(f"{missing} bytes of it did not come")
 
 
-def see(url: str, seconds: float) -> None:
-    """See that there is a file at an address, as far as the server answers a HEAD.
+def check_exists(url: str, seconds: float) -> None:
+    """Check that a file exists at an address, if the server supports HEAD.
 
-    :raises KubegpuError: there is none.
+    :raises KubegpuError: it does not exist.
     """
-    with contextlib.suppress(_Unanswered), _opened(url, seconds, "HEAD"):
+    with contextlib.suppress(_NotSupported), _opened(url, seconds, "HEAD"):
         pass
 
 
 def read_text(url: str, size: int, seconds: float) -> str:
     """Return the text at an address; bytes that are not UTF-8 are replaced.
 
-    :raises KubegpuError: it cannot be read, is too large, or is read from another scheme.
+    :param size: the largest size in bytes.
+    :param seconds: the time limit.
+    :raises KubegpuError: it cannot be read, is too large, or is redirected to another scheme.
     """
-    with _opened(url, seconds) as answer:
-        scheme = urlsplit(answer.geturl()).scheme
+    with _opened(url, seconds) as response:
+        scheme = urlsplit(response.geturl()).scheme
         if scheme != urlsplit(url).scheme.lower():
             raise ValueError(f"it is redirected to {scheme}://")
-        return b"".join(limited(answer, size)).decode("utf-8", "replace")
+        return b"".join(limited(response, size)).decode("utf-8", "replace")
 
 
 def save(url: str, path: str, sha256: str, size: int, seconds: float, folder: str) -> None:
-    """Make ``path`` be the file at an address, with mode 0700; nothing is left of another one.
+    """Download a file to ``path``, with mode 0700, if it has the checksum.
 
-    :param folder: where the file is until it was compared; on the same file system.
-    :raises WrongChecksum: it is another file.
+    :param size: the largest size in bytes.
+    :param seconds: the time limit.
+    :param folder: a directory for the partial file, on the same file system.
+    :raises WrongChecksum: the file has another checksum.
     :raises KubegpuError: it cannot be read or written, or is too large.
     """
     digest = hashlib.sha256()
     partial = None
     try:
-        with _opened(url, seconds) as answer:
+        with _opened(url, seconds) as response:
             descriptor, partial = tempfile.mkstemp(dir=folder)
             with os.fdopen(descriptor, "wb") as handle:
-                for chunk in limited(answer, size):
+                for chunk in limited(response, size):
                     digest.update(chunk)
                     handle.write(chunk)
                 os.fchmod(handle.fileno(), 0o700)
@@ -133,20 +137,20 @@ def save(url: str, path: str, sha256: str, size: int, seconds: float, folder: st
                 os.unlink(partial)
 
 
-class _Unanswered(Exception):
-    """The server does not answer this method."""
+class _NotSupported(Exception):
+    """The server does not support the method."""
 
 
 @contextlib.contextmanager
 def _opened(url: str, seconds: float, method: str = "GET") -> Iterator[Any]:
-    # A password in the address is sent at once, as apt and dnf do.
+    # Credentials in the address are sent with the first request, as apt and dnf do.
     given = {"timeout": _TIMEOUT, "force": True, "force_basic_auth": True, "method": method}
     try:
-        with time_limit(seconds), open_url(url, **given) as answer:
-            yield answer
+        with time_limit(seconds), open_url(url, **given) as response:
+            yield response
     except ERRORS as error:
         if method == "HEAD" and isinstance(error, HTTPError) and error.code in _NO_HEAD:
-            raise _Unanswered from error
+            raise _NotSupported from error
         raise KubegpuError(
             f"{addresses(url, True)} cannot be brought to the node.",
             evidence=redact(str(error) or type(error).__name__),

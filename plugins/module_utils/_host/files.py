@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read and write files on the node: whole or not at all, and one writer at a time."""
+"""Read and write files on the node, atomically and with a lock."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from . import acl as _acl
 
 _SELINUX = "security.selinux"
 _TEMPORARY = ".kubegpu"
-# Bytes of a file that is read whole.
+# The largest file to read, in bytes.
 _MAX_SIZE = 16 << 20
 
 
 @dataclass(frozen=True)
 class FileState:
-    """A file as it stands: ``content`` is None where there is none; ``path`` has links resolved.
+    """The state of a file. ``content`` is None if it does not exist; ``path`` has links resolved.
 
-    ``attributes`` are its POSIX ACL and the extended attributes of its users (``user.*``), sorted;
-    None leaves a new file those that its folder gives it.
+    :param attributes: POSIX ACL and extended attributes ``user.*``, sorted. With None, a new file
+        keeps those that it inherits from its folder.
     """
 
     path: str
@@ -60,10 +60,14 @@ def sha256(content: bytes) -> str:
 
 
 def read_file(path: str) -> FileState:
-    """Return the file behind ``path`` (symbolic links followed) with mode, owner and label."""
+    """Return the state of the file at ``path``; symbolic links are followed.
+
+    :raises InputError: it is not a regular file, or is larger than 16 MiB.
+    :raises KubegpuError: it cannot be read.
+    """
     real = os.path.realpath(path)
     try:
-        with open(real, "rb", opener=_open_at_once) as handle:
+        with open(real, "rb", opener=_open_nonblocking) as handle:
             status = os.fstat(handle.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise _no_file(path, "a device, a pipe or a socket")
@@ -103,8 +107,8 @@ def _attributes(descriptor: int) -> tuple[tuple[str, bytes], ...]:
     return tuple(sorted(found.items()))
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    # A pipe without a writer would be waited for.
+def _open_nonblocking(path: str, flags: int) -> int:
+    # Opening a pipe without a writer would block.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -115,7 +119,7 @@ def _no_file(path: str, what: str) -> InputError:
 
 
 def glob_files(pattern: str) -> tuple[str, ...]:
-    """Return the files that match, sorted; unlike a shell's, a pattern takes hidden files too."""
+    """Return the matching files, sorted; unlike in a shell, hidden files match too."""
     folder, name = os.path.split(pattern)
     if "*" in folder:
         return tuple(sorted(glob.glob(pattern)))
@@ -128,55 +132,56 @@ def glob_files(pattern: str) -> tuple[str, ...]:
     )
 
 
-def write_file(wanted: FileState) -> tuple[str, ...]:
-    """Make the file be ``wanted``, by writing beside it and renaming; absent content removes it.
+def write_file(desired: FileState) -> tuple[str, ...]:
+    """Write the file to a temporary one and rename it; without content, remove the file.
 
-    :returns: the directories that had to be made, outermost first.
+    :returns: the directories that were created, outermost first.
+    :raises KubegpuError: the file cannot be written; it is unchanged.
     """
-    if wanted.content is None:
+    if desired.content is None:
         try:
-            os.unlink(wanted.path)
+            os.unlink(desired.path)
         except FileNotFoundError:
             return ()
         except OSError as error:
             raise KubegpuError(
-                f"{wanted.path} cannot be removed; it is as it was.",
+                f"{desired.path} cannot be removed; it is as it was.",
                 evidence=str(error),
                 next_step="Run with become, and check that the file system is writable.",
             ) from error
-        _sync_directory(os.path.dirname(wanted.path))
+        _sync_directory(os.path.dirname(desired.path))
         return ()
-    folder = os.path.dirname(wanted.path)
+    folder = os.path.dirname(desired.path)
     made = _make_directories(folder)
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(
-            prefix=f".{os.path.basename(wanted.path)}.", suffix=_TEMPORARY, dir=folder
+            prefix=f".{os.path.basename(desired.path)}.", suffix=_TEMPORARY, dir=folder
         )
         with os.fdopen(descriptor, "wb") as handle:
-            handle.write(wanted.content)
-            if wanted.uid is not None and wanted.gid is not None:
-                # Not allowed to an ordinary user for a foreign owner; then the rename would
-                # silently change the owner, so the error is let through.
+            handle.write(desired.content)
+            if desired.uid is not None and desired.gid is not None:
+                # An ordinary user may not do this. The rename would then silently change the
+                # owner, so the error is raised.
                 current = os.fstat(handle.fileno())
-                if (current.st_uid, current.st_gid) != (wanted.uid, wanted.gid):
-                    os.fchown(handle.fileno(), wanted.uid, wanted.gid)
-            _set_mode(handle.fileno(), wanted)
+                if (current.st_uid, current.st_gid) != (desired.uid, desired.gid):
+                    os.fchown(handle.fileno(), desired.uid, desired.gid)
+            _set_mode(handle.fileno(), desired)
             handle.flush()
             os.fsync(handle.fileno())
-        if wanted.selinux is not None:
+        if desired.selinux is not None:
             with contextlib.suppress(OSError, AttributeError):
-                os.setxattr(temporary, _SELINUX, wanted.selinux.encode() + b"\0")
-        os.rename(temporary, wanted.path)
+                os.setxattr(temporary, _SELINUX, desired.selinux.encode() + b"\0")
+        os.rename(temporary, desired.path)
         temporary = None
         _sync_directory(folder)
     except OSError as error:
-        # First the file, then the directories: they have to be empty to go.
+        # First the file, then the directories, which must be empty to be removed.
         _unlink_quietly(temporary)
         temporary = None
         remove_empty_directories(made)
         raise KubegpuError(
-            f"{wanted.path} cannot be written; it is as it was.",
+            f"{desired.path} cannot be written; it is as it was.",
             evidence=str(error),
             next_step=(
                 f"Free space on the file system of {folder}."
@@ -189,19 +194,19 @@ def write_file(wanted: FileState) -> tuple[str, ...]:
     return made
 
 
-def _set_mode(descriptor: int, wanted: FileState) -> None:
-    """Set mode, ACL and attributes of a new file that only its owner can open so far."""
-    mode = 0o644 if wanted.mode is None else wanted.mode
-    if wanted.attributes is None:
+def _set_mode(descriptor: int, desired: FileState) -> None:
+    """Set mode, ACL and attributes of a new file, which only its owner can open until then."""
+    mode = 0o644 if desired.mode is None else desired.mode
+    if desired.attributes is None:
         os.fchmod(descriptor, mode)
         return
     with contextlib.suppress(OSError, AttributeError):
-        # The folder's default ACL is for new files; this one takes the place of another.
+        # The folder's default ACL is for new files; this file replaces another.
         os.removexattr(descriptor, _acl.ATTRIBUTE)
-    attributes = dict(wanted.attributes)
+    attributes = dict(desired.attributes)
     acl = attributes.pop(_acl.ATTRIBUTE, None)
     lost = []
-    # With a mask, the group's bits are the mask, and would give the group more than it had.
+    # With a mask, the group's bits are the mask, and would grant the group more than before.
     os.fchmod(descriptor, mode if acl is None else _acl.without_acl(acl, mode))
     if acl is not None:
         try:
@@ -215,23 +220,23 @@ def _set_mode(descriptor: int, wanted: FileState) -> None:
             lost.append(f"its attribute {name} ({error})")
     if lost:
         warn(
-            f"{wanted.path} is written without {' and '.join(lost)}, which this file system did "
+            f"{desired.path} is written without {' and '.join(lost)}, which this file system did "
             "not take. The group of the file keeps what it may do."
         )
 
 
 def remove_leftovers(path: str) -> None:
-    """Remove what a writer of ``path`` that was killed left beside it. Hold the lock for this."""
+    """Remove temporary files of a killed writer of ``path``. The caller holds the lock."""
     folder, name = os.path.split(os.path.realpath(path))
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
-            # The random part has no dot: the leftovers of `name.other` are not ours to remove.
+            # The random part has no dot, so temporary files of `name.other` do not match.
             if _is_leftover(entry) and entry[1:].rsplit(".", 2)[0] == name:
                 _unlink_quietly(os.path.join(folder, entry))
 
 
 def remove_all_leftovers(folder: str) -> None:
-    """Remove what killed writers left in a folder that only this collection writes to."""
+    """Remove temporary files of killed writers in a folder that only this collection uses."""
     with contextlib.suppress(OSError):
         for entry in os.listdir(folder):
             if _is_leftover(entry):
@@ -239,7 +244,7 @@ def remove_all_leftovers(folder: str) -> None:
 
 
 def remove_empty_directories(paths: tuple[str, ...]) -> None:
-    """Remove directories that we made, innermost first, as long as they are empty."""
+    """Remove the given directories, innermost first, as long as they are empty."""
     for path in reversed(paths):
         try:
             os.rmdir(path)
@@ -250,7 +255,7 @@ def remove_empty_directories(paths: tuple[str, ...]) -> None:
 def changed_since(path: str, moment: float) -> bool:
     """Return whether the file's content, name or attributes changed after ``moment`` (Unix time).
 
-    The change time is looked at: unlike the modification time nobody can set it back.
+    This is the change time, which unlike the modification time cannot be set.
     """
     try:
         return os.stat(path).st_ctime > moment
@@ -260,13 +265,16 @@ def changed_since(path: str, moment: float) -> bool:
 
 @contextlib.contextmanager
 def locked(path: str, timeout: float = 60.0, *, folder_mode: int = 0o755) -> Iterator[None]:
-    """Hold the lock file ``path`` while the block runs; wait ``timeout`` seconds for it at most.
+    """Hold the lock file ``path`` while the block runs.
 
-    The kernel drops the lock when its holder dies, so a killed run never leaves the node locked.
-    The block may unlink the lock file as its last act: whoever waits for it then notices that the
-    file is no longer the one at ``path``, and starts over with the new one.
+    The kernel releases the lock when its holder dies, so a killed run never leaves the node locked.
+    The block may remove the lock file at its end: a waiting process then notices that its file is
+    no longer the one at ``path``, and starts over.
 
-    :param folder_mode: of the lock file's folder, where that has to be made.
+    :param timeout: seconds to wait for the lock.
+    :param folder_mode: the mode of the lock file's folder, if it has to be created.
+    :raises LockedError: another process holds the lock.
+    :raises KubegpuError: the lock file cannot be opened.
     """
     deadline = time.monotonic() + timeout
     made: tuple[str, ...] = ()
@@ -276,7 +284,7 @@ def locked(path: str, timeout: float = 60.0, *, folder_mode: int = 0o755) -> Ite
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except FileNotFoundError:
-            # The run before us has just removed its empty directory.
+            # Another run has just removed its empty directory.
             continue
         except OSError as error:
             raise KubegpuError(
@@ -325,11 +333,11 @@ def _wait_for_lock(descriptor: int, path: str, timeout: float, deadline: float) 
 
 def _is_at(descriptor: int, path: str) -> bool:
     try:
-        there = os.stat(path, follow_symlinks=False)
+        current = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
         return False
-    ours = os.fstat(descriptor)
-    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+    opened = os.fstat(descriptor)
+    return (current.st_dev, current.st_ino) == (opened.st_dev, opened.st_ino)
 
 
 def _is_leftover(name: str) -> bool:
@@ -343,16 +351,16 @@ def _unlink_quietly(path: str | None) -> None:
 
 
 def _make_directories(folder: str, mode: int = 0o755) -> tuple[str, ...]:
-    """Make what is missing; ``mode`` is that of ``folder`` itself, those above it are for all."""
+    """Create missing directories, ``folder`` with ``mode``, its parents with 0755."""
     missing = []
-    wanted = folder
+    desired = folder
     while folder and not os.path.isdir(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
     made: list[str] = []
     for path in reversed(missing):
         try:
-            os.mkdir(path, mode if path == wanted else 0o755)
+            os.mkdir(path, mode if path == desired else 0o755)
         except FileExistsError:
             continue
         except OSError as error:

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The moment of a file or a process, by which a change is seen.
+"""Identify the state of a file and the start of a process, to detect changes.
 
-Apart from ``_files`` and ``_service``, since the facts need this alone: a node compiles all that is
-sent.
+Separate from ``files.py`` and ``systemd.py`` because the facts need only this, and a node compiles
+each file that is sent.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 
 
-def mark(path: str) -> str | None:
-    """Return a name for the file as it is now, None where nothing is there.
+def file_signature(path: str) -> str | None:
+    """Return device, inode, mode, size and times of the file as text; None if it does not exist.
 
-    Whatever is done to it leaves another one: nobody can set the change time back.
+    Each change of the file changes the signature, because the change time cannot be set.
     """
     try:
         status = os.stat(path)
@@ -32,7 +32,7 @@ def mark(path: str) -> str | None:
 
 
 def process_ticks(pid: int) -> int | None:
-    """Return the clock ticks from boot to the start of the process; None if it is gone."""
+    """Return the clock ticks from boot to the start of the process; None if it does not run."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as handle:
             # The command name may hold spaces and brackets: fields count from the last bracket.
@@ -41,7 +41,7 @@ def process_ticks(pid: int) -> int | None:
         return None
 
 
-def process_birth(pid: int) -> str | None:
-    """Return a name for the moment of the start that no change of the clock alters."""
+def process_start_id(pid: int) -> str | None:
+    """Return an ID of the process's start that does not depend on the wall clock."""
     ticks = process_ticks(pid)
     return None if ticks is None else str(ticks)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import os
 import socket
 
-from .fingerprint import process_birth
+from .fingerprint import process_start_id
 
 
 def own_identity() -> str:
     """Return an identity of this process: machine, process ID and start time."""
-    return f"{_machine()} {os.getpid()} {process_birth(os.getpid()) or ''}".strip()
+    return f"{_machine()} {os.getpid()} {process_start_id(os.getpid()) or ''}".strip()
 
 
 def is_alive(identity: str) -> bool | None:
@@ -28,7 +28,7 @@ def is_alive(identity: str) -> bool | None:
     except PermissionError:
         pass
     # A process ID can be reused, with another start time.
-    return not birth or process_birth(int(pid)) == birth
+    return not birth or process_start_id(int(pid)) == birth
 
 
 def _machine() -> str:

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read a node, or a tree that looks like one, without ever failing: None is 'not there for me'.
+"""Read a node, or a directory tree of one. Reading never fails: None is missing or unreadable.
 
-The only file of the facts that touches the world. Everything is read below ``root``; links are
-followed inside it. With another root than ``/`` nothing is run, asked or imported.
+Everything is read below ``root``, and symbolic links are followed inside it. With another root than
+``/`` no command is run, no socket is opened and no library is imported.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .command import Result, Runner
-from .fingerprint import mark, process_birth
+from .fingerprint import file_signature, process_start_id
 
 _MAX_LINKS = 40
 _MAX_BYTES = 32 * 1024 * 1024
 
 
 class NodeReader:
-    """Reads files below ``root``, and where that is ``/``, runs commands through ``run``."""
+    """Reads files below ``root``. If that is ``/``, also runs commands with ``run``."""
 
     def __init__(self, root: str = "/", run: Runner | None = None) -> None:
         self.root = os.path.realpath(root)
@@ -40,14 +40,14 @@ class NodeReader:
         self._run = run if self.live else None
 
     def files_only(self) -> NodeReader:
-        """Return a reader of the same files that runs nothing and asks nobody."""
+        """Return a reader of the same files that runs no commands and opens no sockets."""
         return _FilesOnly(self.root)
 
     def read_bytes(self, path: str, limit: int = _MAX_BYTES, offset: int = 0) -> bytes | None:
-        """Return at most ``limit`` bytes of the file from ``offset``, or None."""
+        """Return at most ``limit`` bytes of the regular file from ``offset``, or None."""
         try:
-            with open(self._place(path), "rb", opener=_open_at_once) as handle:
-                # A pipe has no content yet, and a device no end.
+            with open(self._place(path), "rb", opener=_open_nonblocking) as handle:
+                # A pipe may have no content, and a device no end.
                 if not stat.S_ISREG(os.fstat(handle.fileno()).st_mode):
                     return None
                 if offset:
@@ -57,12 +57,12 @@ class NodeReader:
             return None
 
     def read_text(self, path: str) -> str | None:
-        """Return the file as text, or None; bytes that are no UTF-8 are replaced."""
+        """Return the file as text, or None; bytes that are not UTF-8 are replaced."""
         content = self.read_bytes(path)
         return None if content is None else content.decode("utf-8", "replace")
 
     def read_line(self, path: str) -> str | None:
-        """Return the first line without white space around it; None where it is empty."""
+        """Return the stripped first line; None if it is empty."""
         text = self.read_text(path)
         lines = text.split("\n", 1) if text else [""]
         return lines[0].strip() or None
@@ -77,7 +77,7 @@ class NodeReader:
         return os.path.exists(self._place(path))
 
     def absent(self, path: str) -> bool:
-        """Return whether nothing is there for sure; in a folder that is closed to us, who knows."""
+        """Return whether the file certainly does not exist; False if its folder cannot be read."""
         try:
             os.stat(self._place(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -97,7 +97,7 @@ class NodeReader:
         return os.path.islink(os.path.join(self._place(folder), name))
 
     def link_name(self, path: str) -> str | None:
-        """Return the last part of where the link points to, or None if it is no link."""
+        """Return the last part of the link's target, or None if it is not a link."""
         folder, name = os.path.split(path)
         try:
             return os.path.basename(os.readlink(os.path.join(self._place(folder), name))) or None
@@ -105,7 +105,7 @@ class NodeReader:
             return None
 
     def link_target(self, path: str) -> str | None:
-        """Return where the link points to, as it is written there, or None if it is no link."""
+        """Return the link's target, unresolved, or None if it is not a link."""
         folder, name = os.path.split(path)
         try:
             return os.readlink(os.path.join(self._place(folder), name))
@@ -113,34 +113,37 @@ class NodeReader:
             return None
 
     def real_path(self, path: str) -> str | None:
-        """Return the path with links resolved, as seen from the root; None if nothing is there."""
+        """Return the path with links resolved, relative to the root; None if it does not exist."""
         if self.live:
             return os.path.realpath(path) if os.path.exists(path) else None
         place = self._place(path)
         return "/" + os.path.relpath(place, self.root) if os.path.exists(place) else None
 
     def times(self, path: str) -> tuple[float, float] | None:
-        """Return when the content was written, and when anything of the file last changed."""
+        """Return modification time and change time of the file in Unix time, or None."""
         try:
             status = os.stat(self._place(path))
         except OSError:
             return None
         return status.st_mtime, status.st_ctime
 
-    def mark(self, path: str) -> str | None:
-        """Return a name for the file as it is now; None where nothing is there."""
-        return mark(self._place(path))
+    def file_signature(self, path: str) -> str | None:
+        """Return the signature of the file; None if it does not exist."""
+        return file_signature(self._place(path))
 
-    def birth(self, pid: int) -> str | None:
-        """Return a name for the moment in which a process of this node started, or None."""
-        return process_birth(pid) if self.live else None
+    def process_start_id(self, pid: int) -> str | None:
+        """Return the start ID of a process of this node, or None."""
+        return process_start_id(pid) if self.live else None
 
     def first(self, paths: Sequence[str]) -> str | None:
         """Return the first of the paths that exists."""
         return next((path for path in paths if self.exists(path)), None)
 
     def run(self, argv: Sequence[str], timeout: int = 30) -> Result | None:
-        """Return the command's result, or None where nothing may be run."""
+        """Return the command's result, or None if the reader runs no commands.
+
+        :param timeout: seconds after which the command is stopped.
+        """
         return None if self._run is None else self._run(list(argv), timeout=timeout)
 
     def kernel_value(self, name: str) -> str | None:
@@ -152,33 +155,35 @@ class NodeReader:
         return value
 
     def ask_http(self, socket_path: str, resource: str, timeout: float = 5.0) -> bytes | None:
-        """Return the body of a GET over the Unix socket, or None.
+        """Return the body of a GET request over the Unix socket, or None.
 
-        HTTP 1.0: the answer ends with the connection and comes in one piece, so that nothing
-        heavier than a socket has to be imported.
+        With HTTP 1.0 the response ends with the connection and is not chunked, so that a socket is
+        all that has to be imported.
+
+        :param timeout: seconds for each read.
         """
         if not self.live:
             return None
         request = f"GET {resource} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode()
-        answer = b""
+        response = b""
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
                 connection.settimeout(timeout)
                 connection.connect(socket_path)
                 connection.sendall(request)
-                while len(answer) < _MAX_BYTES:
+                while len(response) < _MAX_BYTES:
                     part = connection.recv(65536)
                     if not part:
                         break
-                    answer += part
+                    response += part
         except OSError:
             return None
-        head, _separator, body = answer.partition(b"\r\n\r\n")
-        words = head.split(None, 2)
-        return body if words[1:2] == [b"200"] else None
+        head, _separator, body = response.partition(b"\r\n\r\n")
+        status_line = head.split(None, 2)
+        return body if status_line[1:2] == [b"200"] else None
 
     def python_package(self, module: str, distribution: str) -> str | None:
-        """Return the version of a Python library without importing it; '' if it does not say."""
+        """Return the version of a Python library without importing it; '' if it is unknown."""
         if not self.live:
             return None
         try:
@@ -202,32 +207,32 @@ class NodeReader:
         return ""
 
     def import_library(self, module: str) -> Any | None:
-        """Return the imported library, or None where it is not there or does not load."""
+        """Return the imported library, or None if it is missing or cannot be loaded."""
         if not self.live:
             return None
         try:
             return importlib.import_module(module)
         except Exception:
-            # A broken library of the node must not break the facts.
+            # A broken library on the node must not break the facts.
             return None
 
     def in_child(self, seconds: float, ask: Callable[[], Any]) -> Any:
-        """Return what ``ask`` returns (JSON values), from a process of its own with a time limit.
+        """Return what ``ask`` returns (JSON values), run in a child process with a time limit.
 
-        For libraries of the node, whose calls into the kernel nothing else can end. One that cannot
-        be killed either is left behind.
+        Needed for libraries whose calls into the kernel cannot be interrupted. A child that cannot
+        be killed is left behind.
 
-        :param seconds: how long it may take.
-        :raises TimeoutError: it took longer.
-        :raises KubegpuError: what ``ask`` raised, in its words, or how the process ended.
+        :param seconds: the time limit.
+        :raises TimeoutError: the limit was exceeded.
+        :raises KubegpuError: ``ask`` raised an exception, or the child died.
         """
         reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
-            _answer(reading, writing, ask)
+            _run_child(reading, writing, ask)
         os.close(writing)
         try:
-            said = _read_until(reading, time.monotonic() + seconds)
+            output = _read_until(reading, time.monotonic() + seconds)
         finally:
             os.close(reading)
             with contextlib.suppress(ProcessLookupError):
@@ -235,19 +240,19 @@ class NodeReader:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child, os.WNOHANG)
         try:
-            answer = json.loads(said)
+            result = json.loads(output)
         except ValueError as error:
             cause = "The library of the node ended the process that asked it."
             raise KubegpuError(cause) from error
-        if "error" in answer:
-            raise KubegpuError(answer["error"])
-        return answer["answer"]
+        if "error" in result:
+            raise KubegpuError(result["error"])
+        return result["value"]
 
     def _place(self, path: str) -> str:
-        """Return where ``path`` of the node is on this machine."""
+        """Return the path on this machine of ``path`` of the node."""
         if self.live:
             return path
-        # Links are resolved as if the root were /, so that nothing outside is ever read.
+        # Links are resolved as if the root were /, so that nothing outside is read.
         pending = [part for part in path.split("/") if part not in ("", ".")]
         place = self.root
         links = 0
@@ -262,54 +267,54 @@ class NodeReader:
                 target = os.readlink(candidate)
                 if target.startswith("/"):
                     place = self.root
-                pending = [word for word in target.split("/") if word not in ("", ".")] + pending
+                pending = [name for name in target.split("/") if name not in ("", ".")] + pending
                 continue
             place = candidate
         return place
 
 
-def _answer(reading: int, writing: int, ask: Callable[[], Any]) -> None:
-    """Write into the pipe, in the child, what is answered; then end it."""
+def _run_child(reading: int, writing: int, ask: Callable[[], Any]) -> None:
+    """In the child: write the result into the pipe, and exit."""
     try:
         os.close(reading)
-        # Whoever reads our output must not wait for a child that hangs.
+        # A reader of our output must not wait for a hung child.
         nothing = os.open(os.devnull, os.O_RDWR)
         for number in (0, 1, 2):
             os.dup2(nothing, number)
         try:
-            answer = {"answer": ask()}
+            result = {"value": ask()}
         except BaseException as error:
-            answer = {"error": str(error) or type(error).__name__}
+            result = {"error": str(error) or type(error).__name__}
         with os.fdopen(writing, "wb") as pipe:
-            pipe.write(json.dumps(answer).encode())
+            pipe.write(json.dumps(result).encode())
     finally:
         os._exit(0)
 
 
 def _read_until(number: int, deadline: float) -> bytes:
-    """Return all that comes out of a pipe.
+    """Return all output of a pipe.
 
-    :param deadline: by the monotonic clock, in seconds.
-    :raises TimeoutError: it did not end before.
+    :param deadline: seconds of the monotonic clock.
+    :raises TimeoutError: the pipe is still open at the deadline.
     """
-    said = b""
+    output = b""
     while True:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([number], [], [], left)[0]:
             raise TimeoutError
         part = os.read(number, 65536)
         if not part:
-            return said
-        said += part
+            return output
+        output += part
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    # A pipe without a writer would be waited for.
+def _open_nonblocking(path: str, flags: int) -> int:
+    # Opening a pipe without a writer would block.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 class _FilesOnly(NodeReader):
-    """Reads the files of a node whose programs and daemons are left alone."""
+    """Reads only the files of a node."""
 
     def ask_http(self, socket_path: str, resource: str, timeout: float = 5.0) -> bytes | None:
         return None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""systemd units on the node: what runs, since when, and what its journal says."""
+"""systemd units on the node: main process, start, journal, restart and reload."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from .._core.errors import KubegpuError
 from .command import Runner
-from .fingerprint import process_birth, process_ticks
+from .fingerprint import process_start_id, process_ticks
 
 _JOURNAL_LINES = 15
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """A unit's main process. ``started`` is Unix time; both are None where nothing runs."""
+    """A unit and its main process. ``started`` is Unix time. A stopped unit has no process."""
 
     unit: str
     exists: bool
@@ -27,21 +27,21 @@ class Daemon:
     pid: int | None = None
     started: float | None = None
     command_line: tuple[str, ...] = ()
-    birth: str | None = None
+    start_id: str | None = None
 
     @property
     def identity(self) -> str | None:
-        """A name for this very process: another start has another one, on any clock."""
-        return None if self.pid is None else f"{self.pid}@{self.birth or self.started}"
+        """An ID of this process that differs after a restart, whatever the clock does."""
+        return None if self.pid is None else f"{self.pid}@{self.start_id or self.started}"
 
 
 def read_daemon(run: Runner, unit: str, pid_file: str | None = None) -> Daemon:
-    """Return the unit's state from systemd and ``/proc``. Without systemd it does not exist.
+    """Return the unit's state from systemd and ``/proc``. Without systemd no unit exists.
 
-    :param pid_file: names the daemon's process where the unit's main process is another one.
+    :param pid_file: a file with the daemon's process ID, if that is not the unit's main process.
     """
-    answer = run(["systemctl", "show", unit, "--property=LoadState,ActiveState,MainPID"])
-    properties = dict(line.split("=", 1) for line in answer.stdout.splitlines() if "=" in line)
+    result = run(["systemctl", "show", unit, "--property=LoadState,ActiveState,MainPID"])
+    properties = dict(line.split("=", 1) for line in result.stdout.splitlines() if "=" in line)
     exists = properties.get("LoadState", "not-found") not in ("not-found", "")
     active = properties.get("ActiveState") in ("active", "reloading")
     pid = _read_pid(pid_file) or int(properties.get("MainPID", "0") or 0)
@@ -54,12 +54,12 @@ def read_daemon(run: Runner, unit: str, pid_file: str | None = None) -> Daemon:
         pid,
         process_started(pid),
         process_command_line(pid),
-        process_birth(pid),
+        process_start_id(pid),
     )
 
 
 def _read_pid(path: str | None) -> int | None:
-    """Return the process that a file names, if it runs."""
+    """Return the process ID in a file, if that process runs."""
     if path is None:
         return None
     try:
@@ -71,20 +71,20 @@ def _read_pid(path: str | None) -> int | None:
 
 
 def process_started(pid: int) -> float | None:
-    """Return when the process started, in Unix time, from ``/proc``; None if it is gone."""
+    """Return the start time of the process as Unix time; None if it does not run."""
     return _unix_time(process_ticks(pid))
 
 
 def _unix_time(ticks: int | None) -> float | None:
     if ticks is None:
         return None
-    # btime of /proc/stat is cut to seconds: a file written just before a start would look newer.
+    # btime of /proc/stat is truncated to seconds: a file written just before would seem newer.
     boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     return boot + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def process_command_line(pid: int) -> tuple[str, ...]:
-    """Return the arguments that the process was started with; empty if it is gone."""
+    """Return the command line of the process; empty if it does not run."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as handle:
             return tuple(
@@ -95,17 +95,25 @@ def process_command_line(pid: int) -> tuple[str, ...]:
 
 
 def restart(run: Runner, unit: str, timeout: int = 120) -> None:
-    """Restart the unit; a failure quotes its journal."""
+    """Restart the unit.
+
+    :param timeout: seconds.
+    :raises KubegpuError: it failed; the evidence is the unit's journal.
+    """
     _act(run, "restart", unit, timeout)
 
 
 def reload(run: Runner, unit: str, timeout: int = 60) -> None:
-    """Reload the unit; a failure quotes its journal."""
+    """Reload the unit.
+
+    :param timeout: seconds.
+    :raises KubegpuError: it failed; the evidence is the unit's journal.
+    """
     _act(run, "reload", unit, timeout)
 
 
 def journal(run: Runner, unit: str, since: float | None = None) -> str:
-    """Return the last words of the unit, since ``since`` (Unix time) if given."""
+    """Return the last lines of the unit's journal, from ``since`` (Unix time) on if given."""
     argv = ["journalctl", "--unit", unit, "--no-pager", "--output=cat", f"--lines={_JOURNAL_LINES}"]
     if since is not None:
         argv.append(f"--since=@{int(since)}")
@@ -114,13 +122,13 @@ def journal(run: Runner, unit: str, since: float | None = None) -> str:
 
 def _act(run: Runner, verb: str, unit: str, timeout: int) -> None:
     begun = time.time()
-    # A unit that failed a few times in a row is refused by systemd until this is said.
+    # systemd refuses to start a unit that failed several times in a row until it is reset.
     if verb == "restart":
         run(["systemctl", "reset-failed", unit])
-    answer = run(["systemctl", verb, unit], timeout=timeout)
-    if not answer.ok:
+    result = run(["systemctl", verb, unit], timeout=timeout)
+    if not result.ok:
         raise KubegpuError(
             f"systemctl {verb} {unit} failed.",
-            evidence=journal(run, unit, begun) or answer.last_output(),
+            evidence=journal(run, unit, begun) or result.last_output(),
             next_step=f"Look at: journalctl --unit {unit}",
         )

@@ -217,7 +217,7 @@ def test_version_that_is_no_longer_asked_for_stays_and_is_told(node, before):
     assert run.status == 0, words(run)
     assert {"cuda-toolkit-12-9", "cuda-toolkit-13-0", "cuda-nvcc-12-9"} <= held(node)
     assert {"12.9.1", "13.0.2"} <= {kit["version"] for kit in facts(node)["cuda"]["toolkits"]}
-    assert "12.9.1 (/usr/local/cuda-12.9) not asked for" in run.output
+    assert "12.9.1 (/usr/local/cuda-12.9) is installed but not requested" in run.output
     settled(node, versions=["13.0"])
 
 

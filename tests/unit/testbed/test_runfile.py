@@ -166,7 +166,7 @@ def test_failures_are_recognised(run, tmp_path, fail, code):
     done = run(write(tmp_path, "580.95.05", fail=fail), "--silent", "-m=kernel-open", "--dkms")
     assert done.returncode == 1 and FAILURES[fail] in done.stderr
     node = gather(run.reader, RuntimePaths())
-    evidence = collect(run.reader, node, wanted="580.95.05", words=done.stdout + done.stderr)
+    evidence = collect(run.reader, node, wanted="580.95.05", output=done.stdout + done.stderr)
     finding = diagnose(evidence)
     assert finding.code == code
     if fail == "build":

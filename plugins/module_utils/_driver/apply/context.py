@@ -105,7 +105,7 @@ def diagnose_node(
             wanted=context.plan.version,
             kernel_module=context.plan.kernel_module,
             modprobe=modprobe,
-            words=words,
+            output=words,
             since=since,
         )
     )

@@ -61,9 +61,9 @@ def load_bridges(run: Runner) -> str:
         return ""
     return (
         f"The kernel module {BRIDGE_MODULE}, through which this node reaches its NVSwitches, "
-        f"cannot be loaded ({answer.last_output()}): the fabric manager will not find them. Next step: "
-        "install what has it (linux-modules-extra-<kernel> on Ubuntu, kernel-modules-extra, or "
-        "NVIDIA's DOCA-OFED), then run again."
+        f"cannot be loaded ({answer.last_output()}): the fabric manager will not find them. "
+        "Next step: install what has it (linux-modules-extra-<kernel> on Ubuntu, "
+        "kernel-modules-extra, or NVIDIA's DOCA-OFED), then run again."
     )
 
 

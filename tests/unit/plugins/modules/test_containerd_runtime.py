@@ -34,8 +34,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.record i
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
-    mark,
-    process_birth,
+    file_signature,
+    process_start_id,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.systemd import Daemon
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import (
@@ -212,7 +212,7 @@ def quiet(arguments, tmp_path, monkeypatch):
     binary.write_text("#!/bin/sh\necho containerd x 1.7.24\n")
     binary.chmod(0o755)
     (tmp_path / "runtime").write_text("")
-    daemon = Daemon("u", True, True, os.getpid(), 0.0, (), process_birth(os.getpid()))
+    daemon = Daemon("u", True, True, os.getpid(), 0.0, (), process_start_id(os.getpid()))
     monkeypatch.setattr(host, "read_daemon", lambda *_given: daemon)
 
     def run_one(fingerprint="a", started=0.0, **options):
@@ -225,7 +225,9 @@ def quiet(arguments, tmp_path, monkeypatch):
     def noted():
         path = tmp_path / "var" / "state.json"
         record = json.loads(path.read_text()) if path.exists() else {}
-        return converged_fingerprints(record, "containerd", "containerd", mark, process_birth)
+        return converged_fingerprints(
+            record, "containerd", "containerd", file_signature, process_start_id
+        )
 
     assert run_one()["changed"] and noted() == {}
     # The daemon is older than the file: a restart is left to do.
@@ -251,8 +253,8 @@ def test_what_containerd_says_is_kept_for_the_facts(quiet, tmp_path):
             "containerd",
             "containerd",
             files,
-            signature=mark,
-            process_start=process_birth,
+            signature=file_signature,
+            process_start=process_start_id,
         )
 
     assert kept() is None

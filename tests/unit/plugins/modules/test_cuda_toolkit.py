@@ -401,7 +401,7 @@ def test_an_installer_that_fails_leaves_nothing(task):
     start = task.tree()
     (task.root / "broken-installer").write_text("[ERROR]: No space left on device\n")
     answer = task(versions=["12.2"], runfiles=RUNFILES)
-    assert answer["failed"] and "too little space" in answer["msg"]
+    assert answer["failed"] and "too little disk space" in answer["msg"]
     assert "No space left on device" in answer["msg"]
     assert not (task.root / "usr/local/cuda-12.2").exists()
     task("absent")

@@ -22,8 +22,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import apply
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker import host as docker_host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
-    mark,
-    process_birth,
+    file_signature,
+    process_start_id,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import (
     converged_fingerprints,
@@ -510,7 +510,7 @@ def test_two_runs_at_once_both_end_well(node):
 def noted(node):
     """What the facts would say."""
     record = json.loads(node.state.read_text()) if node.state.exists() else {}
-    return converged_fingerprints(record, "docker", "docker", mark, process_birth)
+    return converged_fingerprints(record, "docker", "docker", file_signature, process_start_id)
 
 
 @pytest.fixture

@@ -115,9 +115,9 @@ def test_a_toolkit_that_is_not_there(node, tmp_path):
 
 @pytest.mark.parametrize("path", ["/", "/usr/local", "/usr/local/cuda-12.9/..", "/usr/local/cuda"])
 def test_nothing_but_a_toolkits_folder_is_ever_removed(node, path):
-    with pytest.raises(KubegpuError, match="no folder of a CUDA toolkit"):
+    with pytest.raises(KubegpuError, match="not the folder of a CUDA toolkit"):
         node.remove(path)
-    with pytest.raises(KubegpuError, match="no folder of a CUDA toolkit"):
+    with pytest.raises(KubegpuError, match="not the folder of a CUDA toolkit"):
         node.uninstall(path)
 
 

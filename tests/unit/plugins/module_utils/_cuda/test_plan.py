@@ -288,7 +288,9 @@ def test_versions_that_are_no_longer_asked_for_are_told():
     facts = converged(plan(versions=["12.9", "13.0"]), gpu_node())
     facts["cuda"]["toolkits"].append(toolkit("12.4.1", "runfile"))
     (text,) = plan(facts, versions=["13.0"])["warnings"]
-    assert "CUDA 12.9.1 (/usr/local/cuda-12.9), 12.4.1 (/usr/local/cuda-12.4) not asked" in text
+    assert (
+        "CUDA 12.9.1 (/usr/local/cuda-12.9), 12.4.1 (/usr/local/cuda-12.4) is installed but" in text
+    )
     assert "13.0" not in text
     (text,) = plan(facts)["warnings"]
     assert "13.0.1 (/usr/local/cuda-13.0)" in text
@@ -373,7 +375,7 @@ def test_a_runfile_installs_the_toolkit_only():
             {"versions": ["12.2"], "runfiles": {"12.2": {"path": RUN, "url": RUN}}},
             "url or path, one of them",
         ),
-        ({"versions": ["12.9"], "runfiles": {"12.2": {"path": RUN}}}, "versions does not name"),
+        ({"versions": ["12.9"], "runfiles": {"12.2": {"path": RUN}}}, "versions does not list"),
         (
             {
                 "versions": ["12.2"],
@@ -390,10 +392,10 @@ def test_a_runfile_installs_the_toolkit_only():
             },
             "installer of a driver",
         ),
-        ({"versions": ["12.4", "12.4.1"]}, "both would be in /usr/local/cuda-12.4"),
+        ({"versions": ["12.4", "12.4.1"]}, "both use /usr/local/cuda-12.4"),
         ({"versions": ["12.7"]}, "not in the table"),
-        ({"versions": ["12.9"], "default": "13.0"}, "versions (12.9) does not have"),
-        ({"libraries": {"cudnn": ""}}, "without a version of CUDA"),
+        ({"versions": ["12.9"], "default": "13.0"}, "versions (12.9) does not list"),
+        ({"libraries": {"cudnn": ""}}, "without a CUDA version"),
         ({"versions": ["12.9"], "libraries": {"cudnn": "8.9.7"}}, "cudnn '8.9.7'"),
         ({"versions": ["12.9"], "libraries": {"nccl": "new"}}, "2.28.3-1+cuda12.9"),
         ({"versions": ["12.9"], "repository_name": "nvidia"}, "kubegpu-"),

@@ -233,7 +233,7 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
         codes.NOUVEAU, ["Reboot the node: nova_core"],
     ),
     "nouveau, in the installer's words": (
-        Evidence(words="ERROR: The Nouveau kernel driver is currently in use by your system.  "
+        Evidence(output="ERROR: The Nouveau kernel driver is currently in use by your system.  "
                  "This driver is incompatible with the NVIDIA driver"),
         codes.NOUVEAU, ["Nouveau kernel driver is currently in use"],
     ),
@@ -242,13 +242,13 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
         codes.OTHER_DRIVER, ["0000:01:00.0 belongs to the driver vfio-pci"],
     ),
     "no headers, in DKMS's words": (
-        Evidence(kernel="6.8.0-117-generic", os_id="ubuntu", words=NO_HEADERS, headers=False),
+        Evidence(kernel="6.8.0-117-generic", os_id="ubuntu", output=NO_HEADERS, headers=False),
         codes.NO_HEADERS, ["Install linux-headers-6.8.0-117-generic"],
     ),
     "no headers, whose package is there": (
         Evidence(kernel="6.8.0-117-generic", os_id="ubuntu", headers=False,
                  headers_packages=("linux-headers-6.8.0-117", "linux-headers-6.8.0-117-generic"),
-                 words=NO_HEADERS),
+                 output=NO_HEADERS),
         codes.NO_HEADERS,
         ["--reinstall linux-headers-6.8.0-117 linux-headers-6.8.0-117-generic", "files are gone"],
     ),
@@ -261,29 +261,29 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
     ),
     "no headers, in the runfile's words, on a Red Hat family": (
         Evidence(kernel="5.14.0-427.el9.x86_64", os_id="rocky",
-                 words="ERROR: Unable to find the kernel source tree for the currently running "
+                 output="ERROR: Unable to find the kernel source tree for the currently running "
                  "kernel.  Please make sure you have installed the kernel source files"),
         codes.NO_HEADERS, ["kernel-devel-5.14.0-427.el9.x86_64"],
     ),
     "DKMS, recorded on Debian 13": (
         Evidence(kernel=KERNEL, os_id="debian", wanted="550.163.01", kernel_module="open",
-                 words=APT, dkms=(FAILED,), headers=True),
+                 output=APT, dkms=(FAILED,), headers=True),
         codes.BUILD_FAILED,
         ["550.163.01 for kernel 6.12.117+deb13-amd64", "nv-pci.c:237:9: error: too few arguments",
          LOG, "pci_resize_resource()", "kernel_module: proprietary"],
     ),
     "DKMS, recorded, with nouveau loaded as on every fresh machine": (
-        Evidence(kernel=KERNEL, os_id="debian", words=APT, dkms=(FAILED,), headers=True,
+        Evidence(kernel=KERNEL, os_id="debian", output=APT, dkms=(FAILED,), headers=True,
                  nouveau_loaded=True, secure_boot=True),
         codes.BUILD_FAILED, ["nv-pci.c:237"],
     ),
     "DKMS, recorded, in a container whose host runs another kernel": (
-        Evidence(kernel="6.18.44-fc-v657", os_id="debian", words=APT, dkms=(FAILED,),
+        Evidence(kernel="6.18.44-fc-v657", os_id="debian", output=APT, dkms=(FAILED,),
                  headers=False, container="docker", may_load=False, modprobe=MODPROBE_MISSING),
         codes.BUILD_FAILED, ["6.12.117+deb13-amd64", "nv-pci.c:237"],
     ),
     "DKMS, but its log is gone": (
-        Evidence(kernel=KERNEL, words=APT, headers=True),
+        Evidence(kernel=KERNEL, output=APT, headers=True),
         codes.BUILD_FAILED, ["driver 550.163.01 for", "Bad return status", LOG],
     ),
     "DKMS, found on the node without anybody's words": (
@@ -293,13 +293,13 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
     ),
     "the runfile's own build": (
         Evidence(kernel="6.8.0-117-generic", wanted="550.54.15", headers=True,
-                 words="ERROR: An error occurred while performing the step: \"Building kernel "
+                 output="ERROR: An error occurred while performing the step: \"Building kernel "
                  "modules\". See /var/log/nvidia-installer.log for details."),
         codes.BUILD_FAILED,
         ["installer could not build driver 550.54.15", "Building kernel modules"],
     ),
     "disk full": (
-        Evidence(words="dpkg: error processing archive x.deb (--unpack):\n cannot copy extracted "
+        Evidence(output="dpkg: error processing archive x.deb (--unpack):\n cannot copy extracted "
                  "data for './usr/lib/libcuda.so.580.95.05' to '/usr/lib/libcuda.so.580.95.05."
                  "dpkg-new': failed to write (No space left on device)", nouveau_loaded=True),
         codes.DISK_FULL, ["No space left on device", "df -h"],
@@ -377,7 +377,7 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
         Evidence(modprobe=NO_DEVICE, dmesg=("[ 9.1] NVRM: Xid (PCI:0000:01:00): 79, fell off",)),
         codes.UNKNOWN, ["No such device", "Xid (PCI", "nvidia-bug-report.sh"],
     ),
-    "nothing is known": (Evidence(), codes.UNKNOWN, ["nothing was said"]),
+    "nothing is known": (Evidence(), codes.UNKNOWN, ["no output"]),
 }  # fmt: skip
 
 
@@ -416,7 +416,7 @@ def test_there_is_a_case_for_every_cause():
         # nouveau is the host's, and nothing says that it is in the way.
         Evidence(container="docker", may_load=True, nouveau_loaded=True),
         # apt could not get its lock: that is no driver in use.
-        Evidence(words="E: Could not get lock /var/lib/dpkg/lock-frontend. (11: Resource "
+        Evidence(output="E: Could not get lock /var/lib/dpkg/lock-frontend. (11: Resource "
                  "temporarily unavailable)"),
         # A build that failed for a kernel that is not running, and that nobody asked for.
         Evidence(kernel="6.1.0-37-amd64", loaded="535.1.1", wanted="535.1.1", userland="535.1.1",
@@ -443,7 +443,7 @@ def test_compilers_are_told():
         "gcc-11: error: unrecognized command-line option '-fx'\n"
     )
     build = DkmsBuild("550.54.15", "6.8.0", "failed", log_path="/x/make.log", log=log)
-    message = diagnose(Evidence(kernel="6.8.0", dkms=(build,), words="x")).message
+    message = diagnose(Evidence(kernel="6.8.0", dkms=(build,), output="x")).message
     assert "built by: gcc-13" in message and "gcc-11 (Ubuntu 11.4.0)" in message
 
 

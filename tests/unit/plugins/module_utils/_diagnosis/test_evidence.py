@@ -95,7 +95,7 @@ def test_a_failed_build_is_found_and_explained(tmp_path):
     write(tmp_path, f"{PLACE}/build/make.log", MAKE_LOG.read_bytes())
     failed = [{"kernel": KERNEL, "version": "550.163.01", "state": "failed"}]
     words = APT.read_text(encoding="utf-8")
-    evidence = collect(NodeReader(str(tmp_path)), node(dkms=failed), words=words)
+    evidence = collect(NodeReader(str(tmp_path)), node(dkms=failed), output=words)
     assert [build.name for build in evidence.dkms] == ["nvidia-current-open"]
     finding = diagnose(evidence)
     assert finding.code == codes.BUILD_FAILED
@@ -112,9 +112,9 @@ def test_a_log_that_is_left_of_the_other_kind_of_modules_is_no_failure(tmp_path)
 
 def test_what_is_shown_has_no_password_and_an_end(tmp_path):
     words = "x" * 200_000 + "\nErr:1 https://user:secret@mirror.example/ubuntu"
-    evidence = collect(NodeReader(str(tmp_path)), node(), words=words)
-    assert len(evidence.words) < 70_000
-    assert "secret" not in evidence.words and "https://***@mirror.example" in evidence.words
+    evidence = collect(NodeReader(str(tmp_path)), node(), output=words)
+    assert len(evidence.output) < 70_000
+    assert "secret" not in evidence.output and "https://***@mirror.example" in evidence.output
 
 
 @pytest.mark.parametrize(

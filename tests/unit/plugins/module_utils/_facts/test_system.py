@@ -13,8 +13,6 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import (
     is_blocked,
     read_archive,
-    read_bridges,
-    read_functions,
     read_kernels,
     read_nouveau,
     read_secure_boot,
@@ -193,11 +191,6 @@ def test_a_start_is_never_told_as_earlier_than_it_was(
     assert read_units(node, ("docker",))[1] == {"docker": "1970-01-01T00:08:32Z"}
 
 
-def test_function_without_readable_ids_is_left_out(tmp_path: Path, reader: NodeReader) -> None:
-    write(tmp_path, "/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n")
-    assert read_functions(reader) == []
-
-
 DEBIAN_SOURCES = """Types: deb
 URIs: http://deb.debian.org/debian
 Suites: bookworm bookworm-updates
@@ -246,28 +239,3 @@ def test_archive_in_one_line_entries_and_without_one(tmp_path: Path, reader: Nod
         "signed_by": None,
     }
     assert read_archive(reader, "noble") is read_archive(reader, None) is None
-
-
-B200 = [{"vendor": "nvidia", "device_id": "2901"}]
-
-
-def bridge(folder: Path, address: str, pci_class: str = "0x020700", words: str = "") -> None:
-    for name, text in {"vendor": "0x15b3", "class": pci_class, "vpd": words}.items():
-        write(folder, f"/sys/bus/pci/devices/{address}/{name}", f"{text}\n" if text else "")
-
-
-def test_bridges_to_nvswitches(tmp_path: Path, reader: NodeReader) -> None:
-    """Told from other InfiniBand functions by their vital product data."""
-    bridge(tmp_path, "0000:05:00.0", words="MLNX..V2.SMDL=SW_MNG.")
-    bridge(tmp_path, "0000:05:00.1", words="MLNX..V2.SMDL=SW_MNG.")
-    bridge(tmp_path, "0000:18:00.0", words="MLNX..ConnectX-7")
-    bridge(tmp_path, "0000:19:00.0", "0x020000", "SW_MNG, but no InfiniBand")
-    assert read_bridges(reader, B200) == 2
-    assert read_bridges(reader, [{"vendor": "nvidia", "device_id": "2330"}]) == 0
-    assert read_bridges(reader, []) == 0
-
-
-def test_bridges_that_may_not_be_looked_at(tmp_path: Path, reader: NodeReader) -> None:
-    bridge(tmp_path, "0000:05:00.0", words="SW_MNG")
-    (tmp_path / "sys/bus/pci/devices/0000:05:00.0/vpd").unlink()
-    assert read_bridges(reader, B200) is None

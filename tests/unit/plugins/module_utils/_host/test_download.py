@@ -23,9 +23,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host import download as _download
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.download import (
     WrongChecksum,
+    check_exists,
     read_text,
     save,
-    see,
 )
 
 CONTENT = b"#!/bin/sh\n" + bytes(range(256)) * 999
@@ -118,10 +118,10 @@ def test_time_is_limited_in_all(dripping, sends, method):
     """A timeout of the socket is for one read: each of these bytes comes in time."""
     url = dripping(sends)
     if method == "HEAD" and sends:
-        see(url, 5)
+        check_exists(url, 5)
         return
     with pytest.raises(KubegpuError, match="not complete after 0 seconds"):
-        see(url, 0.3) if method == "HEAD" else read_text(url, 1 << 20, 0.3)
+        check_exists(url, 0.3) if method == "HEAD" else read_text(url, 1 << 20, 0.3)
     # What comes later is not interrupted.
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
@@ -131,10 +131,10 @@ def test_a_server_that_answers_no_head_may_have_the_file(server, code, there):
     """Links that are signed allow GET alone."""
     url = address(server, f"head-{code}")
     if there:
-        see(url, 60)
+        check_exists(url, 60)
     else:
         with pytest.raises(KubegpuError, match="404"):
-            see(url, 60)
+            check_exists(url, 60)
 
 
 @pytest.mark.parametrize("path", ["elsewhere", "none"])

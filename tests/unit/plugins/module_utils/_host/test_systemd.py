@@ -14,7 +14,9 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host import systemd as service
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import process_birth
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import (
+    process_start_id,
+)
 
 
 class SystemdStandin:
@@ -86,10 +88,10 @@ def test_start_is_known_better_than_to_a_second():
 
 
 def test_birth_does_not_move_with_the_clock(sleeper, monkeypatch):
-    birth = process_birth(sleeper.pid)
+    birth = process_start_id(sleeper.pid)
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 3600)
-    assert process_birth(sleeper.pid) == birth
+    assert process_start_id(sleeper.pid) == birth
     assert service.process_started(sleeper.pid) > real() + 3000
 
 
@@ -97,7 +99,7 @@ def test_process_that_is_gone():
     with subprocess.Popen(["true"]) as process:
         process.wait()
     assert service.process_started(process.pid) is None
-    assert process_birth(process.pid) is None
+    assert process_start_id(process.pid) is None
     assert service.process_command_line(process.pid) == ()
 
 
@@ -133,7 +135,7 @@ def test_failure_quotes_the_journal(verb):
 
 
 def test_own_process_is_known():
-    assert process_birth(os.getpid()) == process_birth(os.getpid())
+    assert process_start_id(os.getpid()) == process_start_id(os.getpid())
 
 
 def test_process_that_a_file_names(sleeper, tmp_path):

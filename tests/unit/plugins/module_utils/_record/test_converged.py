@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import mark
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.fingerprint import file_signature
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged import (
     build_entry,
     cached_report,
@@ -39,11 +39,11 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def left(folder: Path) -> dict[str, Any]:
     paths = [str(folder / name) for name in ("config.toml", "conf.d", "not-there")]
-    return build_entry(FINGERPRINT, "k3s", "12@777", {path: mark(path) for path in paths})
+    return build_entry(FINGERPRINT, "k3s", "12@777", {path: file_signature(path) for path in paths})
 
 
 def test_nothing_was_touched(left: dict[str, Any]) -> None:
-    assert valid_fingerprint(left, "k3s", mark, birth) == FINGERPRINT
+    assert valid_fingerprint(left, "k3s", file_signature, birth) == FINGERPRINT
 
 
 def rewritten(folder: Path) -> None:
@@ -74,12 +74,12 @@ def replaced(folder: Path) -> None:
 )
 def test_a_touched_file(folder: Path, left: dict[str, Any], touch: Any) -> None:
     touch(folder)
-    assert valid_fingerprint(left, "k3s", mark, birth) is None
+    assert valid_fingerprint(left, "k3s", file_signature, birth) is None
 
 
 @pytest.mark.parametrize("process", ["12@778", "13@777", None, "", "x"])
 def test_another_daemon(left: dict[str, Any], process: str | None) -> None:
-    assert valid_fingerprint({**left, "process": process}, "k3s", mark, birth) is None
+    assert valid_fingerprint({**left, "process": process}, "k3s", file_signature, birth) is None
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_another_daemon(left: dict[str, Any], process: str | None) -> None:
     ],
 )
 def test_no_note(found: Any) -> None:
-    assert valid_fingerprint(found, "k3s", mark, birth) is None
+    assert valid_fingerprint(found, "k3s", file_signature, birth) is None
 
 
 def test_another_distribution(left: dict[str, Any]) -> None:
-    assert valid_fingerprint(left, "containerd", mark, birth) is None
+    assert valid_fingerprint(left, "containerd", file_signature, birth) is None
 
 
 def test_by_engine_and_name(left: dict[str, Any]) -> None:
@@ -106,12 +106,14 @@ def test_by_engine_and_name(left: dict[str, Any]) -> None:
             "nvidia_driver": {},
         }
     }
-    assert converged_fingerprints(record, "containerd", "k3s", mark, birth) == {
+    assert converged_fingerprints(record, "containerd", "k3s", file_signature, birth) == {
         "nvidia": FINGERPRINT
     }
-    assert converged_fingerprints(record, "docker", "docker", mark, birth) == {"nvidia": "other"}
-    assert converged_fingerprints({}, "docker", "docker", mark, birth) == {}
-    assert converged_fingerprints(None, "docker", "docker", mark, birth) is None
+    assert converged_fingerprints(record, "docker", "docker", file_signature, birth) == {
+        "nvidia": "other"
+    }
+    assert converged_fingerprints({}, "docker", "docker", file_signature, birth) == {}
+    assert converged_fingerprints(None, "docker", "docker", file_signature, birth) is None
 
 
 def test_a_fingerprint_depends_on_the_values() -> None:
@@ -130,7 +132,9 @@ REPORT = {"version": "containerd x 2.1.9", "cri_enabled": True, "handlers": {}}
 def report(folder: Path, found: dict[str, Any], *names: str, owner: str = "k3s") -> Any:
     record = {"values": {record_key("containerd", "nvidia"): found}}
     paths = [str(folder / name) for name in names]
-    return cached_report(record, "containerd", owner, paths, signature=mark, process_start=birth)
+    return cached_report(
+        record, "containerd", owner, paths, signature=file_signature, process_start=birth
+    )
 
 
 def test_report_as_long_as_nothing_is_touched(folder: Path, left: dict[str, Any]) -> None:
@@ -141,7 +145,10 @@ def test_report_as_long_as_nothing_is_touched(folder: Path, left: dict[str, Any]
     assert report(folder, left, "config.toml") is None
     assert report(folder, spoken, "config.toml", "another") is None
     assert report(folder, spoken, "config.toml", owner="containerd") is None
-    assert cached_report(None, "containerd", "k3s", [], signature=mark, process_start=birth) is None
+    assert (
+        cached_report(None, "containerd", "k3s", [], signature=file_signature, process_start=birth)
+        is None
+    )
     rewritten(folder)
     assert report(folder, spoken, "config.toml") is None
 
