@@ -12,6 +12,7 @@ docs/pictures/layers.svg, from the contract in pyproject.toml.
 from __future__ import annotations
 
 import argparse
+import re
 import tomllib
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -20,6 +21,8 @@ from tests.tools.environments import REPOSITORY
 
 # In pixels: a column and a line of text, and the border.
 COLUMN, LINE, BORDER = 7.8, 18, 16
+# What stands between two or more spaces.
+_CELL = re.compile(r"\S+(?: \S+)*")
 HEAD = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" \
 height="{height}" role="img">
@@ -31,7 +34,7 @@ style="white-space: pre" xml:space="preserve">
 
 
 def draw(transcript: str) -> str:
-    """Return a transcript as SVG, a text element for each line."""
+    """Return a transcript as SVG, a text element for each cell of a line."""
     lines = [line.rstrip() for line in transcript.splitlines() if not line.startswith("#")]
     columns = max(len(line) for line in lines)
     width = round(columns * COLUMN) + 2 * BORDER
@@ -40,12 +43,12 @@ def draw(transcript: str) -> str:
     for number, line in enumerate(lines):
         if line:
             y = BORDER + LINE * number + 13
-            text = line.lstrip()
-            x = BORDER + (len(line) - len(text)) * COLUMN
-            # So that columns stand below each other in whatever font there is.
-            size = f'textLength="{len(text) * COLUMN:.1f}" lengthAdjust="spacing"'
-            place = f'x="{x:.1f}" y="{y}" fill="{_colour(line)}"'
-            drawn.append(f"<text {place} {size}>{escape(text)}</text>\n")
+            # Each cell has its place, so that columns are aligned in any font.
+            for cell in _CELL.finditer(line):
+                x = BORDER + cell.start() * COLUMN
+                size = f'textLength="{len(cell[0]) * COLUMN:.1f}" lengthAdjust="spacing"'
+                place = f'x="{x:.1f}" y="{y}" fill="{_colour(line)}"'
+                drawn.append(f"<text {place} {size}>{escape(cell[0])}</text>\n")
     return "".join([*drawn, "</g>\n</svg>\n"])
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Record the table of ``kubegpu.nodes.plan`` on five machines that are trees of files.
+"""Record the table of ``kubegpu.nodes.plan`` on three machines that are trees of files.
 
 ``python -m tests.integration.plans.record > docs/pictures/plan.txt``; then
 ``python -m tests.tools.picture docs/pictures/plan.txt`` draws it.
@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.integration.plans import machines, playbook
 from tests.unit.fixtures.machines import MACHINES
 
-FLEET = {"gpu1": "h100x8", "gpu2": "p4", "gpu3": "k80", "vm1": "t4-vgpu", "web1": "none"}
+FLEET = {"gpu1": "h100x8", "gpu2": "k80", "web1": "none"}
 HEAD = """\
 # A run on machines that are trees of files: python -m tests.integration.plans.record
 $ ansible-playbook kubegpu.nodes.plan -i inventory.yml

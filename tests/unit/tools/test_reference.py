@@ -59,7 +59,14 @@ def test_the_picture_of_the_layers_is_that_of_the_contract():
     assert ">_verify<" in drawn and ">_core<" in drawn
 
 
-def test_a_picture_is_xml_with_all_lines_and_their_spaces():
+def test_a_picture_is_xml_with_each_cell_in_its_column():
     root = ElementTree.fromstring(picture.draw("$ plan <x>\n\nNode  Why\n----  ---\ngpu1  a & b\n"))
-    lines = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
-    assert lines == ["$ plan <x>", "Node  Why", "----  ---", "gpu1  a & b"]
+    cells = [
+        (one.text, float(one.get("x")), int(one.get("y")))
+        for one in root.iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert [text for text, *_place in cells] == [
+        "$ plan <x>", "Node", "Why", "----", "---", "gpu1", "a & b",
+    ]  # fmt: skip
+    assert {x for text, x, _y in cells if text in ("Why", "---", "a & b")} == {cells[2][1]}
+    assert len({y for _text, _x, y in cells}) == 4
