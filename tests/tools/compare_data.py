@@ -33,7 +33,7 @@ _UTILS = "ansible_collections.kubegpu.nodes.plugins.module_utils."
 branches = importlib.import_module(f"{_UTILS}_driver.plan.gpu_support")
 data = importlib.import_module(f"{_UTILS}_nvidia.driver_branches")
 pci = importlib.import_module(f"{_UTILS}_hardware.pci")
-pci_data = importlib.import_module(f"{_UTILS}_hardware.pci_ids")
+pci_data = importlib.import_module(f"{_UTILS}_hardware.pci_data")
 
 FIRST_TURING = 0x1E00
 OLDEST_BRANCH, BEFORE = 367, 390

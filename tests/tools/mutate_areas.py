@@ -93,7 +93,7 @@ AREAS: dict[str, dict[str, str]] = {
         "_labels/plan": "_labels/plan _labels/apply",
         "_labels/node": "_labels/plan _labels/apply",
         "_labels/options": "_labels/options _labels/plan _labels/apply",
-        "_labels/match": "_labels/match _labels/apply",
+        "_labels/match_hosts": "_labels/match_hosts _labels/apply",
         "_labels/apply": "_labels/apply _labels/plan",
         "_labels/desired": "_labels/desired _labels/plan plugins/filter/test_gpu_node_labels.py",
     },

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._kube.errors import KubeError
-from .._labels.match import match
+from .._labels.match_hosts import match
 from .._labels.node import read_node
 from .._labels.options import read_requests
 from .allocation import NodeState

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._hardware.pci import PciFunction, hex_id
-from .._hardware.pci_ids import VENDORS
+from .._hardware.pci_data import VENDORS
 from .._nvidia.fabric import BRIDGED_BOARDS
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.redact import addresses
 from .._hardware.kernel_drivers import KERNEL_DRIVERS
-from .._repository.apt_sources import AptEntry
-from .._repository.apt_sources import parse as parse_apt
+from .._repository.apt_parser import AptEntry
+from .._repository.apt_parser import parse as parse_apt
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .pci_ids import (
+from .pci_data import (
     AMD_DISCRETE,
     AMD_PRODUCTS,
     BRIDGE_CLASS,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from .._core.errors import InputError
 from .._kube.errors import KubeError
-from .match import Match, match
+from .match_hosts import Match, match
 from .node import has_discovery, managed_metadata, read_node
 from .plan import plan, view, with_version, without_discovered
 from .result import Result, build_warnings

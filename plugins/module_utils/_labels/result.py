@@ -13,7 +13,7 @@ from typing import Any
 
 from .._core.errors import InputError, KubegpuError
 from .._kube.errors import KubeError
-from .match import Match
+from .match_hosts import Match
 from .types import Conflict
 
 _MOST_NAMED = 10

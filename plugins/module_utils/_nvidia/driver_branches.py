@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.errors import InputError
-from .gpu_drivers import PRODUCTS
+from .gpu_drivers_data import PRODUCTS
 
 READ = "2026-11-21"
 

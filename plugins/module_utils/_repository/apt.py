@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from .._core.errors import InputError
 from .._core.redact import redact
 from .addresses import host, is_direct, same_repository
-from .apt_sources import ONE_LINE, AptEntry, parse
+from .apt_parser import ONE_LINE, AptEntry, parse
 from .comments import comment_out, markers, restore_lines
 from .types import HEADER, Request, State
 

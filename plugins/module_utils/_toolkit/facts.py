@@ -16,7 +16,7 @@ from .._formats.toml_read import read_toml
 from .._nvidia.package_names import OBSOLETE_TOOLKIT_PACKAGES, TOOLKIT_PACKAGES
 from .._packages import installed as _packages
 from .._packages.installed import Package
-from .._repository.apt_sources import parse as parse_apt
+from .._repository.apt_parser import parse as parse_apt
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from ..._hardware.pci_ids import FIRST_MAXWELL_ID, VGPU_SUBSYSTEMS
+from ..._hardware.pci_data import FIRST_MAXWELL_ID, VGPU_SUBSYSTEMS
 from ..._nvidia.driver_branches import (
     KINDS,
     LTSB,
@@ -25,7 +25,7 @@ from ..._nvidia.driver_branches import (
     READ,
     DriverData,
 )
-from ..._nvidia.gpu_drivers import UNLISTED
+from ..._nvidia.gpu_drivers_data import UNLISTED
 from ..types import branch_of, version_numbers
 
 _FIRST_TURING_ID = 0x1E00

@@ -337,8 +337,9 @@ CASES: dict[str, tuple[Evidence, str, list[str]]] = {
     "in use": (
         Evidence(loaded="580.95.05", userland="595.58.03", users=JOBS,
                  modprobe="rmmod: ERROR: Module nvidia is in use by: nvidia_uvm nvidia_modeset"),
-        codes.IN_USE, ["python3 (pid 4711, container 0123456789ab)",
-                   "nvidia-persiste (pid 812, nvidia-persistenced.service)"],
+        codes.IN_USE,
+        ["python3 (pid 4711, container 0123456789ab)",
+         "nvidia-persiste (pid 812, nvidia-persistenced.service)"],
     ),
     "in use by a module of somebody else": (
         Evidence(loaded="580.95.05", holders=("gdrdrv",),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware import pci_ids as _pci_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware import pci_data as _pci_data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci import (
     PciFunction,
     Vgpu,

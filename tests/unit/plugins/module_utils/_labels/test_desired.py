@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_ids import NVIDIA_PRODUCTS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_data import (
+    NVIDIA_PRODUCTS,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired import (
     is_discovered,
     label_value,

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci import generation
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_ids import NVIDIA_RANGES
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_data import NVIDIA_RANGES
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.driver_branches import (
     BRANCHES,
     GENERATIONS,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt import disable, enable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt_sources import parse
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt_parser import parse
 
 URL = "https://nvidia.example/stable/deb/$(ARCH)"
 

@@ -18,7 +18,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan im
     plan_driver,
     read_options,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_ids import NVIDIA_PRODUCTS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_data import (
+    NVIDIA_PRODUCTS,
+)
 from tests.unit.fixtures.driver_cases import facts, wish
 from tests.unit.plugins.module_utils._driver.plan.test_plan import made_so
 

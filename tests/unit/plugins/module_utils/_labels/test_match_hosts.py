@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.match import match
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.match_hosts import match
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.node import read_node
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import read_requests
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt_sources import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.apt_parser import (
     DEB822,
     ONE_LINE,
     AptEntry,

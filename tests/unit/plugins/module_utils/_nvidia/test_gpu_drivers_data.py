@@ -14,7 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.driver_branches import (
     driver_data,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.gpu_drivers import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.gpu_drivers_data import (
     PRODUCTS,
     UNLISTED,
 )
