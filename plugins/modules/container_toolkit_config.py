@@ -161,12 +161,11 @@ def _run(module: AnsibleModule) -> dict[str, Any]:
         **{name: params[name] for name in names - {"settings"}}, settings=params["settings"] or {}
     )
     parse = toml_parser(params["tomlkit_archive"], module.tmpdir)
-    result = apply(request, StateStore(params["state_path"]), parse, module.check_mode)
+    store = StateStore(params["state_path"])
+    result = apply(request, store, parse, check=module.check_mode, diff=module._diff)
     if request.state == "present":
         for text in unknown(request.settings, release_of(request.toolkit_version)):
             module.warn(f"settings: {text}")
-    if not module._diff:
-        del result["diff"]
     return result
 
 

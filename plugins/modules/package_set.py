@@ -348,8 +348,6 @@ def main() -> None:
         result = _run(module, store)
     except KubegpuError as error:
         module.fail_json(msg=redact(str(error)))
-    for text in result.warnings:
-        module.warn(printable(text))
     if module._diff and result.diff is not None:
         result.values["diff"] = list(result.diff)
     module.exit_json(**result.values)
@@ -357,7 +355,11 @@ def main() -> None:
 
 def _run(module: AnsibleModule, store: StateStore) -> Result:
     params = module.params
-    options = read_options(params, check_mode=module.check_mode)
+    options = read_options(
+        params,
+        check_mode=module.check_mode,
+        warn=lambda text: module.warn(printable(text)),
+    )
     host = Host(
         lambda: find_manager(params["package_manager"], module_runner(module)),
         params["lock_timeout"],

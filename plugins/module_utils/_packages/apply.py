@@ -40,10 +40,9 @@ from .types import BROKEN, INSTALLED, Package, Plan, Record
 
 @dataclass(frozen=True)
 class Result:
-    """What the module returns: the values, the warnings, and the diff (None: no diff)."""
+    """What the module returns: the values, and the diff (None: no diff)."""
 
     values: dict[str, Any]
-    warnings: tuple[str, ...] = ()
     diff: tuple[dict[str, str], ...] | None = None
 
 
@@ -278,6 +277,8 @@ def _public(packages: Mapping[str, Package]) -> dict[str, dict[str, Any]]:
 
 
 def _result(options: Options, plan: Plan, broken: Mapping[str, str]) -> Result:
+    for text in plan.warnings:
+        options.warn(text)
     values: dict[str, Any] = {
         "changed": plan.changed,
         "packages": _public(plan.after),
@@ -291,4 +292,4 @@ def _result(options: Options, plan: Plan, broken: Mapping[str, str]) -> Result:
     before = modules.shown(plan.streams.before) + shown(plan.before)
     after = modules.shown(plan.streams.after) + shown(plan.after)
     diff = {"before": before, "after": after, "before_header": title, "after_header": title}
-    return Result(values, plan.warnings, (diff,) if before != after else ())
+    return Result(values, (diff,) if before != after else ())

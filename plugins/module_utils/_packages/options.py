@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from .types import Lock, Request
 class Options:
     """The module's options. Those of the action plugin alone are the last four.
 
+    ``warn``: reports a warning at once, so that a later failure does not lose it.
     ``run``: identifier of the run that works on the set. ``failure``: output of the package manager
     that failed. ``version_only``: packages that were passed to it for their version alone.
     ``streams``: the streams of modules before this run's change.
@@ -29,6 +30,7 @@ class Options:
     update_cache: bool = True
     repository_expected: bool = True
     lock_timeout: int = 120
+    warn: Callable[[str], None] = field(default=lambda _text: None, compare=False)
     run: str = ""
     failure: str = ""
     version_only: tuple[str, ...] = ()
@@ -40,7 +42,9 @@ class Options:
         return f"package_set:{self.name}"
 
 
-def read_options(params: Mapping[str, Any], *, check_mode: bool) -> Options:
+def read_options(
+    params: Mapping[str, Any], *, check_mode: bool, warn: Callable[[str], None]
+) -> Options:
     """Return the options from the module's parameters."""
     return Options(
         name=params["name"],
@@ -50,6 +54,7 @@ def read_options(params: Mapping[str, Any], *, check_mode: bool) -> Options:
         update_cache=params["update_cache"],
         repository_expected=params["repository_expected"],
         lock_timeout=params["lock_timeout"],
+        warn=warn,
         run=params["_run"],
         failure=params["_failure"],
         version_only=tuple(params["_named"]),

@@ -49,8 +49,12 @@ class ConfigRequest:
         return f"container_toolkit_config::{self.config_path}"
 
 
-def apply(request: ConfigRequest, store: StateStore, parse: Parser, check: bool) -> dict[str, Any]:
+def apply(
+    request: ConfigRequest, store: StateStore, parse: Parser, *, check: bool, diff: bool
+) -> dict[str, Any]:
     """Edit the file, unless in check mode, and return the module's result.
+
+    :param diff: whether the result has a diff.
 
     :raises KubegpuError: the file cannot be edited, or the toolkit would not accept a value.
     """
@@ -60,12 +64,12 @@ def apply(request: ConfigRequest, store: StateStore, parse: Parser, check: bool)
         with store.transaction():
             before, after, plan = _plan(request, store, parse)
             _write(request, store, parse, before, after, plan)
-    return {
+    result = {
         "changed": before.content != after.content,
         "path": before.path,
         "reasons": list(plan.reasons),
-        "diff": _diff(before, after),
     }
+    return {**result, "diff": _diff(before, after)} if diff else result
 
 
 def _diff(before: FileState, after: FileState) -> list[dict[str, str]]:
