@@ -5,8 +5,8 @@
 """The roles give the connection to the cluster as defaults of modules.
 
 Ansible takes a default for a module before one for a group, and an inner one instead of an outer
-one (ansible/executor/module_common.py, _get_action_arg_defaults). Given by the names of the modules,
-no default of a play sends a module to another cluster or switches the verification of TLS off.
+one (ansible/executor/module_common.py, _get_action_arg_defaults). Given by the names of the
+modules, no default of a play sends a module to another cluster or switches off TLS verification.
 """
 
 from __future__ import annotations
