@@ -78,26 +78,9 @@ def gather(
     units, starts = read_units(runtime_reader, (*UNITS, *SERVICES))
     nvml, nvml_error = read_nvml(reader, gpus)
     record = read_state(reader, state_path)
-    runtimes, runtime_problems = read_runtimes(
-        *(runtime_reader, units, paths, packages, starts),
-        None
-        if fresh
-        else partial(
-            cached_report,
-            record,
-            signature=reader.file_signature,
-            process_start=reader.process_start_id,
-        ),
+    runtimes, runtime_problems = _read_runtimes(
+        runtime_reader, units, paths, packages, starts, record, fresh=fresh
     )
-    for runtime in runtimes.values():
-        if runtime is not None:
-            runtime["started"] = starts.get(runtime["unit"])
-    for engine in ("containerd", "docker"):
-        if runtimes[engine] is not None:
-            owner = runtimes[engine].get("flavour") or engine
-            runtimes[engine]["converged"] = converged_fingerprints(
-                record, engine, owner, reader.file_signature, reader.process_start_id
-            )
     node: dict[str, Any] = {
         "os": system,
         "python": read_python(reader),
@@ -119,6 +102,40 @@ def gather(
     }
     node["problems"] = [*find_problems(node, nvml_error, rpm_error), *runtime_problems]
     return node
+
+
+def _read_runtimes(
+    reader: NodeReader,
+    units: Mapping[str, str | None] | None,
+    paths: RuntimePaths,
+    packages: Sequence[Package],
+    starts: Mapping[str, str],
+    record: Mapping[str, Any] | None,
+    *,
+    fresh: bool,
+) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Return the fact ``runtimes`` with start times and fingerprints, and its problems."""
+    runtimes, problems = read_runtimes(
+        *(reader, units, paths, packages, starts),
+        None
+        if fresh
+        else partial(
+            cached_report,
+            record,
+            signature=reader.file_signature,
+            process_start=reader.process_start_id,
+        ),
+    )
+    for runtime in runtimes.values():
+        if runtime is not None:
+            runtime["started"] = starts.get(runtime["unit"])
+    for engine in ("containerd", "docker"):
+        if runtimes[engine] is not None:
+            owner = runtimes[engine].get("flavour") or engine
+            runtimes[engine]["converged"] = converged_fingerprints(
+                record, engine, owner, reader.file_signature, reader.process_start_id
+            )
+    return runtimes, problems
 
 
 def read_packages(reader: NodeReader, family: str | None) -> tuple[tuple[Package, ...], str]:

@@ -37,7 +37,10 @@ def parse_quantity(value: object) -> Fraction:
     match = _QUANTITY.match(text) if len(text) <= _MAX_LENGTH else None
     suffix = match[3] or "" if match else None
     if match is None or suffix not in _SUFFIXES:
-        raise KubegpuError(f"{text[:_MAX_LENGTH]!r} is not a Kubernetes quantity")
+        raise KubegpuError(
+            f"{text[:_MAX_LENGTH]!r} is not a Kubernetes quantity",
+            next_step="Write a number, with a suffix if needed: 4, 500m or 1Gi.",
+        )
     number = Fraction(match[1])
     if match[2]:
         exponent = min(max(int(match[2]), -_MAX_EXPONENT), _MAX_EXPONENT)
