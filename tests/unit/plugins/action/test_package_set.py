@@ -14,9 +14,12 @@ import types
 from pathlib import Path
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.action import package_set as action
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import apply as packages_apply
 from ansible_collections.kubegpu.nodes.plugins.module_utils._packages import apt as _apt
 from ansible_collections.kubegpu.nodes.plugins.modules import package_set as module
 from tests.unit.module_process import run_module
@@ -699,3 +702,20 @@ def test_in_the_background_only_the_package_manager(task, node, monkeypatch):
     assert task.present(background=True, timeout=99)["changed"]
     assert told == [("ansible.builtin.apt", 99, "packages toolkit")]
     assert node.calls == ["module plan", "apt change", "module record"]
+
+
+def test_what_cannot_be_put_back_is_said_by_a_run_that_fails_later(task, node, monkeypatch):
+    node.packages["nvidia-docker2"] = ["2.13.0-1", "install", "installed", False]
+    task.present(obsolete=["nvidia-docker2"])
+    del node.repository["nvidia-docker2"]
+
+    def fail(*_given):
+        raise KubegpuError("The disk is full.")
+
+    said = []
+    monkeypatch.setattr(AnsibleModule, "warn", lambda _module, text, **_more: said.append(text))
+    monkeypatch.setattr(packages_apply, "mark", fail)
+    monkeypatch.setattr(packages_apply, "release", fail)
+    answer = task.absent()
+    assert "The disk is full." in str(answer)
+    assert any("nvidia-docker2 2.13.0-1 was installed before" in text for text in said)
