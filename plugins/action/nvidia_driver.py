@@ -153,7 +153,7 @@ class _DriverChange:
             if put.get("failed"):
                 notes.append(f"the packages ({put.get('msg')})")
         try:
-            back = self._module("rollback", what="NVIDIA driver: back to what stood there before")
+            back = self._module("rollback", what="NVIDIA driver: restore the previous driver")
             notes.extend(back.get("notes", []))
         except Failed as second:
             notes.append(f"the configuration ({second})")
@@ -164,8 +164,7 @@ class _DriverChange:
         else:
             answer["rolled_back"] = True
             answer["msg"] += (
-                f"\nRolled back: {explanation['before'] or 'no driver'} is what stands there, as "
-                "before."
+                f"\nRolled back: {explanation['before'] or 'no driver'} is installed, as before."
             )
         return Failed(answer)
 

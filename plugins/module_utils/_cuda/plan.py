@@ -212,7 +212,7 @@ def _one(node: Mapping[str, Any], request: Request, version: str, tables: Tables
     # A toolkit of the requested version is kept, whoever installed it.
     if _differs(version, installed):
         raise Refusal(
-            f"CUDA {installed} stands in {path}, from {toolkit['source'] or 'an unknown source'}; "
+            f"CUDA {installed} is in {path}, from {toolkit['source'] or 'an unknown source'}; "
             f"{version} would go into the same folder. Next step: ask for "
             f"{minor(version)}, or remove it"
             + (

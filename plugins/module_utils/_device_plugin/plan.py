@@ -352,7 +352,7 @@ def _plan_host(
     resources = expected(node, config)
     if resources is None:
         result["unknown"][name] = (
-            f"MIG strategy {config.mig_strategy}: which MIG devices are there cannot be told "
+            f"MIG strategy {config.mig_strategy}: the MIG devices are unknown "
             "before the driver runs, or without pynvml on the node"
         )
         return

@@ -266,7 +266,7 @@ def _logged_errors() -> Iterator[list[str]]:
 def _not_verified(path: str, context: str) -> KubeError:
     return KubeError(
         f"The context {context} of the kubeconfig {path} switches off the verification of the API "
-        "server's certificate: whoever stands in between would get the credentials",
+        "server's certificate: a man in the middle would get the credentials",
         evidence="insecure-skip-tls-verify: true",
         next_step="Take that line out of the kubeconfig and give the cluster's CA there "
         "(certificate-authority-data), or as ca_cert (kubegpu_kube_ca_file in the roles).",

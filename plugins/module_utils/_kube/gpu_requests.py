@@ -115,7 +115,7 @@ def _check_pod(spec: Mapping[str, Any], more: frozenset[str]) -> Iterator[dict[s
                     "gpu_at_pod_level",
                     "",
                     str(resource),
-                    f"{resource} stands in the resources of the whole pod, where only cpu, memory "
+                    f"{resource} is in the resources of the whole pod, where only cpu, memory "
                     "and hugepages may.",
                     "Move it into the limits of the container that uses the GPU.",
                 )

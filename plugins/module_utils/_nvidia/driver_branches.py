@@ -124,7 +124,7 @@ _FEDORA_KEY = {
     "key": "73CD9B30.pub",
     "key_fingerprints": ["129994480EC63D2789BC98E490DFED2F73CD9B30"],
 }
-# The name stands in issue 49 of cuda-repo-management and in public repository files, the whole
+# The name is in issue 49 of cuda-repo-management and in public repository files, the whole
 # fingerprint in no public text.
 _FEDORA_43_KEY: dict[str, Any] = {"key": "1940C73E.pub", "key_fingerprints": []}
 # From SUSE's build configuration of its base container images, and two public pins.
@@ -132,7 +132,7 @@ _SUSE_16_KEY = {
     "key": "3A8B5622.pub",
     "key_fingerprints": ["CF65941A859D4B4E6870F188736A284B3A8B5622"],
 }
-# The name stands in NVIDIA's gpu-driver-container (rhel10/Dockerfile). No public text has the whole
+# The name is in NVIDIA's gpu-driver-container (rhel10/Dockerfile). No public text has the whole
 # fingerprint, and a short one can be forged: who uses it has to give it.
 _EL_10_KEY: dict[str, Any] = {"key": "CDF6BA43.pub", "key_fingerprints": []}
 

@@ -353,7 +353,7 @@ def without(plan: Plan, names: Collection[str], packages: Mapping[str, Package])
         remove=(*plan.remove, *removed),
         reasons=(
             *plan.reasons,
-            *(f"{name} stands in the way, and is not asked for." for name in removed),
+            *(f"{name} conflicts, and is not requested." for name in removed),
         ),
     )
 

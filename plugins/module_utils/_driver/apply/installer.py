@@ -158,7 +158,7 @@ def execute_runfile(
             f"{INSTALLER} {runfile['version']} was not ready after {timeout} "
             "seconds (build_timeout), and was stopped.",
             evidence=answer.last_output(),
-            next_step=f"Look at {LOG} for where it stood; raise build_timeout for a slow node.",
+            next_step=f"{LOG} shows how far it got; raise build_timeout for a slow node.",
         )
     if not answer.ok:
         log = reader.read_text(LOG) or ""

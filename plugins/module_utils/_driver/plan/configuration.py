@@ -37,13 +37,13 @@ def with_configuration(
     files = _files(inputs, target, plan)
     differing = changed_files(node, files)
     token, token_step = licence_token(inputs)
-    wished = (*files, *([texts.TOKEN] if token else []))
-    stale = stale_files(node, wished) if node["driver"]["managed"] else ()
+    requested = (*files, *([texts.TOKEN] if token else []))
+    stale = stale_files(node, requested) if node["driver"]["managed"] else ()
     if differing:
         reason = "nouveau stays away, the modules come at boot, and the set is left alone"
         steps.append(Step("files", "write", ", ".join(differing), reason))
     if stale:
-        steps.append(Step("files", "remove", ", ".join(stale), "they are no longer wished"))
+        steps.append(Step("files", "remove", ", ".join(stale), "they are no longer requested"))
     if token_step:
         steps.append(token_step)
     initramfs = any(path in texts.IN_INITRAMFS for path in (*differing, *stale))

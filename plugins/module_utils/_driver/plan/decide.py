@@ -253,7 +253,7 @@ def _check_guest(inputs: DecisionInput, runfile: Mapping[str, Any] | None) -> No
         seen = f"its host has driver {guest.host_version} ({guest.host_branch or f'r{host}'})"
         which = f"of the host's branch {host}"
     else:
-        seen = "its host's driver is not told without root"
+        seen = "its host's driver is unknown without root"
         which = "of the host's branch"
     arch = inputs.system.arch or "x86_64"
     name = f"NVIDIA-Linux-{arch}-{guest.host_version or '<version>'}-grid.run"

@@ -107,7 +107,7 @@ def changed_files(node: Mapping[str, Any], files: Mapping[str, str]) -> tuple[st
     )
 
 
-def stale_files(node: Mapping[str, Any], wished: Collection[str]) -> tuple[str, ...]:
+def stale_files(node: Mapping[str, Any], requested: Collection[str]) -> tuple[str, ...]:
     """Return the files that this collection wrote and that are not requested any more.
 
     The record decides: an administrator or a package can own files of the same names.
@@ -117,5 +117,5 @@ def stale_files(node: Mapping[str, Any], wished: Collection[str]) -> tuple[str, 
     return tuple(
         path
         for path in PATHS
-        if path in ours and path in driver["configuration"] and path not in wished
+        if path in ours and path in driver["configuration"] and path not in requested
     )

@@ -114,7 +114,7 @@ def reload_reason(inputs: DecisionInput, branch: str) -> str:
     if wanted is None or now in (None, wanted):
         return ""
     return (
-        f"the memory of the {coherent(inputs)} is managed by the {_MANAGER[str(now)]}, and shall "
-        f"be by the {_MANAGER[wanted]} (nvidia_driver_coherent_memory); a reload of the module "
-        "does as well, where no program uses a GPU"
+        f"the memory of the {coherent(inputs)} is managed by the {_MANAGER[str(now)]}; "
+        f"nvidia_driver_coherent_memory requests the {_MANAGER[wanted]}; reloading the module "
+        "is enough where no program uses a GPU"
     )

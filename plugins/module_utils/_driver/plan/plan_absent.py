@@ -39,7 +39,7 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
         )
     whose = "the node's record says that we installed it" if managed else "as replace_source says"
     if begun:
-        whose = "a change was begun and not finished: what stood there before it comes back"
+        whose = "an unfinished change is undone: the previous state is restored"
     steps = [
         Step(
             "packages" if source != RUNFILE else "uninstall",

@@ -147,9 +147,9 @@ def _signed_by(signed: Mapping[str, Any], target: Target) -> Target:
     if not signed["trusted"]:
         warnings = (
             *warnings,
-            f"Whether this node's firmware trusts {by}'s signature is not told by facts. Where it "
-            "does not, the module does not load, and the run says so. Next step then: enrol the "
-            f"certificate that {by} publishes for it (mokutil --import, reboot, Enroll MOK), or "
+            f"Facts do not show whether this node's firmware trusts {by}'s signature. Where it "
+            "does not, the module does not load, and the run reports that. Next step then: enrol "
+            f"the certificate that {by} publishes for it (mokutil --import, reboot, Enroll MOK) or "
             "nvidia_driver_dkms: true for a key of the node's own.",
         )
     return replace(target, reasons=(*target.reasons, reason), warnings=warnings)

@@ -101,7 +101,7 @@ def _requested_branch(inputs: DecisionInput, asked: str, order: Sequence[str]) -
         )
     why = f"Branch {asked} ({rules.describe(asked, data)}) was asked for."
     if request.version:
-        which = "stood there before the last change" if inputs.back else "was asked for"
+        which = "was installed before the last change" if inputs.back else "was asked for"
         why = f"Version {request.version} {which}; its branch is {asked}"
         why += f" ({rules.describe(asked, data)})."
     ending = rules.support_warning(asked, data, request.today)

@@ -73,7 +73,7 @@ def service_steps(inputs: DecisionInput, services: Mapping[str, str]) -> list[St
         # They cannot run before the module is loaded; the change itself enables them.
         return []
     return [
-        Step("service", "start", unit, f"it is {driver['services'][unit]}, and shall run")
+        Step("service", "start", unit, f"it is {driver['services'][unit]}, and must run")
         for unit in services
         if driver["services"].get(unit) not in (None, "active", "activating")
     ]
@@ -121,7 +121,7 @@ def state_warnings(
     found = []
     if any(gpu.guest is None for gpu in inputs.gpus) and not inputs.guest:
         found.append(
-            "Whether the GPUs are virtual ones (vGPU) of this guest cannot be told without root. "
+            "Whether the GPUs are virtual ones (vGPU) of this guest is unknown without root. "
             "Next step: become."
         )
     if installed is None:
@@ -176,8 +176,8 @@ def reboot(inputs: DecisionInput, target: Target) -> dict[str, Any]:
     if differs or other_kind:
         kind = f" ({driver['kernel_module']})" if other_kind and not differs else ""
         reason = (
-            f"{loaded}{kind} is loaded and {wanted} ({target.kernel_module}) shall be; a reload of "
-            "the module does as well, where no program uses a GPU"
+            f"{loaded}{kind} is loaded, {wanted} ({target.kernel_module}) is requested; reloading "
+            "the module is enough where no program uses a GPU"
         )
         return {"required": True, "reason": reason}
     if not loaded and node["nouveau"]["loaded"]:

@@ -363,7 +363,7 @@ def test_what_is_in_the_way_is_shown_as_gone(task, node):
     answer = task.present(lock={"patterns": ["nvidia-container*"]})
     assert answer["diff"][0]["before"] == "nvidia-container-old 1.0-1\n"
     assert "nvidia-container-old" not in answer["diff"][0]["after"]
-    assert "nvidia-container-old stands in the way, and is not asked for." in answer["reasons"]
+    assert "nvidia-container-old conflicts, and is not requested." in answer["reasons"]
     assert node.packages["nvidia-container-old"][2] == "config-files"
 
 

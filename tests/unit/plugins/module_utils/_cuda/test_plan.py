@@ -338,7 +338,7 @@ def test_a_toolkit_of_somebody_else_in_the_same_folder():
     result = plan(facts, versions=["12.4.1"])
     assert result["action"] == "refuse" and not result["change"]
     (text,) = result["reasons"]
-    assert "CUDA 12.4.0 stands in /usr/local/cuda-12.4" in text
+    assert "CUDA 12.4.0 is in /usr/local/cuda-12.4" in text
     assert "/usr/local/cuda-12.4/bin/cuda-uninstaller" in text
 
 

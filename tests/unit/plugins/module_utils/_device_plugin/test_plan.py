@@ -212,7 +212,7 @@ def test_a_node_of_which_nobody_can_tell_is_named():
     wishes = {"mig_strategy": "mixed"}
     made = plan(wishes, {"a": host(nvml=None)})
     assert made["expected"] == {}
-    assert "cannot be told" in made["unknown"]["a"]
+    assert "the MIG devices are unknown" in made["unknown"]["a"]
 
 
 def test_warnings_of_nodes():

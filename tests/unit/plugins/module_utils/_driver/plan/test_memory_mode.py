@@ -86,7 +86,10 @@ def test_a_loaded_module_with_another_mode_has_to_be_loaded_again():
     plan = plan_driver(node, *options)
     # Nothing is left to write; the mode comes with the next load of the module.
     assert not plan.change and plan.reboot["required"]
-    assert "GH200 is managed by the kernel, and shall be by the driver" in plan.reboot["reason"]
+    assert (
+        "GH200 is managed by the kernel; nvidia_driver_coherent_memory requests the driver"
+        in plan.reboot["reason"]
+    )
     node["driver"]["coherent_memory"] = "driver"
     assert not plan_driver(node, *options).reboot["required"]
 
