@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from tests.bench import converged, first, growth, modules, report
+from tests.bench import beside, converged, first, growth, modules, report
 from tests.bench.converged import Sides
 from tests.bench.measure import run, tell
 from tests.testbed import calls, cluster_made, engine, inventory, nodes, repository
@@ -51,7 +51,17 @@ def main() -> int:
     parser.add_argument("--sizes", type=int, nargs="*", default=list(growth.SIZES))
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md too")
     parser.add_argument("--keep", action="store_true", help="leave the nodes there at the end")
+    parser.add_argument("--beside", metavar="COMMIT", help="this checkout and a commit, in turn")
+    parser.add_argument(
+        "--beside-variables",
+        type=json.loads,
+        default={},
+        metavar="JSON",
+        help="variables that the commit calls otherwise, as templates of those of today",
+    )
     options = parser.parse_args()
+    if options.beside:
+        return _beside(options)
     wanted = options.only or parts
     found = _earlier() if options.only else {}
     found["machine"] = machine()
@@ -73,6 +83,20 @@ def main() -> int:
     print(report.text(found))
     if options.write:
         print(f"written: {report.write(found)}")
+    return 0
+
+
+def _beside(options: argparse.Namespace) -> int:
+    with fleet(keep=options.keep) as sides:
+        ours, others = ([node for node in nodes if node.gpus] for nodes in (OURS, PLAIN))
+        found = beside.measure(
+            sides, ours, others, options.beside, options.beside_variables, options.rounds
+        )
+    RESULTS.parent.mkdir(exist_ok=True)
+    path = RESULTS.with_name("bench-beside.json")
+    path.write_text(json.dumps({"machine": machine(), **found}, indent=2) + "\n")
+    head = ("case", beside.HERE, options.beside, "ratio")
+    print(report.table(head, beside.rows(found)))
     return 0
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,15 @@ from tests.testbed.fleet import Node
 SITE, PLAIN = "kubegpu.nodes.site", REFERENCE / "plain.yml"
 # Labels are the cluster's part here; there is no kubelet whose pods could be verified.
 LABELS = ("--skip-tags", "device_plugin,verify")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, the nodes it is for, and further variables of its environment."""
+
+    argv: list[str]
+    nodes: Sequence[Node]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,56 +68,56 @@ def measure(
     others = [node for node in ours if not node.gpus]
     plain = [node for node in plain if node.gpus]
 
-    def floors(group: str, nodes: Sequence[Node]) -> dict[str, tuple[list[str], Sequence[Node]]]:
+    def floors(group: str, nodes: Sequence[Node]) -> dict[str, Case]:
         limit = ("--limit", group)
         return {
-            "ping": (sides.floor("ping", *limit), nodes),
-            "setup": (sides.floor("setup", *limit), nodes),
-            "site": (sides.site(*limit), nodes),
+            "ping": Case(sides.floor("ping", *limit), nodes),
+            "setup": Case(sides.floor("setup", *limit), nodes),
+            "site": Case(sides.site(*limit), nodes),
         }
 
     on_gpu_nodes = {
         **floors("ours_gpu", gpu),
-        "by hand": (sides.by_hand(), plain),
-        "site with labels": (sides.site_with_labels("--limit", "ours_gpu"), gpu),
-        "by hand with labels": (sides.by_hand_with_labels(), plain),
+        "by hand": Case(sides.by_hand(), plain),
+        "site with labels": Case(sides.site_with_labels("--limit", "ours_gpu"), gpu),
+        "by hand with labels": Case(sides.by_hand_with_labels(), plain),
     }
     return {
-        "GPU nodes": _group(on_gpu_nodes, rounds),
-        "other nodes": _group(floors("ours_other", others), rounds),
-        "many other nodes": _group(floors("ours_many", others), rounds, names=sides.many),
+        "GPU nodes": in_turn(on_gpu_nodes, rounds),
+        "other nodes": in_turn(floors("ours_other", others), rounds),
+        "many other nodes": in_turn(floors("ours_many", others), rounds, names=sides.many),
     }
 
 
-def _group(
-    commands: Mapping[str, tuple[list[str], Sequence[Node]]], rounds: int, *, names: int = 1
-) -> dict[str, dict[str, Any]]:
+def in_turn(cases: Mapping[str, Case], rounds: int, *, names: int = 1) -> dict[str, dict[str, Any]]:
     """Measure commands in turn.
 
     :param names: under how many names each node is in the inventory.
     """
-    counted = {name: _counted(argv, nodes, names) for name, (argv, nodes) in commands.items()}
-    cases = {name: lambda argv=argv: run(argv) for name, (argv, _nodes) in commands.items()}
+    counted = {name: _counted(case, names) for name, case in cases.items()}
+    runs = {
+        name: lambda case=case: run(case.argv, **case.environment) for name, case in cases.items()
+    }
     return {
         name: {
             **median.to_json(),
             **counted[name],
-            "nodes": names * len(commands[name][1]),
-            "cpu_per_node": round(median.cpu / (names * len(commands[name][1])), 3),
+            "nodes": names * len(cases[name].nodes),
+            "cpu_per_node": round(median.cpu / (names * len(cases[name].nodes)), 3),
         }
-        for name, median in alternate(cases, rounds).items()
+        for name, median in alternate(runs, rounds).items()
     }
 
 
-def _counted(argv: list[str], nodes: Sequence[Node], names: int) -> dict[str, Any]:
+def _counted(case: Case, names: int) -> dict[str, Any]:
     """Return the tasks and module calls of one run, which has to find nothing to change."""
-    calls.reset(nodes)
-    _sample, tasks = first.timed(argv)
+    calls.reset(case.nodes)
+    _sample, tasks = first.timed(case.argv, **case.environment)
     changed = [task["task"] for task in tasks if task["changed"]]
     if changed:
-        raise SystemExit(f"{' '.join(argv)} was to change nothing: {changed}")
+        raise SystemExit(f"{' '.join(case.argv)} was to change nothing: {changed}")
     return {
         "tasks": sum(task["run"] for task in tasks),
         "skipped": sum(not task["run"] for task in tasks),
-        "calls_per_node": max(calls.count(nodes).values()) // names,
+        "calls_per_node": max(calls.count(case.nodes).values()) // names,
     }

@@ -26,9 +26,12 @@ _WATCH = 3600
 _STOP = "/run/bench-stop"
 
 
-def timed(argv: list[str]) -> tuple[Sample, list[dict[str, Any]]]:
-    """Run a playbook; return its tasks in their order as well, with the time that each took."""
-    sample = run(argv, ANSIBLE_STDOUT_CALLBACK="ansible.posix.json")
+def timed(argv: list[str], **more: str) -> tuple[Sample, list[dict[str, Any]]]:
+    """Run a playbook; return its tasks in their order as well, with the time that each took.
+
+    :param more: further variables of its environment.
+    """
+    sample = run(argv, ANSIBLE_STDOUT_CALLBACK="ansible.posix.json", **more)
     data, _end = json.JSONDecoder().raw_decode(sample.output[sample.output.find("{\n") :])
     tasks = []
     for play in data["plays"]:

@@ -29,7 +29,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -113,8 +113,16 @@ class Bench:
 
     # Ours
 
-    def play(self, tasks: list[dict[str, Any]], **variables: Any) -> Callable[[], Sample]:
-        """Return a run of a playbook with these tasks on localhost."""
+    def play(
+        self,
+        tasks: list[dict[str, Any]],
+        environment: Mapping[str, str] | None = None,
+        **variables: Any,
+    ) -> Callable[[], Sample]:
+        """Return a run of a playbook with these tasks on localhost.
+
+        :param environment: further variables of its environment.
+        """
         play = [{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]
         path = self.folder / f"play-{len(list(self.folder.iterdir()))}.yml"
         path.write_text(json.dumps(play))
@@ -122,7 +130,7 @@ class Bench:
         values.write_text(json.dumps({"kubeconfig": str(self.plane.kubeconfig), **variables}))
         argv = [str(BIN / "ansible-playbook"), "-i", "localhost,", "-c", "local", str(path)]
         argv += ["--extra-vars", f"@{values}"]
-        return lambda: run(argv)
+        return lambda: run(argv, **(environment or {}))
 
     def wish(self, versions: dict[str, str] | None = None) -> dict[str, dict[str, Any]]:
         """Return the labels of all nodes; ``versions`` are those of nodes that differ."""
@@ -140,7 +148,11 @@ class Bench:
         if bare:
             raise RuntimeError(f"{len(bare)} nodes have not the labels, the first is {bare[0]}")
 
-    def module(self, versions: dict[str, str] | None = None) -> Callable[[], Sample]:
+    def module(
+        self,
+        versions: dict[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Callable[[], Sample]:
         wish = self.wish(versions)
         task = {
             "kubegpu.nodes.node_gpu_label": {
@@ -149,7 +161,7 @@ class Bench:
             },
             "vars": {"ansible_python_interpreter": sys.executable},
         }
-        return self.play([task], wish=wish)
+        return self.play([task], environment, wish=wish)
 
     def empty_play(self) -> Callable[[], Sample]:
         return self.play([{"ansible.builtin.meta": "noop"}])

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.bench import node as side
-from tests.bench.measure import BIN, middle, run, tell
+from tests.bench.measure import BIN, Sample, middle, run, tell
 from tests.testbed.fleet import Node
 
-CALLS = {
+CALLS: dict[str, dict[str, Any]] = {
     "ansible.builtin.ping": {},
     "ansible.builtin.setup": {},
     "kubegpu.nodes.gpu_node_facts": {"root": "/"},
@@ -27,17 +27,41 @@ CALLS = {
 
 def measure(inventories: Sequence[Path], node: Node, rounds: int) -> dict[str, Any]:
     """Return what each module costs on a node that is converged."""
-    samples: dict[str, list[Any]] = {name: [] for name in CALLS}
+    return in_turn(
+        {
+            name: lambda name=name, options=options: call(inventories, node, name, options)
+            for name, options in CALLS.items()
+        },
+        rounds,
+    )
+
+
+def call(
+    inventories: Sequence[Path], node: Node, name: str, options: Mapping[str, Any], **more: str
+) -> tuple[Sample, float, int]:
+    """Call a module that has nothing to change; return the run, the node's CPU seconds and bytes.
+
+    :param more: further variables of the run's environment.
+    """
+    words = [word for path in inventories for word in ("-i", str(path))]
+    argv = [str(BIN / "ansible"), *words, node.name, "--become", "-m", name]
+    argv += ["-a", json.dumps(options)] if options else []
+    cpu, received = side.cpu(node), side.received(node)
+    sample = run(argv, **more)
+    used, sent = side.cpu(node) - cpu, side.received(node) - received
+    if '"changed": true' in sample.output:
+        raise SystemExit(f"{name} changed a converged node:\n{sample.output}")
+    return sample, used, sent
+
+
+def in_turn(
+    cases: Mapping[str, Callable[[], tuple[Sample, float, int]]], rounds: int
+) -> dict[str, Any]:
+    """Make the calls in turn, after a round that does not count; return the medians of each."""
+    samples: dict[str, list[tuple[Sample, float, int]]] = {name: [] for name in cases}
     for number in range(-1, rounds):
-        for name, options in CALLS.items():
-            words = [word for path in inventories for word in ("-i", str(path))]
-            argv = [str(BIN / "ansible"), *words, node.name, "--become", "-m", name]
-            argv += ["-a", json.dumps(options)] if options else []
-            cpu, received = side.cpu(node), side.received(node)
-            sample = run(argv)
-            used, sent = side.cpu(node) - cpu, side.received(node) - received
-            if '"changed": true' in sample.output:
-                raise SystemExit(f"{name} changed a converged node:\n{sample.output}")
+        for name, case in cases.items():
+            sample, used, sent = case()
             if number >= 0:
                 samples[name].append((sample, used, sent))
                 tell(f"{name}: {sample.seconds:.2f} s, node CPU {used:.2f} s, {sent} bytes")
