@@ -204,7 +204,6 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import (
     find_program,
@@ -277,8 +276,6 @@ def main() -> None:
             next_step=redact(error.next_step),
         )
     result = dataclasses.asdict(done)
-    for warning in result.pop("warnings"):
-        module.warn(printable(warning))
     result["runtimes"] = redact_data(result["runtimes"])
     if not module._diff:
         del result["diff"]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import InputError
 from .._nvidia.toolkit_paths import RUNTIME_PATH
+from .._runtime.engine import Result
 
 if TYPE_CHECKING:
     from .._formats.json_edit import Document
@@ -176,19 +177,10 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Result:
+class DockerResult(Result):
     """What the module returns."""
 
-    changed: bool
-    restart_required: bool
-    restart_reason: str | None
-    restarted: bool
     reload_required: bool
     reload_reason: str | None
     reloaded: bool
-    default_runtime: str
     runtimes: dict[str, Any]
-    backup_file: str | None
-    diff: list[dict[str, str]]
-    reasons: list[str]
-    warnings: list[str] = field(default_factory=list)
