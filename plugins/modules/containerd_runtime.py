@@ -240,6 +240,18 @@ diff:
       after: "version = 2\n"
       before_header: /etc/containerd/conf.d/99-nvidia.toml
       after_header: /etc/containerd/conf.d/99-nvidia.toml
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import dataclasses
@@ -257,7 +269,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact_data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
@@ -313,13 +326,7 @@ def main() -> None:
             module.check_mode
         )
     except KubegpuError as error:
-        # A daemon's journal quotes its configuration.
-        module.fail_json(
-            msg=redact(str(error)),
-            cause=redact(error.cause),
-            evidence=redact(error.evidence),
-            next_step=redact(error.next_step),
-        )
+        fail(module, error)
     for warning in result.warnings:
         module.warn(printable(warning))
     values = dataclasses.asdict(result)

@@ -157,6 +157,18 @@ diff:
       after: "[crio.runtime.runtimes.nvidia]\n"
       before_header: /etc/crio/crio.conf.d/99-nvidia.toml
       after_header: /etc/crio/crio.conf.d/99-nvidia.toml
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import dataclasses
@@ -166,8 +178,8 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
 from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
     CrioRuntime,
     Dependencies,
@@ -217,13 +229,7 @@ def main() -> None:
             module.check_mode
         )
     except KubegpuError as error:
-        # A daemon's journal quotes its configuration.
-        module.fail_json(
-            msg=redact(str(error)),
-            cause=redact(error.cause),
-            evidence=redact(error.evidence),
-            next_step=redact(error.next_step),
-        )
+        fail(module, error)
     for warning in done.warnings:
         module.warn(printable(warning))
     result = dataclasses.asdict(done)

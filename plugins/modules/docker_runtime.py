@@ -196,6 +196,18 @@ diff:
       after: "{\"runtimes\": {}}\n"
       before_header: /etc/docker/daemon.json
       after_header: /etc/docker/daemon.json
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import dataclasses
@@ -204,7 +216,8 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact_data
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import (
     find_program,
     read_info,
@@ -268,13 +281,7 @@ def main() -> None:
         )
         done = DockerRuntime(_request(params), settings, dependencies)(module.check_mode)
     except KubegpuError as error:
-        # A daemon's journal quotes its configuration.
-        module.fail_json(
-            msg=redact(str(error)),
-            cause=redact(error.cause),
-            evidence=redact(error.evidence),
-            next_step=redact(error.next_step),
-        )
+        fail(module, error)
     result = dataclasses.asdict(done)
     result["runtimes"] = redact_data(result["runtimes"])
     if not module._diff:

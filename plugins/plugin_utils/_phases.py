@@ -31,7 +31,9 @@ class Failed(Exception):
 
     def __init__(self, answer: dict[str, Any]) -> None:
         super().__init__(answer.get("msg"))
-        self.answer = answer
+        # A message that is not one of this collection is the cause.
+        parts = {"cause": str(answer.get("msg") or ""), "evidence": "", "next_step": ""}
+        self.answer = {**parts, **answer}
 
 
 def seconds(options: dict[str, Any], name: str) -> int:
