@@ -272,6 +272,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import
     Interrupted,
     raise_on_signals,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
+    RUNTIME_PATH,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.verify import (
     failure_text,
@@ -298,7 +301,7 @@ _ARGUMENT_SPEC = {
         "choices": _RUNTIMES,
         "default": [],
     },
-    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+    "runtime_path": {"type": "path", "default": RUNTIME_PATH},
     "engines": {
         "type": "list",
         "elements": "str",

@@ -130,20 +130,22 @@ class ContainerdRuntime:
             store.drop(key)
             return
 
-        def subject() -> tuple[str, str, dict[str, str | None]]:
+        def files() -> dict[str, str | None]:
             for path in (
                 *(binary, request.config_path, request.drop_in_path, request.runtime_path),
                 *self.restarter.watched(planned.files, version),
                 *filter(None, [self.host.auto_handler_program()]),
             ):
                 self.host.track(path)
-            return self.host.placement.distribution.name, process, self.host.signatures
+            return self.host.signatures
 
         note_converged(
             store,
             key,
             self.host.settings.fingerprint,
-            subject,
+            self.host.placement.distribution.name,
+            process,
+            files,
             lambda: self._reported_config(binary),
         )
 

@@ -168,14 +168,7 @@ class CrioRuntime:
         seen, target = Seen(_text(own)), own
         if record is not None:
             undo, target = self._dependencies.store.undo_target(key, own)
-            seen = Seen(
-                seen.text,
-                recorded=True,
-                way=undo,
-                restored=_text(target) if undo is Undo.RESTORE else None,
-                ours=record.details.get("settings", {}),
-                tables=tuple(record.details.get("tables", ())),
-            )
+            seen = seen.with_record(record, undo, _text(target))
         if self.request.state == "absent":
             if record is None:
                 return FileChange(key, own, own), Plan(seen.text, {})

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from .._host.systemd import reload, restart
 from .._record import converged
 from .._record.file_record import FileRecord, Undo
 from .._record.transaction import FileChange
-from .._runtime.engine import Service, change_runtime, note_converged
+from .._runtime.engine import Result, Service, change_runtime, note_converged
 from .config import (
     check_result,
     configure,
@@ -36,7 +36,6 @@ from .types import (
     BUILTIN_DEFAULT,
     HOOK,
     Dependencies,
-    DockerResult,
     Needs,
     Plan,
     Request,
@@ -46,6 +45,16 @@ from .types import (
 
 RELOAD_SECONDS = 20.0
 RESTART_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class DockerResult(Result):
+    """What the module returns."""
+
+    reload_required: bool
+    reload_reason: str | None
+    reloaded: bool
+    runtimes: dict[str, Any]
 
 
 class DockerRuntime:
@@ -191,8 +200,8 @@ class DockerRuntime:
             reasons.append(f"{runtime_path} is not there yet.")
         if required.reload and not reloads and not restarts and between is not None:
             reasons.append(
-                "A plain reload takes nothing back that the file does not name any more (and "
-                "Docker 20.10 can die of it): use reload: true of this module, or restart."
+                "A plain reload removes nothing that the file no longer names (and Docker 20.10 "
+                "can crash on it): use reload: true of this module, or restart."
             )
         return reasons
 
@@ -303,11 +312,11 @@ class DockerRuntime:
             self._store.drop(key)
             return
 
-        def subject() -> tuple[str, str, dict[str, str | None]]:
-            files = {path: file_signature(path) for path in known}
-            return "docker", process, {**self._signatures, **files}
+        def files() -> dict[str, str | None]:
+            return {**self._signatures, **{path: file_signature(path) for path in known}}
 
-        note_converged(self._store, key, self._settings.fingerprint, subject)
+        fingerprint = self._settings.fingerprint
+        note_converged(self._store, key, fingerprint, "docker", process, files)
 
     # -- result -------------------------------------------------------------------------------
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.errors import InputError
 from .._nvidia.toolkit_paths import RUNTIME_PATH
-from .._runtime.engine import Result
 
 if TYPE_CHECKING:
     from .._formats.json_edit import Document
@@ -174,13 +173,3 @@ class Plan:
     @property
     def changed(self) -> bool:
         return self.writes or self.reload or self.restart
-
-
-@dataclass(frozen=True)
-class DockerResult(Result):
-    """What the module returns."""
-
-    reload_required: bool
-    reload_reason: str | None
-    reloaded: bool
-    runtimes: dict[str, Any]

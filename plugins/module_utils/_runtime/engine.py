@@ -64,7 +64,7 @@ def change_runtime(
     service: Service,
     *,
     written: Callable[[], None] = lambda: None,
-    unloaded: Callable[[], Iterable[FileChange]] = tuple,
+    unloaded: Callable[[], Iterable[FileChange]] = lambda: (),
 ) -> None:
     """Write the files and make the daemon load them; if either fails, restore both.
 
@@ -151,7 +151,9 @@ def note_converged(
     store: StateStore,
     key: str,
     fingerprint: str,
-    subject: Callable[[], tuple[str, str, Mapping[str, str | None]]],
+    owner: str,
+    process: str,
+    files: Callable[[], Mapping[str, str | None]],
     report: Callable[[], Mapping[str, Any] | None] = lambda: None,
 ) -> None:
     """Store that nothing is left to do for the caller's settings.
@@ -159,12 +161,14 @@ def note_converged(
     Only a run without changes may: the files are then as they were read.
 
     :param fingerprint: of the caller's settings. Without one, that of another caller stays valid.
-    :param subject: returns the distribution, the daemon's process and the files' signatures.
+    :param owner: the distribution of the runtime.
+    :param process: the daemon's identity.
+    :param files: returns the signatures of all files that the result depends on.
     :param report: returns the runtime's own view of its configuration.
     """
     if not fingerprint:
         return
-    known = (fingerprint, *subject())
+    known = (fingerprint, owner, process, files())
     if converged.without_report(store.get(key)) != converged.build_entry(*known):
         # Read after the signatures were taken: a change in between invalidates one of them.
         store.put(key, converged.build_entry(*known, report()))

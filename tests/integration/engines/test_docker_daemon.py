@@ -103,7 +103,7 @@ def test_absent_without_reload_says_what_is_still_to_be_done(running):
     running.predicted(set_default=True, **RELOADS)
     answer = running.predicted(state="absent")
     assert answer["reload_required"]
-    assert any("plain reload takes nothing back" in reason for reason in answer["reasons"])
+    assert any("plain reload removes nothing" in reason for reason in answer["reasons"])
     assert running.predicted(state="absent", **RELOADS)["changed"]
     assert running.dockerd.info()["DefaultRuntime"] == "runc"
 
