@@ -13,7 +13,7 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .._core.redact import changed_parts
-from .._host.files import FileState, remove_leftovers, write_file
+from .._host.files import FileState, read_file, remove_leftovers, write_file
 from .file_record import FileRecord
 from .store import StateStore
 
@@ -103,8 +103,10 @@ class Transaction:
             if change.after != change.before:
                 write_file(change.before)
             return
-        # An equal record: the write failed before it began.
-        if self._store.record(change.key) != earlier[change.key]:
+        record = self._store.record(change.key)
+        # Neither differs if the write failed before it began. The record alone does not show it: a
+        # killed run can leave an equal one.
+        if record != earlier[change.key] or read_file(change.before.path) != change.before:
             self._store.take_back(change.key, change.before, earlier[change.key])
         for key in change.related:
             record = earlier[key]

@@ -106,6 +106,19 @@ def test_files_of_an_earlier_run_that_were_not_loaded_are_restored(files):
     assert files.store.records("m:") == {}
 
 
+def test_a_file_whose_record_a_killed_run_left_is_restored_too(files):
+    changes = files.changes()
+    with files.store.transaction():
+        for change in changes:
+            files.store.write_recorded(change.key, change.before, change.after, {})
+    for path in files.paths:
+        path.write_text("old")
+    files.broken = True
+    with pytest.raises(RolledBackError):
+        files.run(files.changes())
+    assert files.texts() == ["old", "old"]
+
+
 def test_a_removal_can_stay_although_the_daemon_does_not_start(files):
     files.broken = True
     with pytest.raises(KubegpuError) as caught:
