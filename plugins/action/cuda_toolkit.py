@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import (
@@ -95,7 +96,7 @@ class ActionModule(PhasedAction):
         try:
             return fetch(self, runfile, variables, execute=execute)
         except KubegpuError as error:
-            raise Failed({"msg": str(error)}) from error
+            raise Failed(failure(error)) from error
 
     def _set(
         self,

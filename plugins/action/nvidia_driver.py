@@ -18,6 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.failur
     lacks_dkms,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import failure
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.proxy_options import PROXIES
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._background import run_in_background
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fetch import fetch
@@ -137,11 +138,10 @@ class _DriverChange:
             explanation = self._module("explain", what=what, _failure=message)
         except Failed as second:
             return Failed({**error.answer, "msg": f"{message}\n{second}", "rolled_back": False})
-        answer = {**error.answer, "msg": explanation["message"], "rolled_back": False}
+        answer = {**error.answer, **explanation["failure"], "rolled_back": False}
+        answer["msg"] = explanation["message"]
         # Ansible would show it before the message.
         answer.pop("exception", None)
-        if explanation["code"]:
-            answer["code"] = explanation["code"]
         if explanation["keep"]:
             answer["msg"] += (
                 "\nWhat was done so far is kept and recorded; the next run goes on from there."
@@ -182,7 +182,7 @@ class _DriverChange:
         try:
             found = fetch(self._action, runfile, self._task_vars, execute=self._execute)
         except KubegpuError as error:
-            raise Failed({"msg": str(error)}) from error
+            raise Failed(failure(error)) from error
         return {"file": found.path, "cached": found.cached, "sha256": found.sha256}
 
     def _execute(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:

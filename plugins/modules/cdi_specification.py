@@ -93,6 +93,18 @@ reasons:
   type: list
   elements: str
   sample: ["it was made for driver 570.124.06, not 580.95.05"]
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import dataclasses
@@ -101,6 +113,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
     CDI_PATH,
@@ -150,7 +163,7 @@ def main() -> None:
         act = present if module.params["state"] == "present" else absent
         result = act(request, node, module.check_mode)
     except KubegpuError as error:
-        module.fail_json(msg=str(error))
+        fail(module, error)
     if not module._diff:
         # A task with `diff: false` has one that nobody could know beforehand.
         del result["diff"]

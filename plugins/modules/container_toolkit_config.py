@@ -110,6 +110,18 @@ diff:
       after: "no-cgroups = true\n"
       before_header: /etc/nvidia-container-runtime/config.toml
       after_header: /etc/nvidia-container-runtime/config.toml
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import dataclasses
@@ -118,7 +130,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import CONFIG_PATH
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
@@ -151,7 +163,7 @@ def main() -> None:
     try:
         module.exit_json(**_run(module))
     except KubegpuError as error:
-        module.fail_json(msg=redact(str(error)))
+        fail(module, error)
 
 
 def _run(module: AnsibleModule) -> dict[str, Any]:

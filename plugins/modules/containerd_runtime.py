@@ -27,23 +27,10 @@ description:
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
+  - kubegpu.nodes.runtime
+  - kubegpu.nodes.runtime.cri
+  - kubegpu.nodes.runtime.fingerprint
 options:
-  name:
-    description: Name of the handler, as used in a RuntimeClass.
-    type: str
-    default: nvidia
-  state:
-    description:
-      - V(present) adds the handler, or corrects differences in an existing one.
-      - V(absent) reverts the changes of this module. Without a record, it removes the handler only
-        if it is exactly as this module writes it.
-    type: str
-    choices: [present, absent]
-    default: present
-  runtime_path:
-    description: Binary of the handler, C(BinaryName) in containerd's configuration.
-    type: path
-    default: /usr/bin/nvidia-container-runtime
   runtime_type:
     description: Shim of the handler. If not set, C(io.containerd.runc.v2) is used.
     type: str
@@ -53,12 +40,6 @@ options:
       - C(BinaryName) is not allowed here; use O(runtime_path).
     type: dict
     default: {}
-  set_default:
-    description:
-      - Make the handler the default runtime. V(false) reverts a default that this module set, and
-        does not change any other default.
-    type: bool
-    default: false
   cdi:
     description:
       - Enable or disable CDI in the CRI settings. If not set, the setting is not changed.
@@ -129,14 +110,6 @@ options:
         V(false), RV(default_runtime) and RV(handlers) are empty.
     type: bool
     default: true
-  restart:
-    description:
-      - Restart containerd if it has not loaded the current files, and wait until CRI is ready and
-        lists the handler. Running containers are not affected.
-      - If containerd does not become ready, the files are restored, containerd is restarted once
-        more, and the module fails with an excerpt of its journal.
-    type: bool
-    default: false
   restart_timeout:
     description: >-
       Time limit in seconds for the restart, and again for CRI to become ready. With the default
@@ -151,18 +124,6 @@ options:
     description: The socket of containerd.
     type: path
     default: /run/containerd/containerd.sock
-  fingerprint:
-    description:
-      - Fingerprint of the caller's settings. If nothing has to change, it is stored on the node and
-        M(kubegpu.nodes.gpu_node_facts) returns it in C(converged) until a relevant file or the
-        daemon changes. Callers that find their fingerprint there can skip this module.
-    type: str
-    default: ""
-  tomlkit_archive:
-    description:
-      - Internal. The module's action plugin passes the controller's C(tomlkit) here, for nodes
-        without a TOML parser.
-    type: str
 seealso:
   - module: kubegpu.nodes.docker_runtime
 """
@@ -220,7 +181,7 @@ handlers:
         BinaryName: /usr/bin/nvidia-container-runtime
         SystemdCgroup: true
 backup_file:
-  description: Path of the backup of the original file, if there was one.
+  description: Path of the backup of the original file; V(null) if there was none.
   returned: success
   type: str
   sample: /var/lib/kubegpu/backups/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
@@ -240,9 +201,20 @@ diff:
       after: "version = 2\n"
       before_header: /etc/containerd/conf.d/99-nvidia.toml
       after_header: /etc/containerd/conf.d/99-nvidia.toml
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
-import dataclasses
 import os
 import typing
 
@@ -255,19 +227,20 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply im
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.options import Settings
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.host import Dependencies
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module import (
+    CRI_ARGUMENTS,
+    exit_result,
+    from_options,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
-    "name": {"type": "str", "default": "nvidia"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+    **CRI_ARGUMENTS,
     "runtime_type": {"type": "str"},
     "options": {"type": "dict", "default": {}},
-    "set_default": {"type": "bool", "default": False},
     "cdi": {"type": "bool"},
     "enable_cri": {"type": "bool", "default": False},
     "complete_runc": {"type": "bool", "default": False},
@@ -282,20 +255,10 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "containerd_version": {"type": "str"},
     "containerd_path": {"type": "path"},
     "validate": {"type": "bool", "default": True},
-    "restart": {"type": "bool", "default": False},
-    "restart_timeout": {"type": "int", "default": 60},
     "unit": {"type": "str", "default": "containerd"},
     "socket": {"type": "path", "default": "/run/containerd/containerd.sock"},
     "fingerprint": {"type": "str", "default": ""},
-    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
-    "tomlkit_archive": {"type": "str", "no_log": True},
 }
-
-
-def _given(kind: typing.Any, params: dict[str, typing.Any]) -> typing.Any:
-    """Return an instance of a dataclass whose fields are options of the module."""
-    names = {field.name for field in dataclasses.fields(kind)}
-    return kind(**{name: value for name, value in params.items() if name in names})
 
 
 def main() -> None:
@@ -309,25 +272,12 @@ def main() -> None:
             scratch=module.tmpdir,
             exists=os.path.lexists,
         )
-        result = ContainerdRuntime(_given(Request, params), _given(Settings, params), dependencies)(
-            module.check_mode
-        )
+        result = ContainerdRuntime(
+            from_options(Request, params), from_options(Settings, params), dependencies
+        )(module.check_mode)
     except KubegpuError as error:
-        # A daemon's journal quotes its configuration.
-        module.fail_json(
-            msg=redact(str(error)),
-            cause=redact(error.cause),
-            evidence=redact(error.evidence),
-            next_step=redact(error.next_step),
-        )
-    for warning in result.warnings:
-        module.warn(printable(warning))
-    values = dataclasses.asdict(result)
-    del values["warnings"]
-    values["handlers"] = redact_data(values["handlers"])
-    if not module._diff:
-        del values["diff"]
-    module.exit_json(**values)
+        fail(module, error)
+    exit_result(module, result)
 
 
 if __name__ == "__main__":

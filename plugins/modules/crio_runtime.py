@@ -27,28 +27,9 @@ description:
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
+  - kubegpu.nodes.runtime
+  - kubegpu.nodes.runtime.cri
 options:
-  name:
-    description: Name of the handler, as used in a RuntimeClass.
-    type: str
-    default: nvidia
-  state:
-    description:
-      - V(present) writes the handler, or corrects the drop-in file.
-      - V(absent) undoes the changes of this module and nothing else.
-    type: str
-    choices: [present, absent]
-    default: present
-  runtime_path:
-    description: The handler's program. CRI-O does not start with one that does not exist.
-    type: path
-    default: /usr/bin/nvidia-container-runtime
-  set_default:
-    description:
-      - Whether the handler becomes the default runtime. V(false) reverts a default that this module
-        has set, and keeps any other.
-    type: bool
-    default: false
   config_path:
     description: CRI-O's main configuration file, which need not exist.
     type: path
@@ -59,14 +40,6 @@ options:
       drop-in file of its own.
     type: path
     default: /etc/crio/crio.conf.d/99-nvidia.toml
-  restart:
-    description:
-      - Whether to restart CRI-O if the running daemon has not loaded the current files, and wait
-        until it responds. Running containers continue.
-      - If CRI-O does not come back, the old file is restored, CRI-O is restarted once more, and the
-        failure quotes its journal.
-    type: bool
-    default: false
   restart_timeout:
     description: Time limit in seconds of a restart, and of the wait for CRI after it.
     type: int
@@ -79,11 +52,6 @@ options:
     description: The socket of CRI-O.
     type: path
     default: /var/run/crio/crio.sock
-  tomlkit_archive:
-    description:
-      - Internal. The module's action plugin puts the controller's C(tomlkit) here, for nodes that
-        have no TOML parser.
-    type: str
 seealso:
   - module: kubegpu.nodes.containerd_runtime
   - module: kubegpu.nodes.container_toolkit_config
@@ -119,7 +87,7 @@ restart_reason:
   type: str
   sample: /etc/crio/crio.conf.d/99-nvidia.toml changes; the running crio has the old one.
 restarted:
-  description: Whether CRI-O was restarted (in check mode, would have been).
+  description: Whether CRI-O was restarted (in check mode, would be restarted).
   returned: success
   type: bool
   sample: false
@@ -137,18 +105,18 @@ handlers:
       type: pod
       path: /usr/bin/nvidia-container-runtime
 backup_file:
-  description: Path of the backup of the file before the first change; V(null) without one.
+  description: Path of the backup of the original file; V(null) if there was none.
   returned: success
   type: str
   sample: /var/lib/kubegpu/backups/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 reasons:
-  description: The reason for each change, and for each change that was not made.
+  description: Reasons for changes, and for changes that were not made.
   returned: success
   type: list
   elements: str
   sample: ["crio.runtime.runtimes.nvidia.runtime_type is not set, asked for is \"pod\"."]
 diff:
-  description: The changed lines of the file with context. Secrets are masked.
+  description: The changes of each file with surrounding lines. Secrets are redacted.
   returned: with diff mode
   type: list
   elements: dict
@@ -157,17 +125,27 @@ diff:
       after: "[crio.runtime.runtimes.nvidia]\n"
       before_header: /etc/crio/crio.conf.d/99-nvidia.toml
       after_header: /etc/crio/crio.conf.d/99-nvidia.toml
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
-import dataclasses
 import os
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
     CrioRuntime,
     Dependencies,
@@ -175,32 +153,21 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.apply import (
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._crio.types import Request
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
-    RUNTIME_PATH,
-)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module import (
+    CRI_ARGUMENTS,
+    exit_result,
+    from_options,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
-    "name": {"type": "str", "default": "nvidia"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "runtime_path": {"type": "path", "default": RUNTIME_PATH},
-    "set_default": {"type": "bool", "default": False},
+    **CRI_ARGUMENTS,
     "config_path": {"type": "path", "default": "/etc/crio/crio.conf"},
     "drop_in_path": {"type": "path", "default": "/etc/crio/crio.conf.d/99-nvidia.toml"},
-    "restart": {"type": "bool", "default": False},
-    "restart_timeout": {"type": "int", "default": 60},
     "unit": {"type": "str", "default": "crio"},
     "socket": {"type": "path", "default": "/var/run/crio/crio.sock"},
-    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
-    "tomlkit_archive": {"type": "str", "no_log": True},
 }
-
-
-def _given(kind: typing.Any, params: dict[str, typing.Any]) -> typing.Any:
-    """Return a dataclass with those of its fields that are options of the module."""
-    names = {field.name for field in dataclasses.fields(kind)}
-    return kind(**{name: value for name, value in params.items() if name in names})
 
 
 def main() -> None:
@@ -213,24 +180,12 @@ def main() -> None:
             store=StateStore(params["state_path"]),
             exists=os.path.lexists,
         )
-        done = CrioRuntime(_given(Request, params), _given(Settings, params), dependencies)(
-            module.check_mode
-        )
+        done = CrioRuntime(
+            from_options(Request, params), from_options(Settings, params), dependencies
+        )(module.check_mode)
     except KubegpuError as error:
-        # A daemon's journal quotes its configuration.
-        module.fail_json(
-            msg=redact(str(error)),
-            cause=redact(error.cause),
-            evidence=redact(error.evidence),
-            next_step=redact(error.next_step),
-        )
-    for warning in done.warnings:
-        module.warn(printable(warning))
-    result = dataclasses.asdict(done)
-    del result["warnings"]
-    if not module._diff:
-        del result["diff"]
-    module.exit_json(**result)
+        fail(module, error)
+    exit_result(module, done)
 
 
 if __name__ == "__main__":

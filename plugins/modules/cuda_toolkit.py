@@ -243,6 +243,18 @@ diff:
       after: "/usr/local/cuda-12.9\n"
       before_header: /usr/local/cuda
       after_header: /usr/local/cuda
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import os
@@ -251,8 +263,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import KubegpuError
+from ..module_utils._core.failure import fail
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
-from ..module_utils._core.redact import redact
 from ..module_utils._cuda.apply import PHASES, Dependencies, run_phase
 from ..module_utils._cuda.host import CudaNode
 from ..module_utils._facts.gather import gather
@@ -314,7 +326,7 @@ def main() -> None:
         phase = "plan" if module.check_mode else module.params["_phase"]
         module.exit_json(**run_phase(phase, _dependencies(module)))
     except KubegpuError as error:
-        module.fail_json(msg=redact(str(error)))
+        fail(module, error)
 
 
 def _dependencies(module: AnsibleModule) -> Dependencies:

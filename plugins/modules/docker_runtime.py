@@ -25,19 +25,9 @@ description:
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
   - kubegpu.nodes.record
+  - kubegpu.nodes.runtime
+  - kubegpu.nodes.runtime.fingerprint
 options:
-  name:
-    description: Name of the runtime, as in C(docker run --runtime=nvidia).
-    type: str
-    default: nvidia
-  state:
-    description:
-      - V(present) adds the runtime, or corrects an existing one.
-      - V(absent) undoes the changes of this module. Without a record it removes only a runtime that
-        is exactly as this module writes it.
-    type: str
-    choices: [present, absent]
-    default: present
   runtime_path:
     description: Binary of the runtime, as an absolute path or the name of a program.
     type: str
@@ -48,12 +38,6 @@ options:
       - If it is not set, existing arguments are kept. An empty list removes them.
     type: list
     elements: str
-  set_default:
-    description:
-      - Whether the runtime becomes the default. V(false) reverts a default that this module has
-        set, and keeps any other.
-    type: bool
-    default: false
   cdi:
     description:
       - Enables or disables C(features.cdi). If it is not set, the setting is not changed.
@@ -95,13 +79,6 @@ options:
     description: The socket of dockerd's API.
     type: path
     default: /run/docker.sock
-  fingerprint:
-    description:
-      - Fingerprint of the caller's settings. If nothing has to change, it is stored on the node and
-        M(kubegpu.nodes.gpu_node_facts) returns it in C(converged) until a relevant file or the
-        daemon changes. Callers that find their fingerprint there can skip this module.
-    type: str
-    default: ""
 notes:
   - Docker older than 19.03 has no C(--gpus). It gets the runtime, and RV(reasons) says so.
   - If dockerd does not have the runtime after a reload or restart, the old file is restored,
@@ -144,7 +121,7 @@ restart_reason:
     --gpus needs a dockerd that was started after /usr/bin/nvidia-container-runtime-hook was
     installed: it looks for it once, at start
 restarted:
-  description: Whether dockerd was restarted (in check mode, would have been).
+  description: Whether dockerd was restarted (in check mode, would be restarted).
   returned: success
   type: bool
   sample: false
@@ -176,18 +153,18 @@ runtimes:
     nvidia:
       path: /usr/bin/nvidia-container-runtime
 backup_file:
-  description: Path of the backup of the file before the first change; V(null) without one.
+  description: Path of the backup of the original file; V(null) if there was none.
   returned: success
   type: str
   sample: /var/lib/kubegpu/backups/9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 reasons:
-  description: The reason for each change, and for each change that was not made.
+  description: Reasons for changes, and for changes that were not made.
   returned: success
   type: list
   elements: str
   sample: [runtimes.nvidia is set]
 diff:
-  description: The changed lines of the file with context. Secrets are masked.
+  description: The changes of each file with surrounding lines. Secrets are redacted.
   returned: with diff mode
   type: list
   elements: dict
@@ -196,16 +173,26 @@ diff:
       after: "{\"runtimes\": {}}\n"
       before_header: /etc/docker/daemon.json
       after_header: /etc/docker/daemon.json
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
-import dataclasses
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact, redact_data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._docker.api import (
     find_program,
     read_info,
@@ -221,13 +208,16 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_path
     RUNTIME_PATH,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.module import (
+    RUNTIME_ARGUMENTS,
+    exit_result,
+    from_options,
+)
 
 ARGUMENTS: dict[str, dict[str, typing.Any]] = {
-    "name": {"type": "str", "default": "nvidia"},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    **RUNTIME_ARGUMENTS,
     "runtime_path": {"type": "str", "default": RUNTIME_PATH},
     "runtime_args": {"type": "list", "elements": "str"},
-    "set_default": {"type": "bool", "default": False},
     "cdi": {"type": "bool"},
     "config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
     "docker_version": {"type": "str"},
@@ -237,7 +227,6 @@ ARGUMENTS: dict[str, dict[str, typing.Any]] = {
     "unit": {"type": "str", "default": "docker"},
     "socket": {"type": "path", "default": "/run/docker.sock"},
     "fingerprint": {"type": "str", "default": ""},
-    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
 }
 
 
@@ -257,9 +246,6 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
     try:
-        settings = Settings(
-            **{field.name: params[field.name] for field in dataclasses.fields(Settings)}
-        )
         dependencies = Dependencies(
             run=module_runner(module),
             store=StateStore(params["state_path"]),
@@ -267,22 +253,12 @@ def main() -> None:
             read_info=read_info,
             find_program=find_program,
         )
-        done = DockerRuntime(_request(params), settings, dependencies)(module.check_mode)
-    except KubegpuError as error:
-        # A daemon's journal quotes its configuration.
-        module.fail_json(
-            msg=redact(str(error)),
-            cause=redact(error.cause),
-            evidence=redact(error.evidence),
-            next_step=redact(error.next_step),
+        done = DockerRuntime(_request(params), from_options(Settings, params), dependencies)(
+            module.check_mode
         )
-    result = dataclasses.asdict(done)
-    for warning in result.pop("warnings"):
-        module.warn(printable(warning))
-    result["runtimes"] = redact_data(result["runtimes"])
-    if not module._diff:
-        del result["diff"]
-    module.exit_json(**result)
+    except KubegpuError as error:
+        fail(module, error)
+    exit_result(module, done)
 
 
 if __name__ == "__main__":

@@ -224,6 +224,18 @@ requests:
   returned: always
   type: dict
   sample: {list: 4}
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -236,6 +248,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result impo
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.wait import wait
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     KUBE_ARGUMENTS,
     Cluster,
@@ -265,7 +278,7 @@ def main() -> None:
     try:
         expected = read_expected(module.params["expected"])
     except KubegpuError as error:
-        module.fail_json(msg=str(error))
+        fail(module, error)
     try:
         cluster = Cluster.connect(read_connection(module.params))
         reader = Reader(cluster)
@@ -277,7 +290,7 @@ def main() -> None:
             content = module.params["plugin_content"]
             result["plugin_objects"] = plugin_objects(cluster, namespace, content)
     except KubegpuError as error:
-        module.fail_json(msg=str(error), layers=build_unreachable(expected, "allocatable", error))
+        fail(module, error, layers=build_unreachable(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:
         module.warn(printable(note))
     module.exit_json(

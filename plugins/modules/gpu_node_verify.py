@@ -244,20 +244,41 @@ ansible_facts:
       description: Facts of the node.
       returned: always
       type: dict
+code:
+  description: Identifies the cause for programs, if it is known.
+  returned: failure with a known cause
+  type: str
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.signals import (
     Interrupted,
     raise_on_signals,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import (
+    RUNTIME_PATH,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import NODE_LAYERS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.verify import (
     failure_text,
+    first_failure,
     node_dependencies,
     verify_node,
 )
@@ -280,7 +301,7 @@ _ARGUMENT_SPEC = {
         "choices": _RUNTIMES,
         "default": [],
     },
-    "runtime_path": {"type": "path", "default": "/usr/bin/nvidia-container-runtime"},
+    "runtime_path": {"type": "path", "default": RUNTIME_PATH},
     "engines": {
         "type": "list",
         "elements": "str",
@@ -312,13 +333,13 @@ def main() -> None:
         dependencies = node_dependencies(module_runner(module))
         result = verify_node(module.params, dependencies, module.check_mode)
     except KubegpuError as error:
-        module.fail_json(msg=str(error))
+        fail(module, error)
     except Interrupted as interrupted:
-        module.fail_json(
-            msg=f"Stopped by {interrupted} before all was looked at; what was started is removed."
-        )
+        cause = f"Stopped by {interrupted} before all was looked at; what was started is removed."
+        fail(module, KubegpuError(cause, next_step="Run again."))
     if module.params["fail"] and not result["ok"]:
-        module.fail_json(msg=printable(failure_text(result["layers"])), **result)
+        first, text = first_failure(result["layers"]), failure_text(result["layers"])
+        fail(module, first, **{**result, "msg": printable(text)})
     module.exit_json(**result)
 
 

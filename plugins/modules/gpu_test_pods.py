@@ -197,6 +197,18 @@ requests:
   returned: always
   type: dict
   sample: {list: 5, create: 2, delete: 2, get: 3}
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import typing
@@ -208,6 +220,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options imp
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_unreachable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import (
     is_alive,
@@ -267,7 +280,7 @@ def main() -> None:
     try:
         request, nodes = read_options(module.params), read_expected(module.params["nodes"])
     except KubegpuError as error:
-        module.fail_json(msg=str(error))
+        fail(module, error)
     is_test = module.params["state"] == "tested"
     try:
         tests = PodTests(
@@ -288,9 +301,10 @@ def main() -> None:
             result = {"results": {}, "layers": []}
     except KubegpuError as error:
         more = {"layers": build_unreachable(nodes, "pod", error)} if is_test else {}
-        module.fail_json(msg=str(error), **more)
+        fail(module, error, **more)
     except Interrupted as error:
-        module.fail_json(msg=f"Interrupted by {error}. The test pods were removed.")
+        cause = f"Interrupted by {error}. The test pods were removed."
+        fail(module, KubegpuError(cause, next_step="Run again."))
     for note in tests.reader.notes:
         module.warn(printable(note))
     module.exit_json(

@@ -238,6 +238,18 @@ requests:
   returned: when the nodes could be listed
   type: dict
   sample: {list: 1, patch: 3}
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import typing
@@ -245,6 +257,7 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     AT_ONCE,
     FIELD_MANAGER,
@@ -288,12 +301,7 @@ def main() -> None:
         )
         result = Labeller(cluster, settings, module.check_mode)(requests)
     except KubegpuError as error:
-        module.fail_json(
-            msg=str(error),
-            cause=error.cause,
-            evidence=error.evidence,
-            next_step=error.next_step,
-        )
+        fail(module, error)
     for warning in result.warnings:
         module.warn(printable(warning))
     values = result.to_json(cluster.requests)
@@ -302,7 +310,7 @@ def main() -> None:
         del values["diff"]
     wrong = failure(result)
     if wrong is not None:
-        module.fail_json(msg=str(KubegpuError(**wrong)), **wrong, **values)
+        fail(module, KubegpuError(**wrong), **values)
     module.exit_json(**values)
 
 

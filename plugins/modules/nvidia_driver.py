@@ -334,11 +334,6 @@ previous:
   returned: success
   type: dict
   sample: {version: 575.57.08, branch: "575", source: nvidia, kernel_module: open}
-code:
-  description: Code of the cause, such as V(dkms_build_failed) or V(secure_boot).
-  returned: failure of the packages or of the kernel module
-  type: str
-  sample: dkms_build_failed
 rolled_back:
   description: Whether the previous state was restored.
   returned: failure of a change that was begun
@@ -354,6 +349,22 @@ diff:
       after: "blacklist nouveau\n"
       before_header: /etc/modprobe.d/kubegpu-nouveau.conf
       after_header: /etc/modprobe.d/kubegpu-nouveau.conf
+code:
+  description: Identifies the cause for programs, if it is known.
+  returned: failure with a known cause
+  type: str
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import os
@@ -361,10 +372,10 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import KubegpuError
+from ..module_utils._core.failure import fail
 from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
-from ..module_utils._core.redact import redact
-from ..module_utils._driver.apply.context import Diagnosed, Context
+from ..module_utils._driver.apply.context import Context
 from ..module_utils._driver.apply.run import PHASES, plan_phase, run_phase
 from ..module_utils._driver.options import REQUEST_ARGUMENTS
 from ..module_utils._driver.plan.config_files import RECORD
@@ -409,8 +420,7 @@ def main() -> None:
                 result = run_phase(phase, _read_context(module, store))
         module.exit_json(**result)
     except KubegpuError as error:
-        code = {"code": error.code} if isinstance(error, Diagnosed) else {}
-        module.fail_json(msg=redact(str(error)), **code)
+        fail(module, error)
 
 
 def _read_context(module: AnsibleModule, store: StateStore) -> Context:

@@ -252,6 +252,18 @@ diff:
       after: "Types: deb\n"
       before_header: /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources
       after_header: /etc/apt/sources.list.d/kubegpu-nvidia-container-toolkit.sources
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 from typing import Any
@@ -259,8 +271,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import KubegpuError
+from ..module_utils._core.failure import fail
 from ..module_utils._core.printable import printable
-from ..module_utils._core.redact import redact
 from ..module_utils._host.command import module_runner
 from ..module_utils._record.store import StateStore
 from ..module_utils._repository.apply import Result, apply
@@ -315,7 +327,7 @@ def main() -> None:
     try:
         result = _run(module)
     except KubegpuError as error:
-        module.fail_json(msg=redact(str(error)))
+        fail(module, error)
     for text in result.warnings:
         module.warn(printable(text))
     if module._diff:

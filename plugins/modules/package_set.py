@@ -284,6 +284,18 @@ diff:
       after: "nvidia-container-toolkit 1.20.0-1 held\n"
       before_header: packages nvidia-container-toolkit
       after_header: packages nvidia-container-toolkit
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import os
@@ -292,9 +304,9 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._core.errors import KubegpuError
+from ..module_utils._core.failure import fail
 from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
-from ..module_utils._core.redact import redact
 from ..module_utils._host.command import module_runner
 from ..module_utils._packages.apply import Result, finish, prepare
 from ..module_utils._packages.host import Host, find_manager
@@ -347,7 +359,7 @@ def main() -> None:
     try:
         result = _run(module, store)
     except KubegpuError as error:
-        module.fail_json(msg=redact(str(error)))
+        fail(module, error)
     if module._diff and result.diff is not None:
         result.values["diff"] = list(result.diff)
     module.exit_json(**result.values)

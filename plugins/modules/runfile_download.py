@@ -80,6 +80,18 @@ found_sha256:
   returned: failed, where the file is another one
   type: str
   sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
 """
 
 import hashlib
@@ -90,7 +102,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils._host.download import WrongChecksum, read_text, save, check_exists
 from ..module_utils._core.errors import KubegpuError
-from ..module_utils._core.redact import redact, secrets
+from ..module_utils._core.failure import fail
+from ..module_utils._core.redact import secrets
 
 
 def main() -> None:
@@ -114,9 +127,9 @@ def main() -> None:
     try:
         module.exit_json(**_run(module, url))
     except WrongChecksum as error:
-        module.fail_json(msg=redact(str(error)), found_sha256=error.found)
+        fail(module, error, found_sha256=error.found)
     except KubegpuError as error:
-        module.fail_json(msg=redact(str(error)))
+        fail(module, error)
 
 
 def _run(module: AnsibleModule, url: str) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._proxies import Prox
 _LONG = ("kubegpu.nodes.runfile_download",)
 _TOLD = ("warnings", "deprecations")
 # Texts of a failure that Ansible prints unchanged.
-_SHOWN = ("msg", "module_stdout", "module_stderr")
-_SAID = ("msg", "code", "exception", "module_stdout", "module_stderr", "rc")
+_PARTS = ("msg", "cause", "evidence", "next_step")
+_SHOWN = (*_PARTS, "module_stdout", "module_stderr")
+_SAID = (*_SHOWN, "code", "exception", "rc")
 
 DEFAULT_TIMEOUT = 3600
 
@@ -123,7 +124,9 @@ class PhasedAction(ProxiedAction):
         except Failed as error:
             # The plan is left out, because it would hide the message.
             result.pop("plan", None)
-            result.update(failed=True, **_shown(error.answer))
+            # A message that is not one of this collection is the cause.
+            parts = {"cause": str(error), "evidence": "", "next_step": ""}
+            result.update(failed=True, **_shown({**parts, **error.answer}))
         finally:
             self._remove_tmp_path(self._connection._shell.tmpdir)
         return result

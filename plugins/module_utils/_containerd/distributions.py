@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 from .._core.errors import KubegpuError
+from .._nvidia.toolkit_paths import RUNTIME_PATH
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,7 @@ _SNAP = "/var/snap/microk8s"
 # config.go: the name of the user's template selects the config version.
 _RANCHER_TEMPLATES = {2: "config.toml", 3: "config-v3.toml"}
 # runtimes.go: /usr/bin directly or through PATH; the other path belongs to the GPU operator.
-_RANCHER_HANDLERS = {
-    "nvidia": (
-        "/usr/local/nvidia/toolkit/nvidia-container-runtime",
-        "/usr/bin/nvidia-container-runtime",
-    )
-}
+_RANCHER_HANDLERS = {"nvidia": ("/usr/local/nvidia/toolkit/nvidia-container-runtime", RUNTIME_PATH)}
 
 
 def _rancher(

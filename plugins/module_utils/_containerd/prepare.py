@@ -20,7 +20,7 @@ from .host import Host
 from .plan import plan_present
 from .record import HandlerRecord, extend_record
 from .types import FileEdit, Plan, State
-from .undo import plan_absent
+from .undo import plan_absent, record_without
 from .verify import completed_runtimes, refuse_duplicate_tables, verify
 
 
@@ -80,8 +80,12 @@ class Preparation:
             reset=record is not None and before.sha256 == record.before_sha256,
         )
         content = self.host.own_content(edit.path, before.content, edit.after or "")
-        after = replace(before, content=content)
-        return FileChange(key, before, after, details=handler_record.to_json())
+        details = handler_record.to_json()
+        change = FileChange(key, before, replace(before, content=content), False, details, twin)
+        others = self.host.other_handlers(key).items()
+        return replace(
+            change, related={other: self.host.advanced(one, change) for other, one in others}
+        )
 
     def absent(self, version: Version) -> Planned:
         """Plan the changes that remove the handler."""
@@ -122,14 +126,43 @@ class Preparation:
             else:
                 content = self.host.own_content(path, before.content, edits[path].after)
                 after = FileState(path) if content is None else replace(before, content=content)
-            changes.append(FileChange(self.host.record_key(path), before, after, undo=True))
+            changes.append(self._undo_change(self.host.record_key(path), before, after))
         for key in undone:
             if key not in {change.key for change in changes}:
                 current = self.host.states[self.host.records()[key].path]
-                changes.append(FileChange(key, current, current, undo=True))
+                changes.append(self._undo_change(key, current, current))
         reasons = [f"{path} is restored to its original content." for path in restored]
         plan = replace(plan, reasons=(*reasons, *plan.reasons))
         return self._validated(state, plan, tuple(changes), restored=not edits)
+
+    def _undo_change(self, key: str, before: FileState, after: FileState) -> FileChange:
+        """Return the change; the records of other handlers in the file follow its new content."""
+        change = FileChange(key, before, after, undo=True)
+        gone = self.host.store.record(key)
+        if gone is None:
+            return change
+        related = {}
+        for other, one in self.host.other_handlers(key).items():
+            record = self.host.advanced(one, change)
+            rest = HandlerRecord.from_json(record.details)
+            removed = HandlerRecord.from_json(gone.details)
+            try:
+                handler_record = record_without(gone.path, rest, removed, self.host.parse)
+                edited = record.edited or handler_record.base != rest.base
+            except (KubegpuError, ValueError):
+                # The file cannot be edited, or the line merge is not TOML: it must not be
+                # restored as a whole.
+                handler_record, edited = rest, True
+            related[other] = replace(
+                record,
+                # A text that contains the removed handler must not be restored.
+                edited=edited,
+                made_directories=tuple(
+                    dict.fromkeys((*gone.made_directories, *record.made_directories))
+                ),
+                details=handler_record.to_json(),
+            )
+        return replace(change, related=related)
 
     def _overlaid(self, file: ConfigFile, overlay: Mapping[str, bytes | None]) -> ConfigFile:
         if file.path not in overlay:

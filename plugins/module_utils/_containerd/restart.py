@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .._core.errors import KubegpuError
 from .._host.files import changed_since, sha256
-from .._host.systemd import journal, restart
+from .._host.systemd import restart
 from .._record.transaction import FileChange
 from .._runtime.config_file import ConfigFile, decode, table
 from .._runtime.cri import CriStatus, read_status, wait_until_ready
@@ -18,10 +17,6 @@ from .config import disabled_cri, import_pattern
 from .data import CRI_TABLE, Version
 from .distributions import ctr_command
 from .host import Host, folder_of
-
-
-class RestartFailed(KubegpuError):
-    """containerd is not ready after a restart."""
 
 
 class Restarter:
@@ -107,28 +102,26 @@ class Restarter:
     def restart(self, files: tuple[ConfigFile, ...]) -> None:
         """Restart containerd and wait until CRI knows the handler.
 
-        :raises RestartFailed: it does not become ready in time.
+        :raises KubegpuError: it does not become ready in time.
         """
-        unit = self.host.settings.unit
-        try:
-            restart(self.host.run, unit, self.host.settings.restart_timeout)
-            handler = self.host.request.name if self.host.request.state == "present" else None
-            self.wait(None if cri_off(files) else handler, cri_off(files))
-        except KubegpuError as error:
-            raise RestartFailed(
-                error.cause,
-                evidence="\n".join(
-                    text
-                    for text in (error.evidence, journal(self.host.run, unit))
-                    if text and text != "-- No entries --"
-                ),
-            ) from error
-        if self.host.request.state == "present":
+        present = self.host.request.state == "present"
+        restart(self.host.run, self.host.settings.unit, self.host.settings.restart_timeout)
+        off = cri_off(files)
+        self.wait(self.host.request.name if present and not off else None, off)
+        if present:
             daemon = self.host.read_daemon()
             self.host.store.put(
                 self.loaded_key(),
                 {"process": daemon.identity, "sha256": self._digest(files)},
             )
+
+    def restart_restored(self) -> None:
+        """Restart containerd with the restored files and wait until CRI is ready.
+
+        :raises KubegpuError: it does not become ready in time.
+        """
+        restart(self.host.run, self.host.settings.unit, self.host.settings.restart_timeout)
+        self.wait(None)
 
     def wait(self, handler: str | None, cri_off: bool = False) -> None:
         """Wait until CRI, or containerd alone if CRI is disabled, answers."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import InputError
+from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .._runtime.config_file import ConfigFile, table
 from .config import Effective
 from .data import BINARY, CRI_RUNTIME, CRI_TABLE, DEEP_MERGE, DEFAULT, Path, Version
@@ -27,7 +28,7 @@ class Request:
 
     name: str = "nvidia"
     state: str = "present"
-    runtime_path: str = "/usr/bin/nvidia-container-runtime"
+    runtime_path: str = RUNTIME_PATH
     runtime_type: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     set_default: bool = False

@@ -15,14 +15,18 @@ class KubegpuError(Exception):
     :param cause: what is wrong, with the name of the file, option or package.
     :param evidence: what shows it, such as a line of a log, or an empty string.
     :param next_step: what the user can do, or an empty string.
+    :param code: identifies the cause for programs, or an empty string.
 
     All of them can contain output of nodes and servers, so unprintable characters are escaped.
     """
 
-    def __init__(self, cause: str, *, evidence: str = "", next_step: str = "") -> None:
+    def __init__(
+        self, cause: str, *, evidence: str = "", next_step: str = "", code: str = ""
+    ) -> None:
         self.cause = printable(cause)
         self.evidence = printable(evidence)
         self.next_step = printable(next_step)
+        self.code = code
         super().__init__(str(self))
 
     def __str__(self) -> str:

@@ -27,7 +27,9 @@ class Finding:
 
     def error(self) -> KubegpuError:
         """Return the exception for a failing module."""
-        return KubegpuError(self.cause, evidence=self.evidence, next_step=self.next_step)
+        return KubegpuError(
+            self.cause, evidence=self.evidence, next_step=self.next_step, code=self.code
+        )
 
     def as_problem(self) -> dict[str, str]:
         """Return an item of ``gpu_node.problems``."""

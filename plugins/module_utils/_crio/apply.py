@@ -11,17 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
-from .._core.errors import InputError, KubegpuError, RolledBackError
-from .._core.redact import changed_parts
+from .._core.errors import InputError, KubegpuError
 from .._formats.toml_redact import redact
 from .._host.command import Runner
 from .._host.files import FileState, changed_since, glob_files, read_file
-from .._host.systemd import Daemon, journal, read_daemon, restart
+from .._host.systemd import Daemon, read_daemon, restart
 from .._record.file_record import Undo
 from .._record.store import StateStore
-from .._record.transaction import FileChange, applied
+from .._record.transaction import FileChange
 from .._runtime.config_file import ConfigFile, Parser, decode
 from .._runtime.cri import CRIO_SOCKET, CriStatus, read_info, wait_until_ready
+from .._runtime.engine import HandlerResult, Service, change_runtime
 from .._runtime.toml_settings import Plan, Seen, plan_absent, plan_present
 from .plan import effective, handlers, plan_drop_in
 from .types import DropIn, Effective, Request
@@ -50,22 +50,6 @@ class Dependencies:
     exists: Callable[[str], bool]
 
 
-@dataclass(frozen=True)
-class Result:
-    """What the module returns."""
-
-    changed: bool
-    restart_required: bool
-    restart_reason: str | None
-    restarted: bool
-    default_runtime: str | None
-    handlers: dict[str, Any]
-    backup_file: str | None
-    diff: list[dict[str, str]]
-    reasons: list[str]
-    warnings: list[str]
-
-
 class CrioRuntime:
     """One run of the module."""
 
@@ -75,14 +59,14 @@ class CrioRuntime:
         self._dependencies = dependencies
         self.warnings: list[str] = []
 
-    def __call__(self, check: bool) -> Result:
+    def __call__(self, check: bool) -> HandlerResult:
         self.request.check()
         if check:
             return self._execute(check=True)
         with self._dependencies.store.transaction():
             return self._execute(check=False)
 
-    def _execute(self, check: bool) -> Result:
+    def _execute(self, check: bool) -> HandlerResult:
         daemon = read_daemon(self._dependencies.run, self.settings.unit)
         self._check_crio()
         own = read_file(self.request.drop_in_path)
@@ -103,7 +87,7 @@ class CrioRuntime:
             newer = daemon.started is not None and changed_since(own.path, daemon.started)
             self._apply(change, restarted, unloaded=newer)
         record = self._dependencies.store.record(change.key)
-        return Result(
+        return HandlerResult(
             changed=change.before.content != change.after.content or restarted,
             restart_required=reason is not None and not restarted,
             restart_reason=None if restarted else reason,
@@ -111,7 +95,7 @@ class CrioRuntime:
             default_runtime=seen.default,
             handlers=handlers(seen),
             backup_file=None if record is None else record.backup,
-            diff=_diff(change),
+            diff=[change.diff(_show)] if change.before.content != change.after.content else [],
             reasons=[*drop_in.reasons, *plan.reasons, *self.warnings],
             warnings=self.warnings,
         )
@@ -184,14 +168,7 @@ class CrioRuntime:
         seen, target = Seen(_text(own)), own
         if record is not None:
             undo, target = self._dependencies.store.undo_target(key, own)
-            seen = Seen(
-                seen.text,
-                recorded=True,
-                way=undo,
-                restored=_text(target) if undo is Undo.RESTORE else None,
-                ours=record.details.get("settings", {}),
-                tables=tuple(record.details.get("tables", ())),
-            )
+            seen = seen.with_record(record, undo, _text(target))
         if self.request.state == "absent":
             if record is None:
                 return FileChange(key, own, own), Plan(seen.text, {})
@@ -243,66 +220,31 @@ class CrioRuntime:
 
         :param unloaded: the drop-in file is newer than the running CRI-O.
         """
-        written = [] if change.undo or change.before == change.after else [change]
-        try:
-            with applied(self._dependencies.store, written):
-                if restarting and not change.undo:
-                    self._restart()
-        except KubegpuError as error:
-            if not isinstance(error, _RestartFailed):
-                raise
-            if not written and not (unloaded and self._revert(change)):
-                raise self._failure(
-                    error, "This run changed no file, so there was nothing to put back."
-                ) from error
-            raise RolledBackError(
-                f"CRI-O did not come back with the new configuration: {error.cause} The old "
-                f"configuration was put back; {self._restart_old()}",
-                evidence=error.evidence,
-                next_step=f"Look at: journalctl --unit {self.settings.unit}",
-            ) from error
-        if not change.undo:
-            return
-        self._dependencies.store.write_undone(change.key, change.after)
-        try:
-            if restarting:
-                self._restart()
-        except KubegpuError as error:
-            if not isinstance(error, _RestartFailed):
-                raise
-            raise self._failure(
-                error,
-                f"{change.after.path} is free of this module's settings and stays so: correct what "
-                f"keeps CRI-O from starting, then systemctl restart {self.settings.unit}.",
-            ) from error
-
-    def _revert(self, change: FileChange) -> bool:
-        """Undo what an earlier run wrote and CRI-O never loaded; return whether it is undone."""
-        undo, before = self._dependencies.store.undo_target(
-            change.key, read_file(change.before.path)
-        )
-        if undo is Undo.RESTORE:
-            self._dependencies.store.write_undone(change.key, before)
-        return undo is Undo.RESTORE
-
-    def _failure(self, error: KubegpuError, advice: str) -> KubegpuError:
-        return KubegpuError(
-            f"CRI-O did not come back: {error.cause}",
-            evidence=error.evidence,
-            next_step=f"Look at: journalctl --unit {self.settings.unit}. {advice}",
-        )
-
-    def _restart_old(self) -> str:
-        """Restart CRI-O with the old configuration; return a sentence on whether it runs."""
-        try:
-            restart(self._dependencies.run, self.settings.unit, self.settings.restart_timeout)
-        except KubegpuError as error:
-            return f"CRI-O still does not run: {error.cause}"
-        return "CRI-O runs again with it."
-
-    def _restart(self) -> None:
-        run, unit = self._dependencies.run, self.settings.unit
         handler = self.request.name if self.request.state == "present" else None
+        service = Service(
+            name="CRI-O",
+            unit=self.settings.unit,
+            run=self._dependencies.run,
+            load=(lambda: self._restart(handler)) if restarting else None,
+            load_restored=lambda: self._restart(None),
+            # CRI-O does not start with a handler whose program is removed.
+            keeps_undo=True,
+        )
+        change_runtime(
+            self._dependencies.store,
+            [change] if change.undo or change.before != change.after else [],
+            service,
+            unloaded=lambda: self._unloaded(change) if unloaded else [],
+        )
+
+    def _unloaded(self, change: FileChange) -> list[FileChange]:
+        """Return how the drop-in file of an earlier run is undone that CRI-O has not loaded."""
+        state = read_file(change.before.path)
+        undo, before = self._dependencies.store.undo_target(change.key, state)
+        return [replace(change, after=before, undo=True)] if undo is Undo.RESTORE else []
+
+    def _restart(self, handler: str | None) -> None:
+        run, unit = self._dependencies.run, self.settings.unit
 
         def probe() -> CriStatus:
             info = run(
@@ -315,16 +257,8 @@ class CrioRuntime:
                 read_info(info.stdout) if info.ok else CriStatus(False, message=info.last_output())
             )
 
-        try:
-            restart(run, unit, self.settings.restart_timeout)
-            wait_until_ready(probe, handler, self.settings.restart_timeout)
-        except KubegpuError as error:
-            evidence = "\n".join(filter(None, (error.evidence, journal(run, unit))))
-            raise _RestartFailed(error.cause, evidence=evidence) from error
-
-
-class _RestartFailed(KubegpuError):
-    """CRI-O did not come back from a restart."""
+        restart(run, unit, self.settings.restart_timeout)
+        wait_until_ready(probe, handler, self.settings.restart_timeout)
 
 
 def _state(own: FileState, text: str | None) -> FileState:
@@ -335,21 +269,5 @@ def _text(state: FileState) -> str | None:
     return None if state.content is None else state.content.decode()
 
 
-def _diff(change: FileChange) -> list[dict[str, str]]:
-    if change.before.content == change.after.content:
-        return []
-
-    def side(state: FileState) -> tuple[str, str]:
-        text = _text(state)
-        return ("", f"{state.path} (absent)") if text is None else (redact(text), state.path)
-
-    (before, before_header), (after, after_header) = side(change.before), side(change.after)
-    before, after = changed_parts(before, after)
-    return [
-        {
-            "before": before,
-            "after": after,
-            "before_header": before_header,
-            "after_header": after_header,
-        }
-    ]
+def _show(content: bytes) -> str:
+    return redact(content.decode())

@@ -6,16 +6,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from .._core.errors import KubegpuError, RolledBackError
-from .._core.redact import changed_parts
 from .._formats.json_edit import Document, decode, parse, redact
-from .._host.files import FileState, read_file, remove_leftovers, write_file
+from .._host.files import FileState, read_file
 from .._host.fingerprint import file_signature
-from .._host.systemd import journal, reload, restart
+from .._host.systemd import reload, restart
 from .._record import converged
 from .._record.file_record import FileRecord, Undo
+from .._record.transaction import FileChange
+from .._runtime.engine import Result, Service, change_runtime, note_converged
 from .config import (
     check_result,
     configure,
@@ -37,13 +39,22 @@ from .types import (
     Needs,
     Plan,
     Request,
-    Result,
     Running,
     Settings,
 )
 
 RELOAD_SECONDS = 20.0
 RESTART_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class DockerResult(Result):
+    """What the module returns."""
+
+    reload_required: bool
+    reload_reason: str | None
+    reloaded: bool
+    runtimes: dict[str, Any]
 
 
 class DockerRuntime:
@@ -59,7 +70,7 @@ class DockerRuntime:
         # Signatures of the files that the result depends on, taken before they are read.
         self._signatures: dict[str, str | None] = {}
 
-    def __call__(self, check: bool) -> Result:
+    def __call__(self, check: bool) -> DockerResult:
         version = self._host.version(required=self._request.present)
         if check:
             return self._result(self._plan(version))
@@ -189,8 +200,8 @@ class DockerRuntime:
             reasons.append(f"{runtime_path} is not there yet.")
         if required.reload and not reloads and not restarts and between is not None:
             reasons.append(
-                "A plain reload takes nothing back that the file does not name any more (and "
-                "Docker 20.10 can die of it): use reload: true of this module, or restart."
+                "A plain reload removes nothing that the file no longer names (and Docker 20.10 "
+                "can crash on it): use reload: true of this module, or restart."
             )
         return reasons
 
@@ -218,38 +229,46 @@ class DockerRuntime:
     # -- apply --------------------------------------------------------------------------------
 
     def _apply(self, plan: Plan, version: tuple[int, ...] | None) -> None:
-        store = self._store
         key = self._key(plan.before.path)
-        earlier = store.record(key)
+        earlier = self._store.record(key)
         details = plan.record.to_json()
         if plan.writes:
             self._host.validate(plan.after, plan.before, version)
-            now = read_file(self._settings.config_path)
-            if now.content != plan.before.content:
-                raise KubegpuError(
-                    f"{self._settings.config_path} was changed by somebody while this ran.",
-                    next_step="Run again; nothing was written.",
-                )
-            if self._request.present:
-                store.write_recorded(key, plan.before, plan.after, details)
-            elif earlier is None:
-                remove_leftovers(plan.after.path)
-                write_file(plan.after)
-            else:
-                # The record goes last: a run that is killed here can be repeated.
-                store.write_recorded(key, plan.before, plan.after, earlier.details)
-        file_record = store.record(key)
-        if file_record is not None and not plan.forget and file_record.details != details:
-            store.put_record(key, replace(file_record, details=details))
-        try:
-            if plan.restart:
-                restart(self._run, self._settings.unit)
-                self._host.wait_until_applied(plan.final, RESTART_SECONDS, plan.running)
-            elif plan.reload:
-                self._reload(plan)
-        except KubegpuError as error:
-            raise self._rolled_back(plan, key, earlier, error) from error
-        self._finish_record(plan, key)
+        # The record of a removal goes last: a run that is killed before it can be repeated.
+        recorded = details if self._request.present or earlier is None else earlier.details
+        change = FileChange(key, plan.before, plan.after, undo=plan.forget, details=recorded)
+        service = Service(
+            name="dockerd",
+            unit=self._settings.unit,
+            run=self._run,
+            load=(lambda: self._load(plan)) if plan.restart or plan.reload else None,
+            load_restored=lambda: self._load_restored(plan),
+        )
+        change_runtime(
+            self._store,
+            [change] if plan.writes or plan.forget else [],
+            service,
+            written=lambda: self._update_details(key, plan, details),
+        )
+        self._note_hook(plan, key)
+
+    def _update_details(self, key: str, plan: Plan, details: dict[str, Any]) -> None:
+        record = self._store.record(key)
+        if record is not None and not plan.forget and record.details != details:
+            self._store.put_record(key, replace(record, details=details))
+
+    def _load(self, plan: Plan) -> None:
+        if plan.restart:
+            restart(self._run, self._settings.unit)
+            self._host.wait_until_applied(plan.final, RESTART_SECONDS, plan.running)
+        else:
+            self._reload(plan)
+
+    def _load_restored(self, plan: Plan) -> None:
+        if plan.restart or not self._host.daemon().active:
+            restart(self._run, self._settings.unit)
+        else:
+            reload(self._run, self._settings.unit)
 
     def _reload(self, plan: Plan) -> None:
         store, unit = self._store, self._settings.unit
@@ -267,37 +286,9 @@ class DockerRuntime:
         finally:
             store.write_undone(key, before)
 
-    def _rolled_back(
-        self, plan: Plan, key: str, earlier: FileRecord | None, error: KubegpuError
-    ) -> KubegpuError:
-        """Restore the old file and dockerd, and return the error to raise."""
-        unit, run = self._settings.unit, self._run
-        evidence = "\n".join(part for part in (error.evidence, journal(run, unit)) if part)
-        if not plan.writes:
-            return KubegpuError(
-                error.cause, evidence=evidence, next_step=f"Look at: journalctl --unit {unit}"
-            )
-        self._store.take_back(key, plan.before, earlier)
-        came_back = True
-        try:
-            if plan.restart or not self._host.daemon().active:
-                restart(run, unit)
-            else:
-                reload(run, unit)
-        except KubegpuError:
-            came_back = False
-        return RolledBackError(
-            f"{error.cause} {self._settings.config_path} was put back"
-            + (", and dockerd runs with it." if came_back else ", but dockerd did not come back."),
-            evidence=evidence,
-            next_step=f"Look at: journalctl --unit {unit}",
-        )
-
-    def _finish_record(self, plan: Plan, key: str) -> None:
-        """Remove the record if nothing is left to undo; store which dockerd found the hook."""
+    def _note_hook(self, plan: Plan, key: str) -> None:
+        """Store which dockerd found NVIDIA's hook."""
         store = self._store
-        if plan.forget:
-            store.forget(key)
         if store.record(key) is None:
             store.drop(self._hook_key())
         elif plan.running.hook_path is not None and (
@@ -307,38 +298,34 @@ class DockerRuntime:
             if daemon.identity is not None:
                 store.put(self._hook_key(), daemon.identity)
 
-    def _note_converged(self, plan: Plan, result: Result) -> None:
-        """Store the caller's fingerprint if nothing is left to do; otherwise remove it.
-
-        Only a run that changed nothing stores it: the signatures then are those of the files that
-        were read.
-        """
-        store, daemon, name = self._store, plan.daemon, self._request.name
-        key = converged.record_key("docker", name)
+    def _note_converged(self, plan: Plan, result: DockerResult) -> None:
+        """Store that nothing is left to do, or remove that."""
+        daemon, process = plan.daemon, plan.daemon.identity
+        key = converged.record_key("docker", self._request.name)
         paths = [
             *(self._find_program(path, daemon.pid) for path in (self._request.runtime_path, HOOK)),
             *daemon.command_line[:1],
         ]
-        is_open = result.changed or result.restart_required or result.reload_required
-        known = all(path is not None and path[:1] == "/" for path in paths) and daemon.identity
-        if is_open or result.warnings or not (self._request.present and known):
-            store.drop(key)
+        known = [path for path in paths if path is not None and path[:1] == "/"]
+        left = result.changed or result.restart_required or result.reload_required
+        if left or process is None or known != paths or not self._request.present:
+            self._store.drop(key)
             return
-        if not self._settings.fingerprint:
-            # Nothing was changed, so what another caller stored is still valid.
-            return
-        files = {**self._signatures, **{path: file_signature(path) for path in paths if path}}
-        entry = converged.build_entry(self._settings.fingerprint, "docker", daemon.identity, files)
-        if store.get(key) != entry:
-            store.put(key, entry)
+
+        def files() -> dict[str, str | None]:
+            return {**self._signatures, **{path: file_signature(path) for path in known}}
+
+        fingerprint = self._settings.fingerprint
+        note_converged(self._store, key, fingerprint, "docker", process, files)
 
     # -- result -------------------------------------------------------------------------------
 
-    def _result(self, plan: Plan, done: bool = False) -> Result:
+    def _result(self, plan: Plan, done: bool = False) -> DockerResult:
         file_record = self._store.record(self._key(plan.before.path)) if done else None
         flag = plan.running.flags.get("default-runtime", ())
         reload_reason = "; ".join(plan.needs.reload) or None
         restart_reason = "; ".join(plan.needs.restart) or None
+        change = FileChange(self._key(plan.before.path), plan.before, plan.after)
         changes = []
         if plan.reload:
             changes.append(f"dockerd is reloaded: {reload_reason}.")
@@ -346,7 +333,7 @@ class DockerRuntime:
             changes.append(f"dockerd is restarted: {restart_reason}.")
         restart_required = bool(plan.needs.restart) and not plan.restart
         reload_required = bool(plan.needs.reload) and not (plan.reload or plan.restart)
-        return Result(
+        return DockerResult(
             changed=plan.changed,
             restart_required=restart_required,
             restart_reason=restart_reason if restart_required else None,
@@ -357,29 +344,13 @@ class DockerRuntime:
             default_runtime=default_runtime(plan.final) or (flag[-1] if flag else BUILTIN_DEFAULT),
             runtimes=runtimes(plan.final),
             backup_file=None if file_record is None else file_record.backup,
-            diff=self._diff(plan),
+            diff=[change.diff(partial(_show, change.after.path))] if plan.writes else [],
             reasons=[*plan.reasons, *changes],
         )
 
-    def _diff(self, plan: Plan) -> list[dict[str, str]]:
-        if not plan.writes:
-            return []
-        header = self._settings.config_path
-        before, after = changed_parts(_redacted(plan.before), _redacted(plan.after))
-        return [
-            {
-                "before": before,
-                "after": after,
-                "before_header": header,
-                "after_header": header,
-            }
-        ]
 
-
-def _redacted(state: FileState) -> str:
-    if state.content is None:
-        return ""
-    document = parse(decode(state.content, state.path), state.path, trailing=True)
+def _show(path: str, content: bytes) -> str:
+    document = parse(decode(content, path), path, trailing=True)
     return redact(document).encode("utf-8", "replace").decode()
 
 

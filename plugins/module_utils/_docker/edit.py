@@ -79,7 +79,7 @@ class Editor:
 
     def revert_all(self) -> None:
         for edit in reversed(list(self._edits)):
-            self._undo(edit, "taken back")
+            self._undo(edit, "undone")
         self._edits = []
 
     def prune(self) -> None:

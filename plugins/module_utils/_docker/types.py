@@ -173,22 +173,3 @@ class Plan:
     @property
     def changed(self) -> bool:
         return self.writes or self.reload or self.restart
-
-
-@dataclass(frozen=True)
-class Result:
-    """What the module returns."""
-
-    changed: bool
-    restart_required: bool
-    restart_reason: str | None
-    restarted: bool
-    reload_required: bool
-    reload_reason: str | None
-    reloaded: bool
-    default_runtime: str
-    runtimes: dict[str, Any]
-    backup_file: str | None
-    diff: list[dict[str, str]]
-    reasons: list[str]
-    warnings: list[str] = field(default_factory=list)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
 from .._formats.toml_edit import Document, render
 from .._formats.toml_scan import BOM
-from .._record.file_record import Undo
+from .._record.file_record import FileRecord, Undo
 
 Parser = Callable[[str], dict[str, Any]]
 
@@ -35,6 +35,17 @@ class Seen:
     restored: str | None = None
     ours: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
+
+    def with_record(self, record: FileRecord, way: Undo, target: str | None) -> Seen:
+        """Return the file with its record; ``target`` is the text that undoing restores."""
+        return replace(
+            self,
+            recorded=True,
+            way=way,
+            restored=target if way is Undo.RESTORE else None,
+            ours=record.details.get("settings", {}),
+            tables=tuple(record.details.get("tables", ())),
+        )
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.redact import changed_parts
 from .._formats.toml_redact import redact
 from .._host.files import FileState, read_file, sha256
 from .._record.file_record import FileRecord, Undo
 from .._record.store import StateStore
+from .._record.transaction import FileChange
 from .._runtime.config_file import table
 from .._runtime.toml_settings import (
     Parser,
@@ -75,15 +75,7 @@ def apply(
 def _diff(before: FileState, after: FileState) -> list[dict[str, str]]:
     if before.content == after.content:
         return []
-    shown = changed_parts(redact(_text(before) or ""), redact(_text(after) or ""))
-    return [
-        {
-            "before": shown[0],
-            "after": shown[1],
-            "before_header": before.path,
-            "after_header": after.path,
-        }
-    ]
+    return [FileChange("", before, after).diff(lambda content: redact(content.decode()))]
 
 
 def _plan(
@@ -100,14 +92,7 @@ def _plan(
         if made and record.details.get("meaning") == _content_digest(seen.text or "", parse):
             # The packages of another release write the file again, with the values that it has.
             undo, target = Undo.RESTORE, FileState(before.path)
-        seen = Seen(
-            seen.text,
-            recorded=True,
-            way=undo,
-            restored=_text(target) if undo is Undo.RESTORE else None,
-            ours=record.details.get("settings", {}),
-            tables=tuple(record.details.get("tables", ())),
-        )
+        seen = seen.with_record(record, undo, _text(target))
     parse = _naming_file(before.path, parse)
     if request.state == "present":
         plan = plan_present(request.settings, seen, parse)

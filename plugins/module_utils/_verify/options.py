@@ -13,6 +13,7 @@ from typing import Any
 from .._containerd.distributions import PLAIN
 from .._core.errors import InputError
 from .._kube.image import check_reference
+from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .types import NODE_LAYERS, Request
 
 
@@ -24,7 +25,7 @@ class ProbeOptions:
     container: bool = True
     engines: tuple[str, ...] = ("containerd", "docker", "crio")
     handler: str = "nvidia"
-    runtime_path: str = "/usr/bin/nvidia-container-runtime"
+    runtime_path: str = RUNTIME_PATH
     image: str = ""
     archive: str = ""
     pull: bool = False

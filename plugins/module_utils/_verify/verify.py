@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .._core.errors import KubegpuError
 from .._facts.gather import gather
 from .._facts.runtimes import RuntimePaths
 from .._host.command import Runner
@@ -72,6 +73,17 @@ def failure_text(layers: list[dict[str, Any]]) -> str:
         f"{one['layer']}: {one['cause']}\nSeen: {one['evidence']}\nNext step: {one['next_step']}"
         for one in layers
         if one["ok"] is False
+    )
+
+
+def first_failure(layers: list[dict[str, Any]]) -> KubegpuError:
+    """Return the error of the first layer that failed."""
+    first = next(one for one in layers if one["ok"] is False)
+    return KubegpuError(
+        first["cause"],
+        evidence=first["evidence"],
+        next_step=first["next_step"],
+        code=first["code"],
     )
 
 

@@ -103,7 +103,7 @@ def test_absent_without_reload_says_what_is_still_to_be_done(running):
     running.predicted(set_default=True, **RELOADS)
     answer = running.predicted(state="absent")
     assert answer["reload_required"]
-    assert any("plain reload takes nothing back" in reason for reason in answer["reasons"])
+    assert any("plain reload removes nothing" in reason for reason in answer["reasons"])
     assert running.predicted(state="absent", **RELOADS)["changed"]
     assert running.dockerd.info()["DefaultRuntime"] == "runc"
 
@@ -243,7 +243,7 @@ def test_restart_that_fails_puts_the_old_file_back(running):
     answer = running.run(restart="always", **RELOADS)
     assert answer["failed"]
     assert "was put back" in answer["msg"]
-    assert "did not come back" in answer["msg"]
+    assert "dockerd still does not run" in answer["msg"]
     last = running.dockerd.log.read_text().strip().splitlines()[-1]
     assert last in answer["msg"], "the journal is quoted"
     assert running.config.read_bytes() == before
@@ -259,7 +259,7 @@ def test_reload_that_is_not_taken_puts_the_old_file_back(running, monkeypatch):
     monkeypatch.setattr(docker_apply, "RELOAD_SECONDS", 1.0)
     answer = running.run(set_default=True, **RELOADS)
     assert answer["failed"]
-    assert "was put back, and dockerd runs with it" in answer["msg"]
+    assert "was put back; dockerd runs again with it" in answer["msg"]
     assert "did not take the runtimes" in answer["msg"]
     assert running.config.read_bytes() == before
     assert running.leftovers() == []

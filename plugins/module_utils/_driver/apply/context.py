@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..._core.errors import KubegpuError
 from ..._core.finding import Finding
 from ..._diagnosis.driver import diagnose
 from ..._diagnosis.evidence import collect
@@ -25,14 +24,6 @@ from .loading import Loading, ModuleState, decide_loading
 if TYPE_CHECKING:
     from ..._host.reader import NodeReader
     from ..._record.store import StateStore
-
-
-class Diagnosed(KubegpuError):
-    """A failure whose cause is known: it has a code."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.cause, evidence=finding.evidence, next_step=finding.next_step)
-        self.code = finding.code
 
 
 @dataclass(frozen=True)

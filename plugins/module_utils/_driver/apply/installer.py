@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..._core.errors import InputError, KubegpuError
-from ..._core.finding import Finding
 from ..._diagnosis.codes import NOUVEAU
 from ..._host.command import TIMED_OUT, Runner
 from ..._host.files import FileState, remove_empty_directories, write_file
@@ -20,7 +19,7 @@ from ..._packages.registry import choose
 from ..._packages.types import ABSENT, CONFIGURATION
 from ..record import Record, cached_files, current_driver, same_driver, update_pending
 from . import kernel_module
-from .context import Context, Diagnosed
+from .context import Context
 from .failures import INSTALLER
 from .initramfs import rebuild_initramfs
 from .loading import decide_loading
@@ -51,15 +50,12 @@ def run_runfile(context: Context) -> dict[str, Any]:
             # The files that block it are written; the next boot must use them.
             rebuild_initramfs(context.run, context.reader, context.facts["os"]["family"])
             context.save_record(update_pending(context.record, boot_first=True))
-            raise Diagnosed(
-                Finding(
-                    NOUVEAU,
-                    f"{state.kernel_driver} is loaded and in use, and the installer of "
-                    f"{runfile['version']} does not install beside it.",
-                    evidence=f"/sys/module/{state.kernel_driver}",
-                    next_step=f"Reboot: {state.kernel_driver} stays away from then on. Then run "
-                    "again.",
-                )
+            raise KubegpuError(
+                f"{state.kernel_driver} is loaded and in use, and the installer of "
+                f"{runfile['version']} does not install beside it.",
+                evidence=f"/sys/module/{state.kernel_driver}",
+                next_step=f"Reboot: {state.kernel_driver} stays away from then on. Then run again.",
+                code=NOUVEAU,
             )
         runfile["arguments"] = [*runfile["arguments"], *more]
     timeout = context.params["build_timeout"]

@@ -30,7 +30,7 @@ from ..record import (
 from ..types import GRIDD_UNIT, INSTALLS
 from . import config_files as configuration
 from . import failures, installer, kernel_module, package_calls, units
-from .context import Context, Diagnosed, diagnose_node
+from .context import Context, diagnose_node
 from .diff import change_diff, describe_driver, differences
 from .initramfs import rebuild_initramfs
 from .loading import kernel_without_module
@@ -164,7 +164,7 @@ def _explain(context: Context) -> dict[str, Any]:
         return {
             "changed": False,
             "message": words,
-            "code": "",
+            "failure": {},
             "keep": False,
             "unchanged": True,
             "before": "",
@@ -190,7 +190,7 @@ def _explain(context: Context) -> dict[str, Any]:
     return {
         "changed": False,
         "message": message,
-        "code": finding.code if told else "",
+        "failure": finding.as_problem() if told else {},
         "keep": keep,
         "unchanged": unchanged and not ran,
         "before": describe_driver(before),
@@ -278,7 +278,7 @@ def _finish_present(context: Context) -> dict[str, Any]:
 def _load(context: Context) -> str:
     """Load the module if requested; return why a reboot is needed, or an empty text.
 
-    :raises Diagnosed: the module cannot be loaded or does not work.
+    :raises KubegpuError: the module cannot be loaded or does not work.
     """
     other_kernel = kernel_without_module(context.facts)
     module_state = context.module_state()
@@ -298,7 +298,7 @@ def _load(context: Context) -> str:
     answer = modules.load()
     complaint = None if not answer.ok else kernel_module.failed_driver_query(context.run)
     if not answer.ok or complaint is not None:
-        raise Diagnosed(diagnose_node(context.refresh(), answer.last_output(), since=begin))
+        raise diagnose_node(context.refresh(), answer.last_output(), since=begin).error()
     return ""
 
 

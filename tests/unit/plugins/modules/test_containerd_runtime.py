@@ -16,9 +16,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd import host
 from ansible_collections.kubegpu.nodes.plugins.module_utils._containerd.apply import (
     ContainerdRuntime,
@@ -44,6 +42,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._record.converged im
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import containerd_runtime
+from tests.unit.fixtures.documented import documented_options
 from tests.unit.module_process import predicted, run_module
 
 DUMP = (
@@ -346,10 +345,7 @@ def test_file_that_is_no_toml_is_refused(arguments, tmp_path):
 
 
 def test_documented_options_are_the_real_ones():
-    texts = (containerd_runtime.DOCUMENTATION, ModuleDocFragment.DOCUMENTATION)
-    documented = {
-        name: option for text in texts for name, option in yaml.safe_load(text)["options"].items()
-    }
+    documented = documented_options(containerd_runtime)
     assert set(documented) == set(containerd_runtime.ARGUMENTS)
     for name, option in containerd_runtime.ARGUMENTS.items():
         assert documented[name].get("default") == option.get("default"), name

@@ -13,9 +13,7 @@ import time
 import tomllib
 
 import pytest
-import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.doc_fragments.record import ModuleDocFragment
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
     KubegpuError,
     RolledBackError,
@@ -26,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.modules import crio_runtime
 from tests.unit.fixtures.crio import PACKAGED
+from tests.unit.fixtures.documented import documented_options
 from tests.unit.module_process import predicted, run_module
 
 JOURNAL = "crio: validating runtime config: runtime validation"
@@ -205,10 +204,7 @@ def test_a_second_handler_needs_a_file_of_its_own(arguments, folder):
 
 
 def test_documented_options_are_the_real_ones():
-    texts = (crio_runtime.DOCUMENTATION, ModuleDocFragment.DOCUMENTATION)
-    documented = {
-        name: option for text in texts for name, option in yaml.safe_load(text)["options"].items()
-    }
+    documented = documented_options(crio_runtime)
     assert set(documented) == set(crio_runtime.ARGUMENTS)
     for name, option in crio_runtime.ARGUMENTS.items():
         assert documented[name].get("default") == option.get("default"), name

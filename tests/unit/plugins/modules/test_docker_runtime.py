@@ -342,7 +342,7 @@ def test_dockerd_that_does_not_take_the_file_gets_its_old_one(node, verb):
     node.deaf = (verb,)
     answer = node.once(reload=True, restart="always" if verb == "restart" else "never")
     assert answer["failed"]
-    assert "was put back, and dockerd runs with it" in answer["cause"]
+    assert "was put back; dockerd runs again with it" in answer["cause"]
     assert "the reason why" in answer["evidence"]
     assert node.config.read_text() == '{"debug": true}'
     assert node.done == [verb, verb]
@@ -401,7 +401,7 @@ def test_file_that_somebody_writes_meanwhile_is_not_overwritten(node, monkeypatc
 
     monkeypatch.setattr(node, "run", run)
     answer = node.once()
-    assert "changed by somebody while this ran" in answer["cause"]
+    assert "changed by somebody else during this run" in answer["cause"]
     assert node.config.read_text() == '{"somebody": "else"}'
 
 

@@ -23,6 +23,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.files import FileState
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record import transaction
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 CRI = 'plugins."io.containerd.grpc.v1.cri"'
@@ -151,14 +152,14 @@ def test_a_roll_back_that_fails_is_told(standin, monkeypatch):
 def test_a_roll_back_of_an_undo_that_fails_is_told(standin, monkeypatch):
     standin.run(restart=True)
     standin.takes = lambda text: "nvidia" in text
-    written = flow.write_file
+    written = transaction.write_file
 
     def full(state: FileState):
         if b"nvidia" in (state.content or b"") and state.path == str(standin.config):
             raise KubegpuError("No space left on device.")
         return written(state)
 
-    monkeypatch.setattr(flow, "write_file", full)
+    monkeypatch.setattr(transaction, "write_file", full)
     with pytest.raises(KubegpuError, match="No space left") as caught:
         standin.run(restart=True, state="absent")
     assert not isinstance(caught.value, RolledBackError)

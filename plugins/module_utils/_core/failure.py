@@ -1,0 +1,29 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The failed result of a module: cause, evidence and next step beside the message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .errors import KubegpuError
+from .redact import redact
+
+
+def failure(error: KubegpuError) -> dict[str, str]:
+    """Return the keys of the result, without secrets: a daemon's journal quotes its settings."""
+    texts = {
+        "msg": str(error),
+        "cause": error.cause,
+        "evidence": error.evidence,
+        "next_step": error.next_step,
+        **({"code": error.code} if error.code else {}),
+    }
+    return {name: redact(text) for name, text in texts.items()}
+
+
+def fail(module: Any, error: KubegpuError, **values: Any) -> None:
+    """End the module with ``fail_json``; ``values`` are added to the result."""
+    module.fail_json(**{**failure(error), **values})

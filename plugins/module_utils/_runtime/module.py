@@ -1,0 +1,48 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options and the result that the modules of all runtimes have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .._core.printable import printable
+from .._core.redact import redact_data
+from .._nvidia.toolkit_paths import RUNTIME_PATH
+from .engine import Result
+
+RUNTIME_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "name": {"type": "str", "default": "nvidia"},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "set_default": {"type": "bool", "default": False},
+    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+}
+# containerd and CRI-O.
+CRI_ARGUMENTS: dict[str, dict[str, Any]] = {
+    **RUNTIME_ARGUMENTS,
+    "runtime_path": {"type": "path", "default": RUNTIME_PATH},
+    "restart": {"type": "bool", "default": False},
+    "restart_timeout": {"type": "int", "default": 60},
+    "tomlkit_archive": {"type": "str", "no_log": True},
+}
+
+
+def from_options(kind: Any, params: dict[str, Any]) -> Any:
+    """Return an instance of a dataclass whose fields are options of the module."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return kind(**{name: value for name, value in params.items() if name in names})
+
+
+def exit_result(module: Any, result: Result) -> None:
+    """End the module with the result, without secrets. A diff is returned in diff mode only."""
+    values = dataclasses.asdict(result)
+    for warning in values.pop("warnings", ()):
+        module.warn(printable(warning))
+    for name in {"handlers", "runtimes"} & {*values}:
+        values[name] = redact_data(values[name])
+    if not module._diff:
+        del values["diff"]
+    module.exit_json(**values)
