@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import truth
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
 from .._hosts import NODE_ROLES, facts, select_hosts, wrong_values
 from .._rollout import failure_message
@@ -150,21 +151,21 @@ def verification_rows(
     hostvars: Mapping[str, Variables],
     key: str,
     more: Sequence[Mapping[str, Any]] = (),
-    layers: Sequence[str] | None = None,
+    layers: Sequence[str] = LAYERS,
     missing: str = NOT_READ,
 ) -> Rows:
     """Return the table of a verification.
 
     :param key: the variable in which each host has its list of layers.
     :param more: layers that were verified elsewhere.
-    :param layers: the columns; by default all layers.
+    :param layers: the columns.
     :param missing: the reason for a host without layers.
     """
     entries: list[Mapping[str, Any]] = []
     for host in hosts:
         # The name in the inventory counts, whatever the node calls itself.
         entries.extend({**entry, "node": host} for entry in hostvars[host].get(key) or ())
-    return verification([*entries, *more], hosts, *([layers] if layers else []), missing=missing)
+    return verification([*entries, *more], hosts, layers, missing)
 
 
 def _plans(variables: Variables) -> dict[str, Mapping[str, Any]]:
