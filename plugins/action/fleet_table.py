@@ -17,6 +17,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
+    TABLES,
     Column,
     notes,
     paragraph,
@@ -40,10 +41,10 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(
             argument_spec={
                 "title": {"type": "str", "default": ""},
+                "table": {"type": "str", "choices": list(TABLES)},
                 "columns": {
                     "type": "list",
                     "elements": "dict",
-                    "required": True,
                     "options": {
                         "key": {"type": "str", "required": True, "no_log": False},
                         "title": {"type": "str", "required": True},
@@ -55,8 +56,11 @@ class ActionModule(ActionBase):
                 "rows": {"type": "list", "elements": "dict", "required": True},
                 "notes": {"type": "str"},
                 "dest": {"type": "path"},
-            }
+            },
+            required_one_of=[("table", "columns")],
         )
+        known, key = TABLES.get(options["table"], ((), None))
+        key = options["notes"] or key
         columns = [
             Column(
                 column["key"],
@@ -65,11 +69,11 @@ class ActionModule(ActionBase):
                 tuple(column["below"]),
                 column["optional"],
             )
-            for column in options["columns"]
-        ]
+            for column in options["columns"] or ()
+        ] or list(known)
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
         table = render(columns, options["rows"], width, options["title"])
-        texts = notes(options["rows"], options["notes"], columns[0].key) if options["notes"] else []
+        texts = notes(options["rows"], key, columns[0].key) if key else []
         below = [paragraph(text, width) for text in texts]
         text = "\n".join([table, *(["", *below] if below else [])])
         Display().display(f"\n{text}\n")

@@ -28,7 +28,9 @@ options:
       found by machine ID); C(wishes) (the options as this host sees them, which must be equal on
       all hosts); C(default_runtime) (default runtimes of C(containerd) and C(docker) that are newer
       than the facts); C(planned) (whether this run sets up the runtime later); C(cdi) (whether the
-      role P(kubegpu.nodes.nvidia_container_toolkit#role) enables CDI there).
+      role P(kubegpu.nodes.nvidia_container_toolkit#role) enables CDI there); and for C(restarts)
+      C(started) (start time of its runtime in the API server's format), C(changed) (what this run
+      changed on it, or empty) and C(new) (whether this run's label brought the pod to it).
     type: dict
     required: true
   method:
@@ -46,8 +48,8 @@ options:
     default: {}
   existing:
     description: >-
-      Existing objects of the kinds Namespace, RuntimeClass and DaemonSet. An unmanaged namespace or
-      RuntimeClass is kept unchanged.
+      Existing objects of the kinds Namespace, RuntimeClass and DaemonSet, and the pods of the
+      device plugin. An unmanaged namespace or RuntimeClass is kept unchanged.
     type: list
     elements: dict
     default: []
@@ -65,6 +67,10 @@ options:
     type: list
     elements: str
     default: []
+  node_of:
+    description: The Kubernetes node of each host, for C(restarts).
+    type: dict
+    default: {}
   teardown:
     description: Whether to remove everything.
     type: bool
@@ -87,7 +93,9 @@ _value:
     and to remove), C(values) (values of the chart), C(runtime_class), C(expected) (by host, in the
     format of M(kubegpu.nodes.gpu_cluster_info)), C(unknown) (hosts without known resources, and
     why), C(refusals) (C(host), C(cause), C(evidence), C(next_step)), C(text) (the same as text),
-    C(warnings) and C(reasons).
+    C(warnings) and C(reasons); and C(restarts), the pods to delete because they are older than the
+    runtime of their node, or because this run changed their node (C(name), C(node), C(reason) and
+    C(definition)): a pod keeps the runtime of its creation, even if its containers restart.
   type: dict
 """
 
@@ -106,10 +114,14 @@ def nvidia_device_plugin_plan(
     existing: Sequence[Mapping[str, Any]] = (),
     others: Sequence[str] = (),
     login: Sequence[str] = (),
+    node_of: Mapping[str, str | None] | None = None,
     teardown: bool = False,
 ) -> dict[str, Any]:
     """Return the plan as JSON values."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import plan
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import (
+        plan,
+        restarts,
+    )
 
     known = facts or {}
     complete = {
@@ -122,7 +134,7 @@ def nvidia_device_plugin_plan(
             f"nvidia_device_plugin_plan needs the fact gpu_node of {', '.join(missing)}. Next "
             "step: run kubegpu.nodes.gpu_node_facts on the hosts first."
         )
-    return plan(
+    planned = plan(
         wishes,
         complete,
         method=method,
@@ -132,6 +144,8 @@ def nvidia_device_plugin_plan(
         login=login,
         teardown=teardown,
     )
+    pods = [item for item in existing if item["kind"] == "Pod"]
+    return {**planned, "restarts": restarts(pods, complete, node_of or {})}
 
 
 class FilterModule:

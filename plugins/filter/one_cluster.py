@@ -47,37 +47,16 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-_LOCAL = ("", "localhost", "127.0.0.1", "::1")
-_NAMES = (
-    "kubegpu_kubeconfig",
-    "kubegpu_context",
-    "kubegpu_kube_host",
-    "kubegpu_kube_delegate",
-    "kubegpu_kube_namespace",
-)
-
 
 def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the cluster's variables, which are equal for all hosts."""
-    first: dict[str, str] = {}
-    for host in hosts:
-        values = {name: str(hostvars[host].get(name) or "") for name in _NAMES}
-        for name, value in values.items() if first else ():
-            if first[name] != value:
-                raise AnsibleFilterError(
-                    f"{hosts[0]} and {host} are not of one cluster: {name} is {first[name]!r} and "
-                    f"{value!r}. Next step: set it once for all of them, or run each cluster by "
-                    "itself with --limit."
-                )
-        first = first or values
-    delegate = first.get("kubegpu_kube_delegate", "")
-    if delegate not in _LOCAL and delegate not in hostvars:
-        raise AnsibleFilterError(
-            f"kubegpu_kube_delegate is {delegate!r}, and the inventory of this run has no such "
-            "host. In slices of a job each run sees its own part of the hosts. Next step: leave it "
-            "out, so that localhost speaks to the cluster, or have that host in every inventory."
-        )
-    return first
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import one_cluster as found
+
+    try:
+        return found(hosts, hostvars)
+    except InputError as error:
+        raise AnsibleFilterError(str(error)) from error
 
 
 class FilterModule:

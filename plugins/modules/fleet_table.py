@@ -20,11 +20,16 @@ options:
     description: Line above the table.
     type: str
     default: ""
+  table:
+    description: >-
+      Use the columns and notes of a table of P(kubegpu.nodes.gpu_report#filter). Required without
+      O(columns).
+    type: str
+    choices: [plan, result, cluster]
   columns:
     description: The columns, in order.
     type: list
     elements: dict
-    required: true
     suboptions:
       key:
         description: Key of the rows.
@@ -51,7 +56,7 @@ options:
         default: false
   notes:
     description: Key of the rows for a list of remarks. Each remark is shown once below the table,
-      with the names (the first column) of its rows.
+      with the names (the first column) of its rows. By default that of O(table).
     type: str
   rows:
     description: The rows. A list is shown with one item a line.
@@ -85,8 +90,14 @@ EXAMPLES = r"""
     columns:
       - {key: node, title: Node}
       - {key: gpus, title: GPUs}
-    rows: "{{ ansible_play_hosts | map('extract', hostvars, 'plan_row') | list }}"
+    rows: "{{ ansible_play_hosts_all | kubegpu.nodes.gpu_report('plan', hostvars) }}"
     dest: build/gpus.json
+  run_once: true
+
+- name: Show what would be done
+  kubegpu.nodes.fleet_table:
+    table: plan
+    rows: "{{ ansible_play_hosts_all | kubegpu.nodes.gpu_report('plan', hostvars) }}"
   run_once: true
 """
 

@@ -2,85 +2,163 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Select the hosts of a play.
+"""Select the hosts of a play, by their facts and by the public facts of the roles.
 
 This file imports little, because each process that runs a filter imports it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import truth
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
+Variables = Mapping[str, Any]
 
-def hosts_with(
-    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], key: str | None = None
-) -> list[str]:
-    """Return the hosts whose variable ``key`` is true; without a key, the hosts that have facts."""
-    known = [host for host in hosts if host in hostvars]
-    if key is None:
-        return [host for host in known if "gpu_node" in hostvars[host].get("ansible_facts", ())]
-    return [host for host in known if hostvars[host].get(key) is True]
+# The roles that change a node, in the order in which they run.
+NODE_ROLES = ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit")
+_LOCAL = ("", "localhost", "127.0.0.1", "::1")
+_CLUSTER_VARIABLES = (
+    "kubegpu_kubeconfig",
+    "kubegpu_context",
+    "kubegpu_kube_host",
+    "kubegpu_kube_delegate",
+    "kubegpu_kube_namespace",
+)
 
 
-def gpu_groups(
-    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select: str) -> list[str]:
+    """Return the hosts to which ``select`` applies, in their order.
+
+    :param hostvars: Ansible's ``hostvars``; empty for ``ansible-playbook --syntax-check``.
+    :param select: a key of the table of this file.
+    :raises InputError: ``select`` is unknown.
+    """
+    if select not in _SELECT:
+        raise InputError(f"{select!r} is none of {', '.join(_SELECT)}.")
+    applies = _SELECT[select]
+    return [host for host in hosts if host in hostvars and applies(hostvars[host])]
+
+
+def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:
     """Return the groups of the hosts that have facts: by vendor of the GPUs, and of a cluster.
 
     A host with a wrong value that applies to it is in ``kubegpu_refused`` only, so that no other
     play runs on it.
     """
     found = []
-    for host in hosts_with(hosts, hostvars):
+    for host in select_hosts(hosts, hostvars, "facts"):
         variables = hostvars[host]
-        vendor = gpu_vendor(variables["ansible_facts"]["gpu_node"]["gpus"])
-        in_cluster = bool(variables.get("kubegpu_kubeconfig") or variables.get("kubegpu_kube_host"))
-        groups = [f"kubegpu_{vendor}", *(["kubegpu_cluster"] if in_cluster else [])]
-        if wrong_values(host, variables, vendor, in_cluster):
+        groups = [
+            f"kubegpu_{_vendor(variables)}",
+            *(["kubegpu_cluster"] if _in_cluster(variables) else []),
+        ]
+        if wrong_values(host, variables):
             groups = ["kubegpu_refused"]
         found.append({"host": host, "groups": groups})
     return found
 
 
-def wrong_values(
-    host: str, variables: Mapping[str, Any], vendor: str, in_cluster: bool
-) -> list[Mapping[str, Any]]:
-    """Return the wrong values of a host, without those of parts that do not apply to it.
+def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]:
+    """Return all wrong values of a host, if one of them is of a part that applies to the host.
 
     :param variables: the host's variables, with the result of ``fleet_variables``.
     """
     checked = variables.get("__kubegpu_variables") or {}
     found: Sequence[Mapping[str, Any]] = (checked.get("wrong") or {}).get(host) or ()
-    return [one for one in found if (in_cluster if one["cluster"] else vendor == "nvidia")]
+    for one in found:
+        if _in_cluster(variables) if one["cluster"] else _vendor(variables) == "nvidia":
+            return found
+    return ()
 
 
-def hosts_to_verify(
-    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], every: bool = False
-) -> list[str]:
-    """Return the hosts that a run changed and that have a loaded driver.
+def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict[str, str]:
+    """Return the cluster's variables, which are equal for all hosts.
 
-    :param every: include the hosts that were not changed.
+    :raises InputError: two hosts differ, or the delegate is not in the inventory.
     """
-    found = []
-    for host in hosts_with(hosts, hostvars):
-        variables = hostvars[host]
-        labels = (variables.get("__gpu_node_labels_result") or {}).get("nodes") or {}
-        plugin = variables.get("__nvidia_device_plugin_result") or {}
-        changed = (
-            variables.get("kubegpu_changed"),
-            (labels.get(host) or {}).get("changed"),
-            plugin.get("changed"),
+    first: dict[str, str] = {}
+    for host in hosts:
+        values = {name: str(hostvars[host].get(name) or "") for name in _CLUSTER_VARIABLES}
+        for name, value in values.items() if first else ():
+            if first[name] != value:
+                raise InputError(
+                    f"{hosts[0]} and {host} are not of one cluster: {name} is {first[name]!r} and "
+                    f"{value!r}. Next step: set it once for all of them, or run each cluster by "
+                    "itself with --limit."
+                )
+        first = first or values
+    delegate = first.get("kubegpu_kube_delegate", "")
+    if delegate not in _LOCAL and delegate not in hostvars:
+        raise InputError(
+            f"kubegpu_kube_delegate is {delegate!r}, and the inventory of this run has no such "
+            "host. In slices of a job each run sees its own part of the hosts. Next step: leave it "
+            "out, so that localhost speaks to the cluster, or have that host in every inventory."
         )
-        if (
-            truth(variables.get("gpu_verify_enabled", True))
-            and variables.get("kubegpu_failed") is not True
-            # A driver that is not managed here may be installed later: nothing to verify yet.
-            and variables["ansible_facts"]["gpu_node"]["driver"]["loaded"] is not None
-            and (every or any(changed) or truth(variables.get("gpu_verify_all", False)))
-        ):
-            found.append(host)
+    return first
+
+
+def facts(variables: Variables) -> Mapping[str, Any] | None:
+    """Return the fact ``gpu_node`` of a host; None if the host was not read."""
+    found: Mapping[str, Any] | None = (variables.get("ansible_facts") or {}).get("gpu_node")
     return found
+
+
+def _vendor(variables: Variables) -> str:
+    node = facts(variables)
+    return "" if node is None else gpu_vendor(node["gpus"])
+
+
+def _in_cluster(variables: Variables) -> bool:
+    return bool(variables.get("kubegpu_kubeconfig") or variables.get("kubegpu_kube_host"))
+
+
+def _has_failed(variables: Variables) -> bool:
+    return bool(variables.get("kubegpu_failure"))
+
+
+def _has_work(variables: Variables) -> bool:
+    plans = (variables.get(f"{role}_plan") or {} for role in NODE_ROLES)
+    return any(plan.get("work") is True for plan in plans)
+
+
+def _asks_runtimes(variables: Variables) -> bool:
+    """Return whether the plan needs a runtime's module, on a machine and not in a tree."""
+    plan = variables.get("nvidia_container_toolkit_plan") or {}
+    asks = any(plan.get(engine) for engine in ("containerd", "docker", "crio"))
+    return asks and variables.get("kubegpu_root", "/") == "/"
+
+
+def _can_verify(variables: Variables) -> bool:
+    """Return whether a run can verify the host: its driver is loaded, and nothing failed."""
+    node = facts(variables)
+    return (
+        node is not None
+        and truth(variables.get("gpu_verify_enabled", True)) is True
+        and not _has_failed(variables)
+        # A driver that is not managed here may be installed later: nothing to verify yet.
+        and node["driver"]["loaded"] is not None
+    )
+
+
+def _is_verified(variables: Variables) -> bool:
+    """Return whether the table of a verification shows the host."""
+    enabled = truth(variables.get("gpu_verify_enabled", True)) is True
+    return enabled and _vendor(variables) in ("", "nvidia")
+
+
+_SELECT: Mapping[str, Callable[[Variables], bool]] = {
+    "facts": lambda variables: facts(variables) is not None,
+    "nvidia": lambda variables: _vendor(variables) == "nvidia",
+    "none": lambda variables: _vendor(variables) == "none",
+    "work": lambda variables: facts(variables) is not None and _has_work(variables),
+    "runtimes": _asks_runtimes,
+    "waiting": lambda variables: variables.get("kubegpu_begun") is not True,
+    "failed": _has_failed,
+    "not_failed": lambda variables: not _has_failed(variables),
+    "driver": _can_verify,
+    "verified": _is_verified,
+}

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._hosts import select_hosts
+
 ALL = "100%"
 # Actions of tasks that fail before anything was changed: a value or the plan is refused.
 _REFUSING = ("fail", "validate_argument_spec")
@@ -48,6 +50,38 @@ def serial(values: Sequence[Any], count: int) -> Any:
     :param count: number of hosts of the play, to which percentages refer.
     """
     return min(values, key=lambda value: max(batch_sizes(value, count), default=0), default=ALL)
+
+
+def hosts_serial(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], select: str | None = None
+) -> Any:
+    """Return :func:`serial` of the values that ``fleet_variables`` found for the hosts of a play.
+
+    :param hostvars: empty for ``ansible-playbook --syntax-check``.
+    :param select: which of the hosts are those of the play (:func:`select_hosts`); None for all.
+    """
+    if select:
+        hosts = select_hosts(hosts, hostvars, select)
+    for host in hosts:
+        found = hostvars[host].get("__kubegpu_variables") if host in hostvars else None
+        if found:
+            serials = found["serials"]
+            return serial([serials[one] for one in hosts if one in serials], len(hosts))
+    return ALL
+
+
+def hosts_stop(
+    batch: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], hosts: Sequence[str]
+) -> str:
+    """Return :func:`stop_message` for a batch; empty if no host of the play waits.
+
+    :param hosts: all hosts of the play.
+    """
+    if all(hostvars[host].get("kubegpu_begun") is True for host in hosts):
+        return ""
+    checked = hostvars[batch[0]].get("__kubegpu_variables") or {} if batch else {}
+    failures = {host: hostvars[host].get("kubegpu_failure") for host in batch}
+    return stop_message(failures, float(checked.get("max_fail_percentage", 0)))
 
 
 def batch_sizes(value: Any, count: int) -> list[int]:

@@ -44,17 +44,6 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     "kubegpu_kube_namespace": {"type": "str"},
 }
 
-# Facts that the playbooks set for the user, or pass from play to play.
-KEPT_FACTS = (
-    "kubegpu_begun",
-    "kubegpu_changed",
-    "kubegpu_failed",
-    "kubegpu_failure",
-    "kubegpu_plan",
-    "kubegpu_result",
-    "kubegpu_work",
-)
-
 # Roles in the order of the run: part in the plan's table, and whether it is for clusters only.
 ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_driver": ("driver", False),
@@ -64,3 +53,10 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_device_plugin": ("device plugin", True),
     "gpu_verify": ("verify", False),
 }
+
+# Facts that the playbooks pass from play to play, and the public facts of the roles.
+KEPT_FACTS = (
+    "kubegpu_begun",
+    "kubegpu_failure",
+    *(f"{role}_{fact}" for role in ROLES for fact in ("plan", "result")),
+)

@@ -11,8 +11,6 @@ from typing import Any
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
-from .._rollout import failure_message
-
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "cuda", "toolkit")
 
@@ -27,7 +25,7 @@ _RUNTIMES = ("containerd", "docker", "crio")
 # Steps of the toolkit's plan that are shown without the part's name.
 _SELF_EXPLANATORY = ("cdi", *_RUNTIMES)
 _NEW_CONFIGURATION = "the running daemon does not know the new configuration"
-_NOT_READ = "the node could not be read"
+NOT_READ = "the node could not be read"
 
 
 def describe_gpus(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -65,7 +63,7 @@ def node_plan(
         ``words``. With any, the node is refused, whatever its plans are.
     """
     if not node:
-        return _row(name, action="unknown", why=[_NOT_READ])
+        return unknown_row(name, NOT_READ)
     present = _present(node)
     row = _row(name, node=node, gpus=describe_gpus(node["gpus"]), present=present)
     if wrong:
@@ -78,7 +76,7 @@ def node_plan(
     planned = [
         step for part, plan in parts.items() for step in _part_steps(part, plan, results or {})
     ]
-    steps = [step for step in planned if _selected(_tag(step), run_tags, skip_tags)]
+    steps = [step for step in planned if selected(_tag(step), run_tags, skip_tags)]
     left_out = list(dict.fromkeys(_tag(step) for step in planned if step not in steps))
     refused = [part for part in parts if (part, "refused") in _actions(steps)]
     return {
@@ -131,7 +129,7 @@ def node_result(
         "node": name,
         "driver": _driver_text(node, driver, results.get("driver"), predicted),
         "cuda": _cuda_text(node, cuda, predicted),
-        "toolkit": toolkit["version"]
+        "toolkit": toolkit.get("version")
         if toolkit_done or not node
         else node["container_toolkit"]["version"],
         "containerd": _runtime_text(
@@ -173,28 +171,6 @@ def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def fleet_rows(
-    hosts: Sequence[str],
-    hostvars: Mapping[str, Mapping[str, Any]],
-    key: str,
-    missing: str = _NOT_READ,
-) -> list[dict[str, Any]]:
-    """Return each host's row, stored under ``key``, or a row with the failure of the host.
-
-    :param missing: the reason if a host has neither a row nor a stored failure.
-    """
-    rows: list[dict[str, Any]] = []
-    for host in hosts:
-        row = hostvars[host].get(key)
-        if row:
-            rows.append(dict(row))
-        else:
-            stored = hostvars[host].get("kubegpu_failure")
-            reason = failure_message(stored) if stored else missing
-            rows.append({**_row(host, None, action="unknown", why=[reason]), "open": [reason]})
-    return rows
-
-
 def _converged_result(
     node: Mapping[str, Any] | None, engine: str, converged: Sequence[str]
 ) -> Mapping[str, Any] | None:
@@ -226,6 +202,11 @@ def _runtime_text(result: Mapping[str, Any] | None) -> list[str]:
         or "no handlers",
         "changed" if result.get("changed") else "unchanged",
     ]
+
+
+def unknown_row(name: str, reason: str) -> dict[str, Any]:
+    """Return the row of a node of which nothing is known but why, for either table."""
+    return {**_row(name, action="unknown", why=[reason]), "open": [reason]}
 
 
 def _row(
@@ -355,7 +336,7 @@ def _tag(step: Mapping[str, str]) -> str:
     return "runtime" if is_runtime else step["part"]
 
 
-def _selected(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
+def selected(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
     """Return whether a run selects a tag, by Ansible's rules."""
     selected, skipped = {*run_tags}, {*skip_tags}
     return bool(selected & {"all", "tagged", tag}) and not skipped & {"all", "tagged", tag}

@@ -42,6 +42,26 @@ class Column:
     optional: bool = False
 
 
+_CHANGES = (Column("changes", "Change", paired=True), Column("why", "Why", paired=True))
+# Columns and key of the notes of the tables whose rows the filter gpu_report builds.
+TABLES: Mapping[str, tuple[tuple[Column, ...], str | None]] = {
+    "plan": ((Column("node", "Node", below=("gpus", "present")), *_CHANGES), "warnings"),
+    "result": (
+        (
+            Column("node", "Node"),
+            Column("driver", "Driver"),
+            Column("cuda", "CUDA"),
+            Column("toolkit", "Toolkit"),
+            Column("containerd", "containerd"),
+            Column("docker", "Docker"),
+            Column("crio", "CRI-O", optional=True),
+        ),
+        "open",
+    ),
+    "cluster": ((Column("node", "Node", below=("kubernetes",)), *_CHANGES), None),
+}
+
+
 def render(
     columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int, title: str = ""
 ) -> str:

@@ -547,7 +547,7 @@ PLAY = """
         name: kubegpu.nodes.gpu_node_labels
         tasks_from: "{{ entry | default('main') }}"
     - ansible.builtin.copy:
-        content: "{{ __gpu_node_labels_result | to_json }}"
+        content: "{{ gpu_node_labels_result | to_json }}"
         dest: "{{ answer }}"
       check_mode: false
       delegate_to: localhost

@@ -212,10 +212,20 @@ def test_a_node_that_does_not_come_back_from_the_last_reboot_fails(nodes):
 @pytest.mark.full(why="a unit test of the filter has it")
 def test_the_size_of_batches_is_that_of_the_nodes_with_work(nodes):
     """Of 12 nodes half are more than 4, but of the 6 with something to do they are 3."""
-    own = {"gpu1": {"kubegpu_serial": "50%"}, "gpu2": {"kubegpu_serial": 4}}
-    # As if the plan had found nothing to do on the others.
-    work = f"{{{{ inventory_hostname in {TWELVE[:6]} }}}}"
-    run = nodes.play("site", hosts(**own), *DRIVER, kubegpu_work=work)
+    # The plan finds nothing to do on the others.
+    done = {
+        "standin_done": True,
+        "nvidia_driver_enabled": False,
+        "nvidia_container_toolkit_containerd": False,
+        "nvidia_container_toolkit_docker": False,
+        "nvidia_container_toolkit_cdi": False,
+    }
+    own = {
+        "gpu1": {"kubegpu_serial": "50%"},
+        "gpu2": {"kubegpu_serial": 4},
+        **dict.fromkeys(TWELVE[6:], done),
+    }
+    run = nodes.play("site", hosts(**own), *DRIVER)
     assert run.status == 0, run.screen
     assert sorted(run.hosts("nvidia_driver")) == TWELVE[:6]
     assert run.at_once() == 3

@@ -339,14 +339,12 @@ def test_k3s_and_rke2(seen, name):
 def test_s24_cloud_image_keeps_its_driver(seen):
     was = seen("cloud_image")
     assert was["run"].status == 0, was["run"].output
-    (plan,) = [
-        answer["ansible_facts"]["kubegpu_plan"]
-        for (task, _host), answer in was["run"].answers.items()
-        if task == "Keep the node's row"
-    ]
-    assert (plan["driver"]["action"], plan["driver"]["change"]) == ("none", False)
+    answers = {task: answer for (task, _host), answer in was["run"].answers.items()}
+    driver = answers["Plan the driver"]["ansible_facts"]["nvidia_driver_plan"]
+    assert (driver["action"], driver["change"]) == ("none", False)
     assert was["kept"]
-    assert f"driver {was['version']} proprietary" in plan["present"]
+    table = " ".join(answers["Show what will be done, and why"]["table"])
+    assert f"driver {was['version']} proprietary" in table
     assert all("container" in name for name in was["packages"].split())
 
 

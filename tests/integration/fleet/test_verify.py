@@ -391,7 +391,11 @@ PLAY = """
           - {key: nvml, title: NVML}
           - {key: toolkit, title: Toolkit}
           - {key: runtime, title: Runtime}
-        rows: "{{ ansible_play_hosts_all | kubegpu.nodes.verify_rows(hostvars, 'verified') }}"
+        rows: >-
+          {{
+            ansible_play_hosts_all
+            | kubegpu.nodes.gpu_report('verification', hostvars, key='verified')
+          }}
         notes: causes
       run_once: true
 """

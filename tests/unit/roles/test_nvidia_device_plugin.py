@@ -49,7 +49,7 @@ PLUGIN, DISCOVERY = "kubegpu-nvidia-device-plugin", "kubegpu-gpu-feature-discove
     ],
 )
 def test_which_daemonsets_this_run_changed(results, sets, applied):
-    known = {"__nvidia_device_plugin_result": {"results": results}}
+    known = {"__nvidia_device_plugin_objects": {"results": results}}
     assert len(value("__nvidia_device_plugin_sets", **known)) == sets
     assert len(value("__nvidia_device_plugin_applied", **known)) == applied
 

@@ -69,7 +69,7 @@ def test_beside_what_gives_out_gpus_nothing_is_deployed(objects, words):
     assert others == [words]
     made = plan({}, {}, others=others)
     assert (made["action"], made["objects"], made["absent"]) == ("leave", [], [])
-    (said,) = value("__nvidia_device_plugin_says", __nvidia_device_plugin_plan=made)
+    (said,) = value("__nvidia_device_plugin_says", nvidia_device_plugin_plan=made)
     assert said.startswith(f"The cluster has {words}. It is left alone")
     assert "resources.gpus.enabled=false" in said
     beside = {"nvidia_device_plugin_beside_others": True, "__nvidia_device_plugin_cluster": cluster}

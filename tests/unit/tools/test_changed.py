@@ -49,7 +49,11 @@ def test_the_stages_are_those_of_noxfile():
             {"unit", "engines", "fleet", "cluster"},
             {"packages"},
         ),
-        ("plugins/filter/node_plan.py", {"controller", "drivers", "fleet", "cluster"}, {"engines"}),
+        (
+            "plugins/filter/gpu_report.py",
+            {"controller", "drivers", "fleet", "cluster"},
+            {"engines"},
+        ),
         ("docs/verify.md", {"unit"}, {"fleet"}),
         ("plugins/module_utils/_packages/apt.py", {"unit", "packages", "drivers"}, {"engines"}),
         ("plugins/module_utils/_kube/client.py", {"unit", "cluster"}, {"engines", "packages"}),

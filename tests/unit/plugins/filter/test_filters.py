@@ -9,16 +9,16 @@ from __future__ import annotations
 import sys
 
 import pytest
+import yaml
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import (
     container_toolkit_plan,
-    fleet_rows,
-    gpu_vendor,
-    hosts_with,
-    node_plan,
-    node_result,
+    gpu_hosts,
+    gpu_report,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import _SELECT
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import TABLES
 from tests.unit.fixtures.node_facts import installed, node
 
 
@@ -43,15 +43,39 @@ def test_plan_refuses_options_that_it_does_not_know():
 
 
 def test_rows_from_plan_to_table():
-    facts = installed()
-    plan = call(container_toolkit_plan, facts)
-    skipped = {"skipped": True, "changed": False}
-    row = call(node_plan, facts, name="a", toolkit=plan, containerd=skipped)
-    assert row["action"] == "none"
-    result = call(node_result, plan, name="a", docker={"changed": False, "runtimes": ["runc"]})
-    assert result["containerd"] == [] and result["docker"] == ["runc", "unchanged"]
-    assert call(fleet_rows, ["a"], {"a": {"row": row}}, "row") == [row]
-    assert call(gpu_vendor, facts["gpus"]) == "nvidia"
+    plan = call(container_toolkit_plan, installed())
+    hostvars = {
+        "a": {
+            "ansible_facts": {"gpu_node": installed()},
+            "nvidia_driver_plan": {},
+            "cuda_toolkit_plan": {},
+            "nvidia_container_toolkit_plan": plan,
+            "nvidia_container_toolkit_result": {
+                "changed": False,
+                "runtimes": {"docker": {"changed": False, "runtimes": ["runc"]}},
+            },
+        }
+    }
+    (row,) = call(gpu_report, ["a"], "plan", hostvars)
+    assert (row["node"], row["action"], row["toolkit"]) == ("a", "none", plan)
+    (row,) = call(gpu_report, ["a"], "result", hostvars, batch=["a"])
+    assert row["containerd"] == [] and row["docker"] == ["runc", "unchanged"]
+
+
+def test_words_that_the_filters_do_not_know_are_named():
+    with pytest.raises(AnsibleFilterError, match="'colour' is none of facts, nvidia"):
+        call(gpu_hosts, ["a"], {}, "colour")
+    with pytest.raises(AnsibleFilterError, match="'colour' is none of plan, result"):
+        call(gpu_report, ["a"], "colour", {})
+
+
+@pytest.mark.parametrize(
+    ("module", "option", "table"), [(gpu_hosts, "select", _SELECT), (gpu_report, "what", TABLES)]
+)
+def test_every_choice_is_documented(module, option, table):
+    choices = yaml.safe_load(module.DOCUMENTATION)["options"][option]["choices"]
+    elsewhere = {"groups", "changed"} if module is gpu_hosts else set()
+    assert set(choices) == {*table, *elsewhere}
 
 
 @pytest.mark.parametrize("word", ["false", "no", "0", False])
@@ -76,5 +100,5 @@ def test_what_plans_need_is_imported_where_hosts_are_worked_out(monkeypatch):
     name = "ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan"
     monkeypatch.delitem(sys.modules, name, raising=False)
     hostvars = {"gpu1": {"ansible_facts": {"gpu_node": {}}}}
-    assert call(hosts_with, ["cpu1"], hostvars) == [] and name not in sys.modules
-    assert call(hosts_with, ["gpu1"], hostvars) == ["gpu1"] and name in sys.modules
+    assert call(gpu_hosts, ["cpu1"], hostvars) == [] and name not in sys.modules
+    assert call(gpu_hosts, ["gpu1"], hostvars) == ["gpu1"] and name in sys.modules

@@ -10,15 +10,19 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.kubegpu.nodes.plugins.filter import (
+    gpu_report,
     gpu_resources_check,
     one_cluster,
-    verify_rows,
 )
 
 
 def call(module, *arguments, **options):
     name = module.__name__.rpartition(".")[2]
     return module.FilterModule().filters()[name](*arguments, **options)
+
+
+def report(hostvars, **options):
+    return call(gpu_report, [*hostvars], "verification", hostvars, key="verified", **options)
 
 
 def entry(layer, ok, **more):
@@ -31,7 +35,7 @@ def test_rows_of_hosts_and_of_the_cluster():
         entry("allocatable", False, node="gpu1", cause="Too few.", next_step="Look."),
         entry("allocatable", True, node="worker-9"),
     ]
-    rows = call(verify_rows, list(hostvars), hostvars, "verified", more=more, missing="not read")
+    rows = report(hostvars, more=more, missing="not read")
     assert [(row["node"], row["pci"], row["allocatable"], row["result"]) for row in rows] == [
         ("gpu1", "ok", "failed", "failed"),
         ("gpu2", None, None, "failed"),
@@ -46,11 +50,11 @@ def test_rows_of_hosts_and_of_the_cluster():
 
 def test_only_some_layers_are_columns():
     hostvars = {"gpu1": {"verified": [entry("pci", True), entry("nvml", None, cause="Waits.")]}}
-    (row,) = call(verify_rows, ["gpu1"], hostvars, "verified", layers=["nvml"])
+    (row,) = report(hostvars, layers=["nvml"])
     assert row["nvml"] == "not tried" and "pci" not in row
     assert row["not_tried"] == ["nvml: Waits."]
     with pytest.raises(AnsibleFilterError, match="no layer driver"):
-        call(verify_rows, [], {}, "verified", layers=["driver"])
+        report({}, layers=["driver"])
 
 
 def test_all_hosts_are_of_one_cluster():

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.filter import hosts_to_verify
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
-    gpu_groups,
     gpu_vendor,
-    hosts_with,
+    host_groups,
+    select_hosts,
 )
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import changed_hosts
 
 
 @pytest.mark.parametrize(
@@ -22,23 +22,63 @@ def test_group_of_a_node(vendors, group):
     assert gpu_vendor([{"vendor": vendor} for vendor in vendors]) == group
 
 
-def test_hosts_with():
+def test_hosts_with_facts_work_and_failures():
+    read = {"ansible_facts": {"gpu_node": {}}}
     hostvars = {
-        "a": {"ansible_facts": {"gpu_node": {}}, "work": True},
-        "b": {"ansible_facts": {"gpu_node": {}}, "work": False},
-        "failed while it was planned": {"ansible_facts": {"gpu_node": {}}},
-        "unreachable": {"ansible_facts": {}},
+        "a": {**read, "nvidia_driver_plan": {}, "cuda_toolkit_plan": {"work": True}},
+        "b": {**read, "nvidia_driver_plan": {"work": False}, "kubegpu_begun": True},
+        "failed while it was planned": read,
+        "unreachable": {"ansible_facts": {}, "kubegpu_failure": {"task": "Install"}},
         "never asked": {},
     }
-    assert hosts_with([*hostvars], hostvars) == ["a", "b", "failed while it was planned"]
-    assert hosts_with([*hostvars], hostvars, "work") == ["a"]
-    assert hosts_with(["a"], {}) == hosts_with(["a"], {}, "work") == []
+
+    def select(word):
+        return select_hosts([*hostvars, "not in the inventory"], hostvars, word)
+
+    assert select("facts") == ["a", "b", "failed while it was planned"]
+    assert select("work") == ["a"]
+    assert select("waiting") == [host for host in hostvars if host != "b"]
+    assert select("failed") == ["unreachable"]
+    assert select("not_failed") == [host for host in hostvars if host != "unreachable"]
+    assert select_hosts(["a"], {}, "facts") == select_hosts(["a"], {}, "work") == []
+
+
+def test_hosts_by_vendor_and_of_a_verification():
+    hostvars = {
+        "gpu1": host("intel", "nvidia"),
+        "off": host("nvidia", gpu_verify_enabled="no"),
+        "amd1": host("amd"),
+        "cpu1": host(),
+        "unreachable": {},
+    }
+    assert select_hosts([*hostvars], hostvars, "nvidia") == ["gpu1", "off"]
+    assert select_hosts([*hostvars], hostvars, "none") == ["cpu1"]
+    assert select_hosts([*hostvars], hostvars, "verified") == ["gpu1", "unreachable"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "root", "asked"),
+    [
+        ({"docker": True}, "/", True),
+        ({"docker": True}, "/tree", False),
+        ({"docker": False}, "/", False),
+    ],
+)
+def test_runtimes_of_a_tree_are_not_asked(plan, root, asked):
+    hostvars = {"a": {"nvidia_container_toolkit_plan": plan, "kubegpu_root": root}}
+    assert bool(select_hosts(["a"], hostvars, "runtimes")) is asked
 
 
 def host(*vendors, loaded="580.126.09", **variables):
     gpus = [{"vendor": vendor} for vendor in vendors]
     return {
-        "ansible_facts": {"gpu_node": {"gpus": gpus, "driver": {"loaded": loaded}}},
+        "ansible_facts": {
+            "gpu_node": {
+                "gpus": gpus,
+                "driver": {"loaded": loaded},
+                "container_toolkit": {"version": None},
+            }
+        },
         **variables,
     }
 
@@ -50,7 +90,7 @@ def test_groups_of_hosts():
         "cpu1": host(kubegpu_kube_host="https://127.0.0.1:6443"),
         "unreachable": {},
     }
-    assert gpu_groups([*hostvars], hostvars) == [
+    assert host_groups([*hostvars], hostvars) == [
         {"host": "gpu1", "groups": ["kubegpu_nvidia", "kubegpu_cluster"]},
         {"host": "gpu2", "groups": ["kubegpu_amd"]},
         {"host": "cpu1", "groups": ["kubegpu_none", "kubegpu_cluster"]},
@@ -71,7 +111,7 @@ def test_a_host_with_a_wrong_value_is_refused_where_it_counts():
         "cpu1": host(__kubegpu_variables=kept, **cluster),
         "cpu2": host(__kubegpu_variables=kept, **cluster),
     }
-    assert {one["host"]: one["groups"] for one in gpu_groups([*hostvars], hostvars)} == {
+    assert {one["host"]: one["groups"] for one in host_groups([*hostvars], hostvars)} == {
         "gpu1": ["kubegpu_refused"],
         "gpu2": ["kubegpu_nvidia"],
         "gpu3": ["kubegpu_nvidia"],
@@ -80,34 +120,22 @@ def test_a_host_with_a_wrong_value_is_refused_where_it_counts():
     }
 
 
-def to_verify(hostvars, **options):
-    (found,) = hosts_to_verify.FilterModule().filters().values()
-    return found([*hostvars], hostvars, **options)
-
-
 def test_what_a_run_changed_is_verified():
+    labels = {"nodes": {"labelled": {"changed": True}}}
+    changed = {"nvidia_driver_result": {"changed": True}}
     hostvars = {
-        "changed": host("nvidia", kubegpu_changed=True),
-        "labelled": host(
-            "nvidia", __gpu_node_labels_result={"nodes": {"labelled": {"changed": True}}}
-        ),
-        "beside a labelled one": host(
-            "nvidia",
-            __gpu_node_labels_result={"nodes": {"labelled": {"changed": True}}},
-            kubegpu_changed=False,
-        ),
-        "plugin": host("nvidia", __nvidia_device_plugin_result={"changed": True}),
+        "changed": host("nvidia", **changed),
+        "labelled": host("nvidia", gpu_node_labels_result=labels),
+        "beside a labelled one": host("nvidia", gpu_node_labels_result=labels),
+        "plugin": host("nvidia", nvidia_device_plugin_result={"changed": True}),
         "asked for": host("nvidia", gpu_verify_all="yes"),
-        "skipped": host(
-            "nvidia",
-            __gpu_node_labels_result={"skipped": True},
-            __nvidia_device_plugin_result={"skipped": True, "changed": False},
+        "waits for a reboot": host(
+            "nvidia", nvidia_driver_result={"changed": True, "reboot_required": True}
         ),
-        "no driver yet": host("nvidia", loaded=None, kubegpu_changed=True),
-        "switched off": host("nvidia", kubegpu_changed=True, gpu_verify_enabled="false"),
-        "failed": {"kubegpu_changed": True},
-        "kept as failed": host("nvidia", kubegpu_changed=True, kubegpu_failed=True),
+        "no driver yet": host("nvidia", loaded=None, **changed),
+        "switched off": host("nvidia", gpu_verify_enabled="false", **changed),
+        "not read": changed,
+        "failed": host("nvidia", kubegpu_failure={"task": "Install"}, **changed),
     }
-    assert to_verify(hostvars) == ["changed", "labelled", "plugin", "asked for"]
-    all_of_them = [*hostvars][:6]
-    assert to_verify(hostvars, every=True) == all_of_them
+    assert changed_hosts([*hostvars], hostvars) == ["changed", "labelled", "plugin", "asked for"]
+    assert select_hosts([*hostvars], hostvars, "driver") == [*hostvars][:6]

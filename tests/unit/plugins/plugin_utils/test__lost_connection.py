@@ -79,7 +79,7 @@ def test_every_play_that_works_in_batches_says_so():
             if "serial" in play:
                 seen += 1
                 assert play["vars"][VARIABLE] is True, path
-                assert "rollout_serial" in play["serial"]
+                assert "rollout('serial'" in play["serial"]
                 assert any("rescue" in task for task in play["tasks"])
     assert seen == 3
 

@@ -12,7 +12,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types impor
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import (
     describe_gpus,
-    fleet_rows,
     node_plan,
     node_result,
 )
@@ -128,24 +127,6 @@ def test_result_names_what_is_still_to_do():
     )
     assert row["containerd"] == ["nvidia, runc (default)", "changed"]
     assert row["open"][0] == "restart docker: hook is newer"
-
-
-def test_rows_of_hosts_that_failed_early():
-    rows = fleet_rows(["a", "b"], {"a": {"row": {"node": "a"}}, "b": {}}, "row")
-    assert rows[0] == {"node": "a"}
-    assert rows[1]["action"] == "unknown" and "not be read" in rows[1]["why"][0]
-
-
-def test_what_is_said_of_a_host_without_row_can_be_chosen():
-    (row,) = fleet_rows(["a"], {"a": {}}, "row", "it stopped")
-    assert row["why"] == ["it stopped"] and row["open"] == ["it stopped"]
-
-
-def test_a_host_whose_failure_was_kept_says_it():
-    kept = {"task": "Install", "words": "It did not build.\nSeen: gcc", "refused": False}
-    (row,) = fleet_rows(["a"], {"a": {"kubegpu_failure": kept}}, "row")
-    said = "the run stopped at this node, in the task 'Install': It did not build."
-    assert row["open"] == row["why"] == [said]
 
 
 def test_a_node_with_wrong_values_is_refused_and_its_words_stand_below():

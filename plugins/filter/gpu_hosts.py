@@ -1,0 +1,125 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: gpu_hosts
+short_description: Select hosts by their GPUs, and by what the roles planned and changed
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Takes host names and returns those that O(select) names. It reads the fact C(gpu_node) of
+    M(kubegpu.nodes.gpu_node_facts) and the public facts of the roles, such as
+    C(nvidia_driver_plan) and C(nvidia_driver_result).
+  - A play for the selected hosts avoids conditions on each of its tasks, which would be skipped one
+    by one. A host that is missing in O(hostvars) is omitted.
+positional: _input, hostvars, select
+options:
+  _input:
+    description: Names of hosts.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: Ansible's C(hostvars). C(ansible-playbook --syntax-check) has none.
+    type: dict
+    required: true
+  select:
+    description:
+      - V(facts) selects hosts with facts; V(nvidia) those with an NVIDIA GPU, and V(none) those
+        without a GPU.
+      - V(work) selects hosts on which the roles P(kubegpu.nodes.nvidia_driver#role),
+        P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
+        something to do according to their plans, and V(runtimes) those on which the modules of
+        container runtimes have to be called for it; V(waiting) those whose batch was not started.
+      - V(failed) selects hosts with the fact C(kubegpu_failure), which the playbooks set, and
+        V(not_failed) the others.
+      - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
+        whose node, labels or device plugin this run changed, so that no reboot or restart is left
+        to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects hosts that have
+        an NVIDIA GPU or no facts. These three omit hosts with C(gpu_verify_enabled=false).
+      - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
+        the vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
+        C(kubegpu_none)), and C(kubegpu_cluster) if C(kubegpu_kubeconfig) or C(kubegpu_kube_host) is
+        set. A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables) found it
+        and the playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
+    type: str
+    choices:
+      [facts, nvidia, none, work, runtimes, waiting, failed, not_failed, driver, changed, verified,
+      groups]
+    default: facts
+seealso:
+  - plugin: kubegpu.nodes.one_cluster
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Change the nodes that differ
+  # ansible-playbook --syntax-check has neither the groups of a run nor hostvars.
+  hosts: >-
+    {{
+      groups['kubegpu_nvidia'] | default([])
+      | kubegpu.nodes.gpu_hosts(hostvars | default({}), 'work')
+    }}
+  roles:
+    - kubegpu.nodes.nvidia_driver
+
+- name: Group all hosts of the play
+  hosts: all
+  tasks:
+    - ansible.builtin.add_host:
+        name: "{{ item.host }}"
+        groups: "{{ item.groups }}"
+      loop: "{{ ansible_play_hosts | kubegpu.nodes.gpu_hosts(hostvars, 'groups') }}"
+      changed_when: false
+"""
+
+RETURN = r"""
+_value:
+  description: The hosts, in their order; with V(groups) C(host) and C(groups) of each.
+  type: list
+  elements: raw
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+
+def gpu_hosts(
+    hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]], select: str = "facts"
+) -> list[Any]:
+    """Return the selected hosts; with ``facts``, preload the modules that their plans need."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
+        host_groups,
+        select_hosts,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._preload import preload_plans
+
+    if select == "groups":
+        return host_groups(hosts, hostvars)
+    if select == "changed":
+        from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
+            changed_hosts,
+        )
+
+        return changed_hosts(hosts, hostvars)
+    try:
+        found = select_hosts(hosts, hostvars, select)
+    except InputError as error:
+        raise AnsibleFilterError(f"gpu_hosts: {error}") from error
+    if found and select == "facts":
+        preload_plans()
+    return found
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"gpu_hosts": gpu_hosts}

@@ -1,0 +1,132 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: rollout
+short_description: Run a play in batches of hosts
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - V(serial) returns C(kubegpu_serial) for the keyword C(serial) of a play. Ansible evaluates that
+    keyword without a host, so that it sees neither C(group_vars) nor C(host_vars). The value comes
+    from M(kubegpu.nodes.fleet_variables). If hosts have different values, the one with the smallest
+    largest batch is used. Percentages refer to the given hosts, which must be those of the play.
+  - V(failure) returns from Ansible's C(ansible_failed_task) and C(ansible_failed_result) what is
+    stored in C(kubegpu_failure) until the end of the run.
+  - V(stop) returns why no further batch is started, if hosts of the play wait and more hosts of
+    the batch failed than C(kubegpu_max_fail_percentage) allows. A host that was refused before any
+    change does not count. Ansible's own C(max_fail_percentage) ends the whole run, with the plays
+    that would have reported it.
+positional: _input, what, hostvars
+options:
+  _input:
+    description: >-
+      With V(serial) the hosts of the play, with V(stop) those of the batch
+      (C(ansible_play_batch)), with V(failure) C(ansible_failed_task).
+    type: raw
+    required: true
+  what:
+    description: What is returned.
+    type: str
+    choices: [serial, failure, stop]
+    required: true
+  hostvars:
+    description: >-
+      Ansible's C(hostvars), with V(serial) and V(stop). A host that failed has the fact
+      C(kubegpu_failure), and a host whose batch was started C(kubegpu_begun).
+    type: dict
+    default: {}
+  hosts:
+    description: All hosts of the play (C(ansible_play_hosts)), with V(stop).
+    type: list
+    elements: str
+    default: []
+  select:
+    description: >-
+      Which of the hosts are those of the play, with V(serial), as in
+      P(kubegpu.nodes.gpu_hosts#filter). By default all.
+    type: str
+  result:
+    description: C(ansible_failed_result), with V(failure).
+    type: dict
+    default: {}
+  changed:
+    description: >-
+      With V(failure), whether the node was changed before the task. A refused plan or value is then
+      a failure like any other.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Work in batches
+  hosts: gpus
+  # ansible-playbook --syntax-check has no hostvars.
+  serial: "{{ groups['gpus'] | kubegpu.nodes.rollout('serial', hostvars | default({})) }}"
+  tasks:
+    - name: Install the driver
+      block:
+        - ansible.builtin.import_role:
+            name: kubegpu.nodes.nvidia_driver
+      rescue:
+        - name: Store the failure
+          ansible.builtin.set_fact:
+            kubegpu_failure: >-
+              {{
+                ansible_failed_task
+                | kubegpu.nodes.rollout('failure', result=ansible_failed_result)
+              }}
+"""
+
+RETURN = r"""
+_value:
+  description:
+    - With V(serial) a number, a percentage or a list of these; V(100%) if no host has a value.
+    - With V(failure) a dictionary of C(task), C(words) (the message), and C(refused), which is true
+      if the plan or a value is refused and nothing was changed.
+    - With V(stop) the message for the hosts that wait; empty if the next batch may start.
+  type: raw
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+Hostvars = Mapping[str, Mapping[str, Any]]
+
+
+def rollout(
+    value: Any,
+    what: str,
+    hostvars: Hostvars | None = None,
+    hosts: Sequence[str] = (),
+    select: str | None = None,
+    result: Mapping[str, Any] | None = None,
+    changed: bool = False,
+) -> Any:
+    """Return what a play in batches asks for."""
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._rollout import (
+        failure,
+        hosts_serial,
+        hosts_stop,
+    )
+
+    if what == "serial":
+        return hosts_serial(value, hostvars or {}, select)
+    if what == "stop":
+        return hosts_stop(value, hostvars or {}, hosts)
+    if what == "failure":
+        return failure(value, result or {}, changed)
+    raise AnsibleFilterError(f"rollout: {what!r} is none of serial, failure, stop.")
+
+
+class FilterModule:
+    """The filter under its name."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"rollout": rollout}

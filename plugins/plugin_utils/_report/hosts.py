@@ -1,0 +1,188 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rows of the tables of a play, from the facts and the public facts that its hosts have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import truth
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
+
+from .._hosts import NODE_ROLES, facts, select_hosts, wrong_values
+from .._rollout import failure_message
+from .cluster import cluster_plan
+from .nodes import NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
+from .verification import rows as verification
+
+Variables = Mapping[str, Any]
+Rows = list[dict[str, Any]]
+
+_STOPPED = "the run stopped at this node; its failed task says why"
+_NOT_PLANNED = "the plan stopped at this node; its failed task says why"
+
+
+def plan_rows(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Variables],
+    run_tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
+) -> Rows:
+    """Return the plan table: of each host what would change, or why nothing is known.
+
+    :param run_tags: the tags of the run; steps with other tags are left out, and named.
+    :param skip_tags: the tags that the run skips.
+    """
+    return [_plan_row(host, hostvars[host], run_tags, skip_tags) for host in hosts]
+
+
+def _plan_row(
+    host: str, variables: Variables, run_tags: Sequence[str], skip_tags: Sequence[str]
+) -> dict[str, Any]:
+    node = facts(variables)
+    plans = _plans(variables)
+    wrong = wrong_values(host, variables)
+    is_nvidia = bool(select_hosts([host], {host: variables}, "nvidia"))
+    if node is None:
+        return unknown_row(host, NOT_READ)
+    if is_nvidia and not wrong and len(plans) < len(PARTS):
+        return unknown_row(host, _NOT_PLANNED)
+    return node_plan(
+        host, node, plans if is_nvidia else {}, _runtimes(variables), run_tags, skip_tags, wrong
+    )
+
+
+def result_rows(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Variables],
+    batch: Sequence[str] = (),
+    alive: Sequence[str] | None = None,
+    stop: str = "",
+    **options: Any,
+) -> Rows:
+    """Return the result table after a batch.
+
+    :param hosts: all hosts of the play.
+    :param batch: the hosts of the batch, of which each gets a row, as do all that failed.
+    :param alive: the hosts that Ansible has not lost; all hosts by default.
+    :param stop: why no other batch is started. If not empty, each host that waits gets a row.
+    :param options: the options of :func:`result_row`.
+    """
+    alive = hosts if alive is None else alive
+    lost = [host for host in hosts if host not in set(alive)]
+    failed = select_hosts(alive, hostvars, "failed")
+    waiting = select_hosts(alive, hostvars, "waiting") if stop else []
+    rows = []
+    for host in dict.fromkeys((*batch, *failed, *lost)):
+        failure = hostvars[host].get("kubegpu_failure")
+        if failure:
+            rows.append(unknown_row(host, failure_message(failure)))
+        elif host in lost:
+            rows.append(unknown_row(host, _STOPPED))
+        else:
+            rows.append(result_row(host, hostvars[host], **options))
+    return [*rows, *(unknown_row(host, stop) for host in waiting)]
+
+
+def result_row(
+    host: str,
+    variables: Variables,
+    run_tags: Sequence[str] = ("all",),
+    skip_tags: Sequence[str] = (),
+    predicted: bool = False,
+) -> dict[str, Any]:
+    """Return the row of one host after its roles ran.
+
+    :param predicted: whether the run was in check mode.
+    """
+    results = _runtimes(variables)
+    driver = variables.get("nvidia_driver_result") or {}
+    if driver:
+        results = {**results, "driver": driver}
+    return node_result(
+        host,
+        _plans(variables),
+        results,
+        facts(variables),
+        predicted=predicted,
+        toolkit_done=selected("toolkit", run_tags, skip_tags),
+    )
+
+
+def changed_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[str]:
+    """Return the hosts with a loaded driver that this run changed, or with ``gpu_verify_all``."""
+    able = select_hosts(hosts, hostvars, "driver")
+    return [host for host in able if _to_verify(host, hostvars[host])]
+
+
+def _to_verify(host: str, variables: Variables) -> bool:
+    labels = (variables.get("gpu_node_labels_result") or {}).get("nodes") or {}
+    return bool(
+        truth(variables.get("gpu_verify_all", False))
+        or (labels.get(host) or {}).get("changed")
+        or (variables.get("nvidia_device_plugin_result") or {}).get("changed")
+        or _is_changed(host, variables)
+    )
+
+
+def _is_changed(host: str, variables: Variables) -> bool:
+    """Return whether a role changed the node, and no reboot or restart is left to be done."""
+    results = (variables.get(f"{role}_result") or {} for role in NODE_ROLES)
+    changed = any(result.get("changed") for result in results)
+    return changed and not result_row(host, variables)["open"]
+
+
+def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
+    """Return the plan table of the cluster, from the facts that its hosts have in common."""
+    variables = hostvars[hosts[0]]
+    result = variables.get("nvidia_device_plugin_result") or {}
+    return cluster_plan(
+        variables.get("gpu_node_labels_result") or {},
+        variables.get("nvidia_device_plugin_plan") or {},
+        bool(result.get("changed")),
+    )
+
+
+def verification_rows(
+    hosts: Sequence[str],
+    hostvars: Mapping[str, Variables],
+    key: str,
+    more: Sequence[Mapping[str, Any]] = (),
+    layers: Sequence[str] = LAYERS,
+    missing: str = NOT_READ,
+) -> Rows:
+    """Return the table of a verification.
+
+    :param key: the variable in which each host has its list of layers.
+    :param more: layers that were verified elsewhere.
+    :param layers: the columns.
+    :param missing: the reason for a host without layers.
+    """
+    entries: list[Mapping[str, Any]] = []
+    for host in hosts:
+        # The name in the inventory counts, whatever the node calls itself.
+        entries.extend({**entry, "node": host} for entry in hostvars[host].get(key) or ())
+    return verification([*entries, *more], hosts, layers, missing)
+
+
+def _plans(variables: Variables) -> dict[str, Mapping[str, Any]]:
+    """Return the plans that the host has, by part."""
+    names = {part: f"{role}_plan" for part, role in zip(PARTS, NODE_ROLES)}
+    return {part: variables[name] for part, name in names.items() if name in variables}
+
+
+def _runtimes(variables: Variables) -> dict[str, Mapping[str, Any]]:
+    result = variables.get("nvidia_container_toolkit_result") or {}
+    return dict(result.get("runtimes") or {})
+
+
+# By the option ``what`` of the filter gpu_report.
+TABLES: Mapping[str, Callable[..., Rows]] = {
+    "plan": plan_rows,
+    "result": result_rows,
+    "cluster": cluster_rows,
+    "verification": verification_rows,
+}

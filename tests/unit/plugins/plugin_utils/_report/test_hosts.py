@@ -1,0 +1,106 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Tables of a play from what its hosts have: facts, plans, results, failures."""
+
+from __future__ import annotations
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import (
+    cluster_rows,
+    plan_rows,
+    result_rows,
+)
+from tests.unit.fixtures.node_facts import node
+
+PLAN = {"action": "none", "steps": [], "reasons": [], "warnings": [], "work": False}
+TOOLKIT = {**PLAN, "version": "1.20.1-1"}
+
+
+def host(facts=None, **variables):
+    return {"ansible_facts": {"gpu_node": facts or node()}, **variables}
+
+
+def planned(**variables):
+    plans = {"nvidia_driver_plan": {}, "cuda_toolkit_plan": PLAN}
+    return host(**{**plans, "nvidia_container_toolkit_plan": TOOLKIT, **variables})
+
+
+def test_the_plan_of_each_host_or_why_there_is_none():
+    wrong = {"variable": "nvidia_driver_branch", "part": "driver", "words": "x", "cluster": False}
+    hostvars = {
+        "planned": planned(),
+        "the plan failed": host(nvidia_driver_plan=PLAN),
+        "cpu": host(node(gpus=[])),
+        "unreachable": {},
+        "refused": host(__kubegpu_variables={"wrong": {"refused": [wrong]}}),
+    }
+    rows = {row["node"]: row for row in plan_rows([*hostvars], hostvars)}
+    assert {name: row["action"] for name, row in rows.items()} == {
+        "planned": "none",
+        "the plan failed": "unknown",
+        "cpu": "none",
+        "unreachable": "unknown",
+        "refused": "refuse",
+    }
+    assert rows["planned"]["toolkit"] == TOOLKIT and "driver" not in rows["planned"]
+    assert rows["the plan failed"]["why"] == [
+        "the plan stopped at this node; its failed task says why"
+    ]
+    assert rows["unreachable"]["why"] == ["the node could not be read"]
+    assert rows["cpu"]["why"] == ["no GPU: nothing to do"]
+
+
+def test_what_a_runtime_said_in_check_mode_is_in_the_plan():
+    result = {"changed": True, "runtimes": {"docker": {"changed": True, "reasons": ["no entry"]}}}
+    hostvars = {"a": planned(nvidia_container_toolkit_result=result)}
+    (row,) = plan_rows(["a"], hostvars)
+    assert row["changes"] == ["docker: configure"] and row["why"] == ["no entry"]
+
+
+def test_results_of_a_batch_and_of_all_that_failed_or_wait():
+    failure = {"task": "Install", "words": "It did not build.\nSeen: gcc", "refused": False}
+    hostvars = {
+        "lost": planned(kubegpu_begun=True),
+        "done before": planned(kubegpu_begun=True),
+        "failed": planned(kubegpu_begun=True, kubegpu_failure=failure),
+        "done": planned(kubegpu_begun=True, nvidia_driver_result={"changed": True}),
+        "waits": planned(kubegpu_begun=False),
+    }
+    alive = [name for name in hostvars if name != "lost"]
+    rows = result_rows([*hostvars], hostvars, ["done"], alive, stop="not begun: 1 failed")
+    assert [row["node"] for row in rows] == ["done", "failed", "lost", "waits"]
+    assert [row["open"] for row in rows] == [
+        [],
+        ["the run stopped at this node, in the task 'Install': It did not build."],
+        ["the run stopped at this node; its failed task says why"],
+        ["not begun: 1 failed"],
+    ]
+    assert rows[0]["toolkit"] == "1.20.1-1"
+    # Nothing is stopped: who waits has no row.
+    assert [row["node"] for row in result_rows(alive, hostvars)] == ["failed"]
+
+
+def test_a_reboot_that_the_driver_needs_is_left_to_be_done():
+    result = {"changed": True, "reboot_required": True, "reboot_reason": "it is in use"}
+    hostvars = {"a": planned(nvidia_driver_result=result)}
+    (row,) = result_rows(["a"], hostvars, ["a"])
+    assert row["open"] == ["reboot: it is in use"]
+
+
+def test_the_toolkits_version_is_that_of_the_facts_where_its_part_did_not_run():
+    hostvars = {"a": planned()}
+    (row,) = result_rows(["a"], hostvars, ["a"], run_tags=["driver"])
+    assert row["toolkit"] is None
+    (row,) = result_rows(["a"], hostvars, ["a"], run_tags=["all"], skip_tags=["toolkit"])
+    assert row["toolkit"] is None
+
+
+def test_what_would_change_in_the_cluster():
+    variables = {
+        "gpu_node_labels_result": {"nodes": {"a": {"node": "n1", "changed": False}}},
+        "nvidia_device_plugin_plan": {"action": "apply", "objects": [{"kind": "DaemonSet"}]},
+        "nvidia_device_plugin_result": {"changed": True},
+    }
+    rows = cluster_rows(["a"], {"a": variables})
+    assert [row["changes"] for row in rows] == [["none"], ["apply DaemonSet"]]

@@ -1,0 +1,46 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A role is used by its variables and by two facts; what begins with two underscores is its own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import KEPT_FACTS
+
+ROOT = Path(__file__).parents[3]
+ROLES = sorted(path.name for path in (ROOT / "roles").iterdir())
+FILES = [
+    *ROOT.glob("playbooks/**/*.yml"),
+    *ROOT.glob("roles/*/*/*.yml"),
+    *ROOT.glob("plugins/**/*.py"),
+]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_nobody_else_reads_what_is_private(role):
+    private = re.compile(rf"\b__{role}_\w+")
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in FILES
+        if ROOT / "roles" / role not in path.parents
+        for name in private.findall(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_publishes_its_plan_and_its_result_and_says_so(role):
+    folder = ROOT / "roles" / role
+    tasks = "".join(path.read_text(encoding="utf-8") for path in folder.glob("tasks/*.yml"))
+    texts = [folder / "README.md", folder / "meta" / "argument_specs.yml"]
+    for name in (f"{role}_plan", f"{role}_result"):
+        assert re.search(rf"^\s+(register: {name}$|{name}:)", tasks, re.M), name
+        assert name in KEPT_FACTS
+        for path in texts:
+            assert re.search(rf"\b{name}\b", path.read_text(encoding="utf-8")), (path, name)
