@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import truth
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
 
@@ -76,11 +77,15 @@ def hosts_to_verify(
             plugin.get("changed"),
         )
         if (
-            truth(variables.get("gpu_verify_enabled", True))
+            boolean(variables.get("gpu_verify_enabled", True), strict=False)
             and variables.get("kubegpu_failed") is not True
             # A driver that is not managed here may be installed later: nothing to verify yet.
             and variables["ansible_facts"]["gpu_node"]["driver"]["loaded"] is not None
-            and (every or any(changed) or truth(variables.get("gpu_verify_all", False)))
+            and (
+                every
+                or any(changed)
+                or boolean(variables.get("gpu_verify_all", False), strict=False)
+            )
         ):
             found.append(host)
     return found

@@ -11,8 +11,7 @@ from typing import Any
 
 from ..._core.steps import Step
 from ..._distro.support import MANAGERS, unsupported
-from ..._nvidia.driver_branches import DriverData, driver_data
-from ..options import read_request
+from ..._nvidia.driver_branches import DriverData
 from ..types import Plan, Request
 from . import gpu_support as rules
 from .decide import decide
@@ -34,18 +33,7 @@ from .sources import (
     system_of,
 )
 
-__all__ = ["DriverData", "Plan", "Request", "Step", "plan_driver", "read_options"]
-
-
-def read_options(options: Mapping[str, Any]) -> tuple[Request, DriverData]:
-    """Return the request and the data from the options of the filter and the module.
-
-    Other options are ignored. An option that is missing or None has its default.
-
-    :raises InputError: an option has a value that is not valid.
-    """
-    data = driver_data(options.get("branches"), options.get("gpus"), options.get("repositories"))
-    return read_request(options), data
+__all__ = ["DriverData", "Plan", "Request", "Step", "plan_driver"]
 
 
 def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> Plan:
