@@ -45,13 +45,14 @@ def argument_spec(request: Any, **rules: Mapping[str, Any]) -> dict[str, dict[st
     """
     spec: dict[str, dict[str, Any]] = {}
     for one in fields(request):
-        made = one.default_factory is not MISSING
-        default: Any = one.default_factory() if made else one.default  # type: ignore[misc]
+        default: Any = one.default if one.default_factory is MISSING else one.default_factory()
         kind = next((name for known, name in _KINDS if isinstance(default, known)), "raw")
-        rule: dict[str, Any] = {"type": kind, "default": default}
-        if kind == "list":
-            rule.update(elements="str", default=list(default))
-        spec[one.name] = {**rule, **rules.get(one.name, {})}
+        rule: dict[str, Any] = {"type": kind, "default": default, **rules.get(one.name, {})}
+        if isinstance(default, tuple):
+            rule["default"] = list(default)
+        if rule["type"] == "list":
+            rule.setdefault("elements", "str")
+        spec[one.name] = rule
     return spec
 
 

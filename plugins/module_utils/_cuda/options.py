@@ -24,7 +24,7 @@ ARGUMENTS = {
     **argument_spec(
         Request,
         # Not converted: YAML reads 12.10 as the number 12.1.
-        versions={"type": "raw", "elements": None},
+        versions={"type": "raw"},
         default={"type": "raw"},
         source={"choices": list(SOURCES)},
         repository_key_url={"no_log": False},

@@ -33,7 +33,7 @@ from .types import Request
 
 #: The prefix of the role's variables.
 PREFIX = "nvidia_device_plugin_"
-_FLAGS = argument_spec(Flags, device_list_strategy={"type": "raw", "elements": None})
+_FLAGS = argument_spec(Flags, device_list_strategy={"type": "raw"})
 _REQUEST = argument_spec(
     Request,
     image_pull_policy={"choices": ["IfNotPresent", "Always", "Never"]},

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from .._core.errors import Refusal
 from .._hardware.vendors import container_gpus
 from .config import GPU, PREFIX, Config
 from .settings import WHOLE_NAMES, at_least
@@ -25,24 +25,6 @@ _MIG_PROFILE = re.compile(r"MIG (?:\d+c\.)?\d+g\.\d+gb(?:[+-][\w.]+)?\Z", re.ASC
 _BASE = re.compile(r"\d+g\.\d+gb")
 # enable_cdi exists from 1.7, where it is off by default, and is on from 2.0.
 _CDI_IN_CONTAINERD = (1, 7)
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why the plan is refused, and on which host; ``host`` is empty for the whole cluster."""
-
-    cause: str
-    next_step: str
-    evidence: str = ""
-    host: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        return {
-            "host": self.host,
-            "cause": self.cause,
-            "evidence": self.evidence,
-            "next_step": self.next_step,
-        }
 
 
 def check_sharing(node: Mapping[str, Any], config: Config) -> list[Refusal]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.errors import InputError, Refusal
 from .cuda_releases import BUILT_IN, UNVERIFIED, CudaData
 
 Version = tuple[int, ...]
@@ -31,9 +31,9 @@ LIMIT = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a CUDA version runs on a node: refusals (each with its next step) and warnings."""
+    """Whether a CUDA version runs on a node."""
 
-    refusals: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -185,7 +185,7 @@ def check(
     :param driver: version or branch; None if no driver is installed.
     """
     release = release_of(cuda, data)
-    refusals: list[str] = []
+    refusals: list[Refusal] = []
     warnings: list[str] = []
     for gpu in _distinct(gpus):
         generation = str(gpu.get("generation") or "unknown")
@@ -198,9 +198,12 @@ def check(
         elif _too_new(release, generation, data):
             last = data.last[generation]
             refusals.append(
-                f"CUDA {minor(release)} has dropped {name}; {last}.x is the last one that knows "
-                f"it. Next step: ask for CUDA {_last_release(str(last), data)} or older, and run "
-                f"images with CUDA {last}.x or older; no driver changes this."
+                Refusal(
+                    f"CUDA {minor(release)} has dropped {name}; {last}.x is the last one that "
+                    "knows it.",
+                    f"ask for CUDA {_last_release(str(last), data)} or older, and run images with "
+                    f"CUDA {last}.x or older; no driver changes this.",
+                )
             )
         elif _numbers(release) < _numbers(data.first.get(generation, "0")):
             warnings.append(
@@ -216,7 +219,7 @@ def check(
 
 def _check_driver(
     release: str, driver: str | None, data: CudaData
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[Refusal, ...], tuple[str, ...]]:
     need = required_by(release, data)
     if not driver:
         full = f" ({need['paired']} for all its features)" if need["limit"] else ""
@@ -237,10 +240,11 @@ def _check_driver(
             if need["paired"] != need["minimum"]
             else ""
         )
-        return (
-            f"Driver {driver} cannot run CUDA {minor(release)}. Next step: install driver "
-            f"{need['minimum']} or newer{paired}, or {older}.",
-        ), ()
+        refusal = Refusal(
+            f"Driver {driver} cannot run CUDA {minor(release)}.",
+            f"install driver {need['minimum']} or newer{paired}, or {older}.",
+        )
+        return (refusal,), ()
     if not _enough(have, need["paired"]):
         return (), (
             f"Driver {driver} runs CUDA {release} by minor-version compatibility only; its own "

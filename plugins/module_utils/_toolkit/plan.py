@@ -207,7 +207,7 @@ def _refusal(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
         )
     old = unsupported(system, request.controller)
     if old:
-        return (old,)
+        return (old.line,)
     family = FAMILIES[system["package_manager"]]
     if system["arch"] not in family.architectures:
         return (

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..._core.errors import Refusal
 from ..._core.steps import Step
 from ..._distro.support import MANAGERS, unsupported
 from ..._nvidia.driver_branches import DriverData
 from ..types import Plan, Request
 from . import gpu_support as rules
 from .decide import decide
-from .decision import DecisionInput, Refusal, Target
+from .decision import DecisionInput, Target
 from .installed import (
     read_installed,
 )
@@ -62,12 +63,11 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
         target = decide(inputs)
         _check_node(inputs, target)
     except Refusal as refusal:
-        return Plan("refuse", reasons=refusal.reasons)
+        return Plan("refuse", reasons=tuple(str(refusal).splitlines()))
     plan = plan_keep(inputs, target) if target.keep else plan_change(inputs, target)
-    old = unsupported(node["os"], request.controller) if plan.change and plan.packages else ""
+    old = unsupported(node["os"], request.controller) if plan.change and plan.packages else None
     if old:
-        cause, mark, step = old.partition("Next step: ")
-        return Plan("refuse", reasons=(cause.strip(), mark + step))
+        return Plan("refuse", reasons=tuple(str(old).splitlines()))
     return plan
 
 
