@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.errors import Refusal
 from .._core.steps import Step
+from .._core.versions import upstream_numbers
 from .._nvidia.compatibility import minor, parse_cuda
 from .._nvidia.cuda_releases import DISTRO_PACKAGE, NCCL_PACKAGES
 from .._packages.types import fits
@@ -19,12 +20,6 @@ from .types import DISTRO, PACKAGE, PlannedVersion, Request
 
 _CUDNN = re.compile(r"(?:lib)?cudnn\d+-(?:\w+-)?cuda-\d+")
 _NCCL = re.compile(r"\d+(?:\.\d+){0,2}(?:-\d+\+cuda\d+\.\d+)?\Z")
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a package's version, without epoch and revision."""
-    match = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", version)
-    return tuple(int(part) for part in match.group(1).split(".")) if match else ()
 
 
 def packages_of(
@@ -60,7 +55,7 @@ def _library_packages(
     packages: dict[str, str | None] = {}
     if "cudnn" in request.libraries:
         version = str(request.libraries["cudnn"] or "")
-        given = numbers(version)
+        given = upstream_numbers(version)
         if version and (not given or given[0] < 9):
             raise Refusal(
                 f"libraries: cudnn {version!r} is not a version from 9 on, whose packages are "

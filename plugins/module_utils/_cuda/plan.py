@@ -12,6 +12,7 @@ from typing import Any
 
 from .._core.errors import InputError, Refusal
 from .._core.steps import Step
+from .._core.versions import upstream_numbers
 from .._distro.data import DEB, FAMILIES, best_effort
 from .._distro.support import MANAGERS, unsupported
 from .._driver.plan.sources import system_of
@@ -33,7 +34,7 @@ from .config_files import (
     loader_text,
     profile_text,
 )
-from .packages import lock, numbers, obsolete, packages_of, steps_of
+from .packages import lock, obsolete, packages_of, steps_of
 from .sources import plan_repository
 from .types import (
     AUTO,
@@ -278,13 +279,13 @@ def _compared(version: str, package: str | None) -> tuple[str, str]:
         return "install", "it is not there"
     if not _differs(version, package):
         return "none", ""
-    older = numbers(package) < parse_cuda(version)
+    older = upstream_numbers(package) < parse_cuda(version)
     return ("upgrade" if older else "downgrade"), f"{package} is installed"
 
 
 def _differs(version: str, installed: str | None) -> bool:
     """Return whether the installed version certainly differs from the requested one."""
-    requested, current = parse_cuda(version), numbers(installed or "")
+    requested, current = parse_cuda(version), upstream_numbers(installed or "")
     if len(requested) < 3 or (len(current) > 2 and current[2] > _LAST_UPDATE):
         return False
     return requested != (*current, 0, 0)[:3]

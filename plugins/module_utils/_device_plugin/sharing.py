@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from .._core.errors import Refusal
+from .._core.versions import version_numbers
 from .._hardware.vendors import container_gpus
 from .config import GPU, PREFIX, Config
 from .settings import WHOLE_NAMES, at_least
@@ -146,7 +147,7 @@ def check_cdi(node: Mapping[str, Any], config: Config, asked_for: bool = False) 
     containerd = (node.get("runtimes") or {}).get("containerd") or {}
     if not containerd.get("cri_enabled") or not all(one.startswith("cdi-") for one in strategies):
         return []
-    version = tuple(map(int, re.findall(r"\d+", str(containerd.get("version") or ""))[:2]))
+    version = version_numbers(containerd.get("version"))[:2]
     if not version or containerd.get("cdi_enabled"):
         return []
     old = version < _CDI_IN_CONTAINERD

@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from .._core.errors import Refusal
+from .._core.versions import version_numbers
 from .data import DISTRIBUTIONS, folder_of
 
 MANAGERS = ("apt", "dnf", "dnf5", "zypper")
@@ -31,7 +31,7 @@ def unsupported(system: Mapping[str, Any], controller: str) -> Refusal | None:
     # A distribution without a row is treated like its family.
     identity = system["id"] if system["id"] in DISTRIBUTIONS else system["family"]
     old = folder_of(identity or "", system["version"] or "") == "rhel8"
-    numbers = tuple(int(number) for number in re.findall(r"\d+", controller)[:2])
+    numbers = version_numbers(controller)[:2]
     if system["package_manager"] != "dnf" or not old or not numbers:
         return None
     if numbers >= _CORE_FOR_DNF_OF_EL8:
