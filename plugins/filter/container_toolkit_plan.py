@@ -149,32 +149,24 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible.release import __version__
 
 
 def container_toolkit_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_toolkit` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import (
+        ARGUMENTS,
+        read_request,
+    )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import (
         ToolkitPlan,
         plan_toolkit,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import read_request
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import Request
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
-    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
-        raise AnsibleFilterError(
-            "container_toolkit_plan needs the fact gpu_node. Next step: run "
-            "kubegpu.nodes.gpu_node_facts on the host first."
-        )
-    options.setdefault("controller", __version__)
-    unknown = sorted(set(options) - set(Request.__dataclass_fields__))
-    if unknown:
-        raise AnsibleFilterError(
-            f"container_toolkit_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted(Request.__dataclass_fields__))}."
-        )
+    check_call("container_toolkit_plan", gpu_node, options, ARGUMENTS)
+    options["controller"] = options.get("controller") or __version__
     try:
         request = read_request(options)
     except InputError as error:

@@ -26,14 +26,14 @@ options:
   versions:
     description: >-
       The CUDA versions to install side by side, such as V(12.9) (any update of it) or V(12.4.1).
-    type: list
-    elements: str
+      A list of texts, so put each in quotes; YAML reads 12.10 as the number 12.1.
+    type: raw
     default: []
   default:
     description: >-
       The version that C(/usr/local/cuda) points to. If empty, the newest of O(versions). V(none)
       leaves the link unchanged.
-    type: str
+    type: raw
     default: ""
   source:
     description: >-
@@ -145,51 +145,26 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
-from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__
-
-
-_TABLES = ("data", "repositories")
 
 
 def cuda_toolkit_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_cuda` as JSON values."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import read_options
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.plan import plan_cuda
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import (
-        Plan,
-        Request,
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import (
+        ARGUMENTS,
+        read_options,
     )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.plan import plan_cuda
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.types import Plan
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
-    defaults = {name: field.default for name, field in Request.__dataclass_fields__.items()}
-
-    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
-        raise AnsibleFilterError(
-            "cuda_toolkit_plan needs the fact gpu_node. Next step: run "
-            "kubegpu.nodes.gpu_node_facts on the host first."
-        )
+    check_call("cuda_toolkit_plan", gpu_node, options, ARGUMENTS)
     options["controller"] = options.get("controller") or __version__
-    unknown = sorted(set(options) - {*defaults, *_TABLES})
-    if unknown:
-        raise AnsibleFilterError(
-            f"cuda_toolkit_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted({*defaults, *_TABLES}))}."
-        )
-    for name, value in options.items():
-        if isinstance(defaults.get(name), bool):
-            # `-e hold=false` and INI inventories give strings.
-            try:
-                options[name] = boolean(value)
-            except TypeError:
-                reason = f"cuda_toolkit_{name} is {value!r}, which is neither true nor false."
-                return Plan("refuse", reasons=(reason,)).to_json()
     try:
         request, tables = read_options(options)
-    except KubegpuError as error:
-        reasons = f"The role cuda_toolkit: {error}".splitlines()
-        return Plan("refuse", reasons=tuple(reasons)).to_json()
+    except InputError as error:
+        return Plan("refuse", reasons=tuple(str(error).splitlines())).to_json()
     return plan_cuda(gpu_node, request, tables).to_json()
 
 

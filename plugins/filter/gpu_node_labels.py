@@ -83,36 +83,36 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible.module_utils.parsing.convert_bool import boolean
 
 
 def gpu_node_labels(
     gpu_node: Mapping[str, Any],
-    accelerator_key: str = "accelerator",
+    accelerator_key: str | None = "accelerator",
     details: bool = True,
     discovery_names: bool = True,
-    device_plugin_config: str = "",
+    device_plugin_config: str | None = "",
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Return the labels of :func:`node_labels`."""
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import read_arguments
     from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired import node_labels
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.options import (
+        LABEL_ARGUMENTS,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
-    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
-        raise AnsibleFilterError(
-            "gpu_node_labels needs the fact gpu_node. Next step: run "
-            "kubegpu.nodes.gpu_node_facts on the host first."
-        )
+    check_call("gpu_node_labels", gpu_node)
+    given = {
+        "accelerator_key": accelerator_key or "",
+        "details": details,
+        "discovery_names": discovery_names,
+        "device_plugin_config": device_plugin_config,
+        "extra": extra,
+    }
     try:
-        # `-e gpu_node_labels_details=false` and INI inventories give text.
-        return node_labels(
-            gpu_node,
-            str(accelerator_key or ""),
-            boolean(details),
-            boolean(discovery_names),
-            str(device_plugin_config or ""),
-            extra,
-        )
-    except TypeError as error:
+        return node_labels(gpu_node, **read_arguments(LABEL_ARGUMENTS, given, "gpu_node_labels_"))
+    except InputError as error:
         raise AnsibleFilterError(f"gpu_node_labels: {error}") from error
 
 

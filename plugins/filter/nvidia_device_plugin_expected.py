@@ -64,12 +64,9 @@ def nvidia_device_plugin_expected(
         read_request,
     )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
-    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
-        raise AnsibleFilterError(
-            "nvidia_device_plugin_expected needs the fact gpu_node. Next step: run "
-            "kubegpu.nodes.gpu_node_facts on the host first."
-        )
+    check_call("nvidia_device_plugin_expected", gpu_node)
     try:
         request = read_request({**(wishes or {}), "runtime_class": ""})
     except KubegpuError as error:

@@ -216,26 +216,17 @@ from ansible.release import __version__
 def nvidia_driver_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, Any]:
     """Return the plan of :func:`plan_driver` as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-        Plan,
-        Request,
-        plan_driver,
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import (
+        ARGUMENTS,
         read_options,
     )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
+        Plan,
+        plan_driver,
+    )
+    from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
-    known = (*Request.__dataclass_fields__, "branches", "gpus", "repositories")
-
-    if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:
-        raise AnsibleFilterError(
-            "nvidia_driver_plan needs the fact gpu_node. Next step: run "
-            "kubegpu.nodes.gpu_node_facts on the host first."
-        )
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise AnsibleFilterError(
-            f"nvidia_driver_plan does not know {', '.join(unknown)}. It knows "
-            f"{', '.join(sorted(known))}."
-        )
+    check_call("nvidia_driver_plan", gpu_node, options, ARGUMENTS)
     options["controller"] = options.get("controller") or __version__
     if not options.get("today"):
         options["today"] = datetime.datetime.now(datetime.timezone.utc).date().isoformat()

@@ -34,15 +34,14 @@ options:
   versions:
     description:
       - The CUDA versions to install side by side, such as V(12.9) (any update of it) or V(12.4.1).
-        Put them in quotes.
-    type: list
-    elements: str
+        A list of texts, so put each in quotes; YAML reads 12.10 as the number 12.1.
+    type: raw
     default: []
   default:
     description:
       - The version that C(/usr/local/cuda) points to. If empty, the newest of O(versions). V(none)
         leaves the link unchanged.
-    type: str
+    type: raw
     default: ""
   source:
     description:
@@ -267,6 +266,7 @@ from ..module_utils._core.failure import fail
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._cuda.apply import PHASES, Dependencies, run_phase
 from ..module_utils._cuda.host import CudaNode
+from ..module_utils._cuda.options import MODULE_ARGUMENTS
 from ..module_utils._facts.gather import gather
 from ..module_utils._facts.runtimes import RuntimePaths
 from ..module_utils._host.command import module_runner
@@ -281,35 +281,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "versions": {"type": "list", "elements": "str", "default": []},
-            "default": {"type": "str", "default": ""},
-            "source": {
-                "type": "str",
-                "choices": ["auto", "package", "runfile", "distro"],
-                "default": "auto",
-            },
-            "runfiles": {"type": "dict", "default": {}},
-            "libraries": {"type": "dict", "default": {}},
-            "hold": {"type": "bool", "default": True},
-            "configure": {"type": "bool", "default": True},
-            "verify": {"type": "bool", "default": True},
-            "host_compiler": {"type": "str", "default": ""},
-            "temporary": {"type": "str", "default": ""},
-            "driver_version": {"type": "str", "default": ""},
-            "manage_repository": {"type": "bool", "default": True},
-            "repository_name": {"type": "str", "default": "kubegpu-nvidia-cuda"},
-            "repository_url": {"type": "str", "default": ""},
-            # An address and fingerprints, not secrets.
-            "repository_key_url": {"type": "str", "default": "", "no_log": False},
-            "key_fingerprints": {
-                "type": "list",
-                "elements": "str",
-                "default": [],
-                "no_log": False,
-            },
-            "planned_repositories": {"type": "list", "elements": "str", "default": []},
-            "data": {"type": "dict", "default": {}},
-            "repositories": {"type": "dict", "default": {}},
+            **MODULE_ARGUMENTS,
             "lock_timeout": {"type": "int", "default": 120},
             **PROXY_ARGUMENTS,
             "install_timeout": {"type": "int", "default": 3600},

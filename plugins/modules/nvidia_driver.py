@@ -377,10 +377,10 @@ from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._driver.apply.context import Context
 from ..module_utils._driver.apply.run import PHASES, plan_phase, run_phase
-from ..module_utils._driver.options import REQUEST_ARGUMENTS
+from ..module_utils._driver.options import MODULE_ARGUMENTS, read_options
 from ..module_utils._driver.plan.config_files import RECORD
 from ..module_utils._driver.record import Record
-from ..module_utils._driver.plan.plan import plan_driver, read_options
+from ..module_utils._driver.plan.plan import plan_driver
 from ..module_utils._facts.gather import gather
 from ..module_utils._facts.runtimes import RuntimePaths
 from ..module_utils._host.command import module_runner
@@ -394,7 +394,7 @@ _ROOT = "/"
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            **REQUEST_ARGUMENTS,
+            **MODULE_ARGUMENTS,
             "lock_timeout": {"type": "int", "default": 120},
             **PROXY_ARGUMENTS,
             "build_timeout": {"type": "int", "default": 3600},

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import truth
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
 Variables = Mapping[str, Any]
@@ -137,7 +138,7 @@ def _can_verify(variables: Variables) -> bool:
     node = facts(variables)
     return (
         node is not None
-        and truth(variables.get("gpu_verify_enabled", True)) is True
+        and boolean(variables.get("gpu_verify_enabled", True), strict=False)
         and not _has_failed(variables)
         # A driver that is not managed here may be installed later: nothing to verify yet.
         and node["driver"]["loaded"] is not None
@@ -146,7 +147,7 @@ def _can_verify(variables: Variables) -> bool:
 
 def _is_verified(variables: Variables) -> bool:
     """Return whether the table of a verification shows the host."""
-    enabled = truth(variables.get("gpu_verify_enabled", True)) is True
+    enabled = boolean(variables.get("gpu_verify_enabled", True), strict=False)
     return enabled and _vendor(variables) in ("", "nvidia")
 
 

@@ -11,22 +11,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
-    InputError,
-    KubegpuError,
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import (
+    expected,
+    wrong_value,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import redact
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import (
     read_options as read_cuda,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import (
     read_options as read_driver,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import (
     read_request as read_toolkit,
-)
-from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
-    Request as ToolkitRequest,
 )
 
 from ._rollout import percentage_error, serial_error
@@ -41,17 +38,6 @@ from ._variables_data import (
 
 # Similarity of two names, from 0 to 1, below which none is suggested.
 _MIN_SIMILARITY = 0.6
-# Characters of a value that are shown.
-_MAX_SHOWN = 120
-_TYPES = {
-    "bool": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "list": "a list",
-    "dict": "a mapping",
-    "str": "a text",
-    "path": "a path",
-}
 # Variables whose option has another name in the plan filters.
 _OTHER_NAMES = {
     "nvidia_driver_key_url": "repository_key_url",
@@ -146,18 +132,6 @@ def _prefix(name: str) -> str:
     return max(prefixes, key=len, default=PREFIX)
 
 
-def type_text(specification: Mapping[str, Any]) -> str:
-    """Return the type of a specification as text."""
-    kind = str(specification.get("type", "str"))
-    if "choices" in specification:
-        choices = ", ".join(str(choice) for choice in specification["choices"])
-        return f"made of {choices}" if kind == "list" else f"one of {choices}"
-    text = _TYPES.get(kind, kind)
-    inner = specification.get("elements")
-    names = {"str": "texts", "dict": "mappings", "int": "whole numbers"}
-    return f"{text} of {names[inner]}" if inner in names else text
-
-
 def wrong(
     values: Mapping[str, Any],
     specifications: Mapping[str, Mapping[str, Any]],
@@ -172,15 +146,22 @@ def wrong(
     found = []
     for name, specification in PLAYBOOK_VARIABLES.items():
         if name in values:
-            expected = _playbook_error(name, specification, values[name], fits)
-            if expected:
-                found.append(Wrong(name, "playbook", _message(name, expected, values[name])))
+            expectation = _playbook_error(name, specification, values[name], fits)
+            if expectation:
+                found.append(
+                    Wrong(name, "playbook", str(wrong_value(name, expectation, values[name])))
+                )
     for role, (part, cluster) in ROLES.items():
         options = specifications.get(role, {})
         given = {name: values[name] for name in options if name in values}
         bad = [name for name, value in given.items() if not fits(name, options[name], value)]
         found += [
-            Wrong(name, part, _message(name, type_text(options[name]), given.pop(name)), cluster)
+            Wrong(
+                name,
+                part,
+                str(wrong_value(name, expected(options[name]), given.pop(name))),
+                cluster,
+            )
             for name in bad
         ]
         found += [Wrong(name, part, text, cluster) for name, text in _refused(role, given).items()]
@@ -197,22 +178,7 @@ def _playbook_error(
         return serial_error(value)
     if name == MAX_FAIL_PERCENTAGE:
         return percentage_error(value)
-    return "" if fits(name, specification, value) else type_text(specification)
-
-
-def _message(name: str, expected: str, value: Any) -> str:
-    # Nested values are not shown: they can hold secrets under any name (as in an environment).
-    if isinstance(value, Mapping):
-        shown = "a mapping"
-    elif isinstance(value, (list, tuple)) and not all(
-        isinstance(item, (str, int, float)) for item in value
-    ):
-        shown = "a list of more than plain values"
-    else:
-        shown = redact(repr(value))
-    if len(shown) > _MAX_SHOWN:
-        shown = f"{shown[:_MAX_SHOWN]}..."
-    return str(InputError(f"{name} has to be {expected}.", evidence=f"{name}: {shown}"))
+    return "" if fits(name, specification, value) else expected(specification)
 
 
 def _refused(role: str, given: Mapping[str, Any]) -> dict[str, str]:
@@ -238,8 +204,7 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
         elif role == "cuda_toolkit":
             read_cuda(options)
         elif role == "nvidia_container_toolkit":
-            fields = ToolkitRequest.__dataclass_fields__
-            read_toolkit({name: value for name, value in options.items() if name in fields})
+            read_toolkit(options)
     except KubegpuError as error:
         return str(error)
     return ""

@@ -9,45 +9,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.options import read_arguments, wrong_value
 from .types import Expected
 
-_KEYS = {"name", "machine_id", "resources", "driver", "default_runtime", "gpus"}
+_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "name": {"type": "str"},
+    "machine_id": {"type": "str"},
+    # Null: any GPU will do.
+    "resources": {"type": "raw", "default": {}},
+    "driver": {"type": "str"},
+    "default_runtime": {"type": "str"},
+    "gpus": {"type": "list", "elements": "dict"},
+}
 
 
 def read_expected(given: Mapping[str, Any]) -> list[Expected]:
-    """Return the option ``expected``, having checked it."""
-    return [_read_expected(str(key), value or {}) for key, value in given.items()]
+    """Return the option ``expected``.
+
+    :raises InputError: a value is wrong.
+    """
+    spec = {str(key): {"type": "dict", "options": _ARGUMENTS} for key in given}
+    values = read_arguments(spec, {key: given[key] or {} for key in given}, "expected.")
+    return [_read_expected(key, one) for key, one in values.items()]
 
 
-def _read_expected(key: str, given: Any) -> Expected:
-    where = f"expected.{key}"
-    if not isinstance(given, Mapping) or set(given) - _KEYS:
-        raise InputError(
-            f"The option {where} is not as it should be",
-            evidence=f"{given!r}",
-            next_step=f"It is a mapping with some of {', '.join(sorted(_KEYS))}.",
-        )
-    resources = given.get("resources", {})
-    some = resources is None
-    resources = resources or {}
-    counts: dict[str, int] = {}
-    for name, count in resources.items() if isinstance(resources, Mapping) else [("", "")]:
-        try:
-            counts[str(name)] = int(count)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"The option {where}.resources is not as it should be",
-                evidence=f"{resources!r}",
-                next_step='Give names of resources with whole numbers: {"nvidia.com/gpu": 4}.',
-            ) from None
+def _read_expected(key: str, given: Mapping[str, Any]) -> Expected:
+    resources = given["resources"]
+    try:
+        counts = {str(name): int(count) for name, count in (resources or {}).items()}
+    except (AttributeError, TypeError, ValueError):
+        raise wrong_value(
+            f"expected.{key}.resources", "names of resources with whole numbers", resources
+        ) from None
     return Expected(
         key,
-        str(given.get("name") or key),
-        given.get("machine_id") or None,
+        given["name"] or key,
+        given["machine_id"] or None,
         counts,
-        given.get("driver"),
-        given.get("default_runtime"),
-        tuple(given.get("gpus") or ()),
-        some,
+        given["driver"],
+        given["default_runtime"],
+        tuple(given["gpus"] or ()),
+        resources is None,
     )

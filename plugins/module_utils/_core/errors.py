@@ -42,6 +42,18 @@ class InputError(KubegpuError):
     """An option or a file of the user is invalid; nothing was changed."""
 
 
+class Refusal(KubegpuError):
+    """A request that this node or cluster cannot meet, raised or collected by a plan."""
+
+    def __init__(self, cause: str, next_step: str = "", evidence: str = "") -> None:
+        super().__init__(cause, evidence=evidence, next_step=next_step)
+
+    @property
+    def line(self) -> str:
+        """Return it as one line, for plans that show each refusal as one reason."""
+        return " ".join(str(self).splitlines())
+
+
 class LockedError(KubegpuError):
     """Another run holds the lock of the node."""
 

@@ -2,18 +2,136 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the values of options. Inventories and ``-e hold=false`` pass booleans as strings."""
+"""Argument specs of requests, and the reader of options: Ansible's own validator.
+
+A module and the filter of its plan read the same spec, so that both accept the same values. The
+validator's text for a wrong type lists booleans in no fixed order and names no variable of a role,
+so that the reader's own sentence is shown.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
 from typing import Any
 
-_WORDS = {
-    **dict.fromkeys(("true", "yes", "on", "1", "y", "t"), True),
-    **dict.fromkeys(("false", "no", "off", "0", "n", "f"), False),
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from .errors import InputError
+from .redact import redact
+
+Spec = Mapping[str, Mapping[str, Any]]
+# The type of an option by the type of its default. A boolean is an integer, too.
+_KINDS = ((bool, "bool"), (int, "int"), (str, "str"), (Mapping, "dict"), ((list, tuple), "list"))
+_TYPES = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "list": "a list",
+    "dict": "a mapping",
+    "str": "a text",
+    "path": "a path",
 }
+_ELEMENTS = {"str": "texts", "dict": "mappings", "int": "whole numbers"}
+# Characters of a value that are shown.
+_MAX_SHOWN = 120
 
 
-def truth(value: Any) -> bool | None:
-    """Return the boolean that Ansible reads from the value, or None if it is neither."""
-    return value if isinstance(value, bool) else _WORDS.get(str(value).strip().lower())
+def argument_spec(request: Any, **rules: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the argument spec of a dataclass, with the type and the default of each field.
+
+    :param rules: by field, what its default does not tell, such as choices.
+    """
+    spec: dict[str, dict[str, Any]] = {}
+    for one in fields(request):
+        default: Any = one.default if one.default_factory is MISSING else one.default_factory()
+        kind = next((name for known, name in _KINDS if isinstance(default, known)), "raw")
+        rule: dict[str, Any] = {"type": kind, "default": default, **rules.get(one.name, {})}
+        if isinstance(default, tuple):
+            rule["default"] = list(default)
+        if rule["type"] == "list":
+            rule.setdefault("elements", "str")
+        spec[one.name] = rule
+    return spec
+
+
+def read_arguments(spec: Spec, given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of all options of a spec. Other options are ignored; None is "not set".
+
+    :param prefix: what makes the name of the user's variable from that of the option.
+    :raises InputError: a value is wrong.
+    """
+    values: dict[str, Any] = {}
+    for name, rule in spec.items():
+        value = given.get(name)
+        result = ArgumentSpecValidator({name: rule}).validate(
+            {} if value is None else {name: value}
+        )
+        if result.error_messages:
+            inner = isinstance(value, Mapping) and "options" in rule
+            raise wrong_value(
+                f"{prefix}{name}", expected(rule), value, result.error_messages[0] if inner else ""
+            )
+        read = result.validated_parameters[name]
+        if isinstance(read, list):
+            # Ansible splits a text at commas and keeps the spaces.
+            read = tuple(one.strip() if isinstance(one, str) else one for one in read)
+        values[name] = read
+    return values
+
+
+def expected(rule: Mapping[str, Any]) -> str:
+    """Return what a value of an option has to be."""
+    kind = str(rule.get("type", "str"))
+    if "choices" in rule:
+        choices = ", ".join(str(choice) for choice in rule["choices"])
+        return f"made of {choices}" if kind == "list" else f"one of {choices}"
+    text = _TYPES.get(kind, kind)
+    if kind == "dict" and "options" in rule:
+        return f"{text} made of {', '.join(rule['options'])}"
+    inner = rule.get("elements")
+    return f"{text} of {_ELEMENTS[inner]}" if inner in _ELEMENTS else text
+
+
+def wrong_value(name: str, expectation: str, value: Any, evidence: str = "") -> InputError:
+    """Return the error of a wrong value.
+
+    :param evidence: replaces the value, of which nested parts are not shown: they can be secrets
+        under any name, as in an environment.
+    """
+    if isinstance(value, Mapping):
+        shown = "a mapping"
+    elif isinstance(value, (list, tuple)) and not all(
+        isinstance(item, (str, int, float)) for item in value
+    ):
+        shown = "a list of more than plain values"
+    else:
+        shown = redact(repr(value))
+    if len(shown) > _MAX_SHOWN:
+        shown = f"{shown[:_MAX_SHOWN]}..."
+    return InputError(f"{name} has to be {expectation}.", evidence=evidence or f"{name}: {shown}")
+
+
+def check_expression(name: str, value: str) -> None:
+    """Check a regular expression.
+
+    :raises InputError: it is none.
+    """
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise InputError(
+            f"{name} is no regular expression: {value!r}.",
+            evidence=str(error),
+            next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
+        ) from error
+
+
+def check_at_least(name: str, value: int, least: int = 1) -> None:
+    """Check a number.
+
+    :raises InputError: it is smaller than the least one.
+    """
+    if value < least:
+        raise InputError(f"{name} is {value}.", next_step=f"Give a number from {least}.")

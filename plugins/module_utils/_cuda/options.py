@@ -6,67 +6,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.options import argument_spec, read_arguments
 from .._nvidia.compatibility import nearest, parse_cuda, parse_driver
 from .._nvidia.cuda_releases import CudaData, cuda_data
 from .._nvidia.driver_branches import driver_data
 from .types import LIBRARIES, NO_DEFAULT, SOURCES, Request, Tables
 
+#: The prefix of the role's variables.
+PREFIX = "cuda_toolkit_"
+_TABLES = ("data", "repositories")
+#: The options of the filter.
+ARGUMENTS = {
+    **argument_spec(
+        Request,
+        # Not converted: YAML reads 12.10 as the number 12.1.
+        versions={"type": "raw"},
+        default={"type": "raw"},
+        source={"choices": list(SOURCES)},
+        repository_key_url={"no_log": False},
+        key_fingerprints={"no_log": False},
+    ),
+    **{name: {"type": "dict", "default": {}} for name in _TABLES},
+}
+#: Those of the module, which knows the controller by itself.
+MODULE_ARGUMENTS = {name: rule for name, rule in ARGUMENTS.items() if name != "controller"}
 
-def read_options(options: Mapping[str, Any]) -> tuple[Request, Tables]:
-    """Return the request and the data from the options of the filter or the module.
 
-    :raises InputError: the value of an option is invalid.
+def read_options(given: Mapping[str, Any]) -> tuple[Request, Tables]:
+    """Return the request and the data. An option that is missing or None has its default.
+
+    :raises InputError: an option has a wrong value; the message names the role's variable.
     """
-    data = cuda_data(options.get("data"))
-    values = {name: options[name] for name in Request.__dataclass_fields__ if name in options}
-    for name in ("versions", "key_fingerprints", "planned_repositories"):
-        if name in values:
-            values[name] = _texts(name, values[name], data)
-    for name in ("runfiles", "libraries"):
-        values[name] = _mapping(name, values.get(name))
+    values = read_arguments(ARGUMENTS, given, PREFIX)
+    data, repositories = (values.pop(name) for name in _TABLES)
+    tables = Tables(cuda_data(data), driver_data(repositories=repositories))
+    values["versions"] = _versions(values["versions"], tables.cuda)
     request = Request(**values)
+    _check(request, tables.cuda)
+    return request, tables
+
+
+def _check(request: Request, data: CudaData) -> None:
     if not isinstance(request.default, str):
         raise InputError(
-            f"default is {request.default!r}, which is no text.",
+            f"{PREFIX}default is {request.default!r}, which is no text.",
             next_step=_as_text(request.default, data),
         )
-    for version in request.versions:
-        parse_cuda(version)
-    if request.default not in ("", NO_DEFAULT):
-        parse_cuda(request.default)
-    if request.source not in SOURCES:
-        raise InputError(
-            f"source is {request.source!r}.", next_step=f"Give one of {', '.join(SOURCES)}."
-        )
+    default = () if request.default in ("", NO_DEFAULT) else (request.default,)
+    for name, versions in (("versions", request.versions), ("default", default)):
+        for version in versions:
+            _parsed(name, parse_cuda, version)
+    if request.driver_version:
+        _parsed("driver_version", parse_driver, request.driver_version)
     unknown = sorted(set(request.libraries) - set(LIBRARIES))
     if unknown:
         raise InputError(
-            f"libraries: {', '.join(unknown)} is not known.",
+            f"{PREFIX}libraries: {', '.join(map(str, unknown))} is not known.",
             next_step=f"Name {' or '.join(LIBRARIES)}; install others by package_set.",
         )
-    if request.driver_version:
-        parse_driver(request.driver_version)
-    return request, Tables(data, driver_data(repositories=options.get("repositories")))
+    for key, item in request.runfiles.items():
+        if not isinstance(key, str):
+            raise InputError(f"{PREFIX}runfiles: put {key!r} in quotes.")
+        if not isinstance(item, Mapping):
+            raise InputError(
+                f"{PREFIX}runfiles[{key}] is {item!r}, which is no mapping.",
+                next_step="Write {url: ..., checksum: 'sha256:...'}.",
+            )
 
 
-def _texts(name: str, value: Any, data: CudaData) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    versions = name == "versions"
-    if isinstance(value, (str, Mapping)) or not isinstance(value, Sequence):
+def _parsed(name: str, parse: Callable[[str], object], version: str) -> None:
+    """Check a version, and name the variable in the error."""
+    try:
+        parse(version)
+    except InputError as error:
         raise InputError(
-            f"{name} is {value!r}, which is no list.",
-            next_step=_as_text(value, data, "[{}]") if versions else "Write a list of texts.",
+            f"{PREFIX}{name}: {error.cause}", evidence=error.evidence, next_step=error.next_step
+        ) from error
+
+
+def _versions(value: Any, data: CudaData) -> tuple[str, ...]:
+    if isinstance(value, str):
+        # As Ansible reads a list.
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if not isinstance(value, (list, tuple)):
+        raise InputError(
+            f"{PREFIX}versions is {value!r}, which is no list.",
+            next_step=_as_text(value, data, "[{}]"),
         )
     for item in value:
         if not isinstance(item, str):
             raise InputError(
-                f"{name} has {item!r}, which is no text.",
-                next_step=_as_text(item, data) if versions else "Put each item in quotes.",
+                f"{PREFIX}versions has {item!r}, which is no text.",
+                next_step=_as_text(item, data),
             )
     return tuple(value)
 
@@ -89,19 +124,3 @@ def _as_text(value: Any, data: CudaData, form: str = "{}") -> str:
     if isinstance(value, float):
         advice += ", with the quotes: without them YAML reads 12.10 as the number 12.1"
     return f"{start}{advice}."
-
-
-def _mapping(name: str, value: Any) -> dict[str, Any]:
-    if not value:
-        return {}
-    if not isinstance(value, Mapping):
-        raise InputError(f"{name} is {value!r}, which is no mapping.")
-    for key, item in value.items():
-        if not isinstance(key, str):
-            raise InputError(f"{name}: put {key!r} in quotes.")
-        if name == "runfiles" and not isinstance(item, Mapping):
-            raise InputError(
-                f"runfiles[{key}] is {item!r}, which is no mapping.",
-                next_step="Write {url: ..., checksum: 'sha256:...'}.",
-            )
-    return dict(value)

@@ -10,20 +10,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._core.errors import Refusal
 from .._core.steps import Step
+from .._core.versions import upstream_numbers
 from .._nvidia.compatibility import minor, parse_cuda
 from .._nvidia.cuda_releases import DISTRO_PACKAGE, NCCL_PACKAGES
 from .._packages.types import fits
-from .types import DISTRO, PACKAGE, PlannedVersion, Refusal, Request
+from .types import DISTRO, PACKAGE, PlannedVersion, Request
 
 _CUDNN = re.compile(r"(?:lib)?cudnn\d+-(?:\w+-)?cuda-\d+")
 _NCCL = re.compile(r"\d+(?:\.\d+){0,2}(?:-\d+\+cuda\d+\.\d+)?\Z")
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a package's version, without epoch and revision."""
-    match = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)", version)
-    return tuple(int(part) for part in match.group(1).split(".")) if match else ()
 
 
 def packages_of(
@@ -52,19 +48,19 @@ def _library_packages(
     base = default or planned[0]
     if base.source == DISTRO:
         raise Refusal(
-            "libraries come from NVIDIA's repository, which source: distro does not use. Next "
-            "step: source: package, or install the distribution's own by package_set."
+            "libraries come from NVIDIA's repository, which source: distro does not use.",
+            "source: package, or install the distribution's own by package_set.",
         )
     cuda = minor(base.version)
     packages: dict[str, str | None] = {}
     if "cudnn" in request.libraries:
         version = str(request.libraries["cudnn"] or "")
-        given = numbers(version)
+        given = upstream_numbers(version)
         if version and (not given or given[0] < 9):
             raise Refusal(
                 f"libraries: cudnn {version!r} is not a version from 9 on, whose packages are "
-                "known. Next step: leave it empty for the newest of 9, or install libcudnn8 by "
-                "package_set."
+                "known.",
+                "leave it empty for the newest of 9, or install libcudnn8 by package_set.",
             )
         major = given[0] if given else 9
         name = f"cudnn{major}-cuda-{cuda.partition('.')[0]}"
@@ -73,9 +69,10 @@ def _library_packages(
         version = str(request.libraries["nccl"] or "")
         if version and not _NCCL.match(version):
             raise Refusal(
-                f"libraries: nccl {version!r} is no version. Next step: give '2.28.3' or '2.28', "
+                f"libraries: nccl {version!r} is no version.",
+                "give '2.28.3' or '2.28', "
                 f"which is taken for CUDA {cuda}; in full '2.28.3-1+cuda{cuda}', where NVIDIA "
-                f"builds it for another {cuda.partition('.')[0]}.x; or '' for the newest."
+                f"builds it for another {cuda.partition('.')[0]}.x; or '' for the newest.",
             )
         # One package name for all CUDA versions: the package version names the CUDA version.
         full = version if "+cuda" in version else f"{version}*+cuda{cuda}"

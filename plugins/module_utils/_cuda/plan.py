@@ -10,8 +10,9 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.errors import InputError, Refusal
 from .._core.steps import Step
+from .._core.versions import upstream_numbers
 from .._distro.data import DEB, FAMILIES, best_effort
 from .._distro.support import MANAGERS, unsupported
 from .._driver.plan.sources import system_of
@@ -33,7 +34,7 @@ from .config_files import (
     loader_text,
     profile_text,
 )
-from .packages import lock, numbers, obsolete, packages_of, steps_of
+from .packages import lock, obsolete, packages_of, steps_of
 from .sources import plan_repository
 from .types import (
     AUTO,
@@ -43,7 +44,6 @@ from .types import (
     RUNFILE,
     Plan,
     PlannedVersion,
-    Refusal,
     Request,
     Tables,
 )
@@ -72,24 +72,30 @@ def plan_cuda(node: Mapping[str, Any], request: Request, tables: Tables | None =
     try:
         return _plan(node, gpus, request, tables or Tables(BUILT_IN, driver_data()))
     except Refusal as refusal:
-        return Plan("refuse", reasons=refusal.reasons)
+        return _refused((refusal,))
     except InputError as error:
         return Plan("refuse", reasons=(str(error),))
+
+
+def _refused(refusals: Iterable[Refusal]) -> Plan:
+    return Plan("refuse", reasons=tuple(dict.fromkeys(one.line for one in refusals)))
 
 
 def _plan(
     node: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]], request: Request, tables: Tables
 ) -> Plan:
     planned = _versions(node, request, tables)
-    warnings = _check(node, gpus, request, planned, tables)
+    refusals, warnings = _check(node, gpus, request, planned, tables)
+    if refusals:
+        return _refused(refusals)
     default = _default(request, planned)
     family = FAMILIES.get(node["os"]["family"] or "")
     packages = packages_of(request, planned, default, family.packages if family else DEB)
     repository, repository_step, note = plan_repository(node, request, planned, packages, tables)
     package_steps = steps_of(node, request, planned, packages)
-    old = unsupported(node["os"], request.controller) if package_steps else ""
+    old = unsupported(node["os"], request.controller) if package_steps else None
     if old:
-        raise Refusal(old)
+        raise old
     runfiles = _runfiles(node, request, planned)
     local = [one for one in planned if one.source != DISTRO]
     link, link_step = _link(node, default, local)
@@ -172,8 +178,8 @@ def _version_entries(
 def _versions(node: Mapping[str, Any], request: Request, tables: Tables) -> list[PlannedVersion]:
     if not request.versions:
         raise Refusal(
-            f"libraries ({', '.join(request.libraries)}) are requested without a CUDA version. "
-            "Next step: add one to versions; the libraries are built for a CUDA version."
+            f"libraries ({', '.join(request.libraries)}) are requested without a CUDA version.",
+            "add one to versions; the libraries are built for a CUDA version.",
         )
     found: dict[str, PlannedVersion] = {}
     for version in sorted(request.versions, key=parse_cuda, reverse=True):
@@ -181,14 +187,15 @@ def _versions(node: Mapping[str, Any], request: Request, tables: Tables) -> list
         if path in found:
             raise Refusal(
                 f"CUDA {found[path].version} and {version} are both requested, and both use "
-                f"{path}. Next step: request one of them."
+                f"{path}.",
+                "request one of them.",
             )
         found[path] = _one(node, request, version, tables)
     stray = sorted(set(request.runfiles) - set(request.versions))
     if stray:
         raise Refusal(
-            f"runfiles has {', '.join(stray)}, which versions does not list. Next step: write "
-            "the same version in both."
+            f"runfiles has {', '.join(stray)}, which versions does not list.",
+            "write the same version in both.",
         )
     return list(found.values())
 
@@ -213,13 +220,14 @@ def _one(node: Mapping[str, Any], request: Request, version: str, tables: Tables
     if _differs(version, installed):
         raise Refusal(
             f"CUDA {installed} is in {path}, from {toolkit['source'] or 'an unknown source'}; "
-            f"{version} would go into the same folder. Next step: ask for "
+            f"{version} would go into the same folder.",
+            "ask for "
             f"{minor(version)}, or remove it"
             + (
                 f" by {toolkit['uninstaller']} and run again."
                 if toolkit["uninstaller"]
                 else " first."
-            )
+            ),
         )
     return PlannedVersion(
         version, release, path, toolkit["source"] or "unknown", "none", "", installed
@@ -232,21 +240,21 @@ def _check_source(node: Mapping[str, Any], request: Request, version: str, sourc
         given = request.runfiles.get(version)
         if not given:
             raise Refusal(
-                f"source is runfile, and runfiles has no {version}. Next step: give "
-                f"runfiles: {{'{version}': {{url: ..., checksum: 'sha256:...'}}}}."
+                f"source is runfile, and runfiles has no {version}.",
+                f"give runfiles: {{'{version}': {{url: ..., checksum: 'sha256:...'}}}}.",
             )
         return
     if system["package_manager"] not in MANAGERS:
         raise Refusal(
             f"{system['id']} {system['version']} installs packages with "
             f"{system['package_manager'] or 'a tool that is not known'}; this release knows "
-            f"{', '.join(MANAGERS)}. Next step: give a runfile: runfiles: {{'{version}': "
-            "{url: ..., checksum: 'sha256:...'}}."
+            f"{', '.join(MANAGERS)}.",
+            f"give a runfile: runfiles: {{'{version}': {{url: ..., checksum: 'sha256:...'}}}}.",
         )
     if source == DISTRO and system["package_manager"] != "apt":
         raise Refusal(
-            f"{system['id']} {system['version']} has no CUDA of its own. Next step: take NVIDIA's "
-            "packages (source: package), or a runfile."
+            f"{system['id']} {system['version']} has no CUDA of its own.",
+            "take NVIDIA's packages (source: package), or a runfile.",
         )
 
 
@@ -257,8 +265,8 @@ def _from_distro(
     has = tables.cuda.distributions.get(f"{system['id']}{system['version']}")
     if has and minor(has) != minor(version):
         raise Refusal(
-            f"{system['id']} {system['version']} itself has CUDA {minor(has)}, not {version}. "
-            f"Next step: ask for {minor(has)}, or take NVIDIA's packages (source: package)."
+            f"{system['id']} {system['version']} itself has CUDA {minor(has)}, not {version}.",
+            f"ask for {minor(has)}, or take NVIDIA's packages (source: package).",
         )
     package = node["cuda"]["packages"].get(DISTRO_PACKAGE)
     action = "none" if package else "install"
@@ -271,13 +279,13 @@ def _compared(version: str, package: str | None) -> tuple[str, str]:
         return "install", "it is not there"
     if not _differs(version, package):
         return "none", ""
-    older = numbers(package) < parse_cuda(version)
+    older = upstream_numbers(package) < parse_cuda(version)
     return ("upgrade" if older else "downgrade"), f"{package} is installed"
 
 
 def _differs(version: str, installed: str | None) -> bool:
     """Return whether the installed version certainly differs from the requested one."""
-    requested, current = parse_cuda(version), numbers(installed or "")
+    requested, current = parse_cuda(version), upstream_numbers(installed or "")
     if len(requested) < 3 or (len(current) > 2 and current[2] > _LAST_UPDATE):
         return False
     return requested != (*current, 0, 0)[:3]
@@ -289,14 +297,11 @@ def _check(
     request: Request,
     planned: Sequence[PlannedVersion],
     tables: Tables,
-) -> list[str]:
-    """Return warnings.
-
-    :raises Refusal: the GPUs or the driver cannot run a version.
-    """
+) -> tuple[list[Refusal], list[str]]:
+    """Return why the GPUs or the driver cannot run a version, and warnings."""
     installed = node["driver"]["installed"]
     driver = request.driver_version or node["driver"]["loaded"] or installed
-    refusals: list[str] = []
+    refusals: list[Refusal] = []
     warnings: list[str] = []
     for one in planned:
         verdict = check(one.release, gpus, driver, tables.cuda)
@@ -307,13 +312,12 @@ def _check(
             runs(one.release, which, tables.cuda) for which in (driver, installed) if pending
         ]
         if supported == [False, True]:
-            refusals.append(
+            cause = (
                 f"Driver {installed}, which runs CUDA {minor(one.version)}, is installed, but "
-                f"{driver} is still loaded. Next step: reboot, and run again."
+                f"{driver} is still loaded."
             )
-    if refusals:
-        raise Refusal(*dict.fromkeys(refusals))
-    return warnings
+            refusals.append(Refusal(cause, "reboot, and run again."))
+    return refusals, warnings
 
 
 def _unrequested(node: Mapping[str, Any], planned: Sequence[PlannedVersion]) -> tuple[str, ...]:
@@ -360,7 +364,8 @@ def _default(request: Request, planned: Sequence[PlannedVersion]) -> PlannedVers
             return one
     raise Refusal(
         f"default is {request.default}, which versions ({', '.join(request.versions)}) does not "
-        "list. Next step: add it to versions, or choose one of them."
+        "list.",
+        "add it to versions, or choose one of them.",
     )
 
 
@@ -379,16 +384,16 @@ def _runfiles(
         if bool(given.get("url")) == bool(given.get("path")):
             driver = "" if parse_cuda(one.release) >= _WITHOUT_DRIVER else "_<driver>"
             raise Refusal(
-                f"runfiles[{one.version}] needs url or path, one of them. Next step: "
-                f"cuda_{one.release}{driver}_linux.run of NVIDIA's archive, with checksum."
+                f"runfiles[{one.version}] needs url or path, one of them.",
+                f"cuda_{one.release}{driver}_linux.run of NVIDIA's archive, with checksum.",
             )
         named = check_cuda(location, arch=node["os"]["arch"])
         if named.cuda and parse_cuda(named.cuda)[: len(parse_cuda(one.version))] != parse_cuda(
             one.version
         ):
             raise Refusal(
-                f"{named.name} is CUDA {named.cuda}, and runfiles gives it for {one.version}. "
-                "Next step: correct one of the two."
+                f"{named.name} is CUDA {named.cuda}, and runfiles gives it for {one.version}.",
+                "correct one of the two.",
             )
         parse_checksum(given.get("checksum"), named.name)
         found.append(

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._core.errors import Refusal
 from .._core.redact import addresses
 from .._core.steps import Step
 from .._driver.plan.sources import DEBIAN_REPOSITORY, system_of
 from .._nvidia.compatibility import required_by
 from .._nvidia.cuda_releases import DISTRO_COMPONENTS, DISTRO_PACKAGE
 from .._repository.addresses import below, same_repository
-from .types import PACKAGE, PlannedVersion, Refusal, Request, Tables
+from .types import PACKAGE, PlannedVersion, Request, Tables
 
 # The facts report repository files with this prefix, whatever their address.
 _OUR_PREFIX = "kubegpu-"
@@ -38,8 +39,8 @@ def plan_repository(
         return None, None, ""
     if not request.repository_name.startswith(_OUR_PREFIX):
         raise Refusal(
-            f"repository_name is {request.repository_name!r}. Next step: let it begin with "
-            f"{_OUR_PREFIX!r}, by which the facts know our own file."
+            f"repository_name is {request.repository_name!r}.",
+            f"let it begin with {_OUR_PREFIX!r}, by which the facts know our own file.",
         )
     if DISTRO_PACKAGE in packages:
         return (*_archive(node, request), "")
@@ -58,8 +59,8 @@ def _nvidia(
     if not original and not request.repository_url:
         raise Refusal(
             f"NVIDIA's repository for {system['id']} {system['version']} on {system['arch']} is "
-            "not known. Next step: give a runfile, or a mirror: repository_url, "
-            "repository_key_url and key_fingerprints."
+            "not known.",
+            "give a runfile, or a mirror: repository_url, repository_key_url and key_fingerprints.",
         )
     url = (request.repository_url or original).rstrip("/")
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
@@ -84,9 +85,10 @@ def _nvidia(
     key_url = request.repository_key_url or (below(url, str(row["key"])) if row.get("key") else "")
     if not accepted:
         raise Refusal(
-            f"The key of {public} is not known by its whole fingerprint. Next step: compare it "
+            f"The key of {public} is not known by its whole fingerprint.",
+            "compare it "
             "with what NVIDIA tells you by other means, and give all 40 digits as "
-            "key_fingerprints; or set the repository up yourself (manage_repository: false)."
+            "key_fingerprints; or set the repository up yourself (manage_repository: false).",
         )
     repository = {
         "name": request.repository_name,

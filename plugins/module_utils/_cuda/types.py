@@ -124,11 +124,3 @@ class PlannedVersion:
     def name(self) -> str:
         """Return the name of NVIDIA's package."""
         return f"cuda-toolkit-{minor(self.version).replace('.', '-')}"
-
-
-class Refusal(Exception):
-    """The request cannot be satisfied. Each reason is a cause and a next step."""
-
-    def __init__(self, *reasons: str) -> None:
-        super().__init__(*reasons)
-        self.reasons = reasons

@@ -205,7 +205,7 @@ class _Reader:
             f"{where}.sharing", data.get("sharing"), strategy
         )
         if data.get("resources"):
-            whole["resources"] = _plain(data["resources"])
+            whole["resources"] = plain(data["resources"])
         if shared_data:
             whole["sharing"] = shared_data
         if data.get("imex"):
@@ -228,7 +228,7 @@ class _Reader:
         """
         if not isinstance(data, Mapping):
             raise _wrong(where, f"is {data!r}, and has to be a mapping with {', '.join(known)}")
-        return {name: _plain(data[name]) for name in self.reading.unknown(where, data, known)}
+        return {name: plain(data[name]) for name in self.reading.unknown(where, data, known)}
 
     def merged_flags(self, where: str, data: Any) -> dict[str, Any]:
         """Return the flags of a config, completed from the role's flags."""
@@ -252,7 +252,7 @@ class _Reader:
             row = rows.get(str(name))
             if row is None:
                 continue
-            place, value = f"{where}.{name}", _plain(given)
+            place, value = f"{where}.{name}", plain(given)
             self.reading.value(place, row, value)
             if row.everywhere:
                 self.same_everywhere(place, value, row.option)
@@ -389,7 +389,7 @@ class _Reader:
 
     def imex(self, where: str, data: Any) -> dict[str, Any]:
         extra = self.extra(where, data, dict.fromkeys(("channelIDs", "required"), OLDEST))
-        channels = _plain(data.get("channelIDs") or [])
+        channels = plain(data.get("channelIDs") or [])
         if channels not in ([], [0]):
             raise _wrong(
                 f"{where}.channelIDs", f"is {channels!r}; the plugin takes [] and [0] only"
@@ -443,10 +443,10 @@ def _resource_name(where: str, value: Any) -> str:
     return name
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return the value in plain containers, because JSON rejects Ansible's own types."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return str(value) if isinstance(value, str) else value

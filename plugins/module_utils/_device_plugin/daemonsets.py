@@ -11,8 +11,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .config import plain
 from .names import DISCOVERY_NAME, MPS_NAME, NAME, PREFIX
-from .options import plain, text
+from .options import text
 from .types import Request
 
 CONFIG_NAME = f"{NAME}-config"

@@ -13,6 +13,7 @@ from .._core.errors import InputError
 from .config import (
     Flags,
     as_file,
+    plain,
 )
 from .daemonsets import (
     CONFIG_NAME,
@@ -29,7 +30,6 @@ from .daemonsets import (
     plugin_daemonset,
 )
 from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
-from .options import plain
 from .settings import Release, at_least, chart_values, read_release
 from .types import Request
 

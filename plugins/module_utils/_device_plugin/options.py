@@ -7,16 +7,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.options import truth
+from .._core.options import argument_spec, read_arguments, wrong_value
 from .._kube.image import check_reference, is_digest, is_tag, split
 from .config import (
     Flags,
-    choice,
+    plain,
     read_configs,
     read_strategies,
 )
@@ -31,21 +31,18 @@ from .settings import (
 )
 from .types import Request
 
-_FLAG_NAMES = tuple(one.name for one in fields(Flags))
-_REQUEST_NAMES = tuple(
-    one.name for one in fields(Request) if one.name not in ("flags", "configs", "remarks")
+#: The prefix of the role's variables.
+PREFIX = "nvidia_device_plugin_"
+_FLAGS = argument_spec(Flags, device_list_strategy={"type": "raw"})
+_REQUEST = argument_spec(
+    Request,
+    image_pull_policy={"choices": ["IfNotPresent", "Always", "Never"]},
+    tolerations={"elements": "dict"},
 )
-_STRINGS = frozenset(
-    one.name for one in (*fields(Flags), *fields(Request)) if isinstance(one.default, str)
-)
-_BOOLEANS = frozenset(
-    {
-        "resource_renaming",
-        *(one.name for one in (*fields(Flags), *fields(Request)) if isinstance(one.default, bool)),
-    }
-)
+for _name in ("flags", "remarks"):
+    del _REQUEST[_name]
 #: Every option that ``read_request`` takes.
-OPTIONS = frozenset({*_FLAG_NAMES, *_REQUEST_NAMES, "configs", "resource_renaming"})
+OPTIONS = {**_FLAGS, **_REQUEST, "resource_renaming": {"type": "bool", "default": False}}
 
 
 def read_request(options: Mapping[str, Any]) -> Request:
@@ -54,30 +51,26 @@ def read_request(options: Mapping[str, Any]) -> Request:
     :param options: by the role's names without its prefix; missing ones have their default.
     :raises InputError: an option is unknown or invalid.
     """
-    unknown = sorted(set(options) - OPTIONS)
+    unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise InputError(
             f"the device plugin has no option {', '.join(unknown)}",
             next_step=f"It has {', '.join(sorted(OPTIONS))}.",
         )
-    given = {name: _value(name, value) for name, value in options.items() if name != "configs"}
-    reading = Reading(read_release(str(given.get("version", Request.version))))
-    flags = _read_flags({name: given[name] for name in _FLAG_NAMES if name in given}, reading)
-    request = Request(
-        **{name: given[name] for name in _REQUEST_NAMES if name in given}, flags=flags
-    )
+    given = plain(read_arguments(OPTIONS, options, PREFIX))
+    configs, renaming = given.pop("configs"), given.pop("resource_renaming")
+    reading = Reading(read_release(given["version"]))
+    flags = _read_flags({name: given.pop(name) for name in _FLAGS}, reading)
+    request = Request(**given, flags=flags)
     for name in ("namespace", "image", "kubelet_directory", "mps_root"):
         if not getattr(request, name):
-            raise InputError(f"nvidia_device_plugin_{name} is empty")
+            raise InputError(f"{PREFIX}{name} is empty")
     _check_image(request)
-    _choice(request, "image_pull_policy", ("IfNotPresent", "Always", "Never"))
-    if not re.match(r"\d+%?\Z", str(request.max_unavailable)) or str(request.max_unavailable) in (
-        "0",
-        "0%",
-    ):
-        raise InputError(
-            f"nvidia_device_plugin_max_unavailable is {request.max_unavailable!r}, and has to be a "
-            "number or a percentage above 0"
+    if not re.match(r"\d+%?\Z", request.max_unavailable) or request.max_unavailable in ("0", "0%"):
+        raise wrong_value(
+            f"{PREFIX}max_unavailable",
+            "a number or a percentage above 0",
+            request.max_unavailable,
         )
     if request.feature_discovery_api and not request.feature_discovery:
         request = replace(request, feature_discovery_api=False)
@@ -90,10 +83,10 @@ def read_request(options: Mapping[str, Any]) -> Request:
     variables = {key: text(value) for key, value in request.environment.items()}
     remarks = read_environment(variables, request.release)
     configs = read_configs(
-        options.get("configs") or {},
+        configs,
         flags,
         default=request.default_config,
-        renaming=bool(given.get("resource_renaming", False)),
+        renaming=renaming,
         reading=reading,
         everywhere={
             "mps_root": request.mps_root,
@@ -102,44 +95,25 @@ def read_request(options: Mapping[str, Any]) -> Request:
     )
     return replace(
         request,
-        max_unavailable=str(request.max_unavailable),
         environment=variables,
         configs=configs,
         remarks=(*remarks, *reading.notes),
     )
 
 
-def _value(name: str, value: Any) -> Any:
-    """Return an option's value; ``-e`` and INI inventories give booleans as text."""
-    if name in _STRINGS and isinstance(value, (int, float)) and not isinstance(value, bool):
-        # YAML reads the tag 0.20 as a number.
-        return str(value)
-    if name not in _BOOLEANS:
-        return plain(value)
-    found = truth(value)
-    if found is None:
-        raise InputError(
-            f"nvidia_device_plugin_{name} is {value!r}, which is neither true nor false"
-        )
-    return found
-
-
 def _read_flags(given: Mapping[str, Any], reading: Reading) -> Flags:
-    values = dict(given)
-    if "device_list_strategy" in values:
-        values["device_list_strategy"] = read_strategies(
-            "nvidia_device_plugin_device_list_strategy", values["device_list_strategy"], reading
-        )
-    flags = Flags(**values)
-    prefix = "nvidia_device_plugin_"
+    strategies = read_strategies(
+        f"{PREFIX}device_list_strategy", given["device_list_strategy"], reading
+    )
+    flags = Flags(**{**given, "device_list_strategy": strategies})
     for name, path in (
         ("mig_strategy", "migStrategy"),
         ("device_id_strategy", "plugin.deviceIDStrategy"),
     ):
-        reading.choice(f"{prefix}{name}", str(getattr(flags, name)), setting(path).values)
+        reading.choice(f"{PREFIX}{name}", str(getattr(flags, name)), setting(path).values)
     for name in ("driver_root", "container_driver_root", "nvidia_ctk_path"):
         if not str(getattr(flags, name)).startswith("/"):
-            raise InputError(f"{prefix}{name} is {getattr(flags, name)!r}, and has to be a path")
+            raise InputError(f"{PREFIX}{name} is {getattr(flags, name)!r}, and has to be a path")
     return flags
 
 
@@ -163,18 +137,6 @@ def _check_image(request: Request) -> None:
             f"nvidia_device_plugin_version is {request.version!r}, which pins no version",
             next_step="Give a release's tag, such as v0.20.1, or nvidia_device_plugin_digest.",
         )
-
-
-def _choice(request: Request, name: str, known: Sequence[str]) -> None:
-    choice(f"nvidia_device_plugin_{name}", getattr(request, name), known)
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
-    return str(value) if isinstance(value, str) else value
 
 
 def text(value: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .._core.errors import KubegpuError
+from .._core.errors import KubegpuError, Refusal
 from .._core.printable import printable
 from .._hardware.vendors import container_gpus
 from .config import Config
@@ -17,9 +17,10 @@ from .daemonsets import MANAGED_BY, MANAGED_LABEL, Object
 from .manifests import absent, helm_values, identity, manifests
 from .names import HANDLER, NAME
 from .options import read_request
-from .sharing import Refusal, check_cdi, check_sharing, expected, undivided
+from .sharing import check_cdi, check_sharing, expected, undivided
 from .types import Request
 
+HostRefusal = tuple[str, KubegpuError]
 METHODS = ("manifest", "helm")
 _SHARED_KINDS = ("Namespace", "RuntimeClass")
 _SECRETS_OF_THE_SYSTEM = ("kubernetes.io/service-account-token", "helm.sh/release.v1")
@@ -69,7 +70,8 @@ def plan(
     :param login: the names of the keys of the image's login, without their values.
     :param teardown: whether everything is removed.
     """
-    refusals = _differing_options(hosts)
+    # Each with its host; an empty name is the whole cluster.
+    refusals: list[HostRefusal] = [("", one) for one in _differing_options(hosts)]
     seen = {identity(item): item for item in existing}
     warnings: list[str] = []
     reasons: list[str] = []
@@ -84,7 +86,7 @@ def plan(
         values = helm_values(request, chart_version) if method == "helm" else {}
         warnings += request.remarks
     except KubegpuError as error:
-        refusals.append(Refusal(error.cause, error.next_step, error.evidence))
+        refusals.append(("", error))
         return _build_result(result, refusals, warnings, reasons)
 
     if teardown:
@@ -93,7 +95,7 @@ def plan(
     if others:
         # Two plugins would register the same resource alternately.
         return {**_build_result(result, [], warnings, reasons), "action": "leave"}
-    refusals += _check_runtime_class(seen)
+    refusals += [("", one) for one in _check_runtime_class(seen)]
     for name in sorted(hosts):
         _plan_host(request, name, hosts[name], result, refusals, warnings)
     objects, unmanaged = _select_objects(request, method, seen)
@@ -139,9 +141,17 @@ def _select_objects(
 
 
 def _build_result(
-    result: dict[str, Any], refusals: Sequence[Refusal], warnings: list[str], reasons: list[str]
+    result: dict[str, Any], refusals: Sequence[HostRefusal], warnings: list[str], reasons: list[str]
 ) -> dict[str, Any]:
-    refused = [one.to_json() for one in refusals]
+    refused = [
+        {
+            "host": host,
+            "cause": one.cause,
+            "evidence": one.evidence,
+            "next_step": one.next_step,
+        }
+        for host, one in refusals
+    ]
     if refused:
         result = {**result, "objects": [], "absent": [], "values": {}}
     return {
@@ -326,28 +336,25 @@ def _plan_host(
     name: str,
     host: Mapping[str, Any],
     result: dict[str, Any],
-    refusals: list[Refusal],
+    refusals: list[HostRefusal],
     warnings: list[str],
 ) -> None:
     node, chosen = host["gpu_node"], str(host.get("config") or "")
     config = request.config(chosen)
     if config is None:
         there = ", ".join(sorted(request.configs)) or "none, nvidia_device_plugin_configs is empty"
-        refusals.append(
-            Refusal(
-                f"there is no config {chosen!r}",
-                "Correct nvidia_device_plugin_config of this host, or add the config to "
-                "nvidia_device_plugin_configs.",
-                f"there are: {there}",
-                name,
-            )
+        refusal = Refusal(
+            f"there is no config {chosen!r}",
+            "Correct nvidia_device_plugin_config of this host, or add the config to "
+            "nvidia_device_plugin_configs.",
+            f"there are: {there}",
         )
+        refusals.append((name, refusal))
         return
     if not container_gpus(node):
         return
     found = [*check_sharing(node, config), *check_cdi(node, config, bool(host.get("cdi")))]
-    for refusal in found:
-        refusals.append(Refusal(refusal.cause, refusal.next_step, refusal.evidence, name))
+    refusals += [(name, refusal) for refusal in found]
     warnings += _host_warnings(request, name, host, config)
     resources = expected(node, config)
     if resources is None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from .._core.errors import Refusal
+from .._core.versions import version_numbers
 from .._hardware.vendors import container_gpus
 from .config import GPU, PREFIX, Config
 from .settings import WHOLE_NAMES, at_least
@@ -25,24 +26,6 @@ _MIG_PROFILE = re.compile(r"MIG (?:\d+c\.)?\d+g\.\d+gb(?:[+-][\w.]+)?\Z", re.ASC
 _BASE = re.compile(r"\d+g\.\d+gb")
 # enable_cdi exists from 1.7, where it is off by default, and is on from 2.0.
 _CDI_IN_CONTAINERD = (1, 7)
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why the plan is refused, and on which host; ``host`` is empty for the whole cluster."""
-
-    cause: str
-    next_step: str
-    evidence: str = ""
-    host: str = ""
-
-    def to_json(self) -> dict[str, str]:
-        return {
-            "host": self.host,
-            "cause": self.cause,
-            "evidence": self.evidence,
-            "next_step": self.next_step,
-        }
 
 
 def check_sharing(node: Mapping[str, Any], config: Config) -> list[Refusal]:
@@ -164,7 +147,7 @@ def check_cdi(node: Mapping[str, Any], config: Config, asked_for: bool = False) 
     containerd = (node.get("runtimes") or {}).get("containerd") or {}
     if not containerd.get("cri_enabled") or not all(one.startswith("cdi-") for one in strategies):
         return []
-    version = tuple(map(int, re.findall(r"\d+", str(containerd.get("version") or ""))[:2]))
+    version = version_numbers(containerd.get("version"))[:2]
     if not version or containerd.get("cdi_enabled"):
         return []
     old = version < _CDI_IN_CONTAINERD

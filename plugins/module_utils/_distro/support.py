@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
+from .._core.errors import Refusal
+from .._core.versions import version_numbers
 from .data import DISTRIBUTIONS, folder_of
 
 MANAGERS = ("apt", "dnf", "dnf5", "zypper")
@@ -21,8 +22,8 @@ MANAGERS = ("apt", "dnf", "dnf5", "zypper")
 _CORE_FOR_DNF_OF_EL8 = (2, 21)
 
 
-def unsupported(system: Mapping[str, Any], controller: str) -> str:
-    """Return why this ansible-core cannot install packages on that node, or an empty string.
+def unsupported(system: Mapping[str, Any], controller: str) -> Refusal | None:
+    """Return why this ansible-core cannot install packages on that node, or None.
 
     :param system: the fact ``os``.
     :param controller: the version of ansible-core; empty: not known.
@@ -30,14 +31,14 @@ def unsupported(system: Mapping[str, Any], controller: str) -> str:
     # A distribution without a row is treated like its family.
     identity = system["id"] if system["id"] in DISTRIBUTIONS else system["family"]
     old = folder_of(identity or "", system["version"] or "") == "rhel8"
-    numbers = tuple(int(number) for number in re.findall(r"\d+", controller)[:2])
+    numbers = version_numbers(controller)[:2]
     if system["package_manager"] != "dnf" or not old or not numbers:
-        return ""
+        return None
     if numbers >= _CORE_FOR_DNF_OF_EL8:
-        return ""
-    return (
+        return None
+    return Refusal(
         f"{system['id']} {system['version']} has dnf for an old Python alone (Python 3.6 on "
-        f"RHEL 8), which ansible-core {controller} cannot use. Next step: run with ansible-core "
-        "2.21 or later, and give the node a Python 3.9 or later for everything else (dnf install "
-        "python39, ansible_python_interpreter: /usr/bin/python3.9)."
+        f"RHEL 8), which ansible-core {controller} cannot use.",
+        "run with ansible-core 2.21 or later, and give the node a Python 3.9 or later for "
+        "everything else (dnf install python39, ansible_python_interpreter: /usr/bin/python3.9).",
     )

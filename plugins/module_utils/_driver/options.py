@@ -8,41 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.options import truth
-from .._nvidia.driver_branches import is_date
+from .._core.options import argument_spec, read_arguments, wrong_value
+from .._nvidia.driver_branches import DriverData, driver_data, is_date
 from .plan.config_files import gridd, options
 from .plan.memory_mode import check as check_memory
 from .types import Request
 
-_CHOICES = {
-    "state": ("present", "absent"),
-    "kernel_module": ("auto", "open", "proprietary"),
-    "source": ("auto", "distro", "nvidia", "runfile"),
-    "dkms": ("auto", "true", "false"),
-    "coherent_memory": ("auto", "driver", "numa"),
-    "fabric": ("auto", "true", "false"),
-    "imex": ("auto", "true", "false"),
-}
-# The request's part of the module's argument spec.
-REQUEST_ARGUMENTS: dict[str, Any] = {
-    "state": {"type": "str", "choices": list(_CHOICES["state"]), "default": "present"},
-    "branch": {"type": "str", "default": "auto"},
-    "version": {"type": "str", "default": ""},
-    "kernel_module": {
-        "type": "str",
-        "choices": list(_CHOICES["kernel_module"]),
-        "default": "auto",
-    },
-    "source": {
-        "type": "str",
-        "choices": list(_CHOICES["source"]),
-        "default": "auto",
-    },
-    "runfile": {
+#: The prefix of the role's variables.
+PREFIX = "nvidia_driver_"
+_AUTO = {"choices": ["auto", "true", "false"]}
+_ARGUMENTS = argument_spec(
+    Request,
+    state={"choices": ["present", "absent"]},
+    kernel_module={"choices": ["auto", "open", "proprietary"]},
+    source={"choices": ["auto", "distro", "nvidia", "runfile"]},
+    runfile={
         "type": "dict",
         "options": {
             "url": {"type": "str"},
@@ -52,81 +35,41 @@ REQUEST_ARGUMENTS: dict[str, Any] = {
             "remote": {"type": "bool", "default": False},
         },
     },
-    "hold": {"type": "bool", "default": True},
-    "load": {"type": "bool", "default": True},
-    "replace_source": {"type": "bool", "default": False},
-    "dkms": {"type": "str", "choices": list(_CHOICES["dkms"]), "default": "auto"},
-    "compute_only": {"type": "bool", "default": False},
-    "module_options": {"type": "dict", "default": {}},
-    "coherent_memory": {
-        "type": "str",
-        "choices": list(_CHOICES["coherent_memory"]),
-        "default": "auto",
-    },
-    "persistence": {"type": "bool", "default": True},
-    "fabric": {"type": "str", "choices": list(_CHOICES["fabric"]), "default": "auto"},
-    "imex": {"type": "str", "choices": list(_CHOICES["imex"]), "default": "auto"},
-    "imex_nodes": {"type": "list", "elements": "str", "default": []},
-    "licence": {"type": "dict", "default": {}},
-    "repository_name": {"type": "str", "default": "kubegpu-nvidia-driver"},
-    "repository_url": {"type": "str", "default": ""},
-    "repository_key_url": {"type": "str", "default": "", "no_log": False},
-    "key_fingerprints": {
-        "type": "list",
-        "elements": "str",
-        "default": [],
-        "no_log": False,
-    },
-    "manage_repository": {"type": "bool", "default": True},
-    "branches": {"type": "dict", "default": {}},
-    "gpus": {"type": "dict", "default": {}},
-    "repositories": {"type": "dict", "default": {}},
+    dkms=_AUTO,
+    coherent_memory={"choices": ["auto", "driver", "numa"]},
+    fabric=_AUTO,
+    imex=_AUTO,
+    repository_key_url={"no_log": False},
+    key_fingerprints={"no_log": False},
+)
+_TABLES = {name: {"type": "dict", "default": {}} for name in ("branches", "gpus", "repositories")}
+#: The options of the filter.
+ARGUMENTS = {**_ARGUMENTS, **_TABLES}
+#: Those of the module, which knows the date and the controller by itself.
+MODULE_ARGUMENTS = {
+    name: rule for name, rule in ARGUMENTS.items() if name not in ("today", "controller")
 }
 _BRANCH = re.compile(r"(?:auto|\d{3,})\Z")
 _VERSION = re.compile(r"(?:previous|\d{3,}\.\d+(?:\.\d+)?)?\Z")
 # An IPv4 or IPv6 address, or a host name.
 _ADDRESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*\Z")
-_RUNFILE_KEYS = ("url", "path", "checksum", "version", "remote")
 
 
-def read_request(given: Mapping[str, Any]) -> Request:
-    """Return the request. An option that is missing or None has its default.
+def read_options(given: Mapping[str, Any]) -> tuple[Request, DriverData]:
+    """Return the request and the tables. An option that is missing or None has its default.
 
-    :raises InputError: an option has a value that is not valid.
+    :raises InputError: an option has a wrong value; the message names the role's variable.
     """
-    wishes: dict[str, Any] = {}
-    for name, known in Request.__dataclass_fields__.items():
-        value = given.get(name)
-        if value is None:
-            continue
-        if isinstance(known.default, bool):
-            wishes[name] = _boolean(name, value)
-        elif name in ("key_fingerprints", "imex_nodes"):
-            texts = [value] if isinstance(value, str) else value
-            wishes[name] = tuple(str(text) for text in texts)
-        elif name in ("runfile", "module_options", "licence"):
-            if not isinstance(value, Mapping):
-                raise _wrong(name, value, "a mapping")
-            wishes[name] = dict(value)
-        else:
-            wishes[name] = str(value).strip()
-    request = Request(**wishes)
-    return _checked(
-        replace(
-            request,
-            # YAML reads true as a boolean; here it is a choice.
-            dkms=request.dkms.lower(),
-            fabric=request.fabric.lower(),
-            imex=request.imex.lower(),
-            runfile=request.runfile or None,
-        )
-    )
+    values = read_arguments(ARGUMENTS, given, PREFIX)
+    tables = driver_data(*(values.pop(name) for name in _TABLES))
+    runfile = {name: one for name, one in (values["runfile"] or {}).items() if one is not None}
+    # A role's empty mapping has the defaults of the keys.
+    request = Request(**{**values, "runfile": runfile if any(runfile.values()) else None})
+    _check(request)
+    return request, tables
 
 
-def _checked(request: Request) -> Request:
-    for name, choices in _CHOICES.items():
-        if getattr(request, name) not in choices:
-            raise _wrong(name, getattr(request, name), f"one of {', '.join(choices)}")
+def _check(request: Request) -> None:
     if not _BRANCH.match(request.branch):
         raise _wrong("branch", request.branch, "auto or a number such as 580")
     if not _VERSION.match(request.version):
@@ -141,9 +84,6 @@ def _checked(request: Request) -> Request:
     if wrong:
         raise _wrong("imex_nodes", wrong, "a list of addresses or names")
     if request.runfile is not None:
-        unknown = sorted(str(key) for key in request.runfile if key not in _RUNFILE_KEYS)
-        if unknown:
-            raise _wrong("runfile", ", ".join(unknown), f"made of {', '.join(_RUNFILE_KEYS)}")
         if bool(request.runfile.get("url")) == bool(request.runfile.get("path")):
             raise _wrong("runfile", dict(request.runfile), "given with either url or path")
         version = str(request.runfile.get("version") or "")
@@ -161,15 +101,7 @@ def _checked(request: Request) -> Request:
     options(request.module_options, debian=False)
     check_memory(request)
     gridd(request.licence)
-    return request
 
 
-def _boolean(name: str, value: Any) -> bool:
-    found = truth(value)
-    if found is None:
-        raise _wrong(name, value, "true or false")
-    return found
-
-
-def _wrong(name: str, value: Any, words: str) -> InputError:
-    return InputError(f"nvidia_driver_{name} has to be {words}.", evidence=f"{name}: {value!r}")
+def _wrong(name: str, value: Any, expectation: str) -> InputError:
+    return wrong_value(f"{PREFIX}{name}", expectation, value)

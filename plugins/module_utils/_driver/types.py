@@ -108,11 +108,6 @@ class Plan:
         return data
 
 
-def version_numbers(version: str | None) -> tuple[int, ...]:
-    """Return the numbers of a driver's version, for comparing; () for None."""
-    return tuple(int(part) for part in re.findall(r"\d+", version or ""))
-
-
 def branch_of(version: str | None) -> str | None:
     """Return the branch of a version: 580 of 580.126.09."""
     match = re.match(r"(\d{3,})(?:\.|\Z)", version or "")

@@ -2,22 +2,44 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the option ``nodes`` of node_gpu_label."""
+"""Read the options of node_gpu_label and gpu_node_labels."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.options import read_arguments
 from .desired import LONGEST, label_text
 from .types import EFFECTS, TAINTS_ANNOTATION, Request, Taint
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
 _DOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z")
-_REQUEST_KEYS = {"name", "machine_id", "labels", "annotations", "taints"}
-_TAINT_KEYS = {"key", "value", "effect"}
+_NODE_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "name": {"type": "str"},
+    "machine_id": {"type": "str"},
+    "labels": {"type": "dict"},
+    "annotations": {"type": "dict"},
+    "taints": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "key": {"type": "str", "required": True, "no_log": False},
+            "value": {"type": "raw"},
+            "effect": {"type": "str", "required": True, "choices": list(EFFECTS)},
+        },
+    },
+}
+#: The options of the filter gpu_node_labels.
+LABEL_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "accelerator_key": {"type": "str", "default": "accelerator", "no_log": False},
+    "details": {"type": "bool", "default": True},
+    "discovery_names": {"type": "bool", "default": True},
+    "device_plugin_config": {"type": "str", "default": ""},
+    "extra": {"type": "dict", "default": {}},
+}
 
 
 def read_requests(nodes: Mapping[str, Any]) -> list[Request]:
@@ -25,31 +47,20 @@ def read_requests(nodes: Mapping[str, Any]) -> list[Request]:
 
     :raises InputError: a value is invalid, or the API server would refuse it.
     """
-    return [_read_request(str(key), value) for key, value in nodes.items()]
+    spec = {str(key): {"type": "dict", "options": _NODE_ARGUMENTS} for key in nodes}
+    given = {str(key): {} if value is None else value for key, value in nodes.items()}
+    return [_read_request(*item) for item in read_arguments(spec, given, "nodes.").items()]
 
 
-def _read_request(key: str, given: Any) -> Request:
+def _read_request(key: str, given: Mapping[str, Any]) -> Request:
     where = f"nodes.{key}"
-    given = {} if given is None else given
-    if not isinstance(given, Mapping):
-        raise InputError(
-            f"The option {where} is no mapping",
-            evidence=f"{given!r}",
-            next_step="Give labels, annotations, taints, machine_id and name, or nothing of it.",
-        )
-    unknown = sorted(set(given) - _REQUEST_KEYS)
-    if unknown:
-        raise InputError(
-            f"The option {where} has unknown keys: {', '.join(unknown)}",
-            next_step=f"It may have {', '.join(sorted(_REQUEST_KEYS))}.",
-        )
     request = Request(
         key=key,
-        name=str(given.get("name") or key),
-        machine_id=str(given["machine_id"]).strip() if given.get("machine_id") else None,
-        labels=_texts(where, "labels", given.get("labels")),
-        annotations=_texts(where, "annotations", given.get("annotations")),
-        taints=_read_taints(where, given.get("taints")),
+        name=given["name"] or key,
+        machine_id=(given["machine_id"] or "").strip() or None,
+        labels=_texts(where, "labels", given["labels"] or {}),
+        annotations=_texts(where, "annotations", given["annotations"] or {}),
+        taints=_read_taints(where, given["taints"] or ()),
     )
     for name, value in request.labels.items():
         _check_key(f"{where}.labels", name)
@@ -65,48 +76,25 @@ def _read_request(key: str, given: Any) -> Request:
     return request
 
 
-def _texts(where: str, kind: str, given: Any) -> dict[str, str]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise InputError(f"The option {where}.{kind} is no mapping", evidence=f"{given!r}")
-    found = {}
+def _texts(where: str, kind: str, given: Mapping[str, Any]) -> dict[str, str]:
     for name, value in given.items():
         if isinstance(value, (Mapping, list, tuple)):
             raise InputError(
                 f"The value of {name} in {where}.{kind} is no text", evidence=f"{value!r}"
             )
-        # Null means no label, so that a template can omit one.
-        if value is not None:
-            found[str(name)] = label_text(value)
-    return found
+    # Null means no label, so that a template can omit one.
+    return {str(name): label_text(value) for name, value in given.items() if value is not None}
 
 
-def _read_taints(where: str, given: Any) -> tuple[Taint, ...]:
-    if given is None:
-        return ()
-    if not isinstance(given, (list, tuple)) or not all(isinstance(item, Mapping) for item in given):
-        raise InputError(
-            f"The option {where}.taints is no list of mappings",
-            evidence=f"{given!r}",
-            next_step="Write [{key: nvidia.com/gpu, value: present, effect: NoSchedule}].",
-        )
+def _read_taints(where: str, given: Iterable[Mapping[str, Any]]) -> tuple[Taint, ...]:
     taints: dict[tuple[str, str], Taint] = {}
     for item in given:
-        unknown = sorted(set(item) - _TAINT_KEYS)
-        effect = str(item.get("effect") or "")
-        if unknown or not item.get("key") or effect not in EFFECTS:
-            raise InputError(
-                f"A taint in {where}.taints is not valid",
-                evidence=f"{dict(item)!r}",
-                next_step=f"Give key, effect ({', '.join(EFFECTS)}) and, if wanted, value.",
-            )
-        value = item.get("value")
-        taint = Taint(str(item["key"]), "" if value is None else label_text(value), effect)
+        value = "" if item["value"] is None else label_text(item["value"])
+        taint = Taint(item["key"], value, item["effect"])
         _check_key(f"{where}.taints", taint.key)
         _check_value(f"{where}.taints", taint.key, taint.value)
         if taint.identity in taints:
-            raise InputError(f"{where}.taints has {taint.key} with {effect} twice")
+            raise InputError(f"{where}.taints has {taint.key} with {taint.effect} twice")
         taints[taint.identity] = taint
     return tuple(taints.values())
 

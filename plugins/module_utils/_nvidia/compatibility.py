@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.errors import InputError, Refusal
+from .._core.versions import Version, version_numbers
 from .cuda_releases import BUILT_IN, UNVERIFIED, CudaData
-
-Version = tuple[int, ...]
 
 # A branch alone stands for its newest driver.
 _NEWEST = 10**6
@@ -31,9 +30,9 @@ LIMIT = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a CUDA version runs on a node: refusals (each with its next step) and warnings."""
+    """Whether a CUDA version runs on a node."""
 
-    refusals: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -63,7 +62,7 @@ def parse_cuda(cuda: Any) -> Version:
             f"{cuda!r} is not a version of CUDA.",
             next_step="Give a version such as '12.9' or '12.4.1', in quotes.",
         )
-    return _numbers(match.group(1))
+    return version_numbers(match.group(1))
 
 
 def release_of(cuda: Any, data: CudaData = BUILT_IN) -> str:
@@ -74,7 +73,7 @@ def release_of(cuda: Any, data: CudaData = BUILT_IN) -> str:
     :raises InputError: the table has no such CUDA.
     """
     wanted = parse_cuda(cuda)
-    updates = [release for release in ordered(data) if _numbers(release)[:2] == wanted[:2]]
+    updates = [release for release in ordered(data) if version_numbers(release)[:2] == wanted[:2]]
     if not updates:
         near = nearest(cuda, data)
         raise InputError(
@@ -87,7 +86,7 @@ def release_of(cuda: Any, data: CudaData = BUILT_IN) -> str:
         )
     if len(wanted) == 2:
         return updates[0]
-    older = [release for release in updates if _numbers(release) <= wanted]
+    older = [release for release in updates if version_numbers(release) <= wanted]
     return older[-1] if older else updates[0]
 
 
@@ -97,7 +96,7 @@ def nearest(cuda: Any, data: CudaData = BUILT_IN) -> list[str]:
     :raises InputError: it is no CUDA version.
     """
     known = _minors(data)
-    place = bisect.bisect([_numbers(name) for name in known], parse_cuda(cuda)[:2])
+    place = bisect.bisect([version_numbers(name) for name in known], parse_cuda(cuda)[:2])
     return known[max(place - 1, 0) : place + 1]
 
 
@@ -107,12 +106,12 @@ def _minors(data: CudaData) -> list[str]:
 
 def ordered(data: CudaData = BUILT_IN) -> list[str]:
     """Return the releases of the table, oldest first."""
-    return sorted(data.releases, key=_numbers)
+    return sorted(data.releases, key=version_numbers)
 
 
 def minor(version: str | Version) -> str:
     """Return ``12.4`` of 12.4.1."""
-    numbers = _numbers(version) if isinstance(version, str) else version
+    numbers = version_numbers(version) if isinstance(version, str) else version
     return ".".join(str(number) for number in numbers[:2])
 
 
@@ -153,7 +152,8 @@ def required_by(cuda: Any, data: CudaData = BUILT_IN) -> dict[str, Any]:
     since = data.compatible_since.get(release.partition(".")[0])
     # The paired driver always does: 11.0 came with one that is older than 11.x needs in general.
     demanded = ">=" in str(cuda)
-    minimum = since if since and not demanded and not _enough(_least(since), paired) else paired
+    newer = since and not demanded and not _enough(version_numbers(since), paired)
+    minimum = since if since and newer else paired
     return {
         "cuda": str(cuda).strip(),
         "release": release,
@@ -185,7 +185,7 @@ def check(
     :param driver: version or branch; None if no driver is installed.
     """
     release = release_of(cuda, data)
-    refusals: list[str] = []
+    refusals: list[Refusal] = []
     warnings: list[str] = []
     for gpu in _distinct(gpus):
         generation = str(gpu.get("generation") or "unknown")
@@ -198,11 +198,14 @@ def check(
         elif _too_new(release, generation, data):
             last = data.last[generation]
             refusals.append(
-                f"CUDA {minor(release)} has dropped {name}; {last}.x is the last one that knows "
-                f"it. Next step: ask for CUDA {_last_release(str(last), data)} or older, and run "
-                f"images with CUDA {last}.x or older; no driver changes this."
+                Refusal(
+                    f"CUDA {minor(release)} has dropped {name}; {last}.x is the last one that "
+                    "knows it.",
+                    f"ask for CUDA {_last_release(str(last), data)} or older, and run images with "
+                    f"CUDA {last}.x or older; no driver changes this.",
+                )
             )
-        elif _numbers(release) < _numbers(data.first.get(generation, "0")):
+        elif version_numbers(release) < version_numbers(data.first.get(generation, "0")):
             warnings.append(
                 f"CUDA {minor(release)} is older than {name} and cannot compile for it: "
                 f"{data.first[generation]} is the first. Its programs run only where they bring "
@@ -216,7 +219,7 @@ def check(
 
 def _check_driver(
     release: str, driver: str | None, data: CudaData
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[Refusal, ...], tuple[str, ...]]:
     need = required_by(release, data)
     if not driver:
         full = f" ({need['paired']} for all its features)" if need["limit"] else ""
@@ -237,10 +240,11 @@ def _check_driver(
             if need["paired"] != need["minimum"]
             else ""
         )
-        return (
-            f"Driver {driver} cannot run CUDA {minor(release)}. Next step: install driver "
-            f"{need['minimum']} or newer{paired}, or {older}.",
-        ), ()
+        refusal = Refusal(
+            f"Driver {driver} cannot run CUDA {minor(release)}.",
+            f"install driver {need['minimum']} or newer{paired}, or {older}.",
+        )
+        return (refusal,), ()
     if not _enough(have, need["paired"]):
         return (), (
             f"Driver {driver} runs CUDA {release} by minor-version compatibility only; its own "
@@ -261,7 +265,7 @@ def _distinct(gpus: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 def _too_new(release: str, generation: str, data: CudaData) -> bool:
     last = data.last.get(generation)
-    return last is not None and _numbers(release)[0] > int(last)
+    return last is not None and version_numbers(release)[0] > int(last)
 
 
 def _last_release(major: str, data: CudaData) -> str:
@@ -270,13 +274,4 @@ def _last_release(major: str, data: CudaData) -> str:
 
 
 def _enough(have: Version, least: str) -> bool:
-    return have >= _least(least)
-
-
-def _least(driver: str) -> Version:
-    """Return a minimum version as numbers. A branch alone stands for its oldest driver."""
-    return tuple(int(part) for part in driver.split("."))
-
-
-def _numbers(version: str) -> Version:
-    return tuple(int(part) for part in version.split("."))
+    return have >= version_numbers(least)

@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.options import check_at_least, check_expression
 from .._kube.image import check_reference
 from .types import Request
 
@@ -20,20 +19,10 @@ def read_options(params: Mapping[str, Any]) -> Request:
 
     :raises InputError: an option has a wrong value.
     """
-    try:
-        re.compile(params["expect"])
-    except re.error as error:
-        raise InputError(
-            f"The option expect is no regular expression: {params['expect']!r}",
-            evidence=str(error),
-            next_step="Use Python's syntax (re), with a backslash before special characters.",
-        ) from error
+    check_expression("expect", params["expect"])
     for name in ("count", "timeout"):
-        if params[name] < 1:
-            raise InputError(
-                f"The option {name} is {params[name]}", next_step="Give a number from 1."
-            )
-    check_reference("The option image", params["image"])
+        check_at_least(name, params[name])
+    check_reference("image", params["image"])
     return Request(
         image=params["image"],
         expect=params["expect"],

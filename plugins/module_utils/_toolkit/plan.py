@@ -14,6 +14,7 @@ from .._core.errors import InputError
 from .._core.printable import printable
 from .._core.redact import addresses
 from .._core.steps import Step
+from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING
 from .._distro.data import best_effort
 from .._distro.support import unsupported
@@ -41,7 +42,7 @@ from .runtimes import (
     toolkit_settings,
 )
 from .settings import faults, release_of, unknown
-from .types import Request, version_key
+from .types import Request
 
 # gpu_node_facts reports managed repository files by this prefix, whatever their address.
 _MANAGED_PREFIX = "kubegpu-"
@@ -207,7 +208,7 @@ def _refusal(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
         )
     old = unsupported(system, request.controller)
     if old:
-        return (old,)
+        return (old.line,)
     family = FAMILIES[system["package_manager"]]
     if system["arch"] not in family.architectures:
         return (
@@ -256,7 +257,7 @@ def _packages(
         if not old:
             action, reason = "install", f"not installed; {version} is {why}"
         else:
-            older = all(version_key(text) < version_key(version) for text in old)
+            older = all(package_numbers(text) < package_numbers(version) for text in old)
             action = "upgrade" if older else "downgrade"
             reason = f"{', '.join(old)} is installed; {version} is {why}"
         return (
@@ -365,7 +366,7 @@ def _cdi(
         if not spec
         else f"it was made for driver {spec['driver_version']}, loaded is {driver}"
     )
-    refreshed_by_service = version_key(version)[:2] >= CDI_REFRESH_SINCE
+    refreshed_by_service = package_numbers(version)[:2] >= CDI_REFRESH_SINCE
     return (
         {
             "driver_version": driver,

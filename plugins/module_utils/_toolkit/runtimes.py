@@ -13,10 +13,11 @@ from typing import Any
 from .._containerd.data import NVIDIA_RUNTIME, RUNC_SHIM
 from .._containerd.distributions import makes_handler
 from .._core.steps import Step
+from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING, outside_path
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .._record.converged import settings_fingerprint
-from .types import Request, version_key
+from .types import Request
 
 # The first version of Docker with --gpus; with older ones the GPU is selected by --runtime.
 GPUS_OPTION_SINCE = (19, 3)
@@ -127,7 +128,7 @@ def containerd_refusal(node: Mapping[str, Any], request: Request) -> tuple[str, 
                 return ()
             continue
         # From containerd 2.0 on, settings of runc that a file omits have built-in values.
-        built_in = name == "runc" and version_key(runtime["version"] or "0") >= (2,)
+        built_in = name == "runc" and package_numbers(runtime["version"] or "0") >= (2,)
         if built_in or (name == "runc" and request.containerd_complete_runc):
             return ()
         option = (
@@ -160,7 +161,7 @@ def plan_docker(
             ("Docker is asked for, but not installed. Next step: install it, then run again.",),
         )
     notes: tuple[str, ...] = ()
-    if runtime["version"] and version_key(runtime["version"])[:2] < GPUS_OPTION_SINCE:
+    if runtime["version"] and package_numbers(runtime["version"])[:2] < GPUS_OPTION_SINCE:
         notes = (
             f"Docker {runtime['version']} has no --gpus: use docker run "
             f"--runtime={request.runtime_name}.",

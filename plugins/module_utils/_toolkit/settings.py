@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .types import version_key
+from .._core.versions import package_numbers
 
 Release = tuple[int, ...]
 
@@ -125,7 +125,7 @@ _SECTIONS = frozenset(
 
 def release_of(version: str | None) -> Release:
     """Return the release of a package's version: (1, 20, 0) for ``1.20.0-1``; empty for none."""
-    return version_key(version)[:3] if version else ()
+    return package_numbers(version)[:3] if version else ()
 
 
 def faults(

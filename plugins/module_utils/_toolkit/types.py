@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The request for the container toolkit and the runtimes, and comparison of versions."""
+"""The request for the container toolkit and the runtimes."""
 
 from __future__ import annotations
 
@@ -41,19 +41,3 @@ class Request:
     driver_version: str = ""
     # Version of the ansible-core that would install the packages.
     controller: str = ""
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version for comparison: ``1.20.0-1`` gives (1, 20, 0, 1)."""
-    text = version.partition(":")[2] or version
-    numbers: list[int] = []
-    for part in text.replace("-", ".").replace("~", ".").replace("+", ".").split("."):
-        digits = ""
-        for character in part:
-            if not character.isdigit():
-                break
-            digits += character
-        if not digits:
-            break
-        numbers.append(int(digits))
-    return tuple(numbers)

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._containerd.distributions import PLAIN
 from .._core.errors import InputError
+from .._core.options import check_at_least, check_expression
 from .._kube.image import check_reference
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .types import NODE_LAYERS, Request
@@ -45,19 +46,10 @@ def check_options(params: Mapping[str, Any], is_file: Callable[[str], bool]) -> 
     :param is_file: whether a path of the node is a file.
     :raises InputError: an option has a wrong value.
     """
-    try:
-        re.compile(params["expect"])
-    except re.error as error:
-        raise InputError(
-            f"expect is no regular expression: {params['expect']!r}.",
-            evidence=str(error),
-            next_step="Put a backslash before each of . * + ? ( ) [ ] { } that means itself.",
-        ) from error
-    if params["fabric_timeout"] < 0:
-        raise InputError("fabric_timeout is negative.", next_step="Give 0 for no waiting.")
+    check_expression("expect", params["expect"])
+    check_at_least("fabric_timeout", params["fabric_timeout"], 0)
     for name in ("timeout", "image_timeout"):
-        if params[name] < 1:
-            raise InputError(f"{name} is {params[name]}.", next_step="Give at least 1 second.")
+        check_at_least(name, params[name])
     if params["image"]:
         check_reference("image", params["image"])
     archive = params["image_archive"]

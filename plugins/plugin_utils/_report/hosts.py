@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import truth
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
 from .._hosts import NODE_ROLES, facts, select_hosts, wrong_values
@@ -121,7 +122,7 @@ def changed_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> li
 def _to_verify(host: str, variables: Variables) -> bool:
     labels = (variables.get("gpu_node_labels_result") or {}).get("nodes") or {}
     return bool(
-        truth(variables.get("gpu_verify_all", False))
+        boolean(variables.get("gpu_verify_all", False), strict=False)
         or (labels.get(host) or {}).get("changed")
         or (variables.get("nvidia_device_plugin_result") or {}).get("changed")
         or _is_changed(host, variables)

@@ -12,10 +12,8 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-    plan_driver,
-    read_options,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
 from tests.unit.fixtures.driver_cases import facts
 
 ROLE = Path(__file__).parents[3] / "roles" / "nvidia_driver"

@@ -14,9 +14,9 @@ from ..._diagnosis.codes import UNKNOWN
 from ..._diagnosis.evidence import uptime
 from ..._distro.data import without_dkms
 from ..._record.transaction import applied
+from ..options import read_options
 from ..plan.config_files import GRIDD, RECORD, TOKEN
 from ..plan.packages import module_streams
-from ..plan.plan import read_options
 from ..plan.sources import system_of
 from ..record import (
     Record,
@@ -214,7 +214,7 @@ def restored_streams(context: Context, before: Mapping[str, Any] | None) -> dict
         return dict(before["streams"])
     if not before or not before["branch"] or not before["kernel_module"]:
         return {}
-    _wish, data = read_options(context.params)
+    _request, data = read_options(context.params)
     system = system_of(context.facts, data)
     return module_streams(system, before["source"], before["branch"], before["kernel_module"], data)
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..._core.errors import InputError
+from ..._core.errors import InputError, Refusal
 from ..._nvidia.checksum import file_name
 from ..._nvidia.runfile import check_driver
 from ..types import Request, branch_of
 from . import gpu_support as rules
-from .decision import PLACES, DecisionInput, Refusal, Target, capitalize_first
+from .decision import PLACES, DecisionInput, Target, capitalize_first
 from .gpu_support import Gpu
 from .secure_boot import check_secure_boot
 from .select import alternatives, choose_branch, choose_kernel_module

@@ -23,14 +23,6 @@ PLACES = {
 }
 
 
-class Refusal(Exception):
-    """The request cannot be met: cause and next step."""
-
-    def __init__(self, cause: str, next_step: str) -> None:
-        self.reasons = (cause, f"Next step: {next_step}")
-        super().__init__(cause)
-
-
 @dataclass(frozen=True)
 class Target:
     """The driver that the node gets. ``keep``: it is installed already."""

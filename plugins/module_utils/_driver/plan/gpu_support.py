@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+from ..._core.versions import version_numbers
 from ..._hardware.pci_data import FIRST_MAXWELL_ID, VGPU_SUBSYSTEMS
 from ..._nvidia.driver_branches import (
     KINDS,
@@ -26,7 +27,7 @@ from ..._nvidia.driver_branches import (
     DriverData,
 )
 from ..._nvidia.gpu_drivers_data import UNLISTED
-from ..types import branch_of, version_numbers
+from ..types import branch_of
 
 _FIRST_TURING_ID = 0x1E00
 # A branch that ends within this many days is worth a warning.

@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
+
+from ..._core.versions import version_numbers
 
 
 def relevant_kernels(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -19,14 +20,10 @@ def relevant_kernels(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     kernels = sorted(
         (kernel for kernel in node["kernels"] if kernel.get("on_disk", True)),
-        key=lambda kernel: kernel_key(kernel["version"]),
+        key=lambda kernel: version_numbers(kernel["version"]),
     )
     running = [kernel for kernel in kernels if kernel["running"]]
     return [*running, *(kernel for kernel in kernels[-1:] if kernel not in running)]
-
-
-def kernel_key(version: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in re.findall(r"\d+", version))
 
 
 def kernels_without_module(node: Mapping[str, Any]) -> tuple[str, ...]:

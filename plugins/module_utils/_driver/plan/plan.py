@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..._core.errors import Refusal
 from ..._core.steps import Step
 from ..._distro.support import MANAGERS, unsupported
-from ..._nvidia.driver_branches import DriverData, driver_data
-from ..options import read_request
+from ..._nvidia.driver_branches import DriverData
 from ..types import Plan, Request
 from . import gpu_support as rules
 from .decide import decide
-from .decision import DecisionInput, Refusal, Target
+from .decision import DecisionInput, Target
 from .installed import (
     read_installed,
 )
@@ -34,18 +34,7 @@ from .sources import (
     system_of,
 )
 
-__all__ = ["DriverData", "Plan", "Request", "Step", "plan_driver", "read_options"]
-
-
-def read_options(options: Mapping[str, Any]) -> tuple[Request, DriverData]:
-    """Return the request and the data from the options of the filter and the module.
-
-    Other options are ignored. An option that is missing or None has its default.
-
-    :raises InputError: an option has a value that is not valid.
-    """
-    data = driver_data(options.get("branches"), options.get("gpus"), options.get("repositories"))
-    return read_request(options), data
+__all__ = ["DriverData", "Plan", "Request", "Step", "plan_driver"]
 
 
 def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> Plan:
@@ -74,12 +63,11 @@ def plan_driver(node: Mapping[str, Any], request: Request, data: DriverData) -> 
         target = decide(inputs)
         _check_node(inputs, target)
     except Refusal as refusal:
-        return Plan("refuse", reasons=refusal.reasons)
+        return Plan("refuse", reasons=tuple(str(refusal).splitlines()))
     plan = plan_keep(inputs, target) if target.keep else plan_change(inputs, target)
-    old = unsupported(node["os"], request.controller) if plan.change and plan.packages else ""
+    old = unsupported(node["os"], request.controller) if plan.change and plan.packages else None
     if old:
-        cause, mark, step = old.partition("Next step: ")
-        return Plan("refuse", reasons=(cause.strip(), mark + step))
+        return Plan("refuse", reasons=tuple(str(old).splitlines()))
     return plan
 
 

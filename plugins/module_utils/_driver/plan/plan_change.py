@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..._core.steps import Step
+from ..._core.versions import version_numbers
 from ..._distro.data import FAMILIES, best_effort
 from ..._distro.support import MANAGERS
 from ..._nvidia.runfile import install_arguments
-from ..types import NO_LOCK, Plan, version_numbers
+from ..types import NO_LOCK, Plan
 from . import memory_mode
 from .configuration import with_configuration
 from .decide import why_unsuitable

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..._core.errors import Refusal
 from ..._distro.data import major
 from ..._nvidia.driver_branches import SIGNED_ELSEWHERE
 from . import gpu_support as rules
-from .decision import PLACES, DecisionInput, Refusal, Target
+from .decision import PLACES, DecisionInput, Target
 from .packages import prebuilt_kernel_flavour, signed_modules
 from .sources import (
     DISTRO,

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..._core.errors import Refusal
 from ..._nvidia.driver_branches import OPEN_DEFAULT_FROM, RUNFILE_URL
 from . import gpu_support as rules
-from .decision import PLACES, DecisionInput, Refusal
+from .decision import PLACES, DecisionInput
 from .fabric import carries, component_packages, needs
 from .packages import signed_modules
 from .sources import (

@@ -60,7 +60,7 @@ def test_plan_takes_words_for_booleans():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"hold": "perhaps"}, "hold is 'perhaps'"),
+        ({"hold": "perhaps"}, "hold: 'perhaps'"),
         ({"versions": [12.9]}, "Write '12.9', with the quotes"),
     ],
 )

@@ -121,7 +121,7 @@ def test_errors_of_the_filters_name_the_option():
         nvidia_device_plugin_expected({})
     with pytest.raises(AnsibleFilterError, match="there is no config 'b'"):
         nvidia_device_plugin_expected(node(), {"configs": {"a": {}}}, "b")
-    with pytest.raises(AnsibleFilterError, match="neither true nor false"):
+    with pytest.raises(AnsibleFilterError, match="has to be true or false"):
         nvidia_device_plugin_expected(node(), {"gds_enabled": "maybe"})
 
 

@@ -52,7 +52,7 @@ def test_a_wrong_value_is_a_refusal_with_its_name():
     assert plan["action"] == "refuse" and plan["change"] is False
     assert plan["reasons"] == [
         "nvidia_driver_branch has to be auto or a number such as 580.",
-        "Seen: branch: 'newest'",
+        "Seen: nvidia_driver_branch: 'newest'",
     ]
 
 

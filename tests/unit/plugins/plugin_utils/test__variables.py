@@ -17,7 +17,6 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     Unknown,
     known_names,
     prefixed,
-    type_text,
     unknown,
     wrong,
 )
@@ -229,17 +228,3 @@ def test_a_long_value_is_not_shown_whole():
 def test_what_lies_in_a_wrong_value_is_not_shown(name, value):
     (found,) = refused(**{name: value}).values()
     assert "hunter2" not in found.words
-
-
-@pytest.mark.parametrize(
-    ("specification", "words"),
-    [
-        ({"type": "list", "elements": "str"}, "a list of texts"),
-        ({"type": "list", "elements": "str", "choices": ["a", "b"]}, "made of a, b"),
-        ({"type": "str", "choices": [True, "x"]}, "one of True, x"),
-        ({"type": "raw"}, "raw"),
-        ({}, "a text"),
-    ],
-)
-def test_words_for_a_specification(specification, words):
-    assert type_text(specification) == words

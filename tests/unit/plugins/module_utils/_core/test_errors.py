@@ -19,6 +19,11 @@ def test_what_is_not_known_is_not_said():
     assert str(_errors.KubegpuError("It broke.")) == "It broke."
 
 
-@pytest.mark.parametrize("kind", ["InputError", "LockedError", "RolledBackError"])
+@pytest.mark.parametrize("kind", ["InputError", "LockedError", "Refusal", "RolledBackError"])
 def test_all_errors_are_of_one_tree(kind):
     assert issubclass(getattr(_errors, kind), _errors.KubegpuError)
+
+
+def test_a_refusal_fits_in_one_line():
+    refusal = _errors.Refusal("It cannot run.", "take another.", "line 3")
+    assert refusal.line == "It cannot run. Seen: line 3 Next step: take another."

@@ -25,17 +25,13 @@ def refused(**options):
         (12.9, f"Write ['12.9']{QUOTES}"),
         (12.1, f"Write ['12.1']{QUOTES}"),
         (12.99, f"{UNKNOWN}Write ['12.9']{QUOTES}"),
-        ("12.9", "Write ['12.9']."),
-        ("12.4.1", "Write ['12.4.1']."),
-        ("12.99", f"{UNKNOWN}Write ['12.9']."),
         (12, "Write versions in quotes, such as ['12.9']."),
-        ("12.9, 13.0", "Write versions in quotes, such as ['12.9']."),
         ({"12.9": None}, "Write versions in quotes, such as ['12.9']."),
     ],
 )
 def test_versions_that_are_no_list_are_told_how_to_write_them(value, step):
     error = refused(versions=value)
-    assert error.cause == f"versions is {value!r}, which is no list."
+    assert error.cause == f"cuda_toolkit_versions is {value!r}, which is no list."
     assert error.next_step == step
 
 
@@ -49,13 +45,13 @@ def test_versions_that_are_no_list_are_told_how_to_write_them(value, step):
 )
 def test_a_version_that_is_no_text_is_told_how_to_write_it(value, step):
     error = refused(versions=["12.4", value])
-    assert error.cause == f"versions has {value!r}, which is no text."
+    assert error.cause == f"cuda_toolkit_versions has {value!r}, which is no text."
     assert error.next_step == step
 
 
 def test_the_default_is_a_text_too():
     error = refused(versions=["12.9"], default=12.9)
-    assert error.cause == "default is 12.9, which is no text."
+    assert error.cause == "cuda_toolkit_default is 12.9, which is no text."
     assert error.next_step == f"Write '12.9'{QUOTES}"
 
 
@@ -64,7 +60,25 @@ def test_a_release_that_the_user_adds_is_known():
     assert error.next_step == f"Write ['12.99']{QUOTES}"
 
 
-@pytest.mark.parametrize("name", ["key_fingerprints", "planned_repositories"])
-def test_other_lists_are_not_told_a_version(name):
-    assert refused(**{name: "x"}).next_step == "Write a list of texts."
-    assert refused(**{name: [1]}).next_step == "Put each item in quotes."
+def test_versions_may_be_a_text_as_ansible_reads_lists():
+    assert read_options({"versions": "12.9, 13.0"})[0].versions == ("12.9", "13.0")
+
+
+@pytest.mark.parametrize("name", ["versions", "default", "driver_version"])
+def test_what_is_no_version_is_refused_by_name(name):
+    assert refused(**{name: "twelve"}).cause.startswith(f"cuda_toolkit_{name}: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"source": "cuda"}, "cuda_toolkit_source has to be one of auto, package"),
+        ({"hold": "perhaps"}, "cuda_toolkit_hold has to be true or false"),
+        ({"key_fingerprints": {"a": 1}}, "cuda_toolkit_key_fingerprints has to be a list"),
+        ({"libraries": {"cublas": ""}}, "cuda_toolkit_libraries: cublas is not known"),
+        ({"runfiles": {12.9: {}}}, "cuda_toolkit_runfiles: put 12.9 in quotes"),
+        ({"runfiles": {"12.9": "x.run"}}, "cuda_toolkit_runfiles[12.9] is 'x.run'"),
+    ],
+)
+def test_other_values_are_refused_by_name(options, text):
+    assert refused(**options).cause.startswith(text)

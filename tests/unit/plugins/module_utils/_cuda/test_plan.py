@@ -654,7 +654,7 @@ def test_a_repository_that_began_later_is_a_warning():
 @pytest.mark.parametrize(
     "options",
     [
-        {"versions": "12.9"},
+        {"versions": {"12.9": None}},
         {"versions": [12.9]},
         {"versions": ["new"]},
         {"versions": ["12.9"], "default": "newest"},

@@ -60,7 +60,7 @@ def test_the_table_has_the_fields_of_each_release():
 
 
 def test_options_that_rows_name_are_there():
-    assert {one.option for one in SETTINGS if one.option} <= OPTIONS
+    assert {one.option for one in SETTINGS if one.option} <= set(OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.data import 
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.os_release import os_family
 from ansible_collections.kubegpu.nodes.plugins.module_utils._distro.support import MANAGERS
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-    plan_driver,
-    read_options,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.driver_branches import (
     REPOSITORIES,
 )

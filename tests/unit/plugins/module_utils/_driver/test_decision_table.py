@@ -10,10 +10,8 @@ import re
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-    plan_driver,
-    read_options,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
 from tests.unit.fixtures.driver_cases import facts, wish
 from tests.unit.fixtures.driver_table import TABLE
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.versions import version_numbers
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.types import (
     Request,
     branch_of,
-    version_numbers,
 )
 
 

@@ -18,9 +18,9 @@ GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("text", "no mapping"),
-        ({"label": {}}, "unknown keys: label"),
-        ({"labels": ["a"]}, "no mapping"),
+        ("text", "has to be a mapping"),
+        ({"label": {}}, "label. Supported"),
+        ({"labels": ["a"]}, "labels' is of type list"),
         ({"labels": {"a": ["b"]}}, "no text"),
         ({"labels": {"a/b/c": "1"}}, "'a/b/c'"),
         ({"labels": {"Example.com/a": "1"}}, "'Example.com/a'"),
@@ -30,9 +30,9 @@ GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
         ({"labels": {"a": "b\n"}}, "a is"),
         ({"annotations": {"a b": "1"}}, "'a b'"),
         ({"annotations": {TAINTS_ANNOTATION: "[]"}}, "kept by this module"),
-        ({"taints": GPU}, "no list"),
-        ({"taints": [{"key": "a"}]}, "not valid"),
-        ({"taints": [{**GPU, "efect": "x"}]}, "not valid"),
+        ({"taints": [{"key": "a"}]}, "missing required arguments: effect"),
+        ({"taints": [{**GPU, "effect": "x"}]}, "must be one of: NoSchedule"),
+        ({"taints": [{**GPU, "efect": "x"}]}, "efect. Supported"),
         ({"taints": [GPU, {**GPU, "value": "x"}]}, "twice"),
     ],
 )

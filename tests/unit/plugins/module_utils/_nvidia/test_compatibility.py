@@ -296,20 +296,22 @@ def test_a_dropped_gpu_is_named_once_with_both_ways_over():
     cards = [gpu("volta", "Tesla V100", f"0000:{n:02x}:00.0") for n in range(8)]
     verdict = check("13.0", [*cards, gpu("turing", "Tesla T4")], "580.95.05")
     assert len(verdict.refusals) == 1
-    assert "Tesla V100 (volta, 0000:00:00.0)" in verdict.refusals[0]
-    assert "ask for CUDA 12.9 or older" in verdict.refusals[0]
-    assert "images with CUDA 12.x or older" in verdict.refusals[0]
+    assert "Tesla V100 (volta, 0000:00:00.0)" in verdict.refusals[0].line
+    assert "ask for CUDA 12.9 or older" in verdict.refusals[0].line
+    assert "images with CUDA 12.x or older" in verdict.refusals[0].line
 
 
 def test_an_old_driver_is_named_with_both_ways_over():
-    (text,) = check("12.3", [gpu("turing")], "470.57.02").refusals
+    (refusal,) = check("12.3", [gpu("turing")], "470.57.02").refusals
+    text = refusal.line
     assert "Driver 470.57.02 cannot run CUDA 12.3" in text
     assert "driver 525.60.13 or newer (545.23.06 for all features of 12.3)" in text
     assert "or use a toolkit or an image with CUDA 11.8 or older" in text
 
 
 def test_a_driver_too_old_for_all():
-    (text,) = check("12.3", [gpu("turing")], "340.108").refusals
+    (refusal,) = check("12.3", [gpu("turing")], "340.108").refusals
+    text = refusal.line
     assert "no CUDA of the table" in text
 
 

@@ -46,7 +46,6 @@ def test_values_as_inventories_write_them():
         ({"cdi": "perhaps"}, "nvidia_container_toolkit_cdi has to be true or false"),
         ({"settings": ["a"]}, "nvidia_container_toolkit_settings has to be a mapping"),
         ({"key_fingerprints": {"a": 1}}, "nvidia_container_toolkit_key_fingerprints.*a list"),
-        ({"colour": "blue"}, "colour is not known"),
     ],
 )
 def test_what_is_refused(options, words):

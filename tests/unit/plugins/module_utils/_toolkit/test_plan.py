@@ -10,13 +10,13 @@ import json
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.versions import package_numbers
 from ansible_collections.kubegpu.nodes.plugins.module_utils._repository.addresses import (
     same_repository,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
     Request,
-    version_key,
 )
 from tests.unit.fixtures.crio import configured, packaged
 from tests.unit.fixtures.node_facts import installed, node
@@ -373,7 +373,7 @@ def test_refusals_name_the_cause(changes, words):
     [("1.9.0-1", "1.20.0-1"), ("1.20.0-1", "1.20.1-1"), ("1.20.0~rc.1-1", "1.20.0.2-1")],
 )
 def test_versions_compare_by_number(older, newer):
-    assert version_key(older) < version_key(newer)
+    assert package_numbers(older) < package_numbers(newer)
 
 
 def test_plan_is_json():

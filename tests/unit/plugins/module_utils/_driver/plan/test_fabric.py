@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
     config_files as texts,
 )
@@ -17,10 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.install
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.packages import (
     LOCK_PATTERNS,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-    plan_driver,
-    read_options,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.fabric import is_component
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.package_names import is_driver
 from tests.unit.fixtures.driver_cases import facts, wish

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
     config_files as texts,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.memory_mode import (
     COHERENT_GPUS,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
-    plan_driver,
-    read_options,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import plan_driver
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci_data import (
     NVIDIA_PRODUCTS,
 )

@@ -17,13 +17,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.packag
     PINNING_SET,
     install_calls,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import read_options
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import (
     config_files as texts,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.plan import (
     Plan,
     plan_driver,
-    read_options,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.package_names import is_driver
 from tests.unit.fixtures.driver_cases import EL_10_KEY, facts, wish
