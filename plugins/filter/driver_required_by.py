@@ -60,7 +60,7 @@ _value:
     C(minimum_branch), the oldest driver that runs it, by minor-version compatibility; for a
     condition of an image, C(paired). C(verified) is false if no document pairs the release
     with an exact driver. C(dropped), the GPU generations that are too old for this CUDA. C(limit),
-    the features without minor-version compatibility; empty if C(paired) is the oldest driver.
+    the features that minor-version compatibility lacks; empty if C(paired) is the oldest driver.
   type: dict
 """
 
