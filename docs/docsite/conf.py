@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-from pygments.lexers.special import TextLexer
-from sphinx.application import Sphinx
-
 project = "kubegpu.nodes"
 copyright = "2026 kubegpu.nodes contributors"
 html_title = "kubegpu.nodes"
@@ -34,8 +31,3 @@ highlight_language = "text"
 intersphinx_mapping = {
     "ansible_devel": ("https://docs.ansible.com/projects/ansible/devel/", "ansible_devel.inv"),
 }
-
-
-def setup(app: Sphinx) -> None:
-    """Show diagrams as their source: what draws them comes from the network."""
-    app.add_lexer("mermaid", TextLexer)

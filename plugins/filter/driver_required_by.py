@@ -45,7 +45,7 @@ EXAMPLES = r"""
     msg: "{{ '12.3' | kubegpu.nodes.driver_required_by }}"
 
 # Such an image says "unsatisfied condition: cuda>=12.3".
-- name: Stop where the node's driver is too old for the image
+- name: Stop if the node's driver is too old for the image
   ansible.builtin.assert:
     that: >-
       ansible_facts['gpu_node']['driver']['loaded'] is version(
@@ -55,12 +55,12 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    C(cuda), as given, and C(release), the row of the table that was taken for it. C(paired), the
-    oldest driver with all its features, and C(branch), that one's branch. C(minimum) and
+    C(cuda), as given, and C(release), the entry of the table for it. C(paired), the
+    oldest driver with all its features, and C(branch), the branch of that driver. C(minimum) and
     C(minimum_branch), the oldest driver that runs it, by minor-version compatibility; for a
-    condition of an image, C(paired). C(verified) is false where no document pairs the release
-    with an exact driver. C(dropped), the GPU generations that are too old for this CUDA.
-    C(limit), what minor-version compatibility does not give; empty where C(paired) is the oldest.
+    condition of an image, C(paired). C(verified) is false if no document pairs the release
+    with an exact driver. C(dropped), the GPU generations that are too old for this CUDA. C(limit),
+    the features that minor-version compatibility lacks; empty if C(paired) is the oldest driver.
   type: dict
 """
 

@@ -116,7 +116,7 @@ nodes:
   type: dict
   contains:
     node:
-      description: The node's name; V(null) where the cluster has none for this key.
+      description: The node's name; V(null) if the cluster has none for this key.
       returned: always
       type: str
       sample: gpu1.example.com
@@ -136,41 +136,41 @@ nodes:
       type: bool
       sample: true
     added:
-      description: Those of our labels that the node did not have before, by name.
+      description: The names of the applied labels that the node did not have before.
       returned: always
       type: list
       elements: str
       sample: [kubegpu.nodes/gpu]
     labels:
-      description: The labels that are ours now.
+      description: The labels that this field manager now owns.
       returned: always
       type: dict
       sample: {kubegpu.nodes/gpu: nvidia}
     annotations:
-      description: The annotations that are ours now.
+      description: The annotations that this field manager now owns.
       returned: always
       type: dict
       sample: {}
     taints:
-      description: The taints that are ours now.
+      description: The taints that this field manager now owns.
       returned: always
       type: list
       elements: dict
       sample: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]
 unknown:
-  description: Keys with a wish for which the cluster has no node. The others are done all the same.
+  description: Keys for which the cluster has no node. The other nodes are processed.
   returned: when the nodes could be listed
   type: list
   elements: str
   sample: [gpu7.example.com]
 not_ready:
-  description: Nodes with a wish that are not ready. They are labelled all the same.
+  description: Requested nodes that are not ready. They are labelled too.
   returned: when the nodes could be listed
   type: list
   elements: str
   sample: []
 conflicts:
-  description: What belongs to somebody else and was left alone.
+  description: Labels, annotations and taints of other owners that were not changed.
   returned: when the nodes could be listed
   type: list
   elements: dict
@@ -196,17 +196,17 @@ conflicts:
       type: str
       sample: accelerator
     owner:
-      description: The field manager that owns it, as C(kubectl-label).
+      description: The field manager that owns it, such as C(kubectl-label).
       returned: always
       type: str
       sample: kubectl-label
     value:
-      description: What it is.
+      description: The current value.
       returned: always
       type: str
       sample: nvidia-tesla-k80
     wanted:
-      description: What it should have become.
+      description: The requested value.
       returned: always
       type: str
       sample: nvidia-tesla-p100

@@ -6,21 +6,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: runfile_download
-short_description: Bring a runfile or its checksum to a node, within limits
+short_description: Download a runfile or its checksum to a node, with limits of size and time
 version_added: 0.1.0
 author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
-  - M(kubegpu.nodes.nvidia_driver) and M(kubegpu.nodes.cuda_toolkit) have it called for a runfile
-    that is given by its address; there is seldom a reason to call it otherwise.
-  - The file is compared with its sha256 before it gets its name. A server that sends more than
-    O(max_bytes), or takes longer than O(max_seconds), is not listened to any further.
-  - The proxy is that of the task's environment.
+  - The action plugins of M(kubegpu.nodes.nvidia_driver) and M(kubegpu.nodes.cuda_toolkit) call it
+    for a runfile with an address; other uses are rare.
+  - The sha256 of the file is verified before the file gets its name. The download fails if the
+    server sends more than O(max_bytes) or takes longer than O(max_seconds).
+  - The proxy is taken from the environment of the task.
 extends_documentation_fragment:
   - kubegpu.nodes.attributes
 options:
   url:
-    description: Where the file is. User, password and query are not shown.
+    description: Address of the file. User, password and query are not shown.
     type: str
     required: true
   dest:
@@ -29,32 +29,32 @@ options:
       redirection to another scheme is refused.
     type: path
   sha256:
-    description: What the file has to be, as 64 hexadecimal digits.
+    description: The required sha256 of the file, as 64 hexadecimal digits.
     type: str
   partial:
     description: >-
-      A folder on the file system of O(dest), where the file is until it was compared. Without it,
+      A folder on the file system of O(dest) for the file until it is verified. Default is
       the folder of O(dest).
     type: path
   max_bytes:
-    description: How large the file may be.
+    description: Maximum size of the file in bytes.
     type: int
     default: 17179869184
   max_seconds:
-    description: How many seconds it may take in all. One answer may take a minute.
+    description: Time limit of the whole download in seconds. A single response may take a minute.
     type: int
     default: 86400
 attributes:
   check_mode:
     description: >-
-      Says whether O(dest) would change. The server is asked whether the file is there (HEAD), where
-      it answers that. Without O(dest) the text is read in check mode, too.
+      Returns whether O(dest) would change. A HEAD request checks whether the file exists, if
+      the server supports it. Without O(dest) the text is also read in check mode.
     support: full
   diff_mode:
-    description: A runfile is no text.
+    description: A runfile is not a text file.
     support: none
   idempotent:
-    description: A file that is there with its sha256 is not brought again.
+    description: An existing file with this sha256 is not downloaded again.
     support: full
   platform:
     platforms: linux
@@ -62,7 +62,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Bring the driver's runfile
+- name: Download the driver's runfile
   kubegpu.nodes.runfile_download:
     url: https://mirror.example/NVIDIA-Linux-x86_64-580.95.05.run
     dest: /var/cache/kubegpu/NVIDIA-Linux-x86_64-580.95.05.run
@@ -76,7 +76,7 @@ content:
   type: str
   sample: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  x.run\n"
 found_sha256:
-  description: The sha256 of the file that was at the address.
+  description: The sha256 of the downloaded file.
   returned: failed, where the file is another one
   type: str
   sample: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.tools.environments import REPOSITORY, checkout_files, copy_checkout
+from tests.tools.picture import DIAGRAM
 
 COLLECTION = "kubegpu.nodes"
 # The address of galaxy.yml, under which guides name the pages of the repository.
@@ -78,6 +79,7 @@ def _copy_page(name: str, source: Path) -> None:
     if name.endswith(".md"):
         text = (REPOSITORY / name).read_text(encoding="utf-8")
         text = _GUIDE_LINK.sub(r"](/collection/docsite/\1.rst)", _FOLDER_LINK.sub(r"\1", text))
+        text = DIAGRAM.sub(r"![\1](\2)\n", text)
         target.write_text(text, encoding="utf-8")
     else:
         shutil.copyfile(REPOSITORY / name, target)

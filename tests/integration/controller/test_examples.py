@@ -22,7 +22,7 @@ from tests.tools.environments import REPOSITORY, collections
 from tests.unit.fixtures.machines import MACHINES
 
 EXAMPLES = REPOSITORY / "playbooks" / "examples"
-NAMES = sorted(path.stem for path in EXAMPLES.glob("*.yml"))
+NAMES = sorted(path.name for path in (EXAMPLES / "inventories").iterdir())
 # kubespray's, as its docs/CRI/containerd.md and role kubernetes/client have them.
 OF_OTHERS = {
     "kubespray": {
@@ -83,11 +83,11 @@ def wrong(name, found):
     return lines
 
 
-def run(*argv):
+def run(*argv, **environment):
     place = collections()
     return ansible_process.run(
         [str(playbook.BIN / argv[0]), *argv[1:]],
-        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(place)},
+        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(place), **environment},
         cwd=place,
         timeout=120,
     )
@@ -95,9 +95,28 @@ def run(*argv):
 
 def test_each_example_has_an_inventory_and_its_place_in_the_documentation():
     assert len(NAMES) == 8
-    assert sorted(path.name for path in (EXAMPLES / "inventories").iterdir()) == NAMES
+    playbooks = sorted(path.stem for path in EXAMPLES.glob("*.yml"))
+    assert playbooks == [*NAMES, "workload"]
     rows = re.findall(r"(?m)^\| \[`(\w+)`\]", (REPOSITORY / "docs" / "examples.md").read_text())
-    assert sorted(rows) == NAMES
+    assert sorted(rows) == playbooks
+
+
+def test_a_workload_is_checked_before_the_cluster_gets_it(tmp_path):
+    own = EXAMPLES / "files" / "workload.yml"
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(own.read_text().replace("limits:", "requests:"))
+    # Nothing answers there: the task that speaks to the cluster fails.
+    nobody = {"K8S_AUTH_HOST": "https://127.0.0.1:9", "K8S_AUTH_API_KEY": "none"}
+    results = [
+        run("ansible-playbook", "kubegpu.nodes.examples.workload", *more, **nobody)
+        for more in ([], ["-e", f"workload_file={wrong}"])
+    ]
+    assert all(result.returncode == 2 for result in results)
+    assert "TASK [Create the workload]" in results[0].stdout, results[0].stdout
+    assert "TASK [Create the workload]" not in results[1].stdout
+    message = results[1].stdout
+    assert "in requests alone, which the API server refuses" in message, message
+    assert "Next step: Write limits: {nvidia.com/gpu: 1}" in message
 
 
 @pytest.mark.parametrize("name", NAMES)

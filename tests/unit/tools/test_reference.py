@@ -53,10 +53,27 @@ def test_a_picture_is_that_of_its_transcript(transcript):
     assert transcript.with_suffix(".svg").read_text(encoding="utf-8") == drawn
 
 
-def test_the_picture_of_the_layers_is_that_of_the_contract():
-    drawn = picture.draw_layers((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
-    assert (DOCS / "pictures" / "layers.svg").read_text(encoding="utf-8") == drawn
-    assert ">_verify<" in drawn and ">_core<" in drawn
+def test_the_pictures_of_the_architecture_are_up_to_date():
+    pictures = picture.design()
+    assert {path.name for path in pictures} == {"layers.svg", "flow.svg"}
+    for path, drawn in pictures.items():
+        assert path.read_text(encoding="utf-8") == drawn, "Next step: picture --design"
+        assert "_verify<" in drawn
+
+
+def test_an_arrow_past_a_row_has_a_place_in_it():
+    edges = (
+        "flowchart TD\n    a[first] --> b & c\n    b --> d[(_d: last)]\n    a --> d\n    c --> d\n"
+    )
+    root = ElementTree.fromstring(picture.draw_flow(edges))
+    lines = [one.get("points").split() for one in root.iter("{http://www.w3.org/2000/svg}polyline")]
+    assert sorted(map(len, lines)) == [2, 2, 2, 2, 4]
+    past = next(points[1] for points in lines if len(points) == 4)
+    assert past.split(",")[0] not in {
+        points[-1].split(",")[0] for points in lines if len(points) == 2
+    }
+    texts = [one.text for one in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["first", "b", "c", "_d: last"]
 
 
 def test_a_picture_is_xml_with_each_cell_in_its_column():
