@@ -13,7 +13,7 @@ author:
 description:
   - Takes host names and returns the groups of each, which are C(kubegpu_) with the vendor of its
     GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel), C(kubegpu_none)), and
-    C(kubegpu_cluster) if C(kubegpu_kubeconfig) or C(kubegpu_kube_host) is set for it.
+    C(kubegpu_cluster) if its variable C(kubegpu_kube) has C(kubeconfig) or C(host).
   - A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables) found it and the
     playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
   - A host without facts is omitted.

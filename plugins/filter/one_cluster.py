@@ -12,9 +12,9 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - A run makes one call for a whole cluster, so that it can serve only one. The filter fails if
-    the variables C(kubegpu_kubeconfig), C(kubegpu_context), C(kubegpu_kube_host),
-    C(kubegpu_kube_delegate) or C(kubegpu_kube_namespace) of two hosts differ, and names the hosts.
-  - It also fails if C(kubegpu_kube_delegate) is a host that is not in the inventory, for example in
+    C(kubeconfig), C(context), C(host) or C(delegate) in the variable C(kubegpu_kube), or the
+    variable C(kubegpu_kube_namespace), of two hosts differ, and names the hosts.
+  - It also fails if C(kubegpu_kube.delegate) is a host that is not in the inventory, for example in
     a slice of a job.
 positional: _input, hostvars
 options:
@@ -38,7 +38,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The common values of the variables, by name. They contain no secret.
+  description: The common values, by name, such as C(kubegpu_kube.host). They contain no secret.
   type: dict
 """
 
@@ -47,21 +47,21 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import connection
+
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
-_NAMES = (
-    "kubegpu_kubeconfig",
-    "kubegpu_context",
-    "kubegpu_kube_host",
-    "kubegpu_kube_delegate",
-    "kubegpu_kube_namespace",
-)
+_DELEGATE = "kubegpu_kube.delegate"
+_NAMESPACE = "kubegpu_kube_namespace"
+_KEYS = ("kubeconfig", "context", "host", "delegate")
 
 
 def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return the cluster's variables, which are equal for all hosts."""
     first: dict[str, str] = {}
     for host in hosts:
-        values = {name: str(hostvars[host].get(name) or "") for name in _NAMES}
+        kube = connection(hostvars[host])
+        values = {f"kubegpu_kube.{key}": str(kube.get(key) or "") for key in _KEYS}
+        values[_NAMESPACE] = str(hostvars[host].get(_NAMESPACE) or "")
         for name, value in values.items() if first else ():
             if first[name] != value:
                 raise AnsibleFilterError(
@@ -70,10 +70,10 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]])
                     "itself with --limit."
                 )
         first = first or values
-    delegate = first.get("kubegpu_kube_delegate", "")
+    delegate = first.get(_DELEGATE, "")
     if delegate not in _LOCAL and delegate not in hostvars:
         raise AnsibleFilterError(
-            f"kubegpu_kube_delegate is {delegate!r}, and the inventory of this run has no such "
+            f"{_DELEGATE} is {delegate!r}, and the inventory of this run has no such "
             "host. In slices of a job each run sees its own part of the hosts. Next step: leave it "
             "out, so that localhost speaks to the cluster, or have that host in every inventory."
         )

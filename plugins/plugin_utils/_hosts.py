@@ -26,6 +26,15 @@ def hosts_with(
     return [host for host in known if hostvars[host].get(key) is True]
 
 
+def connection(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``kubegpu_kube`` of a host, empty if the host has none.
+
+    Only ``fleet_variables`` says what is wrong with it.
+    """
+    found = variables.get("kubegpu_kube")
+    return found if isinstance(found, Mapping) else {}
+
+
 def gpu_groups(
     hosts: Sequence[str], hostvars: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
@@ -38,7 +47,8 @@ def gpu_groups(
     for host in hosts_with(hosts, hostvars):
         variables = hostvars[host]
         vendor = gpu_vendor(variables["ansible_facts"]["gpu_node"]["gpus"])
-        in_cluster = bool(variables.get("kubegpu_kubeconfig") or variables.get("kubegpu_kube_host"))
+        kube = connection(variables)
+        in_cluster = bool(kube.get("kubeconfig") or kube.get("host"))
         groups = [f"kubegpu_{vendor}", *(["kubegpu_cluster"] if in_cluster else [])]
         if wrong_values(host, variables, vendor, in_cluster):
             groups = ["kubegpu_refused"]
