@@ -102,7 +102,7 @@ class _Hosts:
         options = {name: option for one in specifications.values() for name, option in one.items()}
         # Secrets are not checked: any text is valid.
         self._checked = {
-            name
+            name: {key for key, one in option.get("options", {}).items() if one.get("no_log")}
             for name, option in {**options, **PLAYBOOK_VARIABLES}.items()
             if not option.get("no_log")
         }
@@ -126,9 +126,11 @@ class _Hosts:
         templar = self._action._templar.copy_with_new_env(available_variables=every)
         names = prefixed(own)
         found = {}
-        for name in {*names, *self.play} & self._checked:
+        for name in {*names, *self.play} & self._checked.keys():
+            secret = self._checked[name]
             try:
-                value = templar.template(every[name])
+                # A mapping can also be the value of a template.
+                value = _without(templar.template(_without(every[name], secret)), secret)
             except AnsibleError:
                 # It depends on a variable that is not defined yet.
                 continue
@@ -143,6 +145,13 @@ class _Hosts:
         if key not in self._cache:
             self._cache[key] = [one.to_json() for one in wrong(values, self._specifications, fits)]
         return self._cache[key]
+
+
+def _without(value: Any, secret: set[str]) -> Any:
+    """Return a mapping without the keys that hold a secret; another value as it is."""
+    if not secret or not isinstance(value, Mapping):
+        return value
+    return {key: item for key, item in value.items() if key not in secret}
 
 
 def _playbook_texts(by_host: Mapping[str, list[dict[str, Any]]]) -> list[str]:

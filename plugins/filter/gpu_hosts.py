@@ -43,8 +43,8 @@ options:
         an NVIDIA GPU or no facts. These three omit hosts with C(gpu_verify_enabled=false).
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
         the vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
-        C(kubegpu_none)), and C(kubegpu_cluster) if C(kubegpu_kubeconfig) or C(kubegpu_kube_host) is
-        set. A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables) found it
+        C(kubegpu_none)), and C(kubegpu_cluster) if its variable C(kubegpu_kube) has C(kubeconfig) or
+        C(host). A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables) found it
         and the playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:

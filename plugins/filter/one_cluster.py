@@ -12,9 +12,9 @@ author:
   - kubegpu.nodes contributors (@kubegpu)
 description:
   - A run makes one call for a whole cluster, so that it can serve only one. The filter fails if
-    the variables C(kubegpu_kubeconfig), C(kubegpu_context), C(kubegpu_kube_host),
-    C(kubegpu_kube_delegate) or C(kubegpu_kube_namespace) of two hosts differ, and names the hosts.
-  - It also fails if C(kubegpu_kube_delegate) is a host that is not in the inventory, for example in
+    C(kubeconfig), C(context), C(host) or C(delegate) in the variable C(kubegpu_kube), or the
+    variable C(kubegpu_kube_namespace), of two hosts differ, and names the hosts.
+  - It also fails if C(kubegpu_kube.delegate) is a host that is not in the inventory, for example in
     a slice of a job.
 positional: _input, hostvars
 options:
@@ -38,7 +38,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: The common values of the variables, by name. They contain no secret.
+  description: The common values, by name, such as C(kubegpu_kube.host). They contain no secret.
   type: dict
 """
 

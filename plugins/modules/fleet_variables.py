@@ -13,9 +13,9 @@ author:
 description:
   - Reports variables with the prefix of a role or of the playbooks of this collection that nothing
     reads. Each is reported once for all hosts, with the most similar known name.
-  - Checks values against the argument specifications of the roles, so that the plan can refuse the
-    hosts that have a wrong value. A wrong value of a variable of the playbooks fails the task,
-    because it affects the whole run.
+  - Checks values, and the keys of mappings such as C(kubegpu_kube), against the argument
+    specifications of the roles, so that the plan can refuse the hosts that have a wrong value. A
+    wrong value of a variable of the playbooks fails the task, because it affects the whole run.
   - Use it with C(run_once). It runs on the controller and connects to no node.
 options:
   hosts:

@@ -22,13 +22,18 @@ Variables = Mapping[str, Any]
 # The roles that change a node, in the order in which they run.
 NODE_ROLES = ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit")
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
-_CLUSTER_VARIABLES = (
-    "kubegpu_kubeconfig",
-    "kubegpu_context",
-    "kubegpu_kube_host",
-    "kubegpu_kube_delegate",
-    "kubegpu_kube_namespace",
-)
+_DELEGATE = "kubegpu_kube.delegate"
+_NAMESPACE = "kubegpu_kube_namespace"
+_KEYS = ("kubeconfig", "context", "host", "delegate")
+
+
+def connection(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``kubegpu_kube`` of a host, empty if the host has none.
+
+    Only ``fleet_variables`` says what is wrong with it.
+    """
+    found = variables.get("kubegpu_kube")
+    return found if isinstance(found, Mapping) else {}
 
 
 def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select: str) -> list[str]:
@@ -83,7 +88,9 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict
     """
     first: dict[str, str] = {}
     for host in hosts:
-        values = {name: str(hostvars[host].get(name) or "") for name in _CLUSTER_VARIABLES}
+        kube = connection(hostvars[host])
+        values = {f"kubegpu_kube.{key}": str(kube.get(key) or "") for key in _KEYS}
+        values[_NAMESPACE] = str(hostvars[host].get(_NAMESPACE) or "")
         for name, value in values.items() if first else ():
             if first[name] != value:
                 raise InputError(
@@ -92,10 +99,10 @@ def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict
                     "itself with --limit."
                 )
         first = first or values
-    delegate = first.get("kubegpu_kube_delegate", "")
+    delegate = first.get(_DELEGATE, "")
     if delegate not in _LOCAL and delegate not in hostvars:
         raise InputError(
-            f"kubegpu_kube_delegate is {delegate!r}, and the inventory of this run has no such "
+            f"{_DELEGATE} is {delegate!r}, and the inventory of this run has no such "
             "host. In slices of a job each run sees its own part of the hosts. Next step: leave it "
             "out, so that localhost speaks to the cluster, or have that host in every inventory."
         )
@@ -114,7 +121,8 @@ def _vendor(variables: Variables) -> str:
 
 
 def _in_cluster(variables: Variables) -> bool:
-    return bool(variables.get("kubegpu_kubeconfig") or variables.get("kubegpu_kube_host"))
+    kube = connection(variables)
+    return bool(kube.get("kubeconfig") or kube.get("host"))
 
 
 def _has_failed(variables: Variables) -> bool:

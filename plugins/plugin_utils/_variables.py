@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import (
+    InputError,
+    KubegpuError,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import (
     expected,
     wrong_value,
@@ -34,14 +37,18 @@ from ._variables_data import (
     PREFIX,
     ROLES,
     SERIAL,
+    with_keys,
 )
 
 # Similarity of two names, from 0 to 1, below which none is suggested.
 _MIN_SIMILARITY = 0.6
-# Variables whose option has another name in the plan filters.
-_OTHER_NAMES = {
-    "nvidia_driver_key_url": "repository_key_url",
-    "cuda_toolkit_key_url": "repository_key_url",
+# Keys of ``<role>_repository``, and the options of the plan filters that they are given as.
+_REPOSITORY = {
+    "repository.manage": "manage_repository",
+    "repository.name": "repository_name",
+    "repository.url": "repository_url",
+    "repository.key_url": "repository_key_url",
+    "repository.key_fingerprints": "key_fingerprints",
 }
 
 
@@ -89,10 +96,12 @@ class Wrong:
 def known_names(specifications: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Return the names of all variables of the roles and the playbooks.
 
+    The keys of a mapping are among them, as in ``kubegpu_kube.host``.
+
     :param specifications: the options of each role, by the role's name.
     """
-    roles = {name for options in specifications.values() for name in options}
-    return {*roles, *PLAYBOOK_VARIABLES, *KEPT_FACTS}
+    every = (*specifications.values(), PLAYBOOK_VARIABLES)
+    return {name for options in every for name in with_keys(options)} | set(KEPT_FACTS)
 
 
 def prefixed(names: Iterable[str]) -> list[str]:
@@ -120,9 +129,15 @@ def unknown(names: Mapping[str, Iterable[str]], known: Iterable[str]) -> list[Un
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known name with the same prefix; None if none is similar."""
+    """Return the most similar known name with the same prefix; None if none is similar.
+
+    A key of a mapping is found by itself too: ``nvidia_driver_key_url`` is near to
+    ``nvidia_driver_repository.key_url``.
+    """
     prefix = _prefix(name)
-    ends = {one[len(prefix) :]: one for one in sorted(known) if one.startswith(prefix)}
+    near = [one for one in sorted(known) if one.startswith(prefix)]
+    ends = {one.rpartition(".")[2]: one for one in near if "." in one}
+    ends.update({one[len(prefix) :]: one for one in near})
     close = difflib.get_close_matches(name[len(prefix) :], ends, 1, _MIN_SIMILARITY)
     return ends[close[0]] if close else None
 
@@ -143,17 +158,19 @@ def wrong(
     :param specifications: the options of each role, by the role's name.
     :param fits: whether Ansible accepts a value for its specification.
     """
-    found = []
-    for name, specification in PLAYBOOK_VARIABLES.items():
-        if name in values:
-            expectation = _playbook_error(name, specification, values[name], fits)
+    given, unknown_keys = _by_key(values, PLAYBOOK_VARIABLES)
+    found = [Wrong(name, "playbook", text) for name, text in unknown_keys.items()]
+    for name, specification in with_keys(PLAYBOOK_VARIABLES).items():
+        if name in given:
+            expectation = _playbook_error(name, specification, given[name], fits)
             if expectation:
                 found.append(
-                    Wrong(name, "playbook", str(wrong_value(name, expectation, values[name])))
+                    Wrong(name, "playbook", str(wrong_value(name, expectation, given[name])))
                 )
     for role, (part, cluster) in ROLES.items():
-        options = specifications.get(role, {})
-        given = {name: values[name] for name in options if name in values}
+        given, unknown_keys = _by_key(values, specifications.get(role, {}))
+        options = with_keys(specifications.get(role, {}))
+        found += [Wrong(name, part, text, cluster) for name, text in unknown_keys.items()]
         bad = [name for name, value in given.items() if not fits(name, options[name], value)]
         found += [
             Wrong(
@@ -166,6 +183,37 @@ def wrong(
         ]
         found += [Wrong(name, part, text, cluster) for name, text in _refused(role, given).items()]
     return found
+
+
+def _by_key(
+    values: Mapping[str, Any], options: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of the options and their keys, and the messages about unknown keys.
+
+    A key that is None is not set, as an option is.
+    """
+    given: dict[str, Any] = {}
+    messages: dict[str, str] = {}
+    for name, option in options.items():
+        keys = option.get("options", {})
+        if name not in values:
+            continue
+        if not keys or not isinstance(values[name], Mapping):
+            given[name] = values[name]
+            continue
+        for key, value in values[name].items():
+            if key in keys:
+                given.update({} if value is None else {f"{name}.{key}": value})
+            else:
+                messages[f"{name}.{key}"] = _unknown_key(name, str(key), list(keys))
+    return given, messages
+
+
+def _unknown_key(name: str, key: str, keys: list[str]) -> str:
+    close = difflib.get_close_matches(key, keys, 1, _MIN_SIMILARITY)
+    meant = f" Did you mean {name}.{close[0]}?" if close else ""
+    step = f"Correct the key; {name} has {', '.join(keys)}."
+    return str(InputError(f"Nothing reads {name}.{key}.{meant}", next_step=step))
 
 
 def _playbook_error(
@@ -195,9 +243,8 @@ def _refused(role: str, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _read(role: str, given: Mapping[str, Any]) -> str:
-    options = {
-        _OTHER_NAMES.get(name, name[len(role) + 1 :]): value for name, value in given.items()
-    }
+    ends = {name[len(role) + 1 :]: value for name, value in given.items()}
+    options = {_REPOSITORY.get(end, end): value for end, value in ends.items()}
     try:
         if role == "nvidia_driver":
             read_driver(options)

@@ -29,18 +29,28 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     "kubegpu_plan_file": {"type": "path"},
     "kubegpu_verify_file": {"type": "path"},
     "kubegpu_root": {"type": "path"},
-    "kubegpu_http_proxy": {"type": "str", "no_log": True},
-    "kubegpu_https_proxy": {"type": "str", "no_log": True},
-    "kubegpu_no_proxy": {"type": "str"},
-    "kubegpu_ca_file": {"type": "path"},
-    "kubegpu_kubeconfig": {"type": "path"},
-    "kubegpu_context": {"type": "str"},
-    "kubegpu_kube_host": {"type": "str"},
-    "kubegpu_kube_token": {"type": "str", "no_log": True},
-    "kubegpu_kube_ca_file": {"type": "path"},
-    "kubegpu_kube_client_cert": {"type": "path"},
-    "kubegpu_kube_client_key": {"type": "path", "no_log": True},
-    "kubegpu_kube_delegate": {"type": "str"},
+    "kubegpu_proxy": {
+        "type": "dict",
+        "options": {
+            "http_proxy": {"type": "str", "no_log": True},
+            "https_proxy": {"type": "str", "no_log": True},
+            "no_proxy": {"type": "str"},
+            "ca_file": {"type": "path"},
+        },
+    },
+    "kubegpu_kube": {
+        "type": "dict",
+        "options": {
+            "kubeconfig": {"type": "str"},
+            "context": {"type": "str"},
+            "host": {"type": "str"},
+            "token": {"type": "str", "no_log": True},
+            "ca_file": {"type": "str"},
+            "client_cert": {"type": "str"},
+            "client_key": {"type": "str"},
+            "delegate": {"type": "str"},
+        },
+    },
     "kubegpu_kube_namespace": {"type": "str"},
 }
 
@@ -60,3 +70,13 @@ KEPT_FACTS = (
     "kubegpu_failure",
     *(f"{role}_{fact}" for role in ROLES for fact in ("plan", "result")),
 )
+
+
+def with_keys(options: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the options, and the keys of mappings under names such as ``kubegpu_kube.host``."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, option in options.items():
+        found[name] = option
+        keys: Mapping[str, Mapping[str, Any]] = option.get("options", {})
+        found.update({f"{name}.{key}": one for key, one in keys.items()})
+    return found

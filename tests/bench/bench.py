@@ -136,7 +136,7 @@ def fleet(*, keep: bool) -> Iterator[Sides]:
             (path, groups),
             ["-e", json.dumps(WISHES)],
             [
-                *("-e", f"kubegpu_kubeconfig={plane.kubeconfig}"),
+                *("-e", json.dumps({"kubegpu_kube": {"kubeconfig": str(plane.kubeconfig)}})),
                 *("-e", f"plain_kubeconfig={plane.kubeconfig}"),
             ],
             MANY,

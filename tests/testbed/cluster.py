@@ -79,7 +79,7 @@ def up(*, fresh: bool = False) -> ControlPlane:
 def variables() -> dict[str, object]:
     """What the collection has to know here: the API server, and images that are on the nodes."""
     return {
-        "kubegpu_kubeconfig": str(KUBECONFIG),
+        "kubegpu_kube": {"kubeconfig": str(KUBECONFIG)},
         "nvidia_device_plugin_image": cluster_images.DEVICE_PLUGIN_NAME,
         "gpu_verify_image": cluster_images.SAMPLE,
         # The stand-in for nvidia-smi is a script, and needs more than a bare container has.

@@ -28,18 +28,17 @@ def _driver_variables(node: Node, served: repository.Served) -> dict[str, object
         return {}
     top = Path(served.tree)
     found: dict[str, object] = {}
-    for prefix, name, where in (
-        ("nvidia_driver", "", "cuda"),
-        ("testbed_wrong_key", "driver_", "wrong-key/cuda"),
+    for name, where in (
+        ("nvidia_driver_repository", "cuda"),
+        ("testbed_wrong_key_driver_repository", "wrong-key/cuda"),
     ):
         base = f"{served.url}/{where}".replace("/cuda", f"/{driver_repository.CUDA}")
-        found[f"{prefix}_{name}repository_url"] = base
-        found[f"{prefix}_{name}key_url"] = f"{base}/{driver_repository.KEY}"
-        fingerprint = driver_repository.fingerprint(top, where)
-        found[f"{prefix}_{name}key_fingerprints"] = [fingerprint]
-    for name in ("repository_url", "key_url", "key_fingerprints"):
-        found[f"cuda_toolkit_{name}"] = found[f"nvidia_driver_{name}"]
-    return found
+        found[name] = {
+            "url": base,
+            "key_url": f"{base}/{driver_repository.KEY}",
+            "key_fingerprints": [driver_repository.fingerprint(top, where)],
+        }
+    return {**found, "cuda_toolkit_repository": found["nvidia_driver_repository"]}
 
 
 def write(
@@ -64,9 +63,11 @@ def write(
                 "ansible_ssh_common_args": " ".join(ssh.OPTIONS),
                 "ansible_ssh_pipelining": True,
                 "ansible_python_interpreter": INTERPRETER,
-                "nvidia_container_toolkit_repository_url": f"{served.url}/stable/deb",
-                "nvidia_container_toolkit_key_url": f"{served.url}/gpgkey",
-                "nvidia_container_toolkit_key_fingerprints": [served.fingerprint],
+                "nvidia_container_toolkit_repository": {
+                    "url": f"{served.url}/stable/deb",
+                    "key_url": f"{served.url}/gpgkey",
+                    "key_fingerprints": [served.fingerprint],
+                },
                 # The ordinary nodes' kernel is the machine's, without headers: a driver could
                 # neither be built nor loaded there. Drivers have nodes of their own.
                 "nvidia_driver_enabled": DRIVERS,

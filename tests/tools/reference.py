@@ -2,24 +2,25 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write docs/variables.md and docs/findings.md from the code.
+"""Write docs/variables.md, docs/findings.md and the variables of the roles' READMEs from the code.
 
-``python -m tests.tools.reference`` writes both. ``tests/unit/tools/test_reference.py`` fails if one
-of them is out of date.
+``python -m tests.tools.reference`` writes all of them. ``tests/unit/tools/test_reference.py`` fails
+if one of them is out of date.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from plugins.plugin_utils import _variables_data
+from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES, with_keys
 from tests.tools.environments import REPOSITORY, checkout_files
 
 HEAD = """\
@@ -50,29 +51,50 @@ the node. [verify.md](verify.md) quotes the messages by which a finding is recog
 # Semantic markup of Ansible's documentation: the text in it is code.
 _MARKUP = re.compile(r"\b[A-Z]\(([^)]*)\)")
 _CODE = re.compile(r"[a-z][a-z0-9_]+")
+# What a README has under "Variables": subheadings and tables, until the first other line.
+_TABLES = re.compile(r"(?m)(?<=^## Variables\n)(?:(?:###.*|\|.*|)\n)*")
 
 
 def variables_page() -> str:
     """Return docs/variables.md."""
-    sections = [HEAD + VARIABLES, _section("Playbooks", _playbook_rows())]
-    for path in sorted(REPOSITORY.glob("roles/*/meta/argument_specs.yml")):
-        spec = yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]["main"]
-        role = path.parts[-3]
-        link = f"[{role}](../roles/{role}/README.md)"
-        sections.append(_section(f"Role {link}", _rows(spec["options"])))
+    sections = [HEAD + VARIABLES, f"## Playbooks\n\n{_table(_playbook_rows())}"]
+    for role in ROLES:
+        link = f"[{role.name}](../roles/{role.name}/README.md)"
+        sections.append(f"## Role {link}\n\n{_table(_rows(_options(role)))}")
     return "\n".join(sections)
 
 
-def _section(title: str, rows: list[str]) -> str:
-    table = ["| variable | type | default | meaning |", "| --- | --- | --- | --- |", *rows]
-    return "\n".join([f"## {title}", "", *table, ""])
+def readme(role: Path) -> str:
+    """Return the README of a role with the tables of its variables as they are now.
+
+    A group of variables in ``defaults/main.yml`` begins with a comment, which is its subheading.
+    """
+    options, sections = _options(role), ["\n"]
+    groups = (role / "defaults" / "main.yml").read_text(encoding="utf-8").split("\n\n")
+    for title, *lines in (group.splitlines() for group in groups[1:]):
+        names = [line.partition(":")[0] for line in lines if line[0] not in " -"]
+        rows = _rows({name: options[name] for name in names})
+        sections.append(f"### {title.strip('# ')}\n\n{_table(rows)}\n")
+    text = (role / "README.md").read_text(encoding="utf-8")
+    return _TABLES.sub(lambda _found: "".join(sections), text, count=1)
+
+
+def _options(role: Path) -> Mapping[str, Mapping[str, Any]]:
+    spec = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))
+    options: Mapping[str, Mapping[str, Any]] = spec["argument_specs"]["main"]["options"]
+    return options
+
+
+def _table(rows: list[str]) -> str:
+    head = ["| variable | type | default | meaning |", "| --- | --- | --- | --- |"]
+    return "\n".join([*head, *rows, ""])
 
 
 def _playbook_rows() -> list[str]:
     text = (REPOSITORY / "docs" / "kubernetes.md").read_text(encoding="utf-8")
     text += (REPOSITORY / "docs" / "playbooks.md").read_text(encoding="utf-8")
     rows = []
-    for name, option in sorted(_variables_data.PLAYBOOK_VARIABLES.items()):
+    for name, option in sorted(with_keys(PLAYBOOK_VARIABLES).items()):
         line = next((one for one in text.splitlines() if _names(one, name)), "")
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         default = cells[1] if len(cells) == 3 else "empty"
@@ -91,14 +113,17 @@ def _rows(options: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
         f"| `{name}` | `{option['type']}` | {_default(option.get('default'))} "
         f"| {_meaning(option)} |"
-        for name, option in options.items()
+        for name, option in with_keys(options).items()
     ]
 
 
 def _default(value: object) -> str:
     """Return a default as YAML in one line."""
+    if value in ("", None):
+        return "empty"
     text = yaml.safe_dump(value, default_flow_style=True, width=1000).strip()
-    return f"`{text.removesuffix('...').strip()}`" if value not in ("", None) else "empty"
+    text = f'"{value}"' if "{{" in str(value) else text.removesuffix("...").strip()
+    return f"`{text}`".replace("|", "\\|")
 
 
 def _meaning(option: Mapping[str, Any]) -> str:
@@ -258,10 +283,15 @@ def _text(value: ast.expr, constants: Mapping[str, str]) -> str:
     return ""
 
 
-PAGES = {"variables.md": variables_page, "findings.md": findings_page}
+ROLES = sorted(path.parents[1] for path in REPOSITORY.glob("roles/*/meta/argument_specs.yml"))
+PAGES: Mapping[str, Callable[[], str]] = {
+    "docs/variables.md": variables_page,
+    "docs/findings.md": findings_page,
+    **{f"roles/{role.name}/README.md": functools.partial(readme, role) for role in ROLES},
+}
 
 
-def main(folder: Path = REPOSITORY / "docs") -> None:
+def main(folder: Path = REPOSITORY) -> None:
     for name, page in PAGES.items():
         (folder / name).write_text(page(), encoding="utf-8")
 

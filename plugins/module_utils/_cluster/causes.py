@@ -152,5 +152,6 @@ def _no_plugin(parts: Sequence[Workload], expected: Expected) -> Finding:
         "no_plugin",
         f"No device plugin for {what} is in the cluster.",
         "no DaemonSet of one was found in any namespace",
-        "Run kubegpu.nodes.site with kubegpu_kubeconfig set (tag device_plugin): it deploys one.",
+        "Run kubegpu.nodes.site with kubegpu_kube.kubeconfig set (tag device_plugin): it deploys "
+        "one.",
     )

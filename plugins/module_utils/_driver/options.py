@@ -93,7 +93,7 @@ def _check(request: Request) -> None:
         raise _wrong("runfile", None, "given: the earlier file may not be on the node any more")
     if request.manage_repository and not request.repository_name.startswith("kubegpu-"):
         raise _wrong(
-            "repository_name",
+            "repository.name",
             request.repository_name,
             "a name that begins with kubegpu-, by which the facts know our own file",
         )

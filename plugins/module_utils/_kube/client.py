@@ -269,7 +269,7 @@ def _not_verified(path: str, context: str) -> KubeError:
         "server's certificate: a man in the middle would get the credentials",
         evidence="insecure-skip-tls-verify: true",
         next_step="Take that line out of the kubeconfig and give the cluster's CA there "
-        "(certificate-authority-data), or as ca_cert (kubegpu_kube_ca_file in the roles).",
+        "(certificate-authority-data), or as ca_cert (kubegpu_kube.ca_file in the roles).",
         reason="Configuration",
     )
 
@@ -307,8 +307,8 @@ def _kubeconfig(connection: Connection) -> str:
             raise KubeError(
                 f"The kubeconfig {', '.join(missing_files)} does not exist{origin}",
                 evidence=str(error),
-                next_step="Set kubeconfig (kubegpu_kubeconfig in the roles) to a file on the host "
-                "that speaks to the API server, or give host, token and CA.",
+                next_step="Set kubeconfig (kubegpu_kube.kubeconfig in the roles) to a file on the "
+                "host that speaks to the API server, or give host, token and CA.",
                 reason="Configuration",
             ) from error
         except OSError as error:
@@ -331,7 +331,7 @@ def _wrong_context(path: str, wanted: str | None, name: object, names: Sequence[
     return KubeError(
         cause,
         evidence=f"contexts there: {', '.join(sorted(names)) or 'none'}",
-        next_step="Set context (kubegpu_context in the roles) to one of them.",
+        next_step="Set context (kubegpu_kube.context in the roles) to one of them.",
         reason="Configuration",
     )
 

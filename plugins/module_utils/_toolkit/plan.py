@@ -193,7 +193,7 @@ def _refusal(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
     if request.manage_repository and not request.repository_name.startswith(_MANAGED_PREFIX):
         return (
             (
-                f"nvidia_container_toolkit_repository_name is {request.repository_name!r}. "
+                f"nvidia_container_toolkit_repository.name is {request.repository_name!r}. "
                 f"Next step: let it begin with {_MANAGED_PREFIX!r}, by which the facts know our "
                 "own file."
             ),

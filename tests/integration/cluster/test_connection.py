@@ -242,7 +242,7 @@ def test_a_kubeconfig_that_switches_verification_off(api, kubeconfig):
     )
     answer = refused(api, kubeconfig=str(path))
     assert f"of the kubeconfig {path} switches off the verification" in answer["cause"]
-    assert "kubegpu_kube_ca_file" in answer["next_step"]
+    assert "kubegpu_kube.ca_file" in answer["next_step"]
     # With a CA beside it the certificate is verified.
     assert works(path, ca_cert=str(api.ca_file))
     other = Authority.make(path.parent / "other")

@@ -349,7 +349,7 @@ def test_the_shipped_rights_are_enough_and_the_namespace_stays_the_admins(cluste
     try:
         user = f"system:serviceaccount:kubegpu:{account}"
         path = cluster.authority.kubeconfig(tmp_path / "limited", cluster.server, user)
-        limited = {"nvidia_device_plugin_kubeconfig": str(path)}
+        limited = {"nvidia_device_plugin_kube": {"kubeconfig": str(path)}}
         wishes = {
             **limited,
             "nvidia_device_plugin_configs": CONFIGS,

@@ -40,7 +40,8 @@ def play(api, tmp_path):
     cluster_made.create(api, [cluster_made.node("plugin-a")])
     facts = node_facts.node(os__machine_id=cluster_made.machine_id("plugin-a"))
     host = {"ansible_connection": "local", "facts": facts}
-    variables = {"kubegpu_kubeconfig": str(api.kubeconfig), "nvidia_device_plugin_wait_timeout": 0}
+    kube = {"kubeconfig": str(api.kubeconfig)}
+    variables = {"kubegpu_kube": kube, "nvidia_device_plugin_wait_timeout": 0}
     inventory = {"all": {"hosts": {"gpu1.example.com": host}, "vars": variables}}
     (tmp_path / "inventory.yml").write_text(yaml.safe_dump(inventory))
     (tmp_path / "play.yml").write_text(PLAY)
@@ -125,7 +126,7 @@ def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(ap
         for what in (f"clusterrolebinding/{binding}", f"runtimeclass/{runtime_class}"):
             assert "forbidden" in api.kubectl("--as", USER, "delete", what, check=False)
         options = {f"nvidia_device_plugin_{name}": value for name, value in WHOLE.items()}
-        kube = {"nvidia_device_plugin_kubeconfig": limited}
+        kube = {"nvidia_device_plugin_kube": {"kubeconfig": limited}}
         done = play(**options, **kube)
         assert done.returncode == 0, done.stdout + done.stderr
         # Objects that are no longer wished, and teardown.

@@ -25,7 +25,7 @@ def example(cluster, tmp_path):
     """Run the example; where the cluster is, is the test bed's, all else the example's."""
     made = tmp_path / "hosts.yml"
     made.write_text(yaml.safe_dump({"workers": {"hosts": {HOST: None}}}))
-    variables = {"kubegpu_kubeconfig": str(BUILD / "kubeconfig")}
+    variables = {"kubegpu_kube": {"kubeconfig": str(BUILD / "kubeconfig")}}
 
     def run(*arguments):
         inventories = ("-i", str(INVENTORY), "-i", str(made), "--limit", HOST)

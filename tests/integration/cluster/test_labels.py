@@ -564,7 +564,7 @@ class Play:
             name: {"ansible_connection": "local", "facts": facts}
             for name, facts in machines.items()
         }
-        variables = {"kubegpu_kubeconfig": str(api.kubeconfig)}
+        variables = {"kubegpu_kube": {"kubeconfig": str(api.kubeconfig)}}
         inventory = {"all": {"hosts": hosts, "vars": variables}}
         (folder / "inventory.yml").write_text(yaml.safe_dump(inventory))
         (folder / "play.yml").write_text(PLAY)
@@ -654,7 +654,8 @@ def test_s16_the_role_labels_from_what_is_in_the_nodes_in_one_call(api, play):
 def test_hosts_of_two_clusters_are_named_and_nothing_is_asked(api, play):
     path = play.folder / "inventory.yml"
     inventory = yaml.safe_load(path.read_text())
-    inventory["all"]["hosts"]["web1.example.com"]["kubegpu_kubeconfig"] = "/elsewhere"
+    other = {"kubeconfig": "/elsewhere"}
+    inventory["all"]["hosts"]["web1.example.com"]["kubegpu_kube"] = other
     path.write_text(yaml.safe_dump(inventory))
     done = play.run()
     assert done.returncode != 0

@@ -135,10 +135,11 @@ def test_a_pod_on_each_node_computes_with_its_gpus(bare, first):
 @pytest.mark.full(why="a refusal that needs a second node; test_labels.py has it for the role")
 def test_hosts_of_two_clusters_stop_the_run(bare, first, tmp_path):
     other = tmp_path / "more.yml"
-    other.write_text("all:\n  hosts:\n    kube-l4:\n      kubegpu_kubeconfig: /elsewhere\n")
+    kube = "kubegpu_kube: {kubeconfig: /elsewhere}"
+    other.write_text(f"all:\n  hosts:\n    kube-l4:\n      {kube}\n")
     run = play("site", "-i", str(other), "--tags", "labels")
     assert run.status != 0
-    assert "are not of one cluster: kubegpu_kubeconfig is" in run.output
+    assert "are not of one cluster: kubegpu_kube.kubeconfig is" in run.output
     assert "kube-l4" in run.messages()
 
 

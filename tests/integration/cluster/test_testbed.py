@@ -46,7 +46,7 @@ def namespace(cluster):
 @pytest.fixture(scope="module")
 def configured(cluster, namespace):
     """The nodes' containerd as the collection configures it, and a RuntimeClass for it."""
-    alone = {"kubegpu_kubeconfig": "", "gpu_verify_enabled": False}
+    alone = {"kubegpu_kube": {}, "gpu_verify_enabled": False}
     run = play("site", variables=alone)
     assert run.status == 0, run.output
     manifest = {

@@ -248,7 +248,8 @@ def test_containerds_configuration_was_broken_by_hand(kube, back):
 def test_an_api_server_that_does_not_answer_is_a_row_of_the_table(kube, tmp_path):
     nowhere = tmp_path / "kubeconfig"
     nowhere.write_text(kube.kubeconfig.read_text().replace(kube.server, "https://127.0.0.1:9"))
-    run, rows = verify("no-api-server", "-e", f"kubegpu_kubeconfig={nowhere}")
+    kube = json.dumps({"kubegpu_kube": {"kubeconfig": str(nowhere)}})
+    run, rows = verify("no-api-server", "-e", kube)
     assert run.status != 0
     assert {rows[host]["runtime"] for host in ("kube-a10", "kube-l4")} == {"ok"}
     told = [row["allocatable"] for row in rows.values()]

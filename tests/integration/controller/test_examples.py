@@ -16,6 +16,9 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
+    PLAYBOOK_VARIABLES,
+)
 from tests.integration import ansible_process
 from tests.integration.plans import machines, playbook
 from tests.tools.environments import REPOSITORY, collections
@@ -34,20 +37,12 @@ CONNECTION = re.compile("ansible_[a-z_]+")
 
 
 def specifications():
-    """The options of all roles, by name."""
-    found = {}
+    """The options of all roles and the variables of the playbooks, by name."""
+    found = dict(PLAYBOOK_VARIABLES)
     for path in sorted(REPOSITORY.glob("roles/*/meta/argument_specs.yml")):
         for entry in yaml.safe_load(path.read_text())["argument_specs"].values():
             found.update(entry.get("options", {}))
     return found
-
-
-def of_playbooks():
-    """The variables of the playbooks and those that serve several roles, by name."""
-    paths = [*REPOSITORY.glob("playbooks/*.yml"), *REPOSITORY.glob("roles/*/defaults/main.yml")]
-    return {
-        name for path in paths for name in re.findall(r"(?<![a-z_])kubegpu_\w+", path.read_text())
-    }
 
 
 def variables(name, inventories=EXAMPLES / "inventories"):
@@ -66,16 +61,19 @@ def variables(name, inventories=EXAMPLES / "inventories"):
 def wrong(name, found):
     """What an example's variables have wrong, one line each."""
     options, lines = specifications(), []
-    known = {*of_playbooks(), *OF_OTHERS.get(name, ())}
+    known = OF_OTHERS.get(name, ())
     text = "".join(str(value) for _key, value in found)
     text += (EXAMPLES / f"{name}.yml").read_text() if name in NAMES else ""
     for key, value in found:
         own = key.startswith("site_") and key in text
         if key in options:
+            keys = options[key].get("options")
+            if keys and isinstance(value, dict):
+                lines += [f"{key}.{part}: no such key" for part in value.keys() - keys]
             if "{{" in str(value):
                 continue
-            one = {**options[key], "required": False}
-            one = {part: one[part] for part in ("type", "elements", "choices") if part in one}
+            parts = ("type", "elements", "choices", "options")
+            one = {part: options[key][part] for part in parts if part in options[key]}
             answer = ArgumentSpecValidator({key: one}).validate({key: value})
             lines += [f"{key}: {message}" for message in answer.error_messages]
         elif key not in known and not own and not CONNECTION.fullmatch(key):
@@ -147,12 +145,13 @@ def test_a_variable_that_nobody_has_is_found(tmp_path):
     (tmp_path / "made" / "hosts.yml").write_text("some: {hosts: {one: null}, vars: {site_x: 1}}\n")
     (folder / "some.yml").write_text(
         "nvidia_driver_brunch: auto\nnvidia_driver_source: torrent\nnvidia_driver_hold: [1]\n"
-        "nvidia_driver_branch: '580'\nkubegpu_become: true\nkubegpu_proxy: x\n"
+        "nvidia_driver_branch: '580'\nkubegpu_become: true\nkubegpu_proxies: x\n"
+        "nvidia_driver_repository: {uri: x, url: '{{ x }}'}\nkubegpu_proxy: {no_proxy: x}\n"
     )
     lines = wrong("made", variables("made", tmp_path))
     assert [line.partition(":")[0] for line in lines] == [
-        "nvidia_driver_brunch", "nvidia_driver_source", "nvidia_driver_hold", "kubegpu_proxy",
-        "site_x",
+        "nvidia_driver_brunch", "nvidia_driver_source", "nvidia_driver_hold", "kubegpu_proxies",
+        "nvidia_driver_repository.uri", "site_x",
     ]  # fmt: skip
 
 
@@ -163,7 +162,7 @@ def planned(tmp_path, name, group, own, **wishes):
     made.write_text(yaml.safe_dump({group: {"hosts": dict.fromkeys(own)}}))
     answer = playbook.run(
         inventory, "kubegpu.nodes.plan", "-i", str(EXAMPLES / "inventories" / name),
-        "-i", str(made), "--limit", ",".join(own), kubegpu_kubeconfig="", **wishes,
+        "-i", str(made), "--limit", ",".join(own), kubegpu_kube={}, **wishes,
     )  # fmt: skip
     assert answer.status == 0, answer.screen
     return answer.rows
@@ -194,7 +193,7 @@ def test_s24_cloud_image_with_a_driver_is_left_alone(tmp_path):
 
 
 def test_proxy_is_handed_to_all_roles(tmp_path):
-    """What a plan does not show: the roles' own variables follow the common ones."""
+    """What a plan does not show: the roles' own mappings take the keys of the common one."""
     roles = ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit")
     wanted = {"https_proxy": "http://proxy.example.com:3128", "ca_file": "/etc/ssl/site-ca.pem"}
     tasks = [
@@ -204,7 +203,7 @@ def test_proxy_is_handed_to_all_roles(tmp_path):
         }
         for role in roles
     ]
-    that = [f"{role}_{key} == '{value}'" for role in roles for key, value in wanted.items()]
+    that = [f"__{role}_proxy.{key} == '{value}'" for role in roles for key, value in wanted.items()]
     check = {"ansible.builtin.assert": {"that": that}}
     show = {"hosts": "gpu1.example.com", "gather_facts": False, "tasks": [*tasks, check]}
     (tmp_path / "show.yml").write_text(yaml.safe_dump([show]))

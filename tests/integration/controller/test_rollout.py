@@ -18,7 +18,7 @@ from tests.integration.controller.standin_nodes import Nodes
 from tests.tools import environments
 
 TWELVE = [f"gpu{number}" for number in range(1, 13)]
-CLUSTER = {"kubegpu_kubeconfig": "/dev/null"}
+CLUSTER = {"kubegpu_kube": {"kubeconfig": "/dev/null"}}
 # One role is enough, and the plugin's wants more of a cluster than labels and verification do.
 PARTS = ("--tags", "driver,labels,verify")
 DRIVER = ("--tags", "driver")

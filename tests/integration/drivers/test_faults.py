@@ -77,26 +77,28 @@ def variables(node):
 @OTHER_FAULT
 def test_repository_that_cannot_be_used(node, as_new):
     """One after the other, each told by its address or key; then the right one."""
-    run = apply(node, **WISH, key_fingerprints=["0" * 40])
+    known = variables(node)["nvidia_driver_repository"]
+    run = apply(node, **WISH, repository={**known, "key_fingerprints": ["0" * 40]})
     assert run.status != 0
     assert "0" * 40 in words(run)
-    assert variables(node)["nvidia_driver_key_fingerprints"][0] in words(run)
+    assert known["key_fingerprints"][0] in words(run)
     assert etc(node) == as_new
     address = "http://127.0.0.1:9/cuda"
-    run = apply(node, **WISH, repository_url=address, key_url=f"{address}/key.pub")
+    there = {"url": address, "key_url": f"{address}/key.pub"}
+    run = apply(node, **WISH, repository={**known, **there})
     assert run.status != 0
     assert f"{address}/key.pub" in words(run)
     assert "Next step" in words(run)
     assert etc(node) == as_new
     # The key is there, the packages are not.
-    run = apply(node, **WISH, repository_url=address)
+    run = apply(node, **WISH, repository={**known, "url": address})
     assert run.status != 0
     assert address in words(run)
     assert "Next step" in words(run)
     only_the_entry_stays(node, as_new)
     # Signed by somebody else.
-    other = variables(node)["testbed_wrong_key_driver_repository_url"]
-    run = apply(node, **WISH, repository_url=other)
+    other = variables(node)["testbed_wrong_key_driver_repository"]["url"]
+    run = apply(node, **WISH, repository={**known, "url": other})
     assert run.status != 0
     assert other in words(run)
     assert "sign" in words(run)

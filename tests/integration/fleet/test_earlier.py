@@ -37,8 +37,8 @@ def node(fleet):
 def earlier(node):
     """NVIDIA's steps of some years ago, from the local repository: toolkit and nvidia-docker2."""
     variables = yaml.safe_load(INVENTORY.read_text(encoding="utf-8"))["all"]["vars"]
-    url = variables["nvidia_container_toolkit_repository_url"]
-    key_url = variables["nvidia_container_toolkit_key_url"]
+    repository = variables["nvidia_container_toolkit_repository"]
+    url, key_url = repository["url"], repository["key_url"]
     entry = f"deb [signed-by=/usr/share/keyrings/{{}}.asc] {url}/$(ARCH) /"
     wanted = " ".join(f"{name}={OLD}" for name in PACKAGES)
     execute(

@@ -66,7 +66,7 @@ class Lane:
         made.write_text(yaml.safe_dump({group: {"hosts": {self.node.name: None}}}))
         inventories = ["-i", str(INVENTORIES / name), "-i", str(made)]
         # There is no cluster here.
-        variables = {"kubegpu_kubeconfig": "", **variables}
+        variables = {"kubegpu_kube": {}, **variables}
         return self.play(playbook or f"examples.{name}", *inventories, *arguments, **variables)
 
     def keep(self, name, **seen):
@@ -89,9 +89,9 @@ def on_gpu1(lane, served):
         run = lane.example(
             "proxy_and_ca", "proxied", "--tags", "toolkit",
             site_ca=str(authority.certificate),
-            kubegpu_http_proxy=proxy.url, kubegpu_https_proxy=proxy.url,
+            site_proxy=proxy.url,
             # Not the test bed's address, but NVIDIA's own, which only the proxy knows.
-            nvidia_container_toolkit_repository_url="", nvidia_container_toolkit_key_url="",
+            nvidia_container_toolkit_repository={"key_fingerprints": [served.fingerprint]},
         )  # fmt: skip
         lane.keep(
             "proxy_and_ca", run=run, asked=list(proxy.asked), opened=list(proxy.behind.asked),
@@ -116,7 +116,8 @@ def on_gpu2(lane, served):
             run = lane.example(
                 "air_gapped", "gpu_site", "--tags", "toolkit",
                 site_mirror=mirror.url,
-                nvidia_container_toolkit_key_file=str(served.tree / "gpgkey"),
+                site_toolkit_key=str(served.tree / "gpgkey"),
+                site_fingerprints=[served.fingerprint],
             )  # fmt: skip
             lane.keep(
                 "air_gapped", run=run, asked=list(mirror.asked),

@@ -12,8 +12,10 @@ from __future__ import annotations
 import json
 
 import pytest
+import yaml
 
 from tests.integration.fleet.playbooks import ETC, on_nodes, play
+from tests.testbed.paths import INVENTORY
 
 # The facts, and a call for each of the two runtimes.
 GPU_CALLS, OTHER_CALLS = 3, 1
@@ -124,11 +126,16 @@ def test_nothing_may_be_lost_by_limit(converged, gpu_nodes):
 @pytest.mark.full(why="another fault of the key that the stage packages shows with the real apt")
 def test_wrong_key_stops_and_adds_nothing(converged, gpu_nodes):
     before = on_nodes(ETC)
+    everywhere = yaml.safe_load(INVENTORY.read_text(encoding="utf-8"))["all"]["vars"]
+    repository = everywhere["nvidia_container_toolkit_repository"]
     run = play(
         "site",
         variables={
-            "nvidia_container_toolkit_repository_url": "http://mirror.example/another/deb",
-            "nvidia_container_toolkit_key_fingerprints": ["0" * 40],
+            "nvidia_container_toolkit_repository": {
+                **repository,
+                "url": "http://mirror.example/another/deb",
+                "key_fingerprints": ["0" * 40],
+            },
         },
     )
     assert run.status != 0

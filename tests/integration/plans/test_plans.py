@@ -135,7 +135,7 @@ def test_a_new_branch_is_data(plan):
 
 def test_password_of_a_mirror_is_nowhere(plan):
     url = "https://me:geheim17@mirror.example/cuda/{distribution}/{architecture}"
-    rows = plan({"p4": MACHINES["p4"]}, nvidia_driver_repository_url=url)
+    rows = plan({"p4": MACHINES["p4"]}, nvidia_driver_repository={"url": url})
     repository = rows["p4"]["driver"]["repository"]
     assert repository["url"] == "https://***@mirror.example/cuda/debian12/x86_64"
     assert repository["key_url"].startswith("https://***@mirror.example/")

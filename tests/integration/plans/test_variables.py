@@ -78,11 +78,18 @@ def test_a_wrong_value_is_a_refusal_in_the_table_and_is_said_once(tmp_path):
 
 
 def test_a_value_that_is_wrong_for_all_names_no_host(tmp_path):
-    run = plan(tmp_path, nvidia_driver_hold="perhaps", nvidia_container_toolkit_settings=["x"])
+    run = plan(
+        tmp_path,
+        nvidia_driver_hold="perhaps",
+        nvidia_container_toolkit_settings=["x"],
+        nvidia_container_toolkit_repository={"key_ulr": "https://mirror.example/key"},
+    )
     table = "\n".join(run.table())
+    said = "Nothing reads nvidia_container_toolkit_repository.key_ulr. Did you mean"
+    assert f"{said} nvidia_container_toolkit_repository.key_url?" in " ".join(table.split())
     assert table.count("nvidia_driver_hold has to be true or false") == 1
     assert table.count("nvidia_container_toolkit_settings has to be a mapping") == 1
-    assert run.rows["a"]["changes"] == ["driver: refused", "toolkit: refused"]
+    assert {*run.rows["a"]["changes"]} == {"driver: refused", "toolkit: refused"}
 
 
 def test_a_value_of_the_play_is_judged_for_each_host(tmp_path):
@@ -115,11 +122,18 @@ def test_a_value_made_of_a_role_default_is_refused_by_the_plan(tmp_path):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"kubegpu_serial": "abc"}, {"kubegpu_max_fail_percentage": 200}, {"kubegpu_become": "maybe"}],
+    [
+        {"kubegpu_serial": "abc"},
+        {"kubegpu_max_fail_percentage": 200},
+        {"kubegpu_become": "maybe"},
+        {"kubegpu_kube": {"token": "geheim17", "kubeconifg": "/root/config"}},
+    ],
     ids=lambda wrong: next(iter(wrong)),
 )
 def test_a_wrong_value_of_a_playbook_stops_before_any_node_is_asked(tmp_path, wrong):
     run = plan(tmp_path, wrong)
     (name,) = wrong
-    assert run.status == 2 and f"{name} has to be" in words(run), run.screen
+    said = f"{name} has to be" if name != "kubegpu_kube" else "mean kubegpu_kube.kubeconfig?"
+    assert run.status == 2 and said in words(run), run.screen
+    assert "geheim17" not in run.screen
     assert "No node was touched." in run.screen and "Read the node]" not in run.screen

@@ -51,7 +51,7 @@ def test_the_modules_that_download_have_them_as_options():
                 for name in wanted:
                     arguments = task.get(f"kubegpu.nodes.{name}") or {}
                     if "https_proxy" in arguments:
-                        assert arguments["https_proxy"] == f"{{{{ {role}_https_proxy or omit }}}}"
-                        assert {"http_proxy", "no_proxy"} <= set(arguments)
+                        for key in ("http_proxy", "https_proxy", "no_proxy"):
+                            assert arguments[key] == f"{{{{ __{role}_proxy.{key} or omit }}}}"
                         seen.add(name)
         assert seen == wanted, role

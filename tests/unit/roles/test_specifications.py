@@ -10,6 +10,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data import (
+    PLAYBOOK_VARIABLES,
+)
 
 ROLES = sorted((Path(__file__).parents[3] / "roles").iterdir())
 TYPES = {"str": str, "bool": bool, "int": int, "list": list, "dict": dict, "path": str}
@@ -56,7 +62,34 @@ def test_readme_lists_every_variable(role):
     text = (role / "README.md").read_text(encoding="utf-8")
     start = f"| `{role.name}_"
     listed = {line.split("`")[1] for line in text.splitlines() if line.startswith(start)}
-    assert listed == set(options(role))
+    known = options(role)
+    keys = {f"{name}.{key}" for name in known for key in known[name].get("options", ())}
+    assert listed == {*known, *keys}
+
+
+def test_what_a_mapping_is_merged_with_is_what_its_keys_say(role):
+    """The role's own variable has the default of each key, and takes the fleet's and the role's."""
+    loader = DataLoader()
+    paths = [str(role / folder / "main.yml") for folder in ("defaults", "vars")]
+    loaded = [loader.load_from_file(path, trusted_as_template=True) for path in paths]
+    for name, option in options(role).items():
+        if "options" not in option:
+            continue
+        defaults = {key: one["default"] for key, one in option["options"].items()}
+        fleets = f"kubegpu_{name.removeprefix(f'{role.name}_')}"
+
+        def merged(variables, name=name):
+            templar = Templar(loader, variables={**loaded[0], **loaded[1], **variables})
+            return templar.template(trust_as_template("{{ __" + name + " }}"))
+
+        assert merged({}) == merged({name: None, fleets: None}) == defaults
+        (first, second), several = list(defaults)[:2], dict.fromkeys(defaults, "fleet")
+        assert merged({name: {second: "own"}}) == {**defaults, second: "own"}
+        if fleets in PLAYBOOK_VARIABLES:
+            assert option["options"].keys() == PLAYBOOK_VARIABLES[fleets]["options"].keys()
+            assert merged({fleets: {first: "fleet"}}) == {**defaults, first: "fleet"}
+            own = {name: {second: "own"}, fleets: several}
+            assert merged(own) == {**several, second: "own"}
 
 
 def tasks_of(value):

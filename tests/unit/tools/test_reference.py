@@ -21,7 +21,7 @@ PICTURES = sorted((DOCS / "pictures").glob("*.txt"))
 
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_a_generated_page_is_up_to_date(name):
-    text = (DOCS / name).read_text(encoding="utf-8")
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
     assert text == reference.PAGES[name](), "Next step: python -m tests.tools.reference"
 
 

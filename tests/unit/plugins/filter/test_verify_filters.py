@@ -58,8 +58,10 @@ def test_only_some_layers_are_columns():
 
 
 def test_all_hosts_are_of_one_cluster():
-    hostvars = {"a": {"kubegpu_kubeconfig": "/k"}, "b": {"kubegpu_kubeconfig": "/k"}, "c": {}}
-    assert call(one_cluster, ["a", "b"], hostvars)["kubegpu_kubeconfig"] == "/k"
+    kube = {"kubegpu_kube": {"kubeconfig": "/k", "token": "of one host"}}
+    hostvars = {"a": kube, "b": {"kubegpu_kube": {"kubeconfig": "/k"}}, "c": {}}
+    said = call(one_cluster, ["a", "b"], hostvars)
+    assert said["kubegpu_kube.kubeconfig"] == "/k" and "of one host" not in str(said)
     assert call(one_cluster, [], hostvars) == {}
     with pytest.raises(AnsibleFilterError, match="b and c are not of one cluster"):
         call(one_cluster, ["b", "c"], hostvars)
@@ -67,11 +69,11 @@ def test_all_hosts_are_of_one_cluster():
 
 def test_who_speaks_to_the_cluster_is_in_the_inventory():
     def hostvars(delegate):
-        return {"a": {"kubegpu_kube_delegate": delegate}, "cp1": {}}
+        return {"a": {"kubegpu_kube": {"delegate": delegate}}, "cp1": {}}
 
     for delegate in ("", "localhost", "cp1"):
         said = call(one_cluster, ["a"], hostvars(delegate))
-        assert said["kubegpu_kube_delegate"] == delegate
+        assert said["kubegpu_kube.delegate"] == delegate
     with pytest.raises(AnsibleFilterError, match="'cp2', and the inventory of this run has no"):
         call(one_cluster, ["a"], hostvars("cp2"))
 

@@ -85,9 +85,9 @@ def host(*vendors, loaded="580.126.09", **variables):
 
 def test_groups_of_hosts():
     hostvars = {
-        "gpu1": host("nvidia", kubegpu_kubeconfig="/root/kubeconfig"),
-        "gpu2": host("amd", kubegpu_kubeconfig=""),
-        "cpu1": host(kubegpu_kube_host="https://127.0.0.1:6443"),
+        "gpu1": host("nvidia", kubegpu_kube={"kubeconfig": "/root/kubeconfig"}),
+        "gpu2": host("amd", kubegpu_kube={"kubeconfig": ""}),
+        "cpu1": host(kubegpu_kube={"host": "https://127.0.0.1:6443"}),
         "unreachable": {},
     }
     assert host_groups([*hostvars], hostvars) == [
@@ -103,7 +103,7 @@ def test_a_host_with_a_wrong_value_is_refused_where_it_counts():
     kept = {
         "wrong": {"gpu1": [driver], "gpu2": [labels], "cpu1": [driver], "cpu2": [driver, labels]}
     }
-    cluster = {"kubegpu_kubeconfig": "/root/kubeconfig"}
+    cluster = {"kubegpu_kube": {"kubeconfig": "/root/kubeconfig"}}
     hostvars = {
         "gpu1": host("nvidia", __kubegpu_variables=kept, **cluster),
         "gpu2": host("nvidia", __kubegpu_variables=kept),

@@ -77,9 +77,9 @@ def test_variables_of_the_documentation_are_known():
     """Those with a role's prefix that a page sets or names."""
     roles = "|".join(sorted(path.name for path in (ROOT / "roles").iterdir()))
     named = set()
-    for page in (ROOT / "docs").glob("*.md"):
+    for page in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.rst")]:
         text = page.read_text(encoding="utf-8")
-        named |= set(re.findall(rf"`((?:{roles})_[a-z0-9_]+)(?:: [^`]*)?`", text))
+        named |= set(re.findall(rf"`((?:{roles})_[a-z0-9_.]+)(?:: [^`]*)?`", text))
     plugins = {path.stem for path in ROOT.glob("plugins/*/*.py")}
     assert "gpu_verify_all" in named
     assert named - plugins - KNOWN == set()
@@ -104,6 +104,14 @@ def test_variables_of_the_examples_are_known():
         ("nvidia_device_plugin_config_map", "nvidia_device_plugin_config"),
         ("gpu_verify_pod", "gpu_verify_pods"),
         ("kubegpu_serials", "kubegpu_serial"),
+        # As the connection's, the proxies' and the repositories' variables were called before.
+        ("kubegpu_kubeconfig", "kubegpu_kube.kubeconfig"),
+        ("kubegpu_kube_host", "kubegpu_kube.host"),
+        ("kubegpu_https_proxy", "kubegpu_proxy.https_proxy"),
+        ("gpu_verify_context", "gpu_verify_kube.context"),
+        ("nvidia_driver_repository_url", "nvidia_driver_repository.url"),
+        ("nvidia_driver_key_url", "nvidia_driver_repository.key_url"),
+        ("cuda_toolkit_key_fingerprints", "cuda_toolkit_repository.key_fingerprints"),
         ("kubegpu_xyzzy", None),
     ],
 )
@@ -207,9 +215,43 @@ def test_every_wrong_value_is_told_and_the_right_ones_are_not():
 
 
 def test_what_is_right_beside_another_value_is_right():
-    name = {"nvidia_driver_repository_name": "site"}
-    assert list(refused(**name)) == ["nvidia_driver_repository_name"]
-    assert refused(**name, nvidia_driver_manage_repository=False) == {}
+    name = {"name": "site"}
+    assert list(refused(nvidia_driver_repository=name)) == ["nvidia_driver_repository.name"]
+    assert refused(nvidia_driver_repository={**name, "manage": False}) == {}
+
+
+@pytest.mark.parametrize("role", ["nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit"])
+def test_every_key_of_a_repository_is_read_by_the_roles_reader(role):
+    good = {"url": "https://m.example", "key_url": "https://m.example/k", "key_file": "k.asc",
+            "key_fingerprints": ["A" * 40], "name": "kubegpu-x", "manage": True}  # fmt: skip
+    assert refused(**{f"{role}_repository": good}) == {}
+    assert good.keys() == SPECIFICATIONS[role][f"{role}_repository"]["options"].keys()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "name", "part", "words"),
+    [
+        ("nvidia_driver_repository", {"key_ulr": "x"}, "nvidia_driver_repository.key_ulr",
+         "driver", "Did you mean nvidia_driver_repository.key_url?"),
+        ("nvidia_driver_repository", {"manage": "perhaps"}, "nvidia_driver_repository.manage",
+         "driver", "has to be true or false"),
+        ("nvidia_driver_repository", "mirror", "nvidia_driver_repository", "driver", "a mapping"),
+        ("cuda_toolkit_repository", {"key_fingerprints": {"a": 1}},
+         "cuda_toolkit_repository.key_fingerprints", "cuda", "a list of texts"),
+        ("gpu_node_labels_kube", {"kube_config": "x"}, "gpu_node_labels_kube.kube_config",
+         "labels", "Did you mean gpu_node_labels_kube.kubeconfig?"),
+        ("kubegpu_kube", {"tokn": "hunter2"}, "kubegpu_kube.tokn",
+         "playbook", "Did you mean kubegpu_kube.token?"),
+        ("kubegpu_kube", {"xyzzy": 1}, "kubegpu_kube.xyzzy", "playbook", "_kube has kubeconfig, "),
+        ("kubegpu_kube", ["hunter2", {}], "kubegpu_kube", "playbook", "a mapping"),
+    ],
+)  # fmt: skip
+def test_a_wrong_key_of_a_mapping_is_named(variable, value, name, part, words):
+    found = refused(**{variable: value})
+    assert list(found) == [name]
+    assert found[name].part == part and name in found[name].words and words in found[name].words
+    assert "Next step" in found[name].words or "Seen" in found[name].words
+    assert "hunter2" not in found[name].words
 
 
 def test_a_long_value_is_not_shown_whole():
