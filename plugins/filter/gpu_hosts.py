@@ -43,9 +43,9 @@ options:
         an NVIDIA GPU or no facts. These three omit hosts with C(gpu_verify_enabled=false).
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
         the vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
-        C(kubegpu_none)), and C(kubegpu_cluster) if its variable C(kubegpu_kube) has C(kubeconfig) or
-        C(host). A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables) found it
-        and the playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
+        C(kubegpu_none)), and C(kubegpu_cluster) if its variable C(kubegpu_kube) has C(kubeconfig)
+        or C(host). A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables)
+        found it and the playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:
       [facts, nvidia, none, work, runtimes, waiting, failed, not_failed, driver, changed, verified,
@@ -70,7 +70,8 @@ EXAMPLES = r"""
 - name: Group all hosts of the play
   hosts: all
   tasks:
-    - ansible.builtin.add_host:
+    - name: Add the host to its groups
+      ansible.builtin.add_host:
         name: "{{ item.host }}"
         groups: "{{ item.groups }}"
       loop: "{{ ansible_play_hosts | kubegpu.nodes.gpu_hosts(hostvars, 'groups') }}"

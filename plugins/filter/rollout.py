@@ -70,7 +70,8 @@ EXAMPLES = r"""
   tasks:
     - name: Install the driver
       block:
-        - ansible.builtin.import_role:
+        - name: Bring the node to the plan
+          ansible.builtin.import_role:
             name: kubegpu.nodes.nvidia_driver
       rescue:
         - name: Store the failure

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,7 @@ def measure(
             run(case.argv, **case.environment)
         node = ours[0]
         calls = {
-            name: lambda more=more: modules.call(
-                sides.inventories, node, FACTS, {"root": "/"}, **more
-            )
+            name: partial(modules.call, sides.inventories, node, FACTS, {"root": "/"}, **more)
             for name, (_side, _group, _nodes, more) in both.items()
         }
         return {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,10 @@ CALLS: dict[str, dict[str, Any]] = {
 
 def measure(inventories: Sequence[Path], node: Node, rounds: int) -> dict[str, Any]:
     """Return what each module costs on a node that is converged."""
-    return in_turn(
-        {
-            name: lambda name=name, options=options: call(inventories, node, name, options)
-            for name, options in CALLS.items()
-        },
-        rounds,
-    )
+    cases = {
+        name: partial(call, inventories, node, name, options) for name, options in CALLS.items()
+    }
+    return in_turn(cases, rounds)
 
 
 def call(

@@ -78,7 +78,7 @@ def test_the_pods_take_the_device_plugins_pull_secret_where_they_have_none():
 
 def test_what_the_plugin_was_told_is_what_its_configs_are_judged_by():
     """A config that repeats the driver's root was refused: the filter did not know the option."""
-    assert set(value("__gpu_verify_plugin")) <= OPTIONS
+    assert set(value("__gpu_verify_plugin")) <= set(OPTIONS)
     told = {
         "nvidia_device_plugin_version": "v0.19.0",
         "nvidia_device_plugin_driver_root": "/run/nvidia/driver",
