@@ -13,11 +13,13 @@ from ansible.errors import AnsibleFilterError
 
 
 def check_call(
-    name: str, gpu_node: Any, options: Mapping[str, Any] = {}, known: Iterable[str] = ()
+    name: str, gpu_node: Any, options: Iterable[str] = (), known: Iterable[str] = ()
 ) -> None:
     """Check the facts, and the names of the options.
 
     :param name: the filter.
+    :param options: the names of the given options.
+    :param known: the names of all options.
     :raises AnsibleFilterError: the fact ``gpu_node`` is missing, or an option is unknown.
     """
     if not isinstance(gpu_node, Mapping) or "gpus" not in gpu_node:

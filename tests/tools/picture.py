@@ -97,7 +97,7 @@ def draw_flow(edges: str) -> str:
             ends = [_BOX.findall(end) for end in line.split("-->")]
             for name, text in itertools.chain(*ends):
                 texts.setdefault(name, text or name)
-            arrows += [(above, below) for (above, _), (below, _) in itertools.product(*ends)]
+            arrows += [(above[0], below[0]) for above, below in itertools.product(*ends)]
     width, wide, high, step = 760, 172, 3 * LINE, 3 * LINE + 30
     rows, paths = _rows(list(texts), arrows)
     drawn = [HEAD.format(width=width, height=(len(rows) - 1) * step + high + 2 * BORDER)]
@@ -127,10 +127,10 @@ def _rows(
 ) -> tuple[list[list[str]], list[tuple[str, ...]]]:
     """Return the rows of a diagram, and the path of each arrow: a place in each row it passes."""
     depth = dict.fromkeys(names, 0)
-    for _ in names:
+    for _name in names:
         for above, below in arrows:
             depth[below] = max(depth[below], depth[above] + 1)
-    rows: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
+    rows: list[list[str]] = [[] for _depth in range(max(depth.values()) + 1)]
     for name in names:
         rows[depth[name]].append(name)
     paths = []
