@@ -16,7 +16,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
     KubegpuError,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import (
+    REPOSITORY_KEYS,
     expected,
+    wrong_argument,
     wrong_value,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import (
@@ -42,14 +44,7 @@ from ._variables_data import (
 
 # Similarity of two names, from 0 to 1, below which none is suggested.
 _MIN_SIMILARITY = 0.6
-# Keys of ``<role>_repository``, and the options of the plan filters that they are given as.
-_REPOSITORY = {
-    "repository.manage": "manage_repository",
-    "repository.name": "repository_name",
-    "repository.url": "repository_url",
-    "repository.key_url": "repository_key_url",
-    "repository.key_fingerprints": "key_fingerprints",
-}
+_REPOSITORY = {key: option for option, key in REPOSITORY_KEYS.items()}
 
 
 @dataclass(frozen=True)
@@ -176,7 +171,7 @@ def wrong(
             Wrong(
                 name,
                 part,
-                str(wrong_value(name, expected(options[name]), given.pop(name))),
+                str(wrong_argument(name, options[name], given.pop(name))),
                 cluster,
             )
             for name in bad

@@ -29,7 +29,9 @@ def read_expected(given: Mapping[str, Any]) -> list[Expected]:
     :raises InputError: a value is wrong.
     """
     spec = {str(key): {"type": "dict", "options": _ARGUMENTS} for key in given}
-    values = read_arguments(spec, {key: given[key] or {} for key in given}, "expected.")
+    values = read_arguments(
+        spec, {str(key): value or {} for key, value in given.items()}, "expected."
+    )
     return [_read_expected(key, one) for key, one in values.items()]
 
 
@@ -39,7 +41,9 @@ def _read_expected(key: str, given: Mapping[str, Any]) -> Expected:
         counts = {str(name): int(count) for name, count in (resources or {}).items()}
     except (AttributeError, TypeError, ValueError):
         raise wrong_value(
-            f"expected.{key}.resources", "names of resources with whole numbers", resources
+            f"expected.{key}.resources",
+            "names of resources with whole numbers, such as nvidia.com/gpu: 4",
+            resources,
         ) from None
     return Expected(
         key,

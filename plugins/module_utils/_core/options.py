@@ -34,6 +34,14 @@ _TYPES = {
     "path": "a path",
 }
 _ELEMENTS = {"str": "texts", "dict": "mappings", "int": "whole numbers"}
+#: Options of the plans that are keys of the variable ``<role>_repository``.
+REPOSITORY_KEYS = {
+    "manage_repository": "repository.manage",
+    "repository_name": "repository.name",
+    "repository_url": "repository.url",
+    "repository_key_url": "repository.key_url",
+    "key_fingerprints": "repository.key_fingerprints",
+}
 # Characters of a value that are shown.
 _MAX_SHOWN = 120
 
@@ -64,21 +72,50 @@ def read_arguments(spec: Spec, given: Mapping[str, Any], prefix: str = "") -> di
     """
     values: dict[str, Any] = {}
     for name, rule in spec.items():
-        value = given.get(name)
+        value = _prepared(rule, given.get(name))
         result = ArgumentSpecValidator({name: rule}).validate(
             {} if value is None else {name: value}
         )
         if result.error_messages:
-            inner = isinstance(value, Mapping) and "options" in rule
-            raise wrong_value(
-                f"{prefix}{name}", expected(rule), value, result.error_messages[0] if inner else ""
-            )
+            variable = f"{prefix}{REPOSITORY_KEYS.get(name, name)}"
+            _check_keys(variable, rule, value)
+            raise wrong_argument(variable, rule, value)
         read = result.validated_parameters[name]
         if isinstance(read, list):
             # Ansible splits a text at commas and keeps the spaces.
             read = tuple(one.strip() if isinstance(one, str) else one for one in read)
         values[name] = read
     return values
+
+
+def _check_keys(name: str, rule: Mapping[str, Any], value: Any) -> None:
+    """Find the wrong key of a mapping, or of a mapping in a list.
+
+    :raises InputError: a key is unknown or missing, or has a wrong value.
+    """
+    options = rule.get("options")
+    if not options:
+        return
+    if isinstance(value, (list, tuple)):
+        for number, item in enumerate(value):
+            _check_keys(f"{name}[{number}]", rule, item)
+    elif isinstance(value, Mapping):
+        unknown = [f"{name}.{key}" for key in value if key not in options]
+        if unknown:
+            raise InputError(
+                f"{name} has to be a mapping made of {', '.join(options)}.",
+                evidence=f"{', '.join(unknown)} is unknown",
+            )
+        read_arguments(options, value, f"{name}.")
+
+
+def _prepared(rule: Mapping[str, Any], value: Any) -> Any:
+    """Return a value as the validator takes it. A module of Ansible accepts no more than that."""
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, str) and rule.get("type", "str") == "str" and "choices" not in rule:
+        return value.strip()
+    return value
 
 
 def expected(rule: Mapping[str, Any]) -> str:
@@ -88,17 +125,25 @@ def expected(rule: Mapping[str, Any]) -> str:
         choices = ", ".join(str(choice) for choice in rule["choices"])
         return f"made of {choices}" if kind == "list" else f"one of {choices}"
     text = _TYPES.get(kind, kind)
-    if kind == "dict" and "options" in rule:
-        return f"{text} made of {', '.join(rule['options'])}"
     inner = rule.get("elements")
-    return f"{text} of {_ELEMENTS[inner]}" if inner in _ELEMENTS else text
+    text = f"{text} of {_ELEMENTS[inner]}" if inner in _ELEMENTS else text
+    return f"{text} made of {', '.join(rule['options'])}" if "options" in rule else text
 
 
-def wrong_value(name: str, expectation: str, value: Any, evidence: str = "") -> InputError:
+def wrong_argument(name: str, rule: Mapping[str, Any], value: Any) -> InputError:
+    """Return the error of a value that does not fit its rule."""
+    if rule.get("type") == "dict" and not isinstance(value, Mapping):
+        # Whoever writes a mapping wrongly may show what is in it, such as a token.
+        kind = "a list" if isinstance(value, (list, tuple)) else "a text"
+        return InputError(f"{name} has to be {expected(rule)}.", evidence=f"{name}: {kind}")
+    return wrong_value(name, expected(rule), value)
+
+
+def wrong_value(name: str, expectation: str, value: Any) -> InputError:
     """Return the error of a wrong value.
 
-    :param evidence: replaces the value, of which nested parts are not shown: they can be secrets
-        under any name, as in an environment.
+    Nested parts of the value are not shown: they can be secrets under any name, as in an
+    environment.
     """
     if isinstance(value, Mapping):
         shown = "a mapping"
@@ -110,7 +155,7 @@ def wrong_value(name: str, expectation: str, value: Any, evidence: str = "") -> 
         shown = redact(repr(value))
     if len(shown) > _MAX_SHOWN:
         shown = f"{shown[:_MAX_SHOWN]}..."
-    return InputError(f"{name} has to be {expectation}.", evidence=evidence or f"{name}: {shown}")
+    return InputError(f"{name} has to be {expectation}.", evidence=f"{name}: {shown}")
 
 
 def check_expression(name: str, value: str) -> None:

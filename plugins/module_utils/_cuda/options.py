@@ -73,7 +73,7 @@ def _check(request: Request, data: CudaData) -> None:
             raise InputError(f"{PREFIX}runfiles: put {key!r} in quotes.")
         if not isinstance(item, Mapping):
             raise InputError(
-                f"{PREFIX}runfiles[{key}] is {item!r}, which is no mapping.",
+                f"{PREFIX}runfiles[{key}] is no mapping.",
                 next_step="Write {url: ..., checksum: 'sha256:...'}.",
             )
 

@@ -39,7 +39,7 @@ def plan_repository(
         return None, None, ""
     if not request.repository_name.startswith(_OUR_PREFIX):
         raise Refusal(
-            f"repository_name is {request.repository_name!r}.",
+            f"cuda_toolkit_repository.name is {request.repository_name!r}.",
             f"let it begin with {_OUR_PREFIX!r}, by which the facts know our own file.",
         )
     if DISTRO_PACKAGE in packages:
@@ -60,7 +60,8 @@ def _nvidia(
         raise Refusal(
             f"NVIDIA's repository for {system['id']} {system['version']} on {system['arch']} is "
             "not known.",
-            "give a runfile, or a mirror: repository_url, repository_key_url and key_fingerprints.",
+            "give a runfile, or a mirror by url, key_url and key_fingerprints of "
+            "cuda_toolkit_repository.",
         )
     url = (request.repository_url or original).rstrip("/")
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
@@ -88,7 +89,8 @@ def _nvidia(
             f"The key of {public} is not known by its whole fingerprint.",
             "compare it "
             "with what NVIDIA tells you by other means, and give all 40 digits as "
-            "key_fingerprints; or set the repository up yourself (manage_repository: false).",
+            "cuda_toolkit_repository.key_fingerprints; or set the repository up yourself "
+            "(cuda_toolkit_repository.manage: false).",
         )
     repository = {
         "name": request.repository_name,

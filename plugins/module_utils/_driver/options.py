@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.options import argument_spec, read_arguments, wrong_value
+from .._core.options import REPOSITORY_KEYS, argument_spec, read_arguments, wrong_value
 from .._nvidia.driver_branches import DriverData, driver_data, is_date
 from .plan.config_files import gridd, options
 from .plan.memory_mode import check as check_memory
@@ -93,7 +93,7 @@ def _check(request: Request) -> None:
         raise _wrong("runfile", None, "given: the earlier file may not be on the node any more")
     if request.manage_repository and not request.repository_name.startswith("kubegpu-"):
         raise _wrong(
-            "repository.name",
+            "repository_name",
             request.repository_name,
             "a name that begins with kubegpu-, by which the facts know our own file",
         )
@@ -104,4 +104,4 @@ def _check(request: Request) -> None:
 
 
 def _wrong(name: str, value: Any, expectation: str) -> InputError:
-    return wrong_value(f"{PREFIX}{name}", expectation, value)
+    return wrong_value(f"{PREFIX}{REPOSITORY_KEYS.get(name, name)}", expectation, value)

@@ -82,7 +82,7 @@ def change_runtime(
             transaction.write(change)
         written()
     except BaseException:
-        transaction.restore()
+        _restore(transaction)
         raise
     kept = [change for change in changes if change.undo and service.keeps_undo]
     if kept:
@@ -91,10 +91,11 @@ def change_runtime(
         try:
             service.load()
         except KubegpuError as error:
-            restored = transaction.restore() or (not kept and _undo(store, unloaded()))
-            raise _failure(service, error, restored, kept) from error
+            restored, problem = _restore(transaction)
+            restored = restored or (not kept and _undo(store, unloaded()))
+            raise _failure(service, error, restored, kept, problem) from error
         except BaseException:
-            transaction.restore()
+            _restore(transaction)
             raise
     transaction.finish()
 
@@ -107,6 +108,17 @@ def _check_unchanged(change: FileChange) -> None:
         )
 
 
+def _restore(transaction: Transaction) -> tuple[bool, str]:
+    """Restore the files; return whether one was written, and what could not be restored.
+
+    The first failure of the run is reported, so that this one is not raised.
+    """
+    try:
+        return transaction.restore(), ""
+    except (KubegpuError, OSError) as error:
+        return True, str(error)
+
+
 def _undo(store: StateStore, changes: Iterable[FileChange]) -> bool:
     """Restore the files of an earlier run; return whether there are any."""
     restored = False
@@ -117,9 +129,16 @@ def _undo(store: StateStore, changes: Iterable[FileChange]) -> bool:
 
 
 def _failure(
-    service: Service, error: KubegpuError, restored: bool, kept: Sequence[FileChange]
+    service: Service,
+    error: KubegpuError,
+    restored: bool,
+    kept: Sequence[FileChange],
+    problem: str,
 ) -> KubegpuError:
-    """Return the error to raise. If files were restored, the daemon loads them first."""
+    """Return the error to raise. If files were restored, the daemon loads them first.
+
+    :param problem: what could not be restored, or an empty string.
+    """
     name = service.name
     lines = (error.evidence, journal(service.run, service.unit))
     evidence = "\n".join(text for text in lines if text and text != "-- No entries --")
@@ -130,9 +149,10 @@ def _failure(
             service.load_restored()
         except KubegpuError as second:
             again = f"{name} still does not run: {second.cause} {second.evidence}".rstrip()
-        return RolledBackError(
+        put_back = f"could not be put back: {problem}" if problem else "was put back;"
+        return (KubegpuError if problem else RolledBackError)(
             f"{name} does not work with the new configuration: {error.cause} The old configuration "
-            f"was put back; {again}",
+            f"{put_back} {again}",
             evidence=evidence,
             next_step=look,
         )

@@ -56,6 +56,8 @@ def test_booleans_are_those_of_ansible(value: Any) -> None:
 
 
 def test_values_as_inventories_write_them() -> None:
+    assert read_arguments(SPEC, {"name": " a "})["name"] == "a"
+    assert read_arguments(SPEC, {"hosts": ("a", "b")})["hosts"] == ("a", "b")
     given = {"name": 580, "hold": " No", "seconds": "7", "dkms": True, "hosts": "a, b"}
     values = read_arguments(SPEC, {**given, "rows": "a=b", "other": 1})
     assert Request(**values) == Request("580", False, 7, "true", ("a", "b"), {"a": "b"})
@@ -69,12 +71,18 @@ def test_values_as_inventories_write_them() -> None:
         ("hold", 2, "has to be true or false."),
         ("hold", [], "has to be true or false."),
         ("seconds", "soon", "has to be a whole number."),
+        ("dkms", "TRUE", "has to be one of auto, true, false."),
         ("dkms", "maybe", "has to be one of auto, true, false.\nSeen: my_dkms: 'maybe'"),
         ("hosts", {"password": "hunter2"}, "has to be a list of texts.\nSeen: my_hosts: a mapping"),
         ("rows", ["a"], "has to be a mapping."),
         ("runfile", "x.run", "has to be a mapping made of url, remote."),
-        ("runfile", {"uri": "x"}, "made of url, remote.\nSeen: runfile.uri. Supported"),
-        ("runfile", {"remote": "maybe"}, "made of url, remote.\nSeen: argument 'remote'"),
+        ("runfile", {"uri": "x"}, "made of url, remote.\nSeen: my_runfile.uri is unknown"),
+        (
+            "runfile",
+            {"remote": "maybe"},
+            ".remote has to be true or false.\nSeen: my_runfile.remote",
+        ),
+        ("rows", "hunter2", "has to be a mapping.\nSeen: my_rows: a text"),
     ],
 )
 def test_a_wrong_value_is_refused_as_the_module_refuses_it(
@@ -82,7 +90,7 @@ def test_a_wrong_value_is_refused_as_the_module_refuses_it(
 ) -> None:
     with pytest.raises(InputError) as caught:
         read_arguments(SPEC, {name: value}, "my_")
-    assert str(caught.value).startswith(f"my_{name} ") and text in str(caught.value)
+    assert str(caught.value).startswith(f"my_{name}") and text in str(caught.value)
     assert ArgumentSpecValidator(SPEC).validate({name: value}).error_messages
 
 

@@ -74,10 +74,13 @@ def test_what_is_no_version_is_refused_by_name(name):
     [
         ({"source": "cuda"}, "cuda_toolkit_source has to be one of auto, package"),
         ({"hold": "perhaps"}, "cuda_toolkit_hold has to be true or false"),
-        ({"key_fingerprints": {"a": 1}}, "cuda_toolkit_key_fingerprints has to be a list"),
+        (
+            {"key_fingerprints": {"a": 1}},
+            "cuda_toolkit_repository.key_fingerprints has to be a list",
+        ),
         ({"libraries": {"cublas": ""}}, "cuda_toolkit_libraries: cublas is not known"),
         ({"runfiles": {12.9: {}}}, "cuda_toolkit_runfiles: put 12.9 in quotes"),
-        ({"runfiles": {"12.9": "x.run"}}, "cuda_toolkit_runfiles[12.9] is 'x.run'"),
+        ({"runfiles": {"12.9": "x.run"}}, "cuda_toolkit_runfiles[12.9] is no mapping"),
     ],
 )
 def test_other_values_are_refused_by_name(options, text):

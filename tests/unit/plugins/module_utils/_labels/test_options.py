@@ -19,8 +19,8 @@ GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
     ("given", "said"),
     [
         ("text", "has to be a mapping"),
-        ({"label": {}}, "label. Supported"),
-        ({"labels": ["a"]}, "labels' is of type list"),
+        ({"label": {}}, "nodes.gpu7.label is unknown"),
+        ({"labels": ["a"]}, "nodes.gpu7.labels has to be a mapping"),
         ({"labels": {"a": ["b"]}}, "no text"),
         ({"labels": {"a/b/c": "1"}}, "'a/b/c'"),
         ({"labels": {"Example.com/a": "1"}}, "'Example.com/a'"),
@@ -30,9 +30,9 @@ GPU = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
         ({"labels": {"a": "b\n"}}, "a is"),
         ({"annotations": {"a b": "1"}}, "'a b'"),
         ({"annotations": {TAINTS_ANNOTATION: "[]"}}, "kept by this module"),
-        ({"taints": [{"key": "a"}]}, "missing required arguments: effect"),
-        ({"taints": [{**GPU, "effect": "x"}]}, "must be one of: NoSchedule"),
-        ({"taints": [{**GPU, "efect": "x"}]}, "efect. Supported"),
+        ({"taints": [{"key": "a"}]}, "nodes.gpu7.taints[0].effect has to be one of NoSchedule"),
+        ({"taints": [{**GPU, "effect": "x"}]}, "taints[0].effect has to be one of NoSchedule"),
+        ({"taints": [{**GPU, "efect": "x"}]}, "nodes.gpu7.taints[0].efect is unknown"),
         ({"taints": [GPU, {**GPU, "value": "x"}]}, "twice"),
     ],
 )

@@ -138,9 +138,11 @@ def test_one_file_that_cannot_be_restored_leaves_no_other_one_changed(files, mon
         return written(state)
 
     monkeypatch.setattr(transaction, "write_file", full)
-    with pytest.raises(KubegpuError, match="No space left"):
+    with pytest.raises(KubegpuError, match="It does not start") as caught:
         files.run(files.changes(undo=True))
-    assert files.texts() == ["old", "new"]
+    assert "could not be put back: No space left on device." in caught.value.cause
+    assert not isinstance(caught.value, RolledBackError)
+    assert files.texts() == ["old", "new"] and files.loads == 2
 
 
 def test_a_file_that_somebody_changed_stops_the_change(files):

@@ -45,7 +45,10 @@ def test_values_as_inventories_write_them():
         ({"docker_restart": "now"}, "nvidia_container_toolkit_docker_restart.*if_idle"),
         ({"cdi": "perhaps"}, "nvidia_container_toolkit_cdi has to be true or false"),
         ({"settings": ["a"]}, "nvidia_container_toolkit_settings has to be a mapping"),
-        ({"key_fingerprints": {"a": 1}}, "nvidia_container_toolkit_key_fingerprints.*a list"),
+        (
+            {"key_fingerprints": {"a": 1}},
+            "nvidia_container_toolkit_repository.key_fingerprints.*a list",
+        ),
     ],
 )
 def test_what_is_refused(options, words):
