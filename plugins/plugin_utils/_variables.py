@@ -115,7 +115,8 @@ def unknown(names: Mapping[str, Iterable[str]], known: Iterable[str]) -> list[Un
     found: dict[str, list[str]] = {}
     for host, given in names.items():
         for name in given:
-            if name not in known_set:
+            # Only messages write the key of a mapping so.
+            if name not in known_set or "." in name:
                 found.setdefault(name, []).extend([host] if host else [])
     return [
         Unknown(name, tuple(hosts), nearest(name, known_set))
@@ -153,8 +154,8 @@ def wrong(
     :param specifications: the options of each role, by the role's name.
     :param fits: whether Ansible accepts a value for its specification.
     """
-    given, unknown_keys = _by_key(values, PLAYBOOK_VARIABLES)
-    found = [Wrong(name, "playbook", text) for name, text in unknown_keys.items()]
+    given, wrong_mappings = _by_key(values, PLAYBOOK_VARIABLES)
+    found = [Wrong(name, "playbook", text) for name, text in wrong_mappings.items()]
     for name, specification in with_keys(PLAYBOOK_VARIABLES).items():
         if name in given:
             expectation = _playbook_error(name, specification, given[name], fits)
@@ -163,9 +164,9 @@ def wrong(
                     Wrong(name, "playbook", str(wrong_value(name, expectation, given[name])))
                 )
     for role, (part, cluster) in ROLES.items():
-        given, unknown_keys = _by_key(values, specifications.get(role, {}))
+        given, wrong_mappings = _by_key(values, specifications.get(role, {}))
         options = with_keys(specifications.get(role, {}))
-        found += [Wrong(name, part, text, cluster) for name, text in unknown_keys.items()]
+        found += [Wrong(name, part, text, cluster) for name, text in wrong_mappings.items()]
         bad = [name for name, value in given.items() if not fits(name, options[name], value)]
         found += [
             Wrong(
@@ -183,7 +184,7 @@ def wrong(
 def _by_key(
     values: Mapping[str, Any], options: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the values of the options and their keys, and the messages about unknown keys.
+    """Return the values of the options and their keys, and the messages about wrong mappings.
 
     A key that is None is not set, as an option is.
     """
@@ -193,8 +194,12 @@ def _by_key(
         keys = option.get("options", {})
         if name not in values:
             continue
-        if not keys or not isinstance(values[name], Mapping):
+        if not keys or values[name] is None:
             given[name] = values[name]
+            continue
+        if not isinstance(values[name], Mapping):
+            # Ansible takes a text such as JSON as well, but the roles merge mappings.
+            messages[name] = str(wrong_argument(name, option, values[name]))
             continue
         for key, value in values[name].items():
             if key in keys:

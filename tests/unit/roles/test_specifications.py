@@ -85,6 +85,7 @@ def test_what_a_mapping_is_merged_with_is_what_its_keys_say(role):
         assert merged({}) == merged({name: None, fleets: None}) == defaults
         (first, second), several = list(defaults)[:2], dict.fromkeys(defaults, "fleet")
         assert merged({name: {second: "own"}}) == {**defaults, second: "own"}
+        assert merged({name: {second: "own", first: None}}) == {**defaults, second: "own"}
         if fleets in PLAYBOOK_VARIABLES:
             assert option["options"].keys() == PLAYBOOK_VARIABLES[fleets]["options"].keys()
             assert merged({fleets: {first: "fleet"}}) == {**defaults, first: "fleet"}
