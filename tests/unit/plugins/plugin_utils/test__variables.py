@@ -245,7 +245,7 @@ def test_every_key_of_a_repository_is_read_by_the_roles_reader(role):
         ("kubegpu_kube", {"xyzzy": 1}, "kubegpu_kube.xyzzy", "playbook", "_kube has kubeconfig, "),
         ("kubegpu_kube", ["hunter2", {}], "kubegpu_kube", "playbook", "a mapping"),
         ("kubegpu_kube", ["token: hunter2"], "kubegpu_kube", "playbook", "kubegpu_kube: a list"),
-        ("kubegpu_kube", '{"token": "hunter2"}', "kubegpu_kube", "playbook", "kubegpu_kube: a text"),
+        ("kubegpu_kube", '{"token": "hunter2"}', "kubegpu_kube", "playbook", "_kube: a text"),
         ("gpu_verify_kube", "token=hunter2", "gpu_verify_kube", "verify", "_kube: a text"),
     ],
 )  # fmt: skip
