@@ -280,6 +280,9 @@ def _text(value: ast.expr, constants: Mapping[str, str]) -> str:
         return _text(value.value, constants)
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
         return _text(value.left, constants) + _text(value.right, constants)
+    if isinstance(value, ast.IfExp):
+        # The text of the general case.
+        return _text(value.orelse, constants)
     return ""
 
 

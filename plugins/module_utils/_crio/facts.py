@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .._core.finding import Finding
 from .._formats.toml_read import read_toml
 from .._runtime.config_file import ConfigFile
 from .plan import effective, outdated, own_runtime
@@ -34,7 +35,7 @@ _NOTHING: Mapping[str, Any] = {
 
 def read_crio(
     reader: NodeReader, active: bool | None, started: str | None
-) -> tuple[dict[str, Any], list[dict[str, str]]]:
+) -> tuple[dict[str, Any], list[Finding]]:
     """Return the effective configuration and the problems in it; None: a file cannot be read.
 
     :param started: when the running CRI-O was started, in UTC.
@@ -93,10 +94,10 @@ def _restart_required(
     return any(found is not None and found[1] > moment for found in times)
 
 
-def _invalid(path: str, words: str) -> dict[str, str]:
-    return {
-        "code": "crio_config_invalid",
-        "cause": f"CRI-O cannot load {path}: it will not come back from a restart.",
-        "evidence": words,
-        "next_step": "Correct it, then check: crio config",
-    }
+def _invalid(path: str, error: str) -> Finding:
+    return Finding(
+        "crio_config_invalid",
+        f"CRI-O cannot load {path}: it will not come back from a restart.",
+        error,
+        "Correct it, then check: crio config",
+    )

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from .._core.finding import Finding
 from .._nvidia.runfile import LOG
 from .build_fixes import KNOWN_FIXES, KnownFix
-from .codes import BUILD_FAILED, DISK_FULL, NO_HEADERS
+from .codes import DISK_FULL, NO_HEADERS
+from .common import build_failed
 from .evidence_types import DkmsBuild, Evidence, find_line
 
 _ERROR_LINES = (
@@ -192,23 +193,16 @@ def _build(evidence: Evidence) -> Finding | None:
     path = build.log_path or path or (LOG if runfile else "")
     built_by = find_line(log, r"The kernel was built by:")
     using = find_line(log, r"You are using:")
-    cause = f"DKMS could not build driver {build.version} for kernel {kernel}"
-    if runfile and not failed:
-        cause = f"The installer could not build driver {build.version} for kernel {kernel}"
-    cause = re.sub("  +", " ", cause)
-    cause += f": {fix.why}." if fix else "."
     compilers = f" ({built_by} {using})" if built_by and fix and "compiler" in fix.why else ""
-    return Finding(
-        BUILD_FAILED,
-        cause,
+    return build_failed(
+        "The installer" if runfile and not failed else "DKMS",
+        build.version,
+        kernel,
         (f"first error: {error}" if error else "the log has no error of the compiler")
         + compilers
         + (f"; log: {path}" if path else ""),
-        fix.step
-        if fix
-        else "Take a newer version or another branch, the other kind of kernel modules, or the "
-        "kernel that was there before; the log has the rest.",
-        {"kernel": kernel, "version": build.version, "error": error, "log": path},
+        fix=(fix.why, fix.step) if fix else ("", ""),
+        details={"kernel": kernel, "version": build.version, "error": error, "log": path},
     )
 
 

@@ -19,10 +19,8 @@ from .build import BUILD_RULES, NO_MODULE, not_built
 from .codes import (
     GPU_UNSUPPORTED,
     IN_USE,
-    MISMATCH,
     MISSING,
     NOT_LOADABLE,
-    NOUVEAU,
     OTHER_DRIVER,
     OTHER_KERNEL,
     SECURE_BOOT,
@@ -31,6 +29,7 @@ from .codes import (
     WHOLE_GPU,
     WRONG_MODULES,
 )
+from .common import kernel_driver_loaded, library_mismatch, vgpu_guest
 from .evidence_types import Evidence, Gpu, find_line, plain_line
 
 _GPU_LINE = re.compile(
@@ -40,16 +39,6 @@ _REJECTED = re.compile(
     r"Required key not available|Key was rejected by service"
     r"|Lockdown: \S+: unsigned module loading is restricted"
     r"|Loading of (?:unsigned module|module with unavailable key) is rejected"
-)
-_MISMATCH = re.compile(
-    r"Driver/library version mismatch|NVRM: API mismatch", re.IGNORECASE
-)  # fmt: skip
-# Since 595 the client is named: "the client 'nvidia-smi' (pid 4242)" and, in the next line, "has
-# the version ..." (open-gpu-kernel-modules 595.45.04, osapi.c:1221).
-_MISMATCH_VERSIONS = re.compile(
-    r"API mismatch: the client(?: '[^'\n]{0,64}' \(pid \d{1,10}\))?\s{1,4}has the version "
-    r"(\S{1,40}?), but.{0,200}?kernel module has\s{1,4}the version (\d{1,5}\.[\d.]{0,20}\d)",
-    re.DOTALL,
 )
 _IN_USE = re.compile(
     r"Module \S+ is in use|NVIDIA kernel module '\S+' appears to (?:be )?already (?:be )?loaded"
@@ -94,24 +83,9 @@ def mok_steps(os_id: str, key: str | None, enrolled: bool | None) -> str:
 
 
 def _vgpu(evidence: Evidence) -> Finding | None:
-    guests = [gpu for gpu in evidence.gpus if gpu.vgpu]
-    if not guests or evidence.grid:
-        return None
     # A loaded driver that answers is the right one, whatever else is wrong.
     line = _unsupported_line(evidence) or find_line(evidence.nvml, "No devices were found")
-    if evidence.grid is None and not line:
-        return None
-    gpu = guests[0]
-    host = gpu.host_version or "unknown"
-    branch = f" ({gpu.host_branch})" if gpu.host_branch else ""
-    return Finding(
-        VGPU_GUEST,
-        f"{gpu.name} at {gpu.address} is a virtual GPU of this guest: the data-centre driver "
-        "cannot work here, only a GRID driver of the host's branch.",
-        f"the host's driver is {host}{branch}" + (f"; {line}" if line else ""),
-        "Get NVIDIA-Linux-<arch>-<version>-grid.run of that branch from the licence portal or the "
-        "cloud provider, and give it as runfile.",
-    )
+    return vgpu_guest(evidence, line)
 
 
 def _whole_gpu(evidence: Evidence) -> Finding | None:
@@ -269,32 +243,6 @@ def _secure_boot(evidence: Evidence) -> Finding | None:
     )
 
 
-def _nouveau(evidence: Evidence) -> Finding | None:
-    reported = find_line(
-        f"{evidence.output}\n{evidence.kernel_log}",
-        r"(?i)nouveau kernel driver is currently in use|GPU \S+ is already bound to nouveau",
-    )
-    name = evidence.kernel_driver
-    if evidence.loaded or not (evidence.nouveau_loaded or reported):
-        return None
-    line = reported or find_line(
-        evidence.kernel_log, r"NVIDIA probe routine was not called|nouveau"
-    )
-    if evidence.container and not (line or "No such device" in evidence.modprobe):
-        return None
-    return Finding(
-        NOUVEAU,
-        f"The {name} driver is still loaded and holds the GPU; NVIDIA's driver cannot be loaded "
-        "beside it.",
-        (f"{line}; " if line else "")
-        + f"{name} is loaded"
-        + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),
-        f"Reboot the node: {name} is blocked already."
-        if evidence.nouveau_blocked
-        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot.",
-    )
-
-
 def _other_driver(evidence: Evidence) -> Finding | None:
     pattern = r"GPU (\S+) is already bound to (\S+?)\.?$"
     line = find_line(evidence.kernel_log, pattern)
@@ -310,31 +258,6 @@ def _other_driver(evidence: Evidence) -> Finding | None:
         "the initramfs, reboot; or leave this node to its virtual machines."
         if driver.startswith("vfio")
         else f"Unbind or block {driver}, then run again.",
-    )
-
-
-def _mismatch(evidence: Evidence) -> Finding | None:
-    text = f"{evidence.nvml}\n{evidence.output}\n{evidence.kernel_log}"
-    line = find_line(text, _MISMATCH)
-    loaded, library = evidence.loaded, evidence.userland
-    if loaded is None and not line:
-        return None
-    if not line and (library is None or library == loaded):
-        return None
-    if loaded and library == loaded and "mismatch" not in evidence.nvml:
-        # An old line: module and libraries match now.
-        return None
-    reported = _MISMATCH_VERSIONS.search(text.replace("NVRM: ", ""))
-    if reported:
-        library, loaded = library or reported[1], loaded or reported[2]
-    return Finding(
-        MISMATCH,
-        f"The module that is loaded is {loaded or 'of another version'}, but the libraries are "
-        f"{library or 'not of it'}: every new CUDA program and container fails.",
-        line or f"loaded {loaded}, libraries {library}",
-        "Reload the module while nothing uses a GPU, or reboot; then hold the whole set (hold: "
-        "true) and keep it out of unattended upgrades."
-        + (f" In use by: {_users(evidence)}." if evidence.users else ""),
     )
 
 
@@ -354,7 +277,7 @@ def _old_in_use(evidence: Evidence) -> Finding | None:
 
 
 def _used(evidence: Evidence, line: str) -> Finding:
-    users = _users(evidence)
+    users = evidence.describe_users()
     if not users and evidence.holders:
         users = f"by the modules {', '.join(evidence.holders)}"
     version = f" {evidence.loaded}" if evidence.loaded else ""
@@ -365,13 +288,6 @@ def _used(evidence: Evidence, line: str) -> Finding:
         "Stop these processes (drain the node, stop its GPU containers and monitoring), or reboot "
         "the node; nothing is killed unless asked for.",
     )
-
-
-def _users(evidence: Evidence, most: int = 10) -> str:
-    names = [str(user) for user in evidence.users[:most]]
-    if len(evidence.users) > most:
-        names.append(f"and {len(evidence.users) - most} more")
-    return ", ".join(names)
 
 
 def _other_kernel(evidence: Evidence) -> Finding | None:
@@ -438,5 +354,5 @@ def _unknown(evidence: Evidence) -> Finding:
 
 
 _GPU_RULES = (_vgpu, _whole_gpu, _unsupported)
-_LOAD_RULES = (_secure_boot, _nouveau, _other_driver)
-_LAST_RULES = (_in_use, _mismatch, _old_in_use, _other_kernel, _environment, _missing)
+_LOAD_RULES = (_secure_boot, kernel_driver_loaded, _other_driver)
+_LAST_RULES = (_in_use, library_mismatch, _old_in_use, _other_kernel, _environment, _missing)

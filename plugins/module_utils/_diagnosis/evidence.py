@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._core.redact import redact
-from .._hardware.kernel_drivers import kernel_drivers
 from .._nvidia.runfile import LOG
 from .build import log_kernel
+from .common import evidence_of_node
 from .device_users import find_holders, find_users
-from .evidence_types import DkmsBuild, Evidence, Gpu
+from .evidence_types import DkmsBuild, Evidence
 
 if TYPE_CHECKING:
     from .._host.reader import NodeReader
@@ -118,51 +118,31 @@ def collect(
     :param output: the output of the package manager or the installer.
     :param since: the uptime in seconds before which lines of the kernel's log are left out.
     """
-    driver = node["driver"]
     key = mok_key(reader)
     environment = read_environment(reader)
-    kernel = node["os"]["kernel"]
-    headers = _headers(node, kernel)
-    return Evidence(
-        kernel=kernel,
-        os_id=node["os"]["id"] or "",
+    headers = _headers(node, node["os"]["kernel"])
+    return evidence_of_node(
+        node,
         wanted=wanted,
-        kernel_module=kernel_module or driver["kernel_module"],
+        kernel_module=kernel_module or node["driver"]["kernel_module"],
         grid=_grid(reader) if grid is None else grid,
-        loaded=driver["loaded"],
-        installed=driver["installed"],
-        userland=driver["userland"],
         secure_boot=node["secure_boot"],
         mok_key=key,
         mok_enrolled=mok_enrolled(reader, key) if node["secure_boot"] else None,
-        nouveau_loaded=bool(node["nouveau"]["loaded"]),
-        nouveau_blocked=bool(node["nouveau"]["blocked"]),
-        kernel_driver=kernel_drivers(node),
         headers=headers,
-        headers_packages=_headers_packages(reader, kernel or "") if headers is False else (),
-        dkms=builds(reader, driver["dkms"], output),
+        headers_packages=_headers_packages(reader, node["os"]["kernel"] or "")
+        if headers is False
+        else (),
+        dkms=builds(reader, node["driver"]["dkms"], output),
         modprobe=_shorten(modprobe),
         output=_shorten(output),
         installer_log=_installer_log(reader, output),
         nvml=_nvml(reader),
         dmesg=kernel_lines(reader, since),
-        gpus=tuple(_gpu(gpu) for gpu in node["gpus"] if gpu["vendor"] == "nvidia"),
         users=find_users(reader),
         holders=find_holders(reader),
         container=environment.container,
         may_load=environment.may_load,
-    )
-
-
-def _gpu(gpu: Mapping[str, Any]) -> Gpu:
-    vgpu = gpu["vgpu"]
-    return Gpu(
-        gpu["address"],
-        gpu["product"] or f"NVIDIA GPU {gpu['device_id']}",
-        gpu["generation"],
-        vgpu["guest"],
-        vgpu["host_driver_version"],
-        vgpu["host_driver_branch"],
     )
 
 

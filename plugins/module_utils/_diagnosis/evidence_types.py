@@ -104,9 +104,12 @@ class Evidence:
         """The lines of the kernel's log without their time stamps."""
         return "\n".join(plain_line(line) for line in self.dmesg)
 
-    @property
-    def all_output(self) -> str:
-        return "\n".join((self.modprobe, self.output, self.nvml, self.kernel_log))
+    def describe_users(self, most: int = 10) -> str:
+        """Return the processes that use the driver, the first of them by name."""
+        names = [str(user) for user in self.users[:most]]
+        if len(self.users) > most:
+            names.append(f"and {len(self.users) - most} more")
+        return ", ".join(names)
 
 
 def plain_line(line: str) -> str:

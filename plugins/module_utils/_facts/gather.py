@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._core.errors import KubegpuError
+from .._core.finding import Finding
 from .._cuda.facts import read_cuda
 from .._distro.os_release import read_os
 from .._driver.facts import SERVICES, read_dkms, read_driver, read_modules, read_state
@@ -100,7 +101,8 @@ def gather(
         "runtimes": runtimes,
         "nvml": nvml,
     }
-    node["problems"] = [*find_problems(node, nvml_error, rpm_error), *runtime_problems]
+    problems = (*find_problems(node, nvml_error, rpm_error), *runtime_problems)
+    node["problems"] = [problem.as_problem() for problem in problems]
     return node
 
 
@@ -113,7 +115,7 @@ def _read_runtimes(
     record: Mapping[str, Any] | None,
     *,
     fresh: bool,
-) -> tuple[dict[str, Any], list[dict[str, str]]]:
+) -> tuple[dict[str, Any], list[Finding]]:
     """Return the fact ``runtimes`` with start times and fingerprints, and its problems."""
     runtimes, problems = read_runtimes(
         *(reader, units, paths, packages, starts),

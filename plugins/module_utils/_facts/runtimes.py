@@ -21,6 +21,7 @@ from .._containerd.distributions import (
     unit_in_use,
 )
 from .._containerd.dump import read_effective
+from .._core.finding import Finding
 from .._core.redact import redact_data
 from .._formats.toml_read import read_toml
 from .._packages.installed import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
@@ -67,7 +68,7 @@ def read_runtimes(
     packages: Sequence[Package] = (),
     starts: Mapping[str, str] | None = None,
     cached_report: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None = None,
-) -> tuple[dict[str, Any], list[dict[str, str]]]:
+) -> tuple[dict[str, Any], list[Finding]]:
     """Return the fact ``runtimes`` and the problems of the runtimes.
 
     :param starts: the start times of the active units, in UTC.
@@ -125,7 +126,7 @@ def _containerd(
     plain_config: str,
     packages: Sequence[Package],
     cached_report: Callable[[str, str, Sequence[str]], Mapping[str, Any] | None] | None,
-) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+) -> tuple[dict[str, Any] | None, list[Finding]]:
     flavour, _sign = find_distribution(lambda path: reader.first((path,)) is not None)
     if flavour is PLAIN:
         binary = _binary(reader, "containerd")
@@ -170,7 +171,7 @@ def _containerd_effective(
     config_path: str,
     text: str | None,
     flavour: Distribution,
-) -> tuple[dict[str, Any], list[dict[str, str]]]:
+) -> tuple[dict[str, Any], list[Finding]]:
     """Return handlers, default handler and state of CRI from ``containerd config dump``."""
     nothing = dict(_NOTHING)
     exists = not reader.absent(config_path)
@@ -191,24 +192,24 @@ def _containerd_effective(
     if "permission denied" in message:
         return nothing, []
     return nothing, [
-        {
-            "code": "containerd_config_invalid",
-            "cause": f"containerd cannot load {config_path}: it will not come back from a restart.",
-            "evidence": message,
-            "next_step": f"Correct it, then check: containerd --config {config_path} config dump",
-        }
+        Finding(
+            "containerd_config_invalid",
+            f"containerd cannot load {config_path}: it will not come back from a restart.",
+            message,
+            f"Correct it, then check: containerd --config {config_path} config dump",
+        )
     ]
 
 
-def _cri_disabled(config_path: str) -> dict[str, str]:
-    return {
-        "code": "cri_disabled",
-        "cause": "containerd's CRI plugin is disabled: Kubernetes cannot use it, and its runtime "
-        "handlers have no effect.",
-        "evidence": f'disabled_plugins holds "cri" (containerd --config {config_path} config dump)',
-        "next_step": "Where Kubernetes is to use this containerd: containerd_runtime with "
-        "enable_cri: true. Where only Docker does, leave it.",
-    }
+def _cri_disabled(config_path: str) -> Finding:
+    return Finding(
+        "cri_disabled",
+        "containerd's CRI plugin is disabled: Kubernetes cannot use it, and its runtime handlers "
+        "have no effect.",
+        f'disabled_plugins holds "cri" (containerd --config {config_path} config dump)',
+        "Where Kubernetes is to use this containerd: containerd_runtime with enable_cri: true. "
+        "Where only Docker does, leave it.",
+    )
 
 
 def config_version(text: str) -> int | None:
@@ -227,7 +228,7 @@ def _docker(
     units: Mapping[str, str | None] | None,
     config_path: str,
     packages: Sequence[Package],
-) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+) -> tuple[dict[str, Any] | None, list[Finding]]:
     binary = _binary(reader, "dockerd")
     if binary is None:
         return None, []
@@ -239,14 +240,12 @@ def _docker(
             configured = read_daemon_json(text)
         except ValueError as error:
             problems.append(
-                {
-                    "code": "docker_config_invalid",
-                    "cause": f"dockerd cannot load {config_path}: it will not come back from a "
-                    "restart.",
-                    "evidence": str(error),
-                    "next_step": f"Correct it, then check: dockerd --validate "
-                    f"--config-file={config_path}",
-                }
+                Finding(
+                    "docker_config_invalid",
+                    f"dockerd cannot load {config_path}: it will not come back from a restart.",
+                    str(error),
+                    f"Correct it, then check: dockerd --validate --config-file={config_path}",
+                )
             )
     elif reader.absent(config_path):
         configured = read_daemon_json("")
@@ -337,7 +336,7 @@ def _docker_runtimes(runtimes: Mapping[str, Any]) -> dict[str, Any]:
 
 def _crio(
     reader: NodeReader, units: Mapping[str, str | None] | None, starts: Mapping[str, str]
-) -> tuple[dict[str, Any] | None, list[dict[str, str]]]:
+) -> tuple[dict[str, Any] | None, list[Finding]]:
     binary = _binary(reader, "crio")
     if binary is None:
         return None, []

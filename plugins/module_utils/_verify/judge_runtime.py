@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._core.finding import Finding
+from .._diagnosis.common import NO_RUNTIME
 from .._diagnosis.known_errors import explain_one
 from .._host.command import TIMED_OUT, Result
 from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
@@ -40,16 +41,7 @@ def judge_runtimes(
     node: Mapping[str, Any], state: State, request: Request, driver_ok: bool, toolkit: LayerResult
 ) -> list[LayerResult]:
     if not state.runtimes:
-        return [
-            LayerResult(
-                RUNTIME,
-                False,
-                "no_container_runtime",
-                "No container runtime is on this node.",
-                "neither containerd, dockerd nor crio was found",
-                "Install containerd, CRI-O or Docker (this collection never does), then run again.",
-            )
-        ]
+        return [from_finding(RUNTIME, NO_RUNTIME)]
     return [
         _judge_runtime(node, runtime, request, driver_ok, toolkit) for runtime in state.runtimes
     ]

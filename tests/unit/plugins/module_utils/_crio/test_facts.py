@@ -122,8 +122,8 @@ def test_a_file_that_was_taken_away_shows_by_its_folder(tmp_path):
 def test_broken_files_are_a_problem_with_the_next_step(tmp_path):
     facts, (problem,) = read(tmp_path, **{"10-crio.conf": "[crio\n"})
     assert facts["runtimes"] is None
-    assert problem["code"] == "crio_config_invalid"
-    assert "10-crio.conf" in problem["cause"]
+    assert problem.code == "crio_config_invalid"
+    assert "10-crio.conf" in problem.cause
 
 
 def test_what_may_not_be_read_is_null_and_no_error(tmp_path):

@@ -399,13 +399,13 @@ def node_with(**changes: Any) -> dict[str, Any]:
 )
 def test_problems(changes: dict[str, Any], complaint: str, codes: list[str]) -> None:
     problems = find_problems(node_with(**changes), complaint)
-    assert [problem["code"] for problem in problems] == codes
+    assert [problem.code for problem in problems] == codes
     for problem in problems:
-        assert list(problem) == ["code", "cause", "evidence", "next_step"]
-        assert all(problem.values())
+        assert list(problem.as_problem()) == ["code", "cause", "evidence", "next_step"]
+        assert all(problem.as_problem().values())
 
 
 def test_cards_of_one_kind_are_one_problem() -> None:
     node = node_with()
     node["gpus"] = [{**node["gpus"][0], "device_id": "102d"}] * 8
-    assert [problem["code"] for problem in find_problems(node, "")] == ["legacy_gpu"]
+    assert [problem.code for problem in find_problems(node, "")] == ["legacy_gpu"]

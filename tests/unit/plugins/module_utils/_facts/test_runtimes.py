@@ -187,7 +187,7 @@ def test_disabled_cri_is_a_problem(tmp_path: Path) -> None:
     runtimes, problems = read_runtimes(reader, {}, RuntimePaths())
     assert runtimes["containerd"]["cri_enabled"] is False
     assert runtimes["containerd"]["config_version"] == 1
-    assert [problem["code"] for problem in problems] == ["cri_disabled"]
+    assert [problem.code for problem in problems] == ["cri_disabled"]
 
 
 @pytest.mark.parametrize(
@@ -201,8 +201,8 @@ def test_file_that_does_not_load_is_a_problem(tmp_path: Path, answer: Result) ->
     reader = containerd_node(tmp_path, "version = ", answer)
     runtimes, problems = read_runtimes(reader, {}, RuntimePaths())
     assert runtimes["containerd"]["handlers"] is None
-    assert [problem["code"] for problem in problems] == ["containerd_config_invalid"]
-    assert "line" in problems[0]["evidence"]
+    assert [problem.code for problem in problems] == ["containerd_config_invalid"]
+    assert "line" in problems[0].evidence
 
 
 def test_what_only_root_may_read_is_null_and_no_problem(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_what_containerd_said_is_not_asked_again(tmp_path: Path, enabled: bool) 
     runtimes, problems = read_runtimes(reader, {}, RuntimePaths(), cached_report=cached_report)
     containerd = runtimes["containerd"]
     assert (containerd["version"], containerd["default_handler"]) == ("1.7.24", "nvidia")
-    assert [one["code"] for one in problems] == ([] if enabled else ["cri_disabled"])
+    assert [one.code for one in problems] == ([] if enabled else ["cri_disabled"])
     assert asked == [("containerd", "containerd", ("/usr/bin/containerd", CONTAINERD_CONFIG))]
     assert reader.asked == []
 
@@ -439,7 +439,7 @@ def test_docker_by_hand_beside_a_package_is_asked_itself(tmp_path: Path) -> None
 def test_docker_file_that_does_not_load_is_a_problem(tmp_path: Path) -> None:
     runtimes, problems = read_runtimes(docker_node(tmp_path, "{"), {}, RuntimePaths())
     assert runtimes["docker"]["runtimes"] is None
-    assert [problem["code"] for problem in problems] == ["docker_config_invalid"]
+    assert [problem.code for problem in problems] == ["docker_config_invalid"]
 
 
 def test_crio(tmp_path: Path) -> None:

@@ -1,0 +1,173 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Findings that the facts of a node alone can show, used by the facts and by the diagnosis. Pure.
+
+``gpu_node_facts`` ships this file to each node and compiles it there, so it imports little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.finding import Finding
+from .._hardware.kernel_drivers import kernel_drivers
+from .codes import BUILD_FAILED, MISMATCH, NOUVEAU, VGPU_GUEST
+from .evidence_types import Evidence, Gpu, find_line
+
+_MISMATCH = re.compile(
+    r"Driver/library version mismatch|NVRM: API mismatch", re.IGNORECASE
+)  # fmt: skip
+# Since 595 the client is named: "the client 'nvidia-smi' (pid 4242)" and, in the next line, "has
+# the version ..." (open-gpu-kernel-modules 595.45.04, osapi.c:1221).
+_MISMATCH_VERSIONS = re.compile(
+    r"API mismatch: the client(?: '[^'\n]{0,64}' \(pid \d{1,10}\))?\s{1,4}has the version "
+    r"(\S{1,40}?), but.{0,200}?kernel module has\s{1,4}the version (\d{1,5}\.[\d.]{0,20}\d)",
+    re.DOTALL,
+)
+
+
+NO_RUNTIME = Finding(
+    "no_container_runtime",
+    "No container runtime is on this node.",
+    "neither containerd, dockerd nor crio was found",
+    "Install containerd, CRI-O or Docker (this collection never does), then run again.",
+)
+
+
+def evidence_of_node(node: Mapping[str, Any], **more: Any) -> Evidence:
+    """Return the evidence that the fact ``gpu_node`` contains, with further fields."""
+    driver = node["driver"]
+    return Evidence(
+        kernel=node["os"]["kernel"],
+        os_id=node["os"]["id"] or "",
+        loaded=driver["loaded"],
+        installed=driver["installed"],
+        userland=driver["userland"],
+        nouveau_loaded=bool(node["nouveau"]["loaded"]),
+        nouveau_blocked=bool(node["nouveau"]["blocked"]),
+        kernel_driver=kernel_drivers(node),
+        gpus=tuple(_gpu(gpu) for gpu in node["gpus"] if gpu["vendor"] == "nvidia"),
+        **more,
+    )
+
+
+def _gpu(gpu: Mapping[str, Any]) -> Gpu:
+    vgpu = gpu["vgpu"]
+    return Gpu(
+        gpu["address"],
+        gpu["product"] or f"NVIDIA GPU {gpu['device_id']}",
+        gpu["generation"],
+        vgpu["guest"],
+        vgpu["host_driver_version"],
+        vgpu["host_driver_branch"],
+    )
+
+
+def vgpu_guest(evidence: Evidence, reported: str = "") -> Finding | None:
+    """Return the finding for a virtual GPU without a GRID driver.
+
+    :param reported: the line in which the driver reports it; needed if ``grid`` is unknown.
+    """
+    guests = [gpu for gpu in evidence.gpus if gpu.vgpu]
+    if not guests or evidence.grid or (evidence.grid is None and not reported):
+        return None
+    gpu = guests[0]
+    host = gpu.host_version or "unknown without root"
+    branch = f" ({gpu.host_branch})" if gpu.host_branch else ""
+    return Finding(
+        VGPU_GUEST,
+        f"{gpu.name} at {gpu.address} is a virtual GPU of this guest: the data-centre driver "
+        "cannot work here, only a GRID driver of the host's branch.",
+        f"the host's driver is {host}{branch}" + (f"; {reported}" if reported else ""),
+        "Get NVIDIA-Linux-<arch>-<version>-grid.run of that branch from the licence portal or the "
+        "cloud provider, and give it as runfile.",
+    )
+
+
+def kernel_driver_loaded(evidence: Evidence) -> Finding | None:
+    """Return the finding for a driver of the kernel (nouveau, nova) that holds the GPU."""
+    reported = find_line(
+        f"{evidence.output}\n{evidence.kernel_log}",
+        r"(?i)nouveau kernel driver is currently in use|GPU \S+ is already bound to nouveau",
+    )
+    name = evidence.kernel_driver
+    if evidence.loaded or not (evidence.nouveau_loaded or reported):
+        return None
+    line = reported or find_line(
+        evidence.kernel_log, r"NVIDIA probe routine was not called|nouveau"
+    )
+    if evidence.container and not (line or "No such device" in evidence.modprobe):
+        return None
+    return Finding(
+        NOUVEAU,
+        f"The {name} driver is still loaded and holds the GPU; NVIDIA's driver cannot be loaded "
+        "beside it.",
+        (f"{line}; " if line else "")
+        + f"{name} is loaded"
+        + (", and blocked for the next boot" if evidence.nouveau_blocked else ""),
+        f"Reboot the node: {name} is blocked already."
+        if evidence.nouveau_blocked
+        else f"Block it (blacklist {name} in /etc/modprobe.d), rebuild the initramfs, reboot.",
+    )
+
+
+def library_mismatch(evidence: Evidence) -> Finding | None:
+    """Return the finding for a loaded module and libraries of different versions."""
+    text = f"{evidence.nvml}\n{evidence.output}\n{evidence.kernel_log}"
+    line = find_line(text, _MISMATCH)
+    loaded, library = evidence.loaded, evidence.userland
+    if loaded is None and not line:
+        return None
+    if not line and (library is None or library == loaded):
+        return None
+    if loaded and library == loaded and "mismatch" not in evidence.nvml:
+        # An old line: module and libraries match now.
+        return None
+    reported = _MISMATCH_VERSIONS.search(text.replace("NVRM: ", ""))
+    if reported:
+        library, loaded = library or reported[1], loaded or reported[2]
+    if library == loaded:
+        # The libraries that a program loads are not those that the facts name.
+        library = None
+    return Finding(
+        MISMATCH,
+        f"The module that is loaded is {loaded or 'of another version'}, but the libraries are "
+        f"{library or 'not of it'}: every new CUDA program and container fails.",
+        line or f"loaded {loaded}, libraries {library}",
+        "Reload the module while nothing uses a GPU, or reboot; then hold the whole set (hold: "
+        "true) and keep it out of unattended upgrades."
+        + (f" In use by: {evidence.describe_users()}." if evidence.users else ""),
+    )
+
+
+def build_failed(
+    builder: str,
+    version: str,
+    kernel: str,
+    evidence: str,
+    *,
+    fix: tuple[str, str] = ("", ""),
+    details: Mapping[str, str] | None = None,
+) -> Finding:
+    """Return the finding for kernel modules that could not be built.
+
+    :param builder: what built them, as the subject of a sentence.
+    :param fix: the known cause, as the end of a sentence, and its next step.
+    """
+    why, step = fix
+    because = f": {why}" if why else ""
+    return Finding(
+        BUILD_FAILED,
+        f"{builder} could not build driver {version or 'modules'} for kernel {kernel}{because}.",
+        evidence,
+        step
+        if step
+        else "Read the first error in the log; install the kernel's headers, or take a newer "
+        "version, another branch, the other kind of kernel modules, or the kernel that was there "
+        "before.",
+        dict(details or {}),
+    )
