@@ -111,10 +111,23 @@ def _check_keys(name: str, rule: Mapping[str, Any], value: Any) -> None:
 
 def _prepared(rule: Mapping[str, Any], value: Any) -> Any:
     """Return a value as the validator takes it. A module of Ansible accepts no more than that."""
-    if isinstance(value, tuple):
-        return list(value)
+    if isinstance(value, (Mapping, list, tuple)):
+        return _built_in(value)
     if isinstance(value, str) and rule.get("type", "str") == "str" and "choices" not in rule:
         return value.strip()
+    return value
+
+
+def _built_in(value: Any) -> Any:
+    """Return a value in Python's own containers.
+
+    The validator copies what it gets, and of a filter's argument that is Ansible's whole template
+    engine, since its containers make their values only when they are read.
+    """
+    if isinstance(value, Mapping):
+        return {key: _built_in(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_built_in(one) for one in value]
     return value
 
 
