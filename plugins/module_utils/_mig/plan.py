@@ -26,6 +26,8 @@ from .types import BootFile, Gpu, GpuPlan, Layout, Plan, Request, counted
 _WITHOUT_MIG = ("kepler", "maxwell", "pascal", "volta", "turing", "ada")
 # The mode takes effect with a reset of the GPU; from Hopper on without.
 _RESET_GENERATIONS = ("ampere",)
+# Their services manage NVLink, not the GPU's memory, and MIG changes beside them.
+_BESIDE = ("nvidia-fabricmanager.service", "nvidia-imex.service")
 _LIST = "See nvidia-smi mig -lgip on the node."
 
 
@@ -151,8 +153,8 @@ def check_use(plan: GpuPlan, request: Request, usage: Usage) -> Finding | None:
         users = usage.of_gpu(plan.gpu)
     else:
         users = usage.of_instances(plan.gpu, busy) if busy else ()
-    stopped = {f"{name}.service" for name in request.services}
-    names = [str(user) for user in users if user.unit not in stopped]
+    harmless = {*_BESIDE, *(f"{name}.service" for name in request.services)}
+    names = [str(user) for user in users if user.unit not in harmless]
     if not names:
         return None
     what = "its MIG mode" if plan.mode is not None else counted(busy)

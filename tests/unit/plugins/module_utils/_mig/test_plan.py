@@ -173,6 +173,13 @@ def test_services_that_hold_it_are_stopped(tmp_path):
     assert result.action == "refuse"
 
 
+def test_the_fabric_manager_runs_on(tmp_path):
+    node = MigNode(tmp_path, card(0, "2330"))
+    manager = DeviceUser(900, "nv-fabricmanage", ("/dev/nvidia0",), "nvidia-fabricmanager.service")
+    result = plan(node, "all-1g.10gb", usage=Usage((manager,), {}))
+    assert result.action == "change" and result.stop == ()
+
+
 def test_an_instance_in_use_stays_and_others_change(tmp_path):
     node = MigNode(tmp_path, card(0, "2330"))
     request = Request("mixed", mixed(_1g_10gb=1, _2g_20gb=1), at_boot=False)
