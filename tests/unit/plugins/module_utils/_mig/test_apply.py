@@ -207,7 +207,7 @@ CONFIGS = (
 
 
 @given(st.sampled_from(CONFIGS), st.sampled_from(CONFIGS), st.integers(0, 40))
-@settings(max_examples=60 if is_full() else 3, deadline=None)
+@settings(max_examples=30 if is_full() else 3, deadline=None)
 def test_killed_before_any_command_the_next_run_converges(tmp_path_factory, first, then, before):
     node = MigNode(tmp_path_factory.mktemp("node"), card(0, "2330"), card(1, "2330"))
     node.units.add("nvidia-cdi-refresh.service")
