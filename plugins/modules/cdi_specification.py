@@ -57,6 +57,12 @@ options:
       program. In check mode, O(state=absent) predicts the result of the play.
     type: bool
     default: false
+  outdated:
+    description: >-
+      For a play that changed the GPUs, for example their MIG instances. Why a specification for the
+      loaded driver is generated again; empty if it is not.
+    type: str
+    default: ""
   path:
     description: Path to which C(nvidia-ctk) writes the specification. An existing one at
       O(service_path) is generated again too, because containers get that one. If this is
@@ -145,6 +151,7 @@ def main() -> None:
             },
             "service_expected": {"type": "bool", "default": False},
             "toolkit_removed": {"type": "bool", "default": False},
+            "outdated": {"type": "str", "default": ""},
             "path": {"type": "path", "default": CDI_PATH},
             "service_path": {"type": "path", "default": CDI_SERVICE_PATH},
             "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},

@@ -351,7 +351,18 @@ ansible_facts:
                 mig_mode: null
                 mig_mode_pending: null
                 mig_devices: []
+                mig_profiles: null
+                gpu_instances: null
                 fabric: null
+        mig:
+          description: >-
+            MIG and this collection. C(managed) is V(true) if it partitioned the node, C(unfinished)
+            has services that an interrupted change has not started again, C(at_boot) the SHA-256 of
+            each existing file for the boot, C(enabled) tells whether their unit is enabled, and
+            C(manager) whether NVIDIA's MIG manager is.
+          returned: always
+          type: dict
+          sample: {managed: false, unfinished: [], at_boot: {}, enabled: false, manager: false}
         problems:
           description: >-
             The problems of the node, with C(code) (in snake case), C(cause), C(evidence) and

@@ -20,7 +20,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 Variables = Mapping[str, Any]
 
 # The roles that change a node, in the order in which they run.
-NODE_ROLES = ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit")
+NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _DELEGATE = "kubegpu_kube.delegate"
 _NAMESPACE = "kubegpu_kube_namespace"

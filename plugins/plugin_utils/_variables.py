@@ -27,6 +27,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import (
     read_options as read_driver,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.options import (
+    read_options as read_mig,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import (
     read_request as read_toolkit,
 )
@@ -236,7 +239,10 @@ def _refused(role: str, given: Mapping[str, Any]) -> dict[str, str]:
         return {}
     # Some values are wrong only in combination with others.
     alone = {name: _read(role, {name: value}) for name, value in given.items()}
-    found = {name: text for name, text in alone.items() if text}
+    right = {name: value for name, value in given.items() if not alone[name]}
+    # A name is right only beside the mapping that has it (nvidia_mig_config).
+    beside = {name: _read(role, {**right, name: given[name]}) for name in given if alone[name]}
+    found = {name: text for name, text in beside.items() if text}
     if not found:
         found = {next((name for name in given if name in together), f"{role}_*"): together}
     return {name: text if name in text else f"{name}: {text}" for name, text in found.items()}
@@ -248,6 +254,8 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
     try:
         if role == "nvidia_driver":
             read_driver(options)
+        elif role == "nvidia_mig":
+            read_mig(options)
         elif role == "cuda_toolkit":
             read_cuda(options)
         elif role == "nvidia_container_toolkit":

@@ -57,6 +57,7 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
 # Roles in the order of the run: part in the plan's table, and whether it is for clusters only.
 ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_driver": ("driver", False),
+    "nvidia_mig": ("mig", False),
     "cuda_toolkit": ("cuda", False),
     "nvidia_container_toolkit": ("toolkit", False),
     "gpu_node_labels": ("labels", True),

@@ -46,6 +46,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/package_set.py", _CODE | _PACKAGES),
     ("plugins/*/nvidia_repository.py", _CODE | _PACKAGES),
     ("plugins/*/nvidia_driver*.py", _CODE | _DRIVERS),
+    ("plugins/*/nvidia_mig*.py", _CODE | _NODES | {"controller"}),
     ("plugins/*/cuda_*.py", _CODE | _DRIVERS),
     ("plugins/*/driver_required_by.py", _CODE | _DRIVERS),
     ("plugins/*/gpu_node_facts.py", _CODE | _NODES | {"controller"}),
@@ -62,6 +63,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     # Roles and playbooks.
     ("roles/nvidia_driver/*", _CODE | _NODES | {"controller"}),
     ("roles/cuda_toolkit/*", _CODE | _NODES | {"controller"}),
+    ("roles/nvidia_mig/*", _CODE | _NODES | {"controller"}),
     ("roles/nvidia_container_toolkit/*", _CODE | _NODES | {"controller"}),
     ("roles/gpu_verify/*", _CODE | {"fleet", "cluster"}),
     ("roles/*", _CODE | _CLUSTER),

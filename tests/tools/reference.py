@@ -172,6 +172,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_containerd": "containerd",
     "_docker": "Docker",
     "_crio": "CRI-O",
+    "_mig": "MIG",
     "_cuda": "CUDA",
     "_toolkit": "Container toolkit",
     "_labels": "Labels",

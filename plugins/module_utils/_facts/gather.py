@@ -14,9 +14,18 @@ from .._core.errors import KubegpuError
 from .._core.finding import Finding
 from .._cuda.facts import read_cuda
 from .._distro.os_release import read_os
-from .._driver.facts import SERVICES, read_dkms, read_driver, read_modules, read_state
+from .._driver.facts import (
+    SERVICES,
+    read_checksums,
+    read_dkms,
+    read_driver,
+    read_modules,
+    read_state,
+)
 from .._hardware.pci import count_nvswitches, find_gpus
 from .._host.command import TIMED_OUT, Result
+from .._mig.boot import BOOT_PATHS
+from .._mig.facts import read_setup, with_mig
 from .._packages.installed import (
     RPM_FORMAT,
     RPM_PATTERNS,
@@ -99,7 +108,8 @@ def gather(
         "container_toolkit": read_toolkit(reader, packages),
         "repositories": read_repositories(reader),
         "runtimes": runtimes,
-        "nvml": nvml,
+        "nvml": None if nvml is None else with_mig(reader, nvml),
+        "mig": read_setup(reader, record, read_checksums(reader, BOOT_PATHS)),
     }
     problems = (*find_problems(node, nvml_error, rpm_error), *runtime_problems)
     node["problems"] = [problem.as_problem() for problem in problems]

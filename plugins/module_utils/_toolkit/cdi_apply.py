@@ -44,6 +44,7 @@ class CdiRequest:
     method: str
     service_expected: bool
     toolkit_removed: bool
+    outdated: str
     path: str
     service_path: str
 
@@ -93,9 +94,9 @@ def present(request: CdiRequest, node: Dependencies, check_mode: bool) -> dict[s
     if request.previous_driver_version is not None:
         previous = request.previous_driver_version
         before = CdiState(bool(previous), previous or None)
-    why = needs_refresh(before, driver)
+    why = needs_refresh(before, driver) or request.outdated or None
     after = CdiState(True, driver or found.driver_version) if why else before
-    if why and not check_mode and needs_refresh(found, driver):
+    if why and not check_mode and (request.outdated or needs_refresh(found, driver)):
         if method == "service" or declined:
             # Whether the service starts is decided by systemd itself.
             declined = _by_service(request, node)

@@ -100,9 +100,9 @@ def result_row(
     :param predicted: whether the run was in check mode.
     """
     results = _runtimes(variables)
-    driver = variables.get("nvidia_driver_result") or {}
-    if driver:
-        results = {**results, "driver": driver}
+    for part, role in (("driver", "nvidia_driver"), ("mig", "nvidia_mig")):
+        if variables.get(f"{role}_result"):
+            results = {**results, part: variables[f"{role}_result"]}
     return node_result(
         host,
         _plans(variables),

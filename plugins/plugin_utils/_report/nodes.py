@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
 
 # In the order in which the playbook site runs them.
-PARTS = ("driver", "cuda", "toolkit")
+PARTS = ("driver", "mig", "cuda", "toolkit")
 
 # Codes of problems in the facts that the driver's plan reports itself.
 _DECIDED_BY_DRIVER = (
@@ -112,14 +112,14 @@ def node_result(
     :param name: the inventory name.
     :param plans: the plans by part, empty for a part that is disabled. The driver's is made from
         the facts after the run.
-    :param results: results of ``containerd_runtime``, ``docker_runtime``, ``crio_runtime`` and
-        ``nvidia_driver`` (under ``driver``).
+    :param results: results of ``containerd_runtime``, ``docker_runtime``, ``crio_runtime``,
+        ``nvidia_driver`` (under ``driver``) and ``nvidia_mig`` (under ``mig``).
     :param node: the facts ``gpu_node`` after the run.
     :param predicted: whether the run was in check mode, so that the facts are those before it.
     :param toolkit_done: whether the toolkit's part ran. If not, its version is taken from the
         facts.
     """
-    driver, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
+    driver, mig, cuda, toolkit = (plans.get(part) or {} for part in PARTS)
     restarts = [
         f"restart {engine}: {result.get('restart_reason') or 'its daemon is older than its file'}"
         for engine, result in results.items()
@@ -128,6 +128,7 @@ def node_result(
     return {
         "node": name,
         "driver": _driver_text(node, driver, results.get("driver"), predicted),
+        "mig": _mig_text(mig, results.get("mig")),
         "cuda": _cuda_text(node, cuda, predicted),
         "toolkit": toolkit.get("version")
         if toolkit_done or not node
@@ -142,8 +143,9 @@ def node_result(
         "crio": _runtime_text(results.get("crio") or _crio_result(node)),
         "open": [
             *_driver_pending(driver, results.get("driver")),
+            *_mig_pending(results.get("mig")),
             *restarts,
-            *(text for plan in (driver, cuda, toolkit) for text in plan.get("warnings", ())),
+            *(text for plan in (driver, mig, cuda, toolkit) for text in plan.get("warnings", ())),
         ],
     }
 
@@ -285,6 +287,19 @@ def _driver_text(
     if driver:
         texts.append("changed" if changed else "unchanged")
     return texts
+
+
+def _mig_text(mig: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[str]:
+    """Return the layout of each GPU that the configuration is for."""
+    layouts = [f"{one['index']}: {one['after']}" for one in mig.get("devices", ())]
+    state = "changed" if (result or {}).get("changed") else "unchanged"
+    return [*layouts, state] if layouts else []
+
+
+def _mig_pending(result: Mapping[str, Any] | None) -> list[str]:
+    if not (result or {}).get("reboot_required"):
+        return []
+    return [f"reboot: {(result or {}).get('reboot_reason')}"]
 
 
 def _cuda_text(

@@ -50,6 +50,7 @@ TABLES: Mapping[str, tuple[tuple[Column, ...], str | None]] = {
         (
             Column("node", "Node"),
             Column("driver", "Driver"),
+            Column("mig", "MIG", optional=True),
             Column("cuda", "CUDA"),
             Column("toolkit", "Toolkit"),
             Column("containerd", "containerd"),

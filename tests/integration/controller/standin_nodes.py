@@ -40,6 +40,7 @@ MODULES = (
     "gpu_test_pods",
     "node_gpu_label",
     "nvidia_driver",
+    "nvidia_mig",
     "nvidia_repository",
     "package_set",
 )

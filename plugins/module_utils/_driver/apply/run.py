@@ -272,6 +272,8 @@ def _finish_present(context: Context) -> dict[str, Any]:
     loaded = kernel_module.loaded_version(reader)
     if loaded:
         units.start_services(context, reboot)
+        if not reboot:
+            units.restore_mig(context)
     return {**_build_result(context, record, loaded, reboot), "changed": True}
 
 

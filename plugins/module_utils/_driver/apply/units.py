@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from ..._core.errors import KubegpuError
 from ..._diagnosis.known_errors import explain
 from ..._host.command import NOT_FOUND, Runner
+from ..._mig.boot import SCRIPT_PATH
+from ..._mig.boot import UNIT as MIG_UNIT
 from ..plan.config_files import IMEX_NODES, MODULES
 from ..plan.fabric import BRIDGE_MODULE, IMEX_UNIT, MANAGER_UNIT, changed_units, units_of
 
@@ -52,6 +54,18 @@ def start_services(context: Context, reboot: str) -> None:
             "have ended."
         )
     enable_services(context.run, units, start=True, again=again)
+
+
+def restore_mig(context: Context) -> None:
+    """Make the MIG layout of the node again: from Hopper on it is lost with the unloaded module."""
+    if not context.reader.exists(SCRIPT_PATH):
+        return
+    answer = context.run(["systemctl", "restart", MIG_UNIT], timeout=_UNIT_TIMEOUT)
+    if not answer.ok:
+        context.warn(
+            f"{MIG_UNIT} did not make the MIG layout again: {answer.last_output()}. Next step: "
+            f"run the role nvidia_mig, or look at journalctl --unit {MIG_UNIT}"
+        )
 
 
 def load_bridges(run: Runner) -> str:

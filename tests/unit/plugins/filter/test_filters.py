@@ -48,6 +48,7 @@ def test_rows_from_plan_to_table():
         "a": {
             "ansible_facts": {"gpu_node": installed()},
             "nvidia_driver_plan": {},
+            "nvidia_mig_plan": {},
             "cuda_toolkit_plan": {},
             "nvidia_container_toolkit_plan": plan,
             "nvidia_container_toolkit_result": {

@@ -29,6 +29,7 @@ FAILING = {
     "gpu_test_pods": ("read_expected", {}),
     "node_gpu_label": ("read_requests", {"nodes": {}}),
     "nvidia_driver": ("_read_context", {}),
+    "nvidia_mig": ("module_runner", {}),
     "nvidia_repository": ("_run", {"name": "nvidia", "state": "absent"}),
     "package_set": ("_run", {"name": "nvidia", "state": "absent"}),
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),

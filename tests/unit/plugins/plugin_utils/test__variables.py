@@ -220,6 +220,15 @@ def test_what_is_right_beside_another_value_is_right():
     assert refused(nvidia_driver_repository={**name, "manage": False}) == {}
 
 
+def test_a_mig_configuration_is_known_beside_the_mapping_that_has_it():
+    entry = {"devices": "all", "mig-enabled": True, "mig-devices": {"1g.10gb": 1}}
+    mixed = {"nvidia_mig_config": "mixed", "nvidia_mig_configs": {"mixed": [entry]}}
+    assert refused(**mixed) == {}
+    assert "'mixed' is not known" in refused(nvidia_mig_config="mixed")["nvidia_mig_config"].words
+    mixed["nvidia_mig_configs"]["mixed"] = [{**entry, "devices": "first"}]
+    assert "nvidia_mig_configs[mixed][0].devices" in refused(**mixed)["nvidia_mig_config"].words
+
+
 @pytest.mark.parametrize("role", ["nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit"])
 def test_every_key_of_a_repository_is_read_by_the_roles_reader(role):
     good = {"url": "https://m.example", "key_url": "https://m.example/k", "key_file": "k.asc",

@@ -92,6 +92,7 @@ def params(tmp_path):
         "service_path": str(tmp_path / "run-cdi" / "nvidia.yaml"),
         "service_expected": False,
         "toolkit_removed": False,
+        "outdated": "",
         "state_path": str(tmp_path / "kubegpu" / "state.json"),
     }
 

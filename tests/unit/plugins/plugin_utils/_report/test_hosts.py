@@ -22,7 +22,7 @@ def host(facts=None, **variables):
 
 
 def planned(**variables):
-    plans = {"nvidia_driver_plan": {}, "cuda_toolkit_plan": PLAN}
+    plans = {"nvidia_driver_plan": {}, "nvidia_mig_plan": {}, "cuda_toolkit_plan": PLAN}
     return host(**{**plans, "nvidia_container_toolkit_plan": TOOLKIT, **variables})
 
 
@@ -104,3 +104,13 @@ def test_what_would_change_in_the_cluster():
     }
     rows = cluster_rows(["a"], {"a": variables})
     assert [row["changes"] for row in rows] == [["none"], ["apply DaemonSet"]]
+
+
+def test_the_mig_layout_is_a_column_where_one_is_asked_for():
+    devices = [{"index": 0, "after": "2x 3g.40gb at 0 and 4"}]
+    result = {"changed": True, "reboot_required": True, "reboot_reason": "the mode is pending"}
+    plan = {"devices": devices, "warnings": []}
+    hostvars = {"a": planned(nvidia_mig_plan=plan, nvidia_mig_result=result), "b": planned()}
+    rows = result_rows(["a", "b"], hostvars, ["a", "b"])
+    assert [row["mig"] for row in rows] == [["0: 2x 3g.40gb at 0 and 4", "changed"], []]
+    assert rows[0]["open"] == ["reboot: the mode is pending"]

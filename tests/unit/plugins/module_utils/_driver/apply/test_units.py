@@ -16,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.units 
     NO_UNIT,
     enable_services,
     read_services,
+    restore_mig,
     restore_services,
     start_services,
 )
@@ -24,6 +25,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan import 
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.plan.fabric import BRIDGE_MODULE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from tests.unit.fixtures.driver_nodes import OK, StandinRunner
 
 OLD = {"nvidia-fabricmanager-580": "580.95.05-1", "nvidia-imex-580": "580.95.05-1"}
@@ -121,6 +123,18 @@ def test_switches_behind_bridges_are_reached_first():
     start_services(node.work, "")
     assert "linux-modules-extra" in node.warnings[0]
     assert "+nvidia-fabricmanager" in node.started()
+
+
+def test_the_mig_layout_is_made_again_where_the_node_has_one(tmp_path):
+    node = Node(fails=["systemctl restart kubegpu-mig.service"])
+    node.work.reader = NodeReader(str(tmp_path))
+    restore_mig(node.work)
+    assert node.calls == []
+    (tmp_path / "etc/kubegpu").mkdir(parents=True)
+    (tmp_path / "etc/kubegpu/mig-layout").touch()
+    restore_mig(node.work)
+    assert node.calls == ["systemctl restart kubegpu-mig.service"]
+    assert "did not make the MIG layout again" in node.warnings[0]
 
 
 def test_a_fabric_manager_that_does_not_start_says_why():

@@ -1,0 +1,243 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""nvidia_mig: change the MIG layout of a node, or restore the one that was found."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._core.errors import KubegpuError, RolledBackError
+from .._diagnosis.device_users import find_users
+from .._host.command import Runner
+from .._host.files import FileState, read_file
+from .._host.reader import NodeReader
+from .._record.store import StateStore
+from .boot import UNIT
+from .facts import read_capabilities
+from .gpu import change_gpu, current
+from .plan import check_use, complete, difference, plan_mig, reboot_reason
+from .record import FILES, RECORD, Record
+from .smi import NvidiaSmi
+from .state import Usage, read_gpus
+from .types import BootFile, GpuPlan, Plan, Request
+
+# Restarted after a change: its specification names the devices of the instances.
+_CDI_UNIT = "nvidia-cdi-refresh"
+_UNIT_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """Access to the node. ``facts`` reads ``gpu_node``."""
+
+    run: Runner
+    reader: NodeReader
+    store: StateStore
+    facts: Callable[[], Mapping[str, Any]]
+    timeout: int
+    warn: Callable[[str], None]
+
+
+def present(request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:
+    """Bring the node to the requested layout; return the module's result.
+
+    :raises KubegpuError: it is refused, or failed and was rolled back.
+    """
+    with _locked(node, check_mode):
+        facts = node.facts()
+        if facts["nvml"] is None and not check_mode:
+            raise KubegpuError(
+                "MIG cannot be changed: the driver does not answer.",
+                evidence=str(facts["driver"]["loaded"] or "no driver is loaded"),
+                next_step="Load the driver (role nvidia_driver), then run again.",
+            )
+        plan = plan_mig(facts, request, _usage(node))
+        if plan.action == "refuse":
+            raise KubegpuError("\n".join(plan.reasons))
+        return _run(plan, request, node, check_mode)
+
+
+def absent(request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:
+    """Restore the layout that was found before the first change; return the module's result.
+
+    :raises KubegpuError: a GPU is in use, or it failed and was rolled back.
+    """
+    with _locked(node, check_mode):
+        record = Record.from_json(node.store.get(RECORD))
+        if record is None:
+            return _run(Plan("none"), request, node, check_mode)
+        facts, usage = node.facts(), _usage(node)
+        plans = [
+            difference(gpu, record.found[gpu.uuid], request.reset)
+            for gpu in read_gpus(facts)
+            if gpu.uuid in record.found and gpu.layout is not None
+        ]
+        if len(plans) < len(record.found):
+            node.warn(
+                "MIG is not restored on GPUs that the driver does not show: "
+                f"{', '.join(sorted(set(record.found) - {one.gpu.uuid for one in plans}))}"
+            )
+        refusals = [check_use(one, request, usage) for one in plans if one.change]
+        reasons = [one.message for one in refusals if one is not None]
+        if reasons:
+            raise KubegpuError("\n".join(reasons))
+        plan = complete(facts, plans, replace(request, config="", at_boot=False), usage)
+        result = _run(plan, request, node, check_mode)
+        # A GPU that gets MIG with the next boot gets its instances by another run.
+        if not check_mode and not (result["reboot_required"] and _enabling(plan)):
+            node.store.drop(RECORD)
+        return result
+
+
+def _enabling(plan: Plan) -> bool:
+    return any(one.after.enabled and not one.before.enabled for one in plan.gpus)
+
+
+@contextlib.contextmanager
+def _locked(node: Dependencies, check_mode: bool) -> Iterator[None]:
+    with contextlib.nullcontext() if check_mode else node.store.transaction():
+        yield
+
+
+def _usage(node: Dependencies) -> Usage:
+    return Usage(find_users(node.reader), read_capabilities(node.reader))
+
+
+def _run(plan: Plan, request: Request, node: Dependencies, check_mode: bool) -> dict[str, Any]:
+    """Apply the plan, and return the module's result."""
+    diff = [_diff(one) for one in plan.gpus if one.change]
+    diff += [_file_diff(one) for one in plan.files]
+    reboots = [reboot_reason(one) for one in plan.gpus if one.waits]
+    if plan.change and not check_mode:
+        reboots += _change(plan, request, node)
+    return {
+        "changed": plan.change,
+        "plan": plan.to_json(),
+        "reboot_required": bool(reboots),
+        "reboot_reason": "; ".join(reboots),
+        "diff": diff,
+    }
+
+
+def _change(plan: Plan, request: Request, node: Dependencies) -> list[str]:
+    """Apply the plan; return why a reboot is needed."""
+    changing = [one for one in plan.gpus if one.change]
+    record = Record.from_json(node.store.get(RECORD)) or Record()
+    cdi = [_CDI_UNIT] if changing and _exists(node.run, _CDI_UNIT) else []
+    # Recorded first: a run that is killed leaves units that the next one starts.
+    record = record.with_change({one.gpu.uuid: one.before for one in plan.gpus}, (*plan.stop, *cdi))
+    node.store.put(RECORD, record.to_json())
+    try:
+        for unit in plan.stop:
+            node.run(["systemctl", "stop", f"{unit}.service"], timeout=_UNIT_SECONDS)
+        reboots = _change_gpus(changing, request, node)
+        _write_files(plan.files, node)
+    finally:
+        if changing:
+            NvidiaSmi(node.run, node.timeout).make_device_files()
+        _start(record.stopped, node)
+        node.store.put(RECORD, record.finished().to_json())
+    return reboots
+
+
+def _change_gpus(plans: Sequence[GpuPlan], request: Request, node: Dependencies) -> list[str]:
+    """Change the GPUs, or restore all of them; return why a reboot is needed.
+
+    :raises RolledBackError: a change failed.
+    """
+    smi = NvidiaSmi(node.run, node.timeout)
+    reboots = []
+    for number, plan in enumerate(plans):
+        try:
+            reboots.append(change_gpu(smi, plan, request.reset))
+        except KubegpuError as error:
+            left = _restore(smi, plans[: number + 1], request)
+            raise RolledBackError(
+                error.cause,
+                evidence=error.evidence,
+                next_step="The earlier layout is restored."
+                if not left
+                else f"Not restored: {'; '.join(left)}. {error.next_step}",
+            ) from error
+    return [text for text in reboots if text]
+
+
+def _restore(smi: NvidiaSmi, plans: Sequence[GpuPlan], request: Request) -> list[str]:
+    """Restore the layout of the GPUs before the run; return what was not restored."""
+    left = []
+    for plan in reversed(plans):
+        try:
+            now = current(smi, plan.gpu)
+            reboot = change_gpu(smi, difference(now, plan.before, request.reset), request.reset)
+        except KubegpuError as error:
+            left.append(f"{plan.gpu.title}: {plan.before.describe()} ({error.cause})")
+        else:
+            if reboot:
+                left.append(reboot)
+    return left
+
+
+def _exists(run: Runner, unit: str) -> bool:
+    return run(["systemctl", "cat", f"{unit}.service"]).ok
+
+
+def _start(units: Sequence[str], node: Dependencies) -> None:
+    for unit in units:
+        verb = "restart" if unit == _CDI_UNIT else "start"
+        answer = node.run(["systemctl", verb, f"{unit}.service"], timeout=_UNIT_SECONDS)
+        if not answer.ok:
+            node.warn(
+                f"systemctl {verb} {unit} failed: {answer.last_output()}. Next step: look at "
+                f"journalctl --unit {unit}"
+            )
+
+
+def _write_files(files: Sequence[BootFile], node: Dependencies) -> None:
+    """Write or remove the files for the boot, and enable or disable their unit."""
+    if not files:
+        return
+    remove = all(file.text is None for file in files)
+    if remove:
+        # While its file is there.
+        node.run(["systemctl", "disable", UNIT])
+    for file in files:
+        key = f"{FILES}{file.path}"
+        if file.text is not None:
+            after = FileState(file.path, file.text.encode(), 0o644)
+            node.store.write_recorded(key, read_file(file.path), after, {})
+        elif node.store.record(key) is not None:
+            node.store.write_undone(key, FileState(file.path))
+    node.run(["systemctl", "daemon-reload"])
+    if not remove:
+        answer = node.run(["systemctl", "enable", UNIT])
+        if not answer.ok:
+            raise KubegpuError(
+                f"systemctl enable {UNIT} failed.",
+                evidence=answer.last_output(),
+                next_step="The layout is there, and would be gone after a reboot.",
+            )
+
+
+def _diff(plan: GpuPlan) -> dict[str, str]:
+    header = f"MIG of {plan.gpu.title} ({plan.gpu.address})"
+    return {
+        "before_header": header,
+        "after_header": header,
+        "before": plan.before.lines(),
+        "after": plan.after.lines(),
+    }
+
+
+def _file_diff(file: BootFile) -> dict[str, str]:
+    content = read_file(file.path).content
+    return {
+        "before_header": file.path,
+        "after_header": file.path,
+        "before": "" if content is None else content.decode(errors="replace"),
+        "after": file.text or "",
+    }

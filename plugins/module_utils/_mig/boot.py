@@ -1,0 +1,96 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The layout of MIG at boot: a script, and the unit that runs it. Pure.
+
+Instances vanish at each reboot. Cards from Hopper on lose the mode, too, as soon as the kernel
+module is unloaded. The unit makes both again before kubelet, the container runtimes and DCGM start,
+and starts nothing itself: a unit that others wait for must not wait for them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+
+from .types import BootFile, Layout
+
+UNIT = "kubegpu-mig.service"
+UNIT_PATH = f"/etc/systemd/system/{UNIT}"
+SCRIPT_PATH = "/etc/kubegpu/mig-layout"
+WANTS = "/etc/systemd/system/multi-user.target.wants"
+BOOT_PATHS = (SCRIPT_PATH, UNIT_PATH)
+
+_BEFORE = (
+    "nvidia-gpu-reset.target nvidia-dcgm.service nvidia-dcgm-exporter.service "
+    "dcgm-exporter.service nvidia-cdi-refresh.service containerd.service docker.service "
+    "crio.service kubelet.service k3s.service k3s-agent.service rke2-server.service "
+    "rke2-agent.service k0scontroller.service k0sworker.service "
+    "snap.microk8s.daemon-containerd.service snap.microk8s.daemon-kubelite.service"
+)
+_UNIT_TEXT = f"""\
+# Written by kubegpu.nodes.nvidia_mig.
+[Unit]
+Description=Make the MIG layout of this node
+ConditionPathExists={SCRIPT_PATH}
+After=systemd-modules-load.service nvidia-persistenced.service nvidia-fabricmanager.service
+Before={_BEFORE}
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+TimeoutStartSec=300
+ExecStart=/bin/sh {SCRIPT_PATH}
+
+[Install]
+WantedBy=multi-user.target
+"""
+# nvidia-smi reports some failures as warnings, with the status of success: what is there decides.
+_SCRIPT_HEAD = """\
+# Written by kubegpu.nodes.nvidia_mig, run by kubegpu-mig.service.
+# GPUs by UUID. Existing instances stay.
+status=0
+count() { nvidia-smi mig -i "$1" -lgi | grep -c ' MIG '; }
+layout() { # UUID NUMBER [PROFILE:START,...]
+    nvidia-smi -i "$1" -mig 1
+    if [ "$2" -gt 0 ] && [ "$(count "$1")" -eq 0 ]; then
+        nvidia-smi mig -i "$1" -cgi "$3" -C
+    fi
+    if [ "$(count "$1")" -ne "$2" ]; then
+        echo "GPU $1 has not the MIG layout of this node" >&2
+        status=1
+    fi
+}
+"""
+
+
+def boot_files(layouts: Mapping[str, Layout]) -> tuple[BootFile, ...]:
+    """Return the files for the layouts, by UUID of the GPU. Without any with MIG, no file.
+
+    Layouts with divided GPU instances are left out: this collection makes none, and only restores
+    those that were there.
+    """
+    wanted = {
+        uuid: layout
+        for uuid, layout in sorted(layouts.items())
+        if layout.enabled and all(one.compute is None for one in layout.instances)
+    }
+    if not wanted:
+        return tuple(BootFile(path, None) for path in BOOT_PATHS)
+    return (BootFile(SCRIPT_PATH, _script(wanted)), BootFile(UNIT_PATH, _UNIT_TEXT))
+
+
+def _script(layouts: Mapping[str, Layout]) -> str:
+    lines = []
+    for uuid, layout in layouts.items():
+        # Large instances first, as they are made.
+        ordered = sorted(layout.instances, key=lambda one: (-one.size, one.start))
+        places = ",".join(one.place for one in ordered)
+        arguments = [
+            shlex.quote(uuid),
+            str(len(ordered)),
+            *([shlex.quote(places)] if places else []),
+        ]
+        lines.append(f"layout {' '.join(arguments)}\n")
+    return f"{_SCRIPT_HEAD}{''.join(lines)}exit $status\n"

@@ -1,0 +1,93 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Change the MIG layout of one GPU: one command at a time, with the state read after each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .._core.errors import KubegpuError
+from .plan import needs_reset, reboot_reason
+from .smi import NvidiaSmi
+from .types import Gpu, GpuPlan, Instance, Layout, counted
+
+
+def change_gpu(smi: NvidiaSmi, plan: GpuPlan, reset: bool) -> str:
+    """Change the GPU as planned; return why a reboot is needed for it, or nothing.
+
+    :param reset: whether the GPU may be reset.
+    :raises KubegpuError: the GPU has not the layout of the plan.
+    """
+    gpu = plan.gpu
+    for instance in plan.destroy:
+        output = smi.destroy(gpu, instance)
+        if _place(instance) in map(_place, smi.layout(gpu).instances):
+            raise _failed(gpu, f"{instance.profile} at {instance.start} is still there", output)
+    if plan.mode is not None:
+        reboot = _set_mode(smi, plan, plan.mode, reset)
+        if reboot:
+            return reboot
+    if plan.create:
+        _create(smi, gpu, plan.create)
+    layout = smi.layout(gpu) if plan.change else plan.after
+    if layout != _sorted(plan.after):
+        raise _failed(gpu, f"it has {layout.describe()}, not {plan.after.describe()}", "")
+    return ""
+
+
+def current(smi: NvidiaSmi, gpu: Gpu) -> Gpu:
+    """Return the GPU with its mode and layout of this moment."""
+    return replace(gpu, layout=smi.layout(gpu), pending=smi.mode(gpu).pending)
+
+
+def _set_mode(smi: NvidiaSmi, plan: GpuPlan, enabled: bool, reset: bool) -> str:
+    """Set the mode; return why a reboot is needed for it, or nothing."""
+    gpu = plan.gpu
+    output = smi.set_mode(gpu, enabled)
+    mode = smi.mode(gpu)
+    if mode.current != enabled and mode.pending == enabled and reset and needs_reset(gpu):
+        output = f"{output}\n{smi.reset(gpu)}".strip()
+        mode = smi.mode(gpu)
+    if mode.pending != enabled:
+        raise _failed(gpu, f"MIG is not {'enabled' if enabled else 'disabled'}", output)
+    return reboot_reason(plan) if mode.current != enabled else ""
+
+
+def _create(smi: NvidiaSmi, gpu: Gpu, instances: tuple[Instance, ...]) -> None:
+    # Large ones first; explicit starts make the order irrelevant, but messages are easier to read.
+    ordered = sorted(instances, key=lambda one: (-one.size, one.start))
+    whole = [one for one in ordered if one.compute is None]
+    output = smi.create(gpu, whole) if whole else ""
+    for one in ordered:
+        if one.compute is not None:
+            output = smi.create_divided(gpu, one)
+            made = [new for new in smi.layout(gpu).instances if _place(new) == _place(one)]
+            if made and made[0].number is not None and one.compute:
+                output = smi.divide(gpu, made[0].number, one.compute)
+    existing = smi.layout(gpu).instances
+    lacking = [one for one in ordered if one not in existing]
+    if lacking:
+        raise _failed(gpu, f"{counted(lacking)} was not made", output)
+
+
+def _place(instance: Instance) -> tuple[str, int]:
+    return instance.profile, instance.start
+
+
+def _sorted(layout: Layout) -> Layout:
+    return replace(layout, instances=tuple(sorted(layout.instances, key=lambda one: one.start)))
+
+
+def _failed(gpu: Gpu, cause: str, output: str) -> KubegpuError:
+    known = [line for line in output.splitlines() if "All done" not in line and line.strip()]
+    in_use = "In use" in output or "being used by" in output
+    return KubegpuError(
+        f"{gpu.title} ({gpu.address}): {cause}.",
+        evidence="\n".join(known[-5:]),
+        next_step="A program uses the GPU or the instance: nvidia-smi, and fuser -v /dev/nvidia*, "
+        "show which."
+        if in_use
+        else f"Look at: nvidia-smi mig -i {gpu.uuid} -lgi, and the kernel log (dmesg).",
+    )

@@ -1,0 +1,278 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Types of MIG: profiles of a card, instances on it, and the plan of a node. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .._core.errors import InputError
+from .._core.steps import Step
+
+# As nvidia-smi and mig-parted write it: 3g.20gb, 1c.3g.20gb, 1g.5gb+me, 1g.24gb+me.all, 1g.24gb-me.
+PROFILE = re.compile(
+    r"(?:(?P<compute>\d+)c\.)?(?P<slices>\d+)g\.(?P<memory>\d+)gb(?P<attributes>[+-][\w.,]+)?\Z",
+    re.ASCII,
+)
+
+# Units that are stopped for a change if they hold a GPU, and started again after it.
+SERVICES = (
+    "nvidia-persistenced",
+    "nvsm",
+    "nvidia-dcgm",
+    "nvidia-dcgm-exporter",
+    "dcgm-exporter",
+)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A profile of GPU instances on one card.
+
+    ``starts`` are the first memory slices at which an instance can begin, ``size`` its number of
+    memory slices, ``count`` the most instances of the profile at the same time.
+    """
+
+    name: str
+    starts: tuple[int, ...]
+    size: int
+    count: int
+
+    @property
+    def slices(self) -> int:
+        """The number of compute slices (the number before the ``g``)."""
+        match = PROFILE.match(self.name)
+        return int(match["slices"]) if match else 0
+
+    @property
+    def attributes(self) -> str:
+        """``+me``, ``+me.all``, ``+gfx``, ``-me``, or nothing."""
+        match = PROFILE.match(self.name)
+        return (match["attributes"] or "") if match else ""
+
+
+@dataclass(frozen=True, order=True)
+class Instance:
+    """A GPU instance.
+
+    ``compute`` are the profiles of its compute instances; None is one that has all of it, which is
+    what this collection makes. ``number`` is the ID of an existing instance.
+    """
+
+    start: int
+    size: int
+    profile: str
+    compute: tuple[str, ...] | None = None
+    number: int | None = field(default=None, compare=False)
+
+    @property
+    def place(self) -> str:
+        """The instance as ``nvidia-smi mig -cgi`` takes it: ``1g.5gb:4``."""
+        return f"{self.profile}:{self.start}"
+
+    def to_json(self) -> dict[str, Any]:
+        compute = None if self.compute is None else list(self.compute)
+        return {
+            "start": self.start,
+            "size": self.size,
+            "profile": self.profile,
+            "compute": compute,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Instance:
+        compute = data["compute"]
+        return cls(
+            data["start"],
+            data["size"],
+            data["profile"],
+            None if compute is None else tuple(compute),
+        )
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Mode and instances of a GPU, as they are or as they should be."""
+
+    enabled: bool
+    instances: tuple[Instance, ...] = ()
+
+    def describe(self) -> str:
+        """Return the layout in one line, such as ``2x 1g.5gb at 0 and 1, 3g.20gb at 4``."""
+        if not self.enabled:
+            return "MIG disabled"
+        return counted(self.instances) if self.instances else "MIG enabled, no instances"
+
+    def lines(self) -> str:
+        """Return the layout with one line for each instance, for a diff."""
+        if not self.enabled or not self.instances:
+            return f"{self.describe()}\n"
+        return "".join(f"{counted((one,))}\n" for one in sorted(self.instances))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "enabled": self.enabled,
+            "instances": [one.to_json() for one in self.instances],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Layout:
+        return cls(data["enabled"], tuple(Instance.from_json(one) for one in data["instances"]))
+
+
+def counted(instances: Iterable[Instance]) -> str:
+    """Return instances by profile, such as ``2x 1g.5gb at 0 and 1, 3g.20gb at 4``."""
+    starts: dict[str, list[str]] = {}
+    for one in sorted(instances):
+        split = "" if one.compute is None else f" ({', '.join(one.compute) or 'not usable'})"
+        starts.setdefault(f"{one.profile}{split}", []).append(str(one.start))
+    return ", ".join(
+        f"{f'{len(at)}x ' if len(at) > 1 else ''}{name} at "
+        + (f"{', '.join(at[:-1])} and {at[-1]}" if len(at) > 1 else at[0])
+        for name, at in starts.items()
+    )
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as it is.
+
+    ``index`` is its number in nvidia-smi. ``layout`` is None where the card has no MIG, or where
+    its state is unknown; ``instances_known`` is False where only root can read the instances.
+    ``pending`` is the mode after a reset or reboot. ``profiles`` is None where the card's list is
+    unknown; ``from_table`` says that it is the table's, not the card's.
+    """
+
+    index: int
+    address: str
+    uuid: str
+    name: str
+    device_id: str
+    generation: str
+    minor: int | None
+    layout: Layout | None
+    pending: bool | None
+    instances_known: bool
+    profiles: tuple[Profile, ...] | None
+    from_table: bool
+
+    @property
+    def title(self) -> str:
+        return f"GPU {self.index}"
+
+
+@dataclass(frozen=True)
+class GpuPlan:
+    """The change of one GPU.
+
+    ``mode`` is the mode to set, None where it stays. ``waits``: the mode is set, and takes effect
+    with a reboot, after which the rest can be made.
+    """
+
+    gpu: Gpu
+    before: Layout
+    after: Layout
+    mode: bool | None = None
+    destroy: tuple[Instance, ...] = ()
+    create: tuple[Instance, ...] = ()
+    keep: tuple[Instance, ...] = ()
+    waits: bool = False
+
+    @property
+    def change(self) -> bool:
+        return self.mode is not None or bool(self.destroy or self.create)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan of the GPU as JSON values."""
+        return {
+            "index": self.gpu.index,
+            "address": self.gpu.address,
+            "uuid": self.gpu.uuid,
+            "mode": "keep" if self.mode is None else "enable" if self.mode else "disable",
+            "destroy": [one.place for one in self.destroy],
+            "create": [one.place for one in self.create],
+            "keep": [one.place for one in self.keep],
+            "before": self.before.describe(),
+            "after": self.after.describe(),
+        }
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for: the options of the module and the filter.
+
+    :param config: a name of ``configs`` or of a built-in configuration; empty: MIG stays.
+    :param driver_version: the driver that the same run installs first.
+    :param reset: whether a GPU may be reset whose mode stays pending (Ampere).
+    :param services: units without ``.service`` that are stopped if they hold a GPU.
+    :param at_boot: whether a unit makes the layout again at each boot.
+    :param beside_others: whether a node is changed on which NVIDIA's MIG manager is enabled.
+    """
+
+    config: str = ""
+    configs: Mapping[str, Any] = field(default_factory=dict)
+    driver_version: str = ""
+    reset: bool = True
+    services: tuple[str, ...] = SERVICES
+    at_boot: bool = True
+    beside_others: bool = False
+
+
+@dataclass(frozen=True)
+class BootFile:
+    """A file for the layout at boot. ``sha256`` is None where there should be none."""
+
+    path: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan of a node. ``action`` is none, change or refuse.
+
+    ``stop`` are the services that hold a GPU that changes.
+    """
+
+    action: str
+    gpus: tuple[GpuPlan, ...] = ()
+    files: tuple[BootFile, ...] = ()
+    stop: tuple[str, ...] = ()
+    steps: tuple[Step, ...] = ()
+    reasons: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def change(self) -> bool:
+        return self.action == "change"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plan as the filter returns it."""
+        return {
+            "action": self.action,
+            "change": self.change,
+            "devices": [one.to_json() for one in self.gpus],
+            "files": [one.path for one in self.files],
+            "stop": list(self.stop),
+            "steps": [asdict(step) for step in self.steps],
+            "reasons": list(self.reasons),
+            "warnings": list(self.warnings),
+        }
+
+
+def parse_profile(name: str) -> re.Match[str]:
+    """Return the parts of a profile's name.
+
+    :raises InputError: it is no name of a profile.
+    """
+    match = PROFILE.match(name)
+    if match is None:
+        raise InputError(
+            f"{name!r} is no MIG profile.",
+            next_step="Write it as nvidia-smi mig -lgip does, such as 1g.10gb or 1g.10gb+me.",
+        )
+    return match

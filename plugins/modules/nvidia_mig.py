@@ -1,0 +1,217 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nvidia_mig
+short_description: Partition NVIDIA GPUs with MIG
+version_added: 0.1.0
+author:
+  - kubegpu.nodes contributors (@kubegpu)
+description:
+  - Sets MIG mode and GPU instances of the GPUs of a node as a configuration says, in the schema of
+    NVIDIA's mig-parted or by the name of a built-in configuration.
+  - GPU instances that fit the configuration stay where they are. Other GPUs are not touched, and
+    only a GPU whose mode changes is reset.
+  - Reads mode and instances again after each command, because C(nvidia-smi) reports failures as
+    warnings. If a command fails, the earlier layout of all GPUs is restored.
+  - Refuses before any change if a card cannot do MIG, its driver is too old, the instances do not
+    fit (with the nearest layout that does), or a program uses what would change.
+  - Writes a unit that makes the layout again at each boot, because instances vanish with a reboot,
+    and from Hopper on the mode with the kernel module.
+options:
+  state:
+    description: V(absent) restores mode and instances found before the first change, and removes
+      the unit.
+    type: str
+    choices: [present, absent]
+    default: present
+  config:
+    description:
+      - The configuration, a name in O(configs) or a built-in one; empty changes nothing.
+      - V(all-disabled) disables MIG. V(all-enabled) enables it without instances. V(all-balanced)
+        makes instances of 1, 1, 2 and 3 slices (1, 1 and 2 on cards with four). V(all-<profile>),
+        such as V(all-1g.10gb) or V(all-1g.24gb-me), makes as many of one profile as the card has.
+      - Built-in configurations skip GPUs without MIG. A node without any GPU with MIG is refused,
+        but for V(all-disabled).
+    type: str
+    default: ""
+  configs:
+    description:
+      - Configurations by name in mig-parted's schema, or the content of a file of mig-parted.
+      - Each is a list of entries with C(devices) (V(all) or numbers of nvidia-smi),
+        C(device-filter), C(mig-enabled) and C(mig-devices) (numbers of instances by profile). Of
+        the entries for a GPU the last one counts.
+      - Profiles of compute instances (such as V(1c.3g.20gb)) are refused.
+    type: dict
+    default: {}
+  reset:
+    description: Whether a GPU may be reset whose mode is pending (Ampere). Otherwise a reboot is
+      needed.
+    type: bool
+    default: true
+  services:
+    description: Units, without C(.service), that are stopped during the change if they hold a GPU
+      that changes, and started again.
+    type: list
+    elements: str
+    default: [nvidia-persistenced, nvsm, nvidia-dcgm, nvidia-dcgm-exporter, dcgm-exporter]
+  at_boot:
+    description: Whether C(kubegpu-mig.service) makes the layout at boot, before kubelet and the
+      container runtimes.
+    type: bool
+    default: true
+  beside_others:
+    description: Change the node although NVIDIA's MIG manager is enabled on it.
+    type: bool
+    default: false
+  timeout:
+    description: Seconds for each command of C(nvidia-smi).
+    type: int
+    default: 300
+extends_documentation_fragment:
+  - kubegpu.nodes.attributes
+  - kubegpu.nodes.record
+notes:
+  - Needs root, and a driver that answers.
+  - A process is found to use an instance by the device files it has open. A process in a container
+    without its own device files cannot be told from one that only watches the GPU.
+seealso:
+  - module: kubegpu.nodes.gpu_node_facts
+  - name: NVIDIA Multi-Instance GPU User Guide
+    description: Profiles and placements of each card.
+    link: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
+"""
+
+EXAMPLES = r"""
+- name: Divide each GPU into seven instances
+  kubegpu.nodes.nvidia_mig:
+    config: all-1g.10gb
+
+- name: Divide the first GPU, and leave the others whole
+  kubegpu.nodes.nvidia_mig:
+    config: first
+    configs:
+      first:
+        - devices: all
+          mig-enabled: false
+        - devices: [0]
+          mig-enabled: true
+          mig-devices:
+            1g.10gb: 2
+            2g.20gb: 1
+            3g.40gb: 1
+
+- name: Restore what was found
+  kubegpu.nodes.nvidia_mig:
+    state: absent
+"""
+
+RETURN = r"""
+plan:
+  description: The changes and their reasons, as returned by the filter
+    P(kubegpu.nodes.nvidia_mig_plan#filter).
+  returned: success
+  type: dict
+  sample:
+    action: change
+    change: true
+    devices:
+      - index: 0
+        address: "0000:3b:00.0"
+        uuid: GPU-3b5c8d1e-0000-0000-0000-000000000000
+        mode: enable
+        destroy: []
+        create: ["3g.40gb:0", "3g.40gb:4"]
+        keep: []
+        before: MIG disabled
+        after: 2x 3g.40gb at 0 and 4
+reboot_required:
+  description: Whether the mode of a GPU takes effect with the next boot only.
+  returned: success
+  type: bool
+  sample: false
+reboot_reason:
+  description: The GPUs that need the reboot; empty if none does.
+  returned: success
+  type: str
+  sample: MIG of GPU 0 is enabled with the next boot
+diff:
+  description: Instances of each GPU, and the files for the boot, before and after.
+  returned: with diff mode
+  type: list
+  elements: dict
+  sample:
+    - before: "MIG disabled\n"
+      after: "3g.40gb at 0\n3g.40gb at 4\n"
+      before_header: MIG of GPU 0 (0000:3b:00.0)
+      after_header: MIG of GPU 0 (0000:3b:00.0)
+cause:
+  description: What is wrong, with the name of the file, option or package.
+  returned: failure
+  type: str
+evidence:
+  description: What shows it, such as a line of a log; may be empty.
+  returned: failure
+  type: str
+next_step:
+  description: What you can do; may be empty.
+  returned: failure
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.apply import (
+    Dependencies,
+    absent,
+    present,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.options import (
+    MODULE_ARGUMENTS,
+    read_options,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            **MODULE_ARGUMENTS,
+            "timeout": {"type": "int", "default": 300},
+            "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+        },
+        supports_check_mode=True,
+    )
+    state_path = module.params["state_path"]
+    try:
+        run = module_runner(module)
+        reader = NodeReader("/", run)
+        node = Dependencies(
+            run=run,
+            reader=reader,
+            store=StateStore(state_path),
+            facts=lambda: gather(reader, RuntimePaths(), state_path),
+            timeout=module.params["timeout"],
+            warn=module.warn,
+        )
+        act = present if module.params["state"] == "present" else absent
+        result = act(read_options(module.params), node, module.check_mode)
+    except KubegpuError as error:
+        fail(module, error)
+    if not module._diff:
+        del result["diff"]
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

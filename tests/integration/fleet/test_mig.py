@@ -1,0 +1,96 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""MIG on a node with systemd: the module, the role and the unit, with a stand-in of nvidia-smi.
+
+The PCI tree has an A10; the stand-in shows a card with the profiles of an A100 in its place.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.integration.fleet.playbooks import ETC, on_nodes, play
+from tests.testbed.nodes import execute
+from tests.unit.fixtures.mig_node import SMI, card
+
+pytestmark = pytest.mark.full(why="another driver's tool on a node of test_site.py")
+
+NODE = "gpu3"
+LAYOUT = "nvidia-smi mig -lgi | grep -o 'MIG .*' | awk '{print $2, $5}'"
+SEVEN = "\n".join(f"1g.5gb {start}:1" for start in range(7))
+FIRST = {"nvidia_mig_config": "all-1g.5gb"}
+
+
+@pytest.fixture
+def node(fleet):
+    node = next(one for one in fleet if one.name == NODE)
+    card_here = {**card(0, "20b0", needs_reset=True), "address": "0000:00:07.0"}
+    execute(node, "cp", "-a", "/usr/bin/nvidia-smi", "/root/nvidia-smi")
+    execute(node, "tee", "/usr/bin/nvidia-smi", stdin=SMI.read_text(encoding="utf-8"))
+    execute(node, "tee", "/etc/standin-mig.json", stdin=json.dumps([card_here]))
+    yield node
+    play("teardown", "--limit", NODE)
+    execute(
+        node, "sh", "-c", "mv /root/nvidia-smi /usr/bin/nvidia-smi; rm -f /etc/standin-mig.json "
+        "/run/standin-* /var/lib/standin-mig-mode.json",
+    )  # fmt: skip
+
+
+def site(*arguments, **variables):
+    return play("site", "--tags", "mig", "--limit", NODE, *arguments, variables=variables)
+
+
+def on_node(command):
+    return on_nodes(command, NODE)[NODE]
+
+
+def test_partition_boot_refusal_and_teardown(node):
+    before = on_node(ETC)
+    predicted = site("--check", "--diff", **FIRST)
+    assert predicted.status == 0, predicted.output
+    assert on_node(ETC) == before
+    run = site("--diff", **FIRST)
+    assert run.status == 0, run.output
+    assert run.changed() == predicted.changed()
+    assert "mig: partition GPU 0: 7x 1g.5gb" in run.output
+    assert on_node(LAYOUT) == SEVEN
+    again = site(**FIRST)
+    assert again.stats[NODE]["changed"] == 0
+    assert ("Partition", NODE) not in again.answers
+
+    # As after a reboot.
+    on_node("rm -f /run/standin-mig.json; systemctl restart kubegpu-mig.service")
+    assert on_node(LAYOUT) == SEVEN
+    assert on_node("systemctl is-enabled kubegpu-mig.service") == "enabled"
+    before_units = on_node("systemctl show kubegpu-mig.service --property=Before")
+    for unit in ("docker", "containerd", "kubelet"):
+        assert f"{unit}.service" in before_units
+
+    on_node("touch /dev/nvidia0; systemd-run --unit training sh -c 'exec sleep 600 < /dev/nvidia0'")
+    refused = site(nvidia_mig_config="all-3g.20gb")
+    assert refused.status != 0
+    assert "GPU 0 (0000:00:07.0) is in use: 7x 1g.5gb at 0" in refused.messages()
+    assert "used by sleep (pid " in refused.messages()
+    assert on_node(LAYOUT) == SEVEN
+    on_node("systemctl stop training; rm -f /dev/nvidia0")
+
+    configs = {
+        "mixed": [
+            {"devices": "all", "mig-enabled": True, "mig-devices": {"1g.5gb": 2, "3g.20gb": 1}}
+        ]
+    }
+    mixed = site(nvidia_mig_config="mixed", nvidia_mig_configs=configs)
+    assert mixed.status == 0, mixed.output
+    assert on_node(LAYOUT) == "1g.5gb 4:1\n1g.5gb 5:1\n3g.20gb 0:4"
+
+    torn = play("teardown", "--limit", NODE)
+    assert torn.status == 0, torn.output
+    assert on_node("nvidia-smi --query-gpu=mig.mode.current,mig.mode.pending") == (
+        "Disabled, Disabled"
+    )
+    assert on_node(ETC) == before
+    assert on_node("ls /var/lib/kubegpu 2>/dev/null") == ""

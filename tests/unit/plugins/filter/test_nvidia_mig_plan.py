@@ -1,0 +1,29 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_mig_plan import nvidia_mig_plan
+from tests.unit.fixtures.mig_node import MigNode, card
+
+
+def test_the_plan_as_json(tmp_path):
+    facts = MigNode(tmp_path, card(0, "2330")).facts()
+    plan = nvidia_mig_plan(facts, config="all-3g.40gb", at_boot="no")
+    assert plan["change"] and plan["devices"][0]["create"] == ["3g.40gb:0", "3g.40gb:4"]
+    assert plan["steps"][0]["step"] == "mig"
+    assert nvidia_mig_plan(facts)["action"] == "none"
+
+
+def test_a_wrong_value_is_a_refusal_and_a_wrong_name_an_error(tmp_path):
+    facts = MigNode(tmp_path, card(0, "2330")).facts()
+    plan = nvidia_mig_plan(facts, config="half")
+    assert plan["action"] == "refuse" and "'half' is not known" in plan["reasons"][0]
+    with pytest.raises(AnsibleFilterError, match="does not know konfig"):
+        nvidia_mig_plan(facts, konfig="half")
+    with pytest.raises(AnsibleFilterError, match="gpu_node_facts"):
+        nvidia_mig_plan({})

@@ -1,0 +1,325 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils._core.errors import KubegpuError, RolledBackError
+from plugins.module_utils._mig import boot
+from plugins.module_utils._mig.apply import absent, present
+from plugins.module_utils._mig.facts import parse_instances, parse_profiles
+from plugins.module_utils._mig.types import Request
+from tests.tools.tiers import is_full
+from tests.unit.fixtures.mig_node import SMI, KilledError, MigNode, card
+
+SEVEN = [("1g.10gb", start) for start in range(7)]
+
+
+def request(config="all-1g.10gb", **options):
+    return Request(config, **{"at_boot": False, **options})
+
+
+def mixed(counts):
+    return {"mixed": [{"devices": "all", "mig-enabled": True, "mig-devices": counts}]}
+
+
+@pytest.fixture
+def node(tmp_path):
+    return MigNode(tmp_path, card(0, "2330"), card(1, "2330"))
+
+
+@pytest.fixture
+def ampere(tmp_path):
+    return MigNode(tmp_path, card(0, "20b0", needs_reset=True))
+
+
+def smi_commands(node):
+    return [" ".join(one[1:]) for one in node.commands if one[0] == "nvidia-smi"]
+
+
+def test_partition_and_again_and_back(node):
+    result = present(request(), node.dependencies(), False)
+    assert result["changed"]
+    assert not result["reboot_required"]
+    assert node.layout(0) == node.layout(1) == SEVEN
+    assert result["diff"][0] == {
+        "before_header": "MIG of GPU 0 (0000:01:00.0)",
+        "after_header": "MIG of GPU 0 (0000:01:00.0)",
+        "before": "MIG disabled\n",
+        "after": "".join(f"1g.10gb at {start}\n" for start in range(7)),
+    }
+    again = present(request(), node.dependencies(), False)
+    assert not again["changed"]
+    assert again["diff"] == []
+    assert absent(request(""), node.dependencies(), False)["changed"]
+    assert node.modes() == [False, False]
+    assert not (node.root / "var/lib/kubegpu").exists()
+    assert not absent(request(""), node.dependencies(), False)["changed"]
+
+
+def test_check_mode_predicts_and_changes_nothing(node):
+    predicted = present(request(), node.dependencies(), True)
+    assert not node.commands
+    assert predicted == present(request(), node.dependencies(), False)
+    assert absent(request(""), node.dependencies(), True)["changed"]
+    assert node.layout() == SEVEN
+
+
+def test_instances_that_fit_are_not_touched(node):
+    present(request("mixed", configs=mixed({"1g.10gb": 2})), node.dependencies(), False)
+    node.commands.clear()
+    present(
+        request("mixed", configs=mixed({"1g.10gb": 1, "3g.40gb": 1})), node.dependencies(), False
+    )
+    assert node.layout() == [("1g.10gb", 0), ("3g.40gb", 4)]
+    assert smi_commands(node)[:3] == [
+        "mig -i GPU-0 -gi 2 -dci",
+        "mig -i GPU-0 -gi 2 -dgi",
+        "mig -i GPU-0 -cgi 3g.40gb:4 -C",
+    ]
+
+
+def test_only_gpus_that_change_are_touched(node):
+    entries = [{"devices": [1], "mig-enabled": True, "mig-devices": {"7g.80gb": 1}}]
+    present(request("one", configs={"one": entries}), node.dependencies(), False)
+    assert node.modes(0) == [False, False]
+    assert all("GPU-1" in command for command in smi_commands(node))
+    absent(request(""), node.dependencies(), False)
+    assert node.modes(1) == [False, False]
+
+
+def test_ampere_is_reset(ampere):
+    result = present(request("all-1g.5gb"), ampere.dependencies(), False)
+    assert "--gpu-reset -i GPU-0" in smi_commands(ampere)
+    assert len(ampere.layout()) == 7
+    assert not result["reboot_required"]
+
+
+def test_without_a_reset_a_reboot_is_needed_and_then_the_rest_is_made(ampere):
+    asked = request("all-1g.5gb", reset=False)
+    result = present(asked, ampere.dependencies(), False)
+    assert result["changed"]
+    assert result["reboot_required"]
+    assert result["reboot_reason"] == "MIG of GPU 0 is enabled with the next boot"
+    waiting = present(asked, ampere.dependencies(), False)
+    assert not waiting["changed"]
+    assert waiting["reboot_required"]
+    ampere.reboot()
+    assert present(asked, ampere.dependencies(), False)["changed"]
+    assert len(ampere.layout()) == 7
+
+
+def test_a_mode_that_stays_is_a_failure_whatever_nvidia_smi_ends_with(node):
+    node.fail(mig="Not Supported")
+    with pytest.raises(KubegpuError) as failure:
+        present(request(), node.dependencies(), False)
+    assert "GPU 0 (0000:01:00.0): MIG is not enabled." in failure.value.cause
+    assert "Unable to enable MIG Mode for GPU 00000000:01:00.0: Not Supported" in (
+        failure.value.evidence
+    )
+
+
+def test_a_failure_restores_all_gpus(node):
+    present(request("mixed", configs=mixed({"2g.20gb": 1})), node.dependencies(), False)
+    real = node.run
+
+    def run(argv, timeout=60, environment=None):
+        if "-cgi" in argv and "GPU-1" in argv and "3g.40gb:0,3g.40gb:4" in argv:
+            node.fail(cgi="Insufficient Resources")
+        result = real(argv, timeout, environment)
+        node.fail()
+        return result
+
+    node.run = run
+    with pytest.raises(RolledBackError) as failure:
+        present(request("all-3g.40gb"), node.dependencies(), False)
+    assert "GPU 1 (0000:02:00.0): 2x 3g.40gb at 0 and 4 was not made." in failure.value.cause
+    assert "Insufficient Resources" in failure.value.evidence
+    assert failure.value.next_step == "The earlier layout is restored."
+    assert node.layout(0) == node.layout(1) == [("2g.20gb", 0)]
+
+
+def test_what_was_not_restored_is_told(node):
+    present(request("mixed", configs=mixed({"2g.20gb": 1})), node.dependencies(), False)
+    node.fail(cgi="Insufficient Resources")
+    with pytest.raises(RolledBackError, match=r"Not restored: GPU 0: 2g\.20gb at 0"):
+        present(request("all-3g.40gb"), node.dependencies(), False)
+
+
+def test_an_instance_that_cannot_be_destroyed(node):
+    present(request(), node.dependencies(), False)
+    node.fail(dgi="In use by another client")
+    with pytest.raises(RolledBackError, match=r"1g\.10gb at 0 is still there"):
+        present(request("all-disabled"), node.dependencies(), False)
+
+
+def test_a_divided_layout_is_restored(node):
+    node._smi.cards()[0].set_modes(True, True)
+    node.run(["nvidia-smi", "mig", "-i", "GPU-0", "-cgi", "3g.40gb:4"])
+    node.run(["nvidia-smi", "mig", "-i", "GPU-0", "-gi", "1", "-cci", "1c.3g.40gb,2c.3g.40gb"])
+    present(request(), node.dependencies(), False)
+    assert node.layout() == SEVEN
+    absent(request(""), node.dependencies(), False)
+    (instance,) = node._smi.cards()[0].instances()
+    assert instance["compute"] == ["1c.3g.40gb", "2c.3g.40gb"]
+    assert instance["start"] == 4
+
+
+def test_services_are_stopped_and_started_even_after_a_failure(node):
+    node.units.add("nvidia-cdi-refresh.service")
+    node.open_device(800, "/dev/nvidia0", "nvidia-dcgm.service")
+    node.fail(mig="Not Supported")
+    with pytest.raises(KubegpuError):
+        present(request(), node.dependencies(), False)
+    units = [one[1:] for one in node.commands if one[0] == "systemctl"]
+    assert units[1:] == [
+        ["stop", "nvidia-dcgm.service"],
+        ["start", "nvidia-dcgm.service"],
+        ["restart", "nvidia-cdi-refresh.service"],
+    ]
+
+
+def test_without_an_answer_of_the_driver_nothing_is_changed(node):
+    dependencies = node.dependencies()
+    object.__setattr__(dependencies, "facts", lambda: {**node.facts(), "nvml": None})
+    with pytest.raises(KubegpuError, match="the driver does not answer"):
+        present(request(), dependencies, False)
+    assert present(request(), dependencies, True)["changed"]
+
+
+CONFIGS = (
+    "all-1g.10gb",
+    "all-3g.40gb",
+    "all-7g.80gb",
+    "all-balanced",
+    "all-disabled",
+    "all-2g.20gb",
+)
+
+
+@given(st.sampled_from(CONFIGS), st.sampled_from(CONFIGS), st.integers(0, 40))
+@settings(max_examples=30 if is_full() else 3, deadline=None)
+def test_killed_before_any_command_the_next_run_converges(tmp_path_factory, first, then, before):
+    node = MigNode(tmp_path_factory.mktemp("node"), card(0, "2330"), card(1, "2330"))
+    node.units.add("nvidia-cdi-refresh.service")
+    present(request(first), node.dependencies(), False)
+    node.commands.clear()
+    node.kill_before = before
+    with contextlib.suppress(KilledError):
+        present(request(then), node.dependencies(), False)
+    node.kill_before = None
+    present(request(then), node.dependencies(), False)
+    assert not present(request(then), node.dependencies(), False)["changed"]
+    assert node.facts()["mig"]["unfinished"] == []
+    wanted = MigNode(tmp_path_factory.mktemp("other"), card(0, "2330"), card(1, "2330"))
+    present(request(then), wanted.dependencies(), False)
+    assert sorted(name for name, _start in node.layout(1)) == sorted(
+        name for name, _start in wanted.layout(1)
+    )
+    absent(request(""), node.dependencies(), False)
+    assert node.modes() == [False, False]
+    assert not (node.root / "var/lib/kubegpu").exists()
+
+
+@pytest.fixture
+def boot_paths(tmp_path, monkeypatch):
+    script, unit = f"{tmp_path}/boot/mig-layout", f"{tmp_path}/boot/kubegpu-mig.service"
+    monkeypatch.setattr(boot, "SCRIPT_PATH", script)
+    monkeypatch.setattr(boot, "UNIT_PATH", unit)
+    monkeypatch.setattr(boot, "BOOT_PATHS", (script, unit))
+    return script, unit
+
+
+def test_the_layout_is_made_again_at_boot(node, boot_paths, tmp_path):
+    script, unit = boot_paths
+    result = present(request(at_boot=True), node.dependencies(), False)
+    assert not present(request(at_boot=True), node.dependencies(), False)["changed"]
+    assert ["systemctl", "enable", "kubegpu-mig.service"] in node.commands
+    assert "Before=" in Path(unit).read_text()
+    assert result["diff"][2]["before"] == ""
+    assert "layout GPU-0 7 1g.10gb:0," in result["diff"][2]["after"]
+    node.reboot()
+    assert node.modes() == [False, False]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/nvidia-smi").symlink_to(SMI)
+    environment = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "STANDIN_ROOT": str(tmp_path)}
+    for _again in range(2):
+        subprocess.run(["sh", script], env=environment, check=True, capture_output=True)
+        assert node.layout(0) == node.layout(1) == SEVEN
+    node.fail(cgi="Insufficient Resources")
+    node.reboot()
+    failed = subprocess.run(
+        ["sh", script], env=environment, check=False, capture_output=True, text=True
+    )
+    assert failed.returncode == 1
+    assert "GPU GPU-0 has not the MIG layout of this node" in failed.stderr
+
+
+def test_the_files_for_the_boot_go_with_teardown(node, boot_paths):
+    present(request(at_boot=True), node.dependencies(), False)
+    absent(request("", at_boot=True), node.dependencies(), False)
+    assert ["systemctl", "disable", "kubegpu-mig.service"] in node.commands
+    assert not any(os.path.exists(path) for path in boot_paths)
+    assert not (node.root / "var/lib/kubegpu").exists()
+
+
+REAL_LGIP = """\
++-----------------------------------------------------------------------------+
+| GPU instance profiles:                                                      |
+| GPU   Name             ID    Instances   Memory     P2P    SM    DEC   ENC  |
+|                              Free/Total   GiB              CE    JPEG  OFA  |
+|=============================================================================|
+|   0  MIG 1g.5gb        19     7/7        4.75       No     14     0     0   |
+|                                                             1     0     0   |
++-----------------------------------------------------------------------------+
+|   0  MIG 1g.5gb+me     20     1/1        4.75       No     14     1     0   |
+|                                                             1     1     1   |
++-----------------------------------------------------------------------------+
+|   1  MIG 1g.24gb-me      67     4/4        23.62      No     46     0     0   |
+"""
+REAL_LGIPP = """\
+GPU  0 Profile ID 19 Placements: {0,1,2,3,4,5,6}:1
+GPU  0 Profile ID 20 Placements: {0,1,2,3,4,5,6}:1
+GPU  0 Profile ID  0 Placement : {0}:8
+GPU  1 Profile ID 67 Placements: {0,1,2,3}:1
+"""
+
+
+def test_profiles_of_the_guide_are_read():
+    profiles = parse_profiles(REAL_LGIP, REAL_LGIPP)
+    assert profiles[0][1] == {
+        "name": "1g.5gb+me",
+        "id": 20,
+        "count": 1,
+        "starts": [0, 1, 2, 3, 4, 5, 6],
+        "size": 1,
+    }
+    assert [one["name"] for one in profiles[1]] == ["1g.24gb-me"]
+    assert parse_profiles("No MIG-supported devices found.\n", "") == {}
+
+
+def test_instances_of_the_guide_are_read():
+    listed = "|   0  MIG 3g.20gb       9        1          4:4     |\n"
+    compute = "|   0      1       MIG 1c.3g.20gb       0         0          0:1     |\n"
+    assert parse_instances(listed, compute) == {
+        0: [
+            {
+                "id": 1,
+                "profile": "3g.20gb",
+                "start": 4,
+                "size": 4,
+                "compute_instances": [{"id": 0, "profile": "1c.3g.20gb"}],
+            }
+        ]
+    }
+    assert parse_instances("No GPU instances found: Not Found\n", None) == {}
+    assert parse_instances("Insufficient Permissions\n", None) is None
