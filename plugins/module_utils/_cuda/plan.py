@@ -100,17 +100,8 @@ def _plan(
     local = [one for one in planned if one.source != DISTRO]
     link, link_step = _link(node, default, local)
     files, file_steps = _files(node, request, default, local)
-    steps = tuple(
-        step
-        for step in (
-            repository_step,
-            *package_steps,
-            *_runfile_steps(runfiles),
-            link_step,
-            *file_steps,
-        )
-        if step is not None
-    )
+    made = (repository_step, *package_steps, *_runfile_steps(runfiles), link_step, *file_steps)
+    steps = tuple(step for step in made if step is not None)
     if package_steps or repository_step:
         warnings.append(best_effort(node["os"], system_of(node, tables.drivers).folder))
     actions = {one.action for one in planned}
