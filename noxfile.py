@@ -197,8 +197,8 @@ def lint(session: nox.Session) -> None:
     silent = ["--follow-imports=silent", f"--python-version={OLDEST_CORE_PYTHON}"]
 
     def mypy(name: str) -> list[str]:
-        # A cache for each set of options, for the next checkout too: it goes by content.
-        return ["mypy", f"--cache-dir={environments.cache() / f'mypy-{name}'}"]
+        # A cache for each set of options.
+        return ["mypy", f"--cache-dir={environments.borrow(f'mypy-{name}')}"]
 
     commands: list[tuple[str, str | Path, list[str]]] = [
         ("ruff format", ".", ["ruff", "format", "--check", "--quiet", "."]),
@@ -228,6 +228,8 @@ def lint(session: nox.Session) -> None:
                 session.run(*argv, env=variables, external=True)
         except CommandFailed:
             failed.append(name)
+    for name in ("plugins", "tests"):
+        environments.give_back(f"mypy-{name}", good=f"mypy of {name}" not in failed)
     if failed:
         session.error(f"failed: {', '.join(failed)}")
     print("\nmake lint: passed")

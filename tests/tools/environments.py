@@ -83,6 +83,32 @@ def environment(name: str, version: str | None = None) -> Path:
     return path / "bin"
 
 
+def borrow(name: str) -> Path:
+    """Return a folder of this checkout that begins as the shared one of that name.
+
+    A folder that several checkouts write is wrong for all of them when it is for one.
+    """
+    own, shared = Path("build", name).absolute(), cache() / name
+    with _locked(name):
+        if not own.exists() and shared.exists():
+            shutil.copytree(shared, own)
+    return own
+
+
+def give_back(name: str, *, good: bool) -> None:
+    """Make this checkout's folder the shared one; one that is not good is deleted."""
+    own, shared = Path("build", name).absolute(), cache() / name
+    if not good:
+        shutil.rmtree(own, ignore_errors=True)
+        return
+    with _locked(name):
+        fresh = shared.with_name(f"{name}.new")
+        for old in (fresh, shared):
+            shutil.rmtree(old, ignore_errors=True)
+        shutil.copytree(own, fresh)
+        fresh.rename(shared)
+
+
 @contextlib.contextmanager
 def _locked(name: str) -> Iterator[None]:
     """One process at a time makes what several checkouts share."""
