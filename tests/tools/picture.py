@@ -145,6 +145,7 @@ def _rows(
             name: [at[a] for path in paths for a, b in itertools.pairwise(path) if b == name]
             for name in row
         }
+        # mypy infers no type of a lambda with a default.
         row.sort(key=lambda name, left=left: sum(left[name]) / len(left[name]))  # type: ignore[misc]
     return rows, paths
 

@@ -108,41 +108,41 @@ class Labeller:
         tried: set[str] = set()
 
         def work(job: _Job) -> _Applied:
-            node, todo = job.node, job.plan
+            node, change = job.node, job.plan
             if node.name in tried:
                 # The node changed meanwhile: read it and plan again. "before" stays the node as
                 # listed, so that the diff includes what an earlier attempt changed.
                 read = self._read(node.name)
                 if read is None:
-                    return _Applied(todo, node, None)
-                node, todo = read, plan(job.match.request, read, force=self._settings.force)
+                    return _Applied(change, node, None)
+                node, change = read, plan(job.match.request, read, force=self._settings.force)
             tried.add(node.name)
-            after = self._send(node, todo)
-            shown = dataclasses.replace(todo, shown=todo.shown | job.plan.shown)
+            after = self._send(node, change)
+            shown = dataclasses.replace(change, shown=change.shown | job.plan.shown)
             return _Applied(shown, job.node, after)
 
         return work
 
-    def _send(self, node: Node, todo: Plan) -> Node:
+    def _send(self, node: Node, change: Plan) -> Node:
         path = f"{NODES}/{quote(node.name)}"
         manager = self._settings.field_manager
         applied = None
-        if todo.apply is not None:
+        if change.apply is not None:
             data = self._cluster.apply(
                 path,
-                todo.apply,
+                change.apply,
                 field_manager=manager,
                 force=self._settings.force,
                 dry_run=self._dry_run,
             )
             applied = read_node(data, manager)
-        if todo.taints is None:
+        if change.taints is None:
             return applied or node
         version = node.resource_version
         if applied is not None and not self._dry_run:
             version = applied.resource_version
         data = self._cluster.patch(
-            path, with_version(todo.taints, version), field_manager=manager, dry_run=self._dry_run
+            path, with_version(change.taints, version), field_manager=manager, dry_run=self._dry_run
         )
         tainted = read_node(data, manager)
         if applied is not None and self._dry_run:

@@ -179,10 +179,11 @@ def _explain(context: Context) -> dict[str, Any]:
     unchanged = not broken and there == old
     finding = diagnose_node(context, words=words)
     passing = failures.is_transient(words)
-    telling = finding.code != UNKNOWN if by_installer else finding.code in _BY_PACKAGES
-    told = telling and not passing and (broken or by_installer or failures.is_build_failure(words))
-    message = finding.message if told else words
-    if told and by_installer and finding.code not in _IN_WORDS:
+    known = finding.code != UNKNOWN if by_installer else finding.code in _BY_PACKAGES
+    failed_build = broken or by_installer or failures.is_build_failure(words)
+    explained = known and not passing and failed_build
+    message = finding.message if explained else words
+    if explained and by_installer and finding.code not in _IN_WORDS:
         message += f"\nWhat failed: {words}"
     keep = bool(context.pending.get("boot_first")) or (passing and not (unchanged and not ran))
     if ran and not keep:
@@ -190,7 +191,7 @@ def _explain(context: Context) -> dict[str, Any]:
     return {
         "changed": False,
         "message": message,
-        "failure": finding.as_problem() if told else {},
+        "failure": finding.as_problem() if explained else {},
         "keep": keep,
         "unchanged": unchanged and not ran,
         "before": describe_driver(before),
