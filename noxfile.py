@@ -200,6 +200,8 @@ def lint(session: nox.Session) -> None:
         # A cache for each set of options.
         return ["mypy", f"--cache-dir={environments.borrow(f'mypy-{name}')}"]
 
+    # Also that what the documentation refers to exists.
+    references = ["--plugin-docs", "--check-extra-docs-refs", "--validate-collection-refs=self"]
     commands: list[tuple[str, str | Path, list[str]]] = [
         ("ruff format", ".", ["ruff", "format", "--check", "--quiet", "."]),
         ("ruff check", ".", ["ruff", "check", "--output-format", "concise", "."]),
@@ -208,7 +210,7 @@ def lint(session: nox.Session) -> None:
         ("import-linter", root, ["lint-imports", "--config", "pyproject.toml", "--no-cache"]),
         ("yamllint", ".", ["yamllint", "--strict", "."]),
         ("ansible-lint", root, ["ansible-lint", "--offline", "-q"]),
-        ("antsibull-docs", root, ["antsibull-docs", "lint-collection-docs", "--plugin-docs", "."]),
+        ("antsibull-docs", root, ["antsibull-docs", "lint-collection-docs", *references, "."]),
         ("antsibull-changelog", ".", ["antsibull-changelog", "lint"]),
         ("licences", ".", ["reuse", "lint", "--lines"]),
         ("rules", ".", ["python", "-m", "pytest", "-q", "tests/tools"]),

@@ -75,7 +75,7 @@ wrong:
         cluster: false
 serials:
   description: The value of C(kubegpu_serial) of each host that sets it. From these,
-    P(kubegpu.nodes.rollout_serial#filter) selects the smallest batches for the hosts of a play.
+    P(kubegpu.nodes.rollout#filter) selects the smallest batches for the hosts of a play.
   returned: success
   type: dict
   sample: {"gpu1": 4, "gpu2": "25%"}

@@ -199,7 +199,7 @@ missing:
       next_step: Give the DaemonSet runtimeClassName nvidia.
 layers:
   description: >-
-    The same as entries for P(kubegpu.nodes.verify_rows#filter), layer C(allocatable). If the
+    The same as entries for P(kubegpu.nodes.gpu_report#filter), layer C(allocatable). If the
     cluster is unreachable, the task fails and the first entry has the cause.
   returned: always, unless an option is invalid
   type: list

@@ -18,7 +18,7 @@ description:
     the handler, and a container that is started through it (not with CRI-O) sees the GPUs.
   - Each failure has a cause, evidence and a next step. Known error messages of the driver, the
     toolkit and the runtimes are explained, for example with the driver version that an image
-    requires. See P(kubegpu.nodes.verify_rows#filter) for a table of the results.
+    requires. See P(kubegpu.nodes.gpu_report#filter) for a table of the results.
   - The node is not changed. The containers that are started have a time limit, and are removed
     with everything that was created for them, even if a signal stops the module. What a killed run
     leaves behind is removed by the next run.
@@ -167,7 +167,7 @@ options:
     default: false
 seealso:
   - module: kubegpu.nodes.gpu_node_facts
-  - plugin: kubegpu.nodes.verify_rows
+  - plugin: kubegpu.nodes.gpu_report
     plugin_type: filter
 notes:
   - Requires root, C(ctr) for containers of containerd, and C(docker) for containers of Docker.

@@ -181,7 +181,7 @@ results:
       log: ["[Vector addition of 50000 elements]", "Test PASSED", "Done"]
 layers:
   description: >-
-    The results as entries of P(kubegpu.nodes.verify_rows#filter), layer C(pod). If the cluster
+    The results as entries of P(kubegpu.nodes.gpu_report#filter), layer C(pod). If the cluster
     cannot be queried, the task fails, and the first entry says why.
   returned: when O(state=tested), unless an option has a wrong value
   type: list
