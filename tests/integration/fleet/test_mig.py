@@ -27,7 +27,7 @@ FIRST = {"nvidia_mig_config": "all-1g.5gb"}
 
 @pytest.fixture
 def node(fleet):
-    node = next(one for one in fleet if one.name == NODE)
+    node = {one.name: one for one in fleet}[NODE]
     card_here = {**card(0, "20b0", needs_reset=True), "address": "0000:00:07.0"}
     execute(node, "cp", "-a", "/usr/bin/nvidia-smi", "/root/nvidia-smi")
     execute(node, "tee", "/usr/bin/nvidia-smi", stdin=SMI.read_text(encoding="utf-8"))

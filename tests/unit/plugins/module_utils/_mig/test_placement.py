@@ -129,7 +129,7 @@ def test_no_layout_keeps_more(case):
 def _most_kept(profiles, counts, existing):
     """Return the most instances that any layout keeps, by trying all of them."""
     by_name = {one.name: one for one in profiles}
-    wanted = [by_name[name] for name, count in counts.items() for _ in range(count)]
+    wanted = [profile for name, count in counts.items() for profile in [by_name[name]] * count]
 
     def attempt(index, chosen):
         if index == len(wanted):
