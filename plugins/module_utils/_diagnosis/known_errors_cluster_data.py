@@ -103,7 +103,7 @@ CLUSTER = (
         "The device plugin no longer offers the GPU {one}{two}{three}: it is unhealthy.",
         "Look for Xid in the kernel's log of the node (dmesg), and at nvidia-smi -q; after a "
         "repair delete the plugin's pod there, as it does not take a GPU back by itself.",
-        "XidCriticalError: Xid=62 on Device=GPU-5ca1ab1e-0000-4000-8000-000000000001; marking "
+        "XidCriticalError: Xid=69 on Device=GPU-5ca1ab1e-0000-4000-8000-000000000001; marking "
         "device as unhealthy.",
         f"{_PLUGIN_SOURCE}internal/rm/health.go, internal/plugin/server.go",
         READ,

@@ -9,6 +9,7 @@ Each row names its source. Rows are in order of precedence, the most specific on
 
 from __future__ import annotations
 
+from .._nvidia.xids_data import REBOOT_STEP
 from .known_error_types import KnownText
 from .known_errors_cluster_data import CLUSTER, CONTAINER
 from .known_errors_kernel_data import KERNEL
@@ -488,8 +489,7 @@ _GENERAL = (
         r"GPU is lost|fallen off the bus|Unable to determine the device handle for GPU|\bXid=79\b",
         "nvidia-smi, the kernel's log (Xid 79)",
         "A GPU does not answer on the bus any more.",
-        "Drain the node and power it off and on. If it comes again: seat, power and cooling of the "
-        "card, then the card itself.",
+        REBOOT_STEP,
         "Unable to determine the device handle for GPU0000:3B:00.0: Unknown Error",
         "NVIDIA's Xid catalogue (79)",
     ),

@@ -6,63 +6,64 @@
 
 Xid lines are those of NVIDIA's kernel modules (kernel_rc.c), ``NVRM: Xid (PCI:0000:05:00): 48,
 pid=...``; with MIG the parentheses also have ``GPU-I:02``. The device plugin prints ``Xid=48 on
-Device=GPU-...`` for the same (internal/rm/health.go of k8s-device-plugin v0.20.0). The actions for
-an Xid are those of NVIDIA's Xid catalogue for Ampere and newer, as of 2025-10-29.
+Device=GPU-...`` for the same (internal/rm/health.go of k8s-device-plugin v0.20.0). What to do after
+an Xid is in ``_nvidia/xids_data.py``. Only those that call for something have a row here.
 """
 
 from __future__ import annotations
 
+from .._nvidia.xids import XIDS
+from .._nvidia.xids_data import FOLLOW_STEP, NVLINK_STEP, READ, RESET, RESET_STEP, SOURCE
 from .known_error_types import KnownText
 
-READ = "2026-11-23"
-_CATALOGUE = (
-    "NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors), through github.com/leptonai/gpud: "
-    "components/accelerator/nvidia/xid/catalog_generated.go"
-)
 _MODULES = "github.com/NVIDIA/open-gpu-kernel-modules 595.45.04: "
 _KERNEL = "the kernel's log"
 _GPU = "GPU {address}{device}"
-_RESET = (
-    "Drain the node, then reset the GPU (nvidia-smi --gpu-reset -i ...) or reboot. Where the log "
-    "has Xid 154 after it, do what that names."
+# The Xids that have a row of their own; gpu_lost is in known_errors_data.py.
+_OWN_ROWS = (48, 63, 64, 74, 79, 94, 95, 119, 120, 154, 159)
+_RESETS = tuple(
+    number for number, xid in XIDS.items() if xid.action == RESET and number not in _OWN_ROWS
 )
 
 
 def _xid(
-    code: str, numbers: str, cause: str, next_step: str, example: str, covers: tuple[str, ...] = ()
+    code: str,
+    numbers: tuple[int, ...],
+    cause: str,
+    next_step: str,
+    example: str,
+    covers: tuple[str, ...] = (),
 ) -> KnownText:
     pattern = (
         r"(?:\bXid \((?:PCI:)?(?P<address>[0-9a-f:.]{4,16})[^)\n]{0,40}\): |\bXid=)"
-        rf"(?P<number>{numbers})\b(?: on Device=(?P<device>[\w-]{{1,80}}))?"
+        rf"(?P<number>{'|'.join(map(str, numbers))})\b(?: on Device=(?P<device>[\w-]{{1,80}}))?"
     )
     where = f"{_KERNEL}, the device plugin's log"
-    return KnownText(
-        code, pattern, where, cause, next_step, example, _CATALOGUE, READ, covers=covers
-    )
+    return KnownText(code, pattern, where, cause, next_step, example, SOURCE, READ, covers=covers)
 
 
 KERNEL = (
     _xid(
         "gpu_memory_error",
-        "48|95",
+        (48, 95),
         f"{_GPU} had a memory error that it could not correct (Xid {{number}}): programs that use "
         "it were ended, and it may give wrong results until it is reset.",
-        f"{_RESET} Then look at nvidia-smi -q -d ECC,ROW_REMAPPER.",
+        f"{RESET_STEP} Then look at nvidia-smi -q -d ECC,ROW_REMAPPER.",
         "NVRM: Xid (PCI:0000:07:00): 48, pid='<unknown>', name=<unknown>, An uncorrectable double "
         "bit error (DBE) has been detected on GPU in the framebuffer",
     ),
     _xid(
         "row_remap_failed",
-        "64",
+        (64,),
         f"{_GPU} could not take a bad row of its memory out of use (Xid 64).",
-        f"{_RESET} If it comes again, the card has to be replaced.",
+        f"{RESET_STEP} If it comes again, the card has to be replaced.",
         "NVRM: Xid (PCI:0000:0f:00): 64, pid='<unknown>', name=<unknown>, Row Remapper Error: "
         "(0x00000002eebc4100) - All reserved rows for bank are remapped",
         covers=("gpu_memory_error",),
     ),
     _xid(
         "gpu_memory_contained",
-        "94",
+        (94,),
         f"{_GPU} had a memory error that was contained (Xid 94): only the program that used this "
         "memory was ended.",
         "Start the program again; reset the GPU or reboot when the node is free, so that the row "
@@ -72,7 +73,7 @@ KERNEL = (
     ),
     _xid(
         "row_remap_pending",
-        "63",
+        (63,),
         f"{_GPU} has recorded a bad row (before Ampere: page) of its memory, which goes out of use "
         "by the next reset (Xid 63).",
         "Reset the GPU or reboot when the node is free; work may go on until then.",
@@ -81,30 +82,35 @@ KERNEL = (
     ),
     _xid(
         "nvlink_error",
-        "74",
+        (74,),
         f"{_GPU} had an error on NVLink (Xid 74).",
-        "Look at nvidia-smi nvlink -s and -e, and for the same error on the other end of the link. "
-        "Drain the node and reset all GPUs of the board; if it comes again: the link, then the "
-        "card.",
+        NVLINK_STEP,
         "NVRM: Xid (PCI:0003:00:00): 74, pid='<unknown>', name=<unknown>, NVLink: fatal error "
         "detected on link 14(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)",
     ),
     _xid(
         "gsp_timeout",
-        "119|120",
+        (119, 120),
         f"{_GPU}: its GSP firmware does not answer, or failed (Xid {{number}}).",
-        f"{_RESET} If it comes again, take a newer version of the driver's branch.",
+        f"{RESET_STEP} If it comes again, take a newer version of the driver's branch.",
         "NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=nvidia-smi, Timeout after 6s of "
         "waiting for RPC response from GPU4 GSP! Expected function 10 (FREE) (0xa55a0090 0x0).",
     ),
     _xid(
         "coherent_memory_error",
-        "159",
+        (159,),
         f"{_GPU} had an error on the interface to the processor's memory (CHI, Xid 159).",
-        "Look for an Xid of the same GPU before it, and go by that. If it stands alone, look for a "
-        "fault of unified memory (dmesg | grep -i uvm), and reboot.",
+        f"{FOLLOW_STEP} If it stands alone, look for a fault of unified memory (dmesg | "
+        "grep -i uvm), and reboot.",
         # Only the number is known to be so (nverror.h); no line of it was found in public.
         "NVRM: Xid (PCI:0009:01:00): 159, pid='<unknown>', name=<unknown>",
+    ),
+    _xid(
+        "gpu_needs_reset",
+        _RESETS,
+        f"{_GPU} had an error after which it has to be reset (Xid {{number}}).",
+        RESET_STEP,
+        "NVRM: Xid (PCI:0000:05:00): 62, pid='<unknown>', name=<unknown>, 0000(0000) 00000000",
     ),
     KnownText(
         "recovery_action",

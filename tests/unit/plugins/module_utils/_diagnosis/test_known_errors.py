@@ -24,6 +24,13 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_err
     FAILURES,
     SUCCESSES,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import XIDS
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids_data import (
+    MEMORY,
+    NVLINK,
+    REBOOT,
+    RESET,
+)
 
 # Word for word from the list that this project began with, and the code that each has to give.
 LISTED = {
@@ -277,6 +284,16 @@ def test_other_words_for_the_same(text, code, words):
 )
 def test_what_calls_for_nothing_has_no_row(text):
     assert explain(text) == []
+
+
+@pytest.mark.parametrize(
+    "number",
+    [n for n, xid in XIDS.items() if xid.action in (RESET, REBOOT, MEMORY, NVLINK) and n < 162],
+)
+def test_what_to_do_after_an_xid_comes_from_the_table(number):
+    """A GPU that has to be reset or rebooted has a finding, with the table's next step."""
+    (finding,) = explain(f"XidCriticalError: Xid={number} on Device=GPU-1")
+    assert finding.next_step.startswith(XIDS[number].next_step)
 
 
 def test_an_xid_of_the_device_plugins_log_names_the_device():
