@@ -25,7 +25,7 @@ from .dump import read_effective
 from .host import Dependencies, Host, redact_output
 from .options import Settings
 from .prepare import Planned, Preparation
-from .restart import Restarter, cri_off
+from .restart import LOADED, Restarter, cri_off
 from .types import Request
 
 
@@ -84,7 +84,8 @@ class ContainerdRuntime:
             unloaded=self._unloaded,
         )
         if self.host.request.state == "absent" and not store.records("containerd_runtime:"):
-            store.drop(restarter.loaded_key())
+            # Also of a distribution that has left the node since.
+            store.drop_all(LOADED)
 
     def _unloaded(self) -> list[FileChange]:
         """Return how the files of an earlier run are undone that containerd has not loaded."""

@@ -18,6 +18,9 @@ from .data import CRI_TABLE, Version
 from .distributions import ctr_command
 from .host import Host, folder_of
 
+# The keys of what a running containerd has loaded begin with it.
+LOADED = "loaded:"
+
 
 class Restarter:
     """Restarts containerd if it has not loaded the current files."""
@@ -26,7 +29,7 @@ class Restarter:
         self.host = host
 
     def loaded_key(self) -> str:
-        return f"loaded:{self.host.settings.unit}:{self.host.request.config_path}"
+        return f"{LOADED}{self.host.settings.unit}:{self.host.request.config_path}"
 
     @staticmethod
     def _digest(files: tuple[ConfigFile, ...]) -> str:

@@ -117,6 +117,11 @@ class StateStore:
         if self._data["values"].pop(key, None) is not None:
             self._save()
 
+    def drop_all(self, prefix: str) -> None:
+        """Drop the values whose key begins with ``prefix``."""
+        for key in [one for one in self._data["values"] if one.startswith(prefix)]:
+            self.drop(key)
+
     def record(self, key: str) -> FileRecord | None:
         """Return the record of a file change, or None."""
         data = self._data["files"].get(key)

@@ -97,6 +97,18 @@ def test_present_again_absent_and_absent_again(arguments, tmp_path):
     assert not run(arguments, state="absent")["changed"]
 
 
+def test_absent_forgets_a_distribution_that_has_left_the_node(arguments, tmp_path):
+    """k3s was removed with its own script, and another containerd came."""
+    run(arguments)
+    store = StateStore(arguments["state_path"])
+    with store.transaction():
+        store.put(
+            "loaded:k3s:/var/lib/rancher/k3s/agent/etc/containerd/config.toml", {"sha256": "0"}
+        )
+    run(arguments, state="absent")
+    assert not (tmp_path / "var").exists()
+
+
 # Two handlers, one of which becomes the default in some runs.
 STEPS = {
     "nvidia": {},
