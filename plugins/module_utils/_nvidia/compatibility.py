@@ -47,7 +47,7 @@ def parse_driver(driver: Any) -> Version:
             f"{driver!r} is not the version of an NVIDIA driver.",
             next_step="Give a version such as '580.95.05', or a branch such as '580'.",
         )
-    numbers = tuple(int(part) for part in text.split("."))
+    numbers = version_numbers(text)
     return (*numbers, _NEWEST) if len(numbers) == 1 else numbers
 
 
