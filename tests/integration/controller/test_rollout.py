@@ -136,7 +136,7 @@ def test_a_failing_teardown_stops_too(nodes):
     assert run.status == 2, run.screen
     assert run.at_once() == 2 and sorted(run.hosts("nvidia_driver")) == ["gpu1", "gpu2"]
     words = run.words()
-    assert "What was not given back" in words
+    assert "Nodes that were not restored" in words
     for name in ("gpu3", "gpu4"):
         assert f"{name} not begun: 1 of 2 nodes of a batch failed (gpu2)" in words
     assert "gpu2 failed in the task Put the driver back as it was" in words

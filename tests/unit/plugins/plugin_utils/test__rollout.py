@@ -67,7 +67,7 @@ RESULT = {"failed": True, "msg": "No package list has it.\nSeen: x\nNext step: y
 
 def test_a_failure_is_kept_with_its_task_and_words():
     kept = failure({"name": "Install", "action": "kubegpu.nodes.nvidia_driver"}, RESULT)
-    assert kept == {"task": "Install", "words": RESULT["msg"], "refused": False}
+    assert kept == {"task": "Install", "message": RESULT["msg"], "refused": False}
     assert failure_message(kept) == (
         "the run stopped at this node, in the task 'Install': No package list has it."
     )
@@ -90,11 +90,11 @@ def test_a_refusal_after_a_change_is_a_failure():
 @pytest.mark.parametrize("msg", ["", None, " \n"])
 def test_a_failure_without_words_is_one(msg):
     kept = failure({"action": "ansible.builtin.reboot"}, {"failed": True, "msg": msg})
-    assert kept == {"task": "reboot", "words": "it said nothing", "refused": False}
+    assert kept == {"task": "reboot", "message": "The task returned no message.", "refused": False}
 
 
 def batch(failed=0, refused=0, good=0):
-    one = {"task": "t", "words": "w", "refused": False}
+    one = {"task": "t", "message": "w", "refused": False}
     kept = [one] * failed + [{**one, "refused": True}] * refused + [None] * good
     return {f"gpu{number}": value for number, value in enumerate(kept, 1)}
 

@@ -255,7 +255,9 @@ class TestRuntimes:
         facts = node(runtimes={"containerd": None, "docker": None, "crio": None})
         plan = plan_toolkit(facts, Request())
         assert not plan.containerd and not plan.docker
-        assert any("Next step: Install containerd, CRI-O or Docker" in note for note in plan.warnings)
+        assert any(
+            "Next step: Install containerd, CRI-O or Docker" in note for note in plan.warnings
+        )
 
     def test_disabled_cri_is_left_alone_and_reported(self):
         facts = installed(runtimes__containerd__cri_enabled=False)
