@@ -105,13 +105,16 @@ def failure(
     :param task: Ansible's ``ansible_failed_task``.
     :param result: Ansible's ``ansible_failed_result``.
     :param changed: whether the node was changed before it.
-    :returns: ``task`` (its name), ``message`` and ``refused`` (whether it failed
-        because the plan or a value is refused, before anything was changed).
+    :returns: ``task`` (its name), ``message``, ``changed`` (whether the node was changed, before
+        the task or by it) and ``refused`` (whether it failed because the plan or a value is
+        refused, before anything was changed).
     """
     action = str(task.get("action") or "").rpartition(".")[2]
+    changed = changed or bool(result.get("changed"))
     return {
         "task": str(task.get("name") or action),
         "message": str(result.get("msg") or "").strip() or "The task returned no message.",
+        "changed": changed,
         "refused": action in _REFUSING and not changed,
     }
 

@@ -10,6 +10,7 @@ The playbooks and roles are the real ones; what runs on nodes is a stand-in (sta
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,20 @@ def test_a_lost_node_in_a_batch_by_itself_does_not_end_the_run(nodes, module):
     words = run.words()
     assert "gpu1 became unreachable" in words and "No route to host" in words
     assert "gpu1 failed in the task" in words
+
+
+def test_a_failure_after_a_change_says_that_the_node_was_changed(nodes):
+    """The CDI specification or the reboot failed after the driver was changed."""
+    own = {
+        "gpu1": {"standin_fails": "cdi_specification"},
+        "gpu2": {"standin_lost": "reboot"},
+        "gpu3": {"standin_fails": "nvidia_driver"},
+    }
+    run = nodes.play("site", hosts(3, **own), "-v", *DRIVER)
+    assert run.status == 2, run.screen
+    stored = r'ok: \[(gpu\d)\] => .*"kubegpu_failure": \{"changed": (\w+)'
+    kept = dict(re.findall(stored, run.screen))
+    assert kept == {"gpu1": "true", "gpu2": "true", "gpu3": "false"}
 
 
 @pytest.mark.full(why="test_a_lost_node_in_... in another playbook")
