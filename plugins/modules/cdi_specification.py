@@ -172,7 +172,7 @@ def main() -> None:
     except KubegpuError as error:
         fail(module, error)
     if not module._diff:
-        # A task with `diff: false` has one that nobody could know beforehand.
+        # With `diff: false` it contains a driver version that was not known before the run.
         del result["diff"]
     module.exit_json(**result)
 

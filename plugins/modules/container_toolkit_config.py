@@ -29,8 +29,8 @@ options:
   state:
     description:
       - V(present) sets the values.
-      - V(absent) restores the original file or, if somebody edited it since, removes only the
-        values of this module.
+      - V(absent) restores the original file or, if it was edited since, removes only the values of
+        this module.
     type: str
     choices: [present, absent]
     default: present
@@ -38,7 +38,7 @@ options:
     description:
       - Whether the file existed before the play. Set it to V(false) if the play installed the
         toolkit, whose packages create the file and leave it when they are removed. O(state=absent)
-        then removes the file, unless somebody edited it since.
+        then removes the file, unless it was edited since.
     type: bool
     default: true
   toolkit_version:

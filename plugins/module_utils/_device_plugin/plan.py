@@ -324,7 +324,7 @@ def _check_runtime_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]])
         Refusal(
             f"the cluster has a RuntimeClass {HANDLER} for another handler, and a handler cannot "
             "be changed",
-            f"Delete it (kubectl delete runtimeclass {HANDLER}) if nobody needs it; or make "
+            f"Delete it (kubectl delete runtimeclass {HANDLER}) if it is not needed; or make "
             f"{HANDLER} the default runtime and set nvidia_device_plugin_runtime_class: ''.",
             f"handler: {there.get('handler')}",
         )

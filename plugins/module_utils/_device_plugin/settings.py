@@ -264,7 +264,7 @@ class Reading:
         says = f"{where}: is {value!r}, and has to be one of {', '.join(filter(None, known))}"
         if not is_newer(self.release):
             raise InputError(says)
-        self.note(f"{says}, as far as the table goes ({release_text(NEWEST)}).")
+        self.note(f"{says}, according to the table (up to {release_text(NEWEST)}).")
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:

@@ -109,7 +109,7 @@ def transition(document: Document, info: Info | None, running: Running) -> Docum
 
 
 def transition_record(document: Document) -> Record:
-    """Return the record for removing a :func:`transition` from a file that somebody edited."""
+    """Return the record for removing a :func:`transition` from a file that was edited."""
     edits: tuple[Edit, ...] = ()
     if default_runtime(document) is None:
         edits = (Edit(("default-runtime",), document.raw(["default-runtime"]), '"runc"'),)

@@ -24,7 +24,7 @@ INSTALLS = ("install", "upgrade", "downgrade")
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for. An empty string or mapping stands for the built-in data.
+    """What the user asks for. An empty string or mapping means the built-in data.
 
     ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
     auto, true or false; ``coherent_memory`` is auto, driver or numa.

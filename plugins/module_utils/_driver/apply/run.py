@@ -252,7 +252,7 @@ def _finish_present(context: Context) -> dict[str, Any]:
         raise KubegpuError(
             "The driver is not as it should be after the change.",
             evidence="; ".join(wrong),
-            next_step="Run again: it goes on where this run stopped.",
+            next_step="Run again: it continues where this run stopped.",
         )
     if context.pending.get("initramfs"):
         skipped = rebuild_initramfs(run, reader, context.facts["os"]["family"])

@@ -272,8 +272,8 @@ def _check_legacy(inputs: DecisionInput) -> None:
         return
     newest = rules.newest_known(old.last or "", inputs.data) or f"{old.last}.<version>"
     raise Refusal(
-        f"{old.name} ({old.generation}) is served up to branch {old.last}, which nobody maintains "
-        "any more and this collection does not install.",
+        f"{old.name} ({old.generation}) is served up to branch {old.last}, which is not "
+        "maintained any more and which this collection does not install.",
         f"install NVIDIA-Linux-{inputs.system.arch}-{newest}.run by hand on a kernel that it "
         "builds for, or take the card out; a driver that is there already is kept.",
     )

@@ -52,7 +52,7 @@ def check_secure_boot(inputs: DecisionInput, target: Target) -> Target:
         "Continue, the password"
     )
     signed_branches = _signed_ubuntu_branches(inputs)
-    # Without signed modules the driver works only after somebody has been at the console.
+    # Without signed modules the driver works only after a person has been at the console.
     if inputs.request.dkms == "true":
         has = ", ".join(signed_branches)
         other = f" Ubuntu's archive has signed modules of {has}." if has else ""
