@@ -132,6 +132,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import CONFIG_PATH
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.config_apply import (
@@ -149,7 +150,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "existed": {"type": "bool", "default": True},
     "toolkit_version": {"type": "str", "default": ""},
     "config_path": {"type": "path", "default": CONFIG_PATH},
-    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+    **STATE_ARGUMENTS,
     "tomlkit_archive": {"type": "str", "no_log": True},
 }
 
