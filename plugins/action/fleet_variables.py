@@ -157,6 +157,6 @@ def _without(value: Any, secret: set[str]) -> Any:
 def _playbook_texts(by_host: Mapping[str, list[dict[str, Any]]]) -> list[str]:
     """Return the messages about variables of the playbooks, each once."""
     texts = [
-        one["words"] for found in by_host.values() for one in found if one["part"] == "playbook"
+        one["message"] for found in by_host.values() for one in found if one["part"] == "playbook"
     ]
     return list(dict.fromkeys(texts))

@@ -144,7 +144,7 @@ class _DriverChange:
         answer.pop("exception", None)
         if explanation["keep"]:
             answer["msg"] += (
-                "\nWhat was done so far is kept and recorded; the next run goes on from there."
+                "\nWhat was done so far is kept and recorded; the next run continues from there."
             )
             return Failed(answer)
         notes = []

@@ -20,8 +20,8 @@ positional: _input
 options:
   _input:
     description: >-
-      The driver's version, such as V(535.104.05), or a branch, such as V(535), which stands for
-      its newest driver. Put it in quotes.
+      The driver's version, such as V(535.104.05), or a branch, such as V(535), which means its
+      newest driver. Put it in quotes.
     type: str
     required: true
   data:

@@ -21,7 +21,7 @@ options:
     description: The fact C(gpu_node).
     type: dict
     required: true
-  wishes:
+  options:
     description: The options of P(kubegpu.nodes.nvidia_device_plugin#role), without its prefix.
     type: dict
     default: {}
@@ -36,7 +36,7 @@ EXAMPLES = r"""
   ansible.builtin.debug:
     msg: >-
       {{ ansible_facts['gpu_node'] | kubegpu.nodes.nvidia_device_plugin_expected(
-           wishes={'configs': nvidia_device_plugin_configs}, config='shared4') }}
+           options={'configs': nvidia_device_plugin_configs}, config='shared4') }}
 """
 
 RETURN = r"""
@@ -54,7 +54,7 @@ from ansible.errors import AnsibleFilterError
 
 
 def nvidia_device_plugin_expected(
-    gpu_node: Mapping[str, Any], wishes: Mapping[str, Any] | None = None, config: str = ""
+    gpu_node: Mapping[str, Any], options: Mapping[str, Any] | None = None, config: str = ""
 ) -> dict[str, int] | None:
     """Return the number of each resource."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.sharing import (
@@ -68,7 +68,7 @@ def nvidia_device_plugin_expected(
 
     check_call("nvidia_device_plugin_expected", gpu_node)
     try:
-        request = read_request({**(wishes or {}), "runtime_class": ""})
+        request = read_request({**(options or {}), "runtime_class": ""})
     except KubegpuError as error:
         raise AnsibleFilterError(f"nvidia_device_plugin_expected: {error}") from error
     chosen = request.config(config)

@@ -29,11 +29,11 @@ options:
 EXAMPLES = r"""
 - name: Write the objects into a file
   ansible.builtin.copy:
-    content: "{{ wishes | kubegpu.nodes.nvidia_device_plugin_manifests | to_nice_yaml }}"
+    content: "{{ plugin | kubegpu.nodes.nvidia_device_plugin_manifests | to_nice_yaml }}"
     dest: device-plugin.yml
     mode: "0644"
   vars:
-    wishes:
+    plugin:
       version: v0.20.1
       configs:
         shared4:
@@ -54,7 +54,7 @@ from ansible.errors import AnsibleFilterError
 from ansible.utils.display import Display
 
 
-def nvidia_device_plugin_manifests(wishes: Mapping[str, Any]) -> list[dict[str, Any]]:
+def nvidia_device_plugin_manifests(options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the objects for these options."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan import (
         object_list,
@@ -62,7 +62,7 @@ def nvidia_device_plugin_manifests(wishes: Mapping[str, Any]) -> list[dict[str, 
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 
     try:
-        return object_list(wishes, Display().warning)
+        return object_list(options, Display().warning)
     except KubegpuError as error:
         raise AnsibleFilterError(f"nvidia_device_plugin_manifests: {error}") from error
 

@@ -25,7 +25,7 @@ options:
     description: >-
       By host name, C(gpu_node) (the facts of M(kubegpu.nodes.gpu_node_facts)); C(config) (the
       selected config, or empty); C(node) (its name in Kubernetes); C(match) (V(name) if it is not
-      found by machine ID); C(wishes) (the options as this host sees them, which must be equal on
+      found by machine ID); C(options) (the options as this host sees them, which must be equal on
       all hosts); C(default_runtime) (default runtimes of C(containerd) and C(docker) that are newer
       than the facts); C(planned) (whether this run sets up the runtime later); C(cdi) (whether the
       role P(kubegpu.nodes.nvidia_container_toolkit#role) enables CDI there); and for C(restarts)
@@ -106,7 +106,7 @@ from ansible.errors import AnsibleFilterError
 
 
 def nvidia_device_plugin_plan(
-    wishes: Mapping[str, Any],
+    options: Mapping[str, Any],
     hosts: Mapping[str, Mapping[str, Any]],
     method: str = "manifest",
     chart_version: str = "",
@@ -135,7 +135,7 @@ def nvidia_device_plugin_plan(
             "step: run kubegpu.nodes.gpu_node_facts on the hosts first."
         )
     planned = plan(
-        wishes,
+        options,
         complete,
         method=method,
         chart_version=str(chart_version),

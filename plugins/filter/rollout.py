@@ -87,8 +87,9 @@ RETURN = r"""
 _value:
   description:
     - With V(serial) a number, a percentage or a list of these; V(100%) if no host has a value.
-    - With V(failure) a dictionary of C(task), C(words) (the message), and C(refused), which is true
-      if the plan or a value is refused and nothing was changed.
+    - With V(failure) a dictionary of C(task), C(message), C(changed), which is true if the
+      node was changed before the failure, and C(refused), which is true if the plan or a value is
+      refused and nothing was changed.
     - With V(stop) the message for the hosts that wait; empty if the next batch may start.
   type: raw
 """

@@ -125,6 +125,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_path
     CDI_PATH,
     CDI_SERVICE_PATH,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.cdi_apply import (
     CdiRequest,
@@ -154,7 +155,7 @@ def main() -> None:
             "outdated": {"type": "str", "default": ""},
             "path": {"type": "path", "default": CDI_PATH},
             "service_path": {"type": "path", "default": CDI_SERVICE_PATH},
-            "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+            **STATE_ARGUMENTS,
         },
         supports_check_mode=True,
     )
@@ -172,7 +173,7 @@ def main() -> None:
     except KubegpuError as error:
         fail(module, error)
     if not module._diff:
-        # A task with `diff: false` has one that nobody could know beforehand.
+        # With `diff: false` it contains a driver version that was not known before the run.
         del result["diff"]
     module.exit_json(**result)
 

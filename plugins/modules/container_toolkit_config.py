@@ -29,8 +29,8 @@ options:
   state:
     description:
       - V(present) sets the values.
-      - V(absent) restores the original file or, if somebody edited it since, removes only the
-        values of this module.
+      - V(absent) restores the original file or, if it was edited since, removes only the values of
+        this module.
     type: str
     choices: [present, absent]
     default: present
@@ -38,7 +38,7 @@ options:
     description:
       - Whether the file existed before the play. Set it to V(false) if the play installed the
         toolkit, whose packages create the file and leave it when they are removed. O(state=absent)
-        then removes the file, unless somebody edited it since.
+        then removes the file, unless it was edited since.
     type: bool
     default: true
   toolkit_version:
@@ -132,6 +132,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.failure import fail
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.toolkit_paths import CONFIG_PATH
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 from ansible_collections.kubegpu.nodes.plugins.module_utils._runtime.toml_parser import toml_parser
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.config_apply import (
@@ -149,7 +150,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "existed": {"type": "bool", "default": True},
     "toolkit_version": {"type": "str", "default": ""},
     "config_path": {"type": "path", "default": CONFIG_PATH},
-    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+    **STATE_ARGUMENTS,
     "tomlkit_archive": {"type": "str", "no_log": True},
 }
 

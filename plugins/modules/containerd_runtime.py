@@ -85,8 +85,8 @@ options:
       - Every value but V(containerd) has its own defaults for O(config_path), O(drop_in_path),
         O(unit), O(socket) and O(containerd_path).
       - V(k3s), V(rke2) and V(k0s) generate their configuration, which is never edited. The handler
-        goes into the directory that it imports. With k3s and RKE2 before containerd 2.1, where this
-        would remove other settings, it goes into their template.
+        is written to the directory that it imports. With k3s and RKE2 before containerd 2.1, where
+        this would remove other settings, it is written to their template.
       - A template is not parsed. It is edited between the lines C(# BEGIN kubegpu.nodes) and
         C(# END kubegpu.nodes); the module fails if an existing template does not have them. If
         there is no template, one is created that includes the distribution's own.

@@ -18,8 +18,8 @@ description:
     read and never edited. An existing handler with the requested program is not changed.
   - CRI-O reads its drop-in files in the order of their names. If a later file overrides the
     requested settings, the module fails and names that file.
-  - Changes are recorded on the node. O(state=absent) restores the original bytes or, if somebody
-    edited the file since, removes only the settings of this module.
+  - Changes are recorded on the node. O(state=absent) restores the original bytes or, if the
+    file was edited since, removes only the settings of this module.
   - The node needs Python 3.9 or newer and nothing else. The controller's C(tomlkit) is sent to
     nodes whose Python has no TOML parser.
   - CRI-O itself is never installed. The module has not been tested with a real CRI-O; the order in

@@ -271,6 +271,7 @@ from ..module_utils._facts.gather import gather
 from ..module_utils._facts.runtimes import RuntimePaths
 from ..module_utils._host.command import module_runner
 from ..module_utils._host.reader import NodeReader
+from ..module_utils._record.options import STATE_ARGUMENTS
 from ..module_utils._record.store import StateStore
 
 # The root of the node; tests use a directory of their own.
@@ -285,7 +286,7 @@ def main() -> None:
             "lock_timeout": {"type": "int", "default": 120},
             **PROXY_ARGUMENTS,
             "install_timeout": {"type": "int", "default": 3600},
-            "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+            **STATE_ARGUMENTS,
             # For the action plugin only.
             "_phase": {"type": "str", "choices": list(PHASES), "default": "plan"},
             "_runfile": {"type": "str", "default": ""},

@@ -17,8 +17,8 @@ description:
   - The result is checked before it is written, with C(dockerd --validate) if dockerd has it (23.0
     and newer). An option that is also on dockerd's command line is an error. The file is written
     to a temporary file and renamed; symbolic links are followed.
-  - Changes are recorded on the node. O(state=absent) restores the original bytes or, if somebody
-    edited the file since, removes only the settings of this module.
+  - Changes are recorded on the node. O(state=absent) restores the original bytes or, if the
+    file was edited since, removes only the settings of this module.
   - Whether dockerd needs a reload or a restart is decided by querying the running daemon on its
     socket. If a run is killed before its reload, the next one does it.
   - The node needs Python 3.9 or newer and nothing else. Docker itself is never installed.

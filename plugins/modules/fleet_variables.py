@@ -62,7 +62,7 @@ unknown:
   sample: [{"name": "nvidia_driver_kernel_modules", "nearest": "nvidia_driver_kernel_module"}]
 wrong:
   description:
-    - Wrong values by host, each with C(variable), C(part) (of the plan's table), C(words) (the
+    - Wrong values by host, each with C(variable), C(part) (of the plan's table), C(message) (the
       message), and C(cluster), which is true if the value applies to nodes of a cluster only. Hosts
       without wrong values are left out.
   returned: always
@@ -71,7 +71,7 @@ wrong:
     gpu1:
       - variable: nvidia_driver_source
         part: driver
-        words: "nvidia_driver_source has to be one of auto, distro, nvidia, runfile."
+        message: "nvidia_driver_source has to be one of auto, distro, nvidia, runfile."
         cluster: false
 serials:
   description: The value of C(kubegpu_serial) of each host that sets it. From these,

@@ -381,12 +381,10 @@ ansible_facts:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import module_runner
-from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import (
-    STATE_PATH,
-    gather,
-)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.gather import gather
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes import RuntimePaths
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 
 
 def main() -> None:
@@ -395,7 +393,7 @@ def main() -> None:
             "root": {"type": "path", "default": "/"},
             "containerd_config_path": {"type": "path", "default": "/etc/containerd/config.toml"},
             "docker_config_path": {"type": "path", "default": "/etc/docker/daemon.json"},
-            "state_path": {"type": "path", "default": STATE_PATH},
+            **STATE_ARGUMENTS,
         },
         supports_check_mode=True,
     )

@@ -179,6 +179,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.options import 
     MODULE_ARGUMENTS,
     read_options,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._record.options import STATE_ARGUMENTS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._record.store import StateStore
 
 
@@ -188,7 +189,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             **MODULE_ARGUMENTS,
             "timeout": {"type": "int", "default": 300},
-            "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+            **STATE_ARGUMENTS,
         },
         supports_check_mode=True,
     )

@@ -274,6 +274,7 @@ from ..module_utils._core.errors import KubegpuError
 from ..module_utils._core.failure import fail
 from ..module_utils._core.printable import printable
 from ..module_utils._host.command import module_runner
+from ..module_utils._record.options import STATE_ARGUMENTS
 from ..module_utils._record.store import StateStore
 from ..module_utils._repository.apply import Result, apply
 from ..module_utils._repository.options import read_options
@@ -309,7 +310,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "sources_list": {"type": "path"},
     "keyring_directory": {"type": "path", "no_log": False},
     "configuration_directory": {"type": "path"},
-    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+    **STATE_ARGUMENTS,
 }
 
 

@@ -312,6 +312,7 @@ from ..module_utils._packages.apply import Result, finish, prepare
 from ..module_utils._packages.host import Host, find_manager
 from ..module_utils._packages.options import read_options
 from ..module_utils._packages.registry import MANAGERS
+from ..module_utils._record.options import STATE_ARGUMENTS
 from ..module_utils._record.store import StateStore
 
 ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
@@ -337,7 +338,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "package_manager": {"type": "str", "choices": ["auto", *MANAGERS], "default": "auto"},
     "lock_timeout": {"type": "int", "default": 120},
     **PROXY_ARGUMENTS,
-    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+    **STATE_ARGUMENTS,
     # The action plugin sets these: the phase of this call, and what the calls between the two
     # phases did.
     "_phase": {"type": "str", "choices": ["plan", "record"], "default": "plan"},

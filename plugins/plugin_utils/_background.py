@@ -159,7 +159,7 @@ class _Waiter:
     def _failure(self, reason: str) -> dict[str, Any]:
         return {
             "failed": True,
-            "msg": f"{self._what}: {reason}. It was killed (out of memory, or by somebody), or "
+            "msg": f"{self._what}: {reason}. It was killed (out of memory, or by a user), or "
             "the node was restarted.",
         }
 

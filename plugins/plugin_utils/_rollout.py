@@ -105,20 +105,23 @@ def failure(
     :param task: Ansible's ``ansible_failed_task``.
     :param result: Ansible's ``ansible_failed_result``.
     :param changed: whether the node was changed before it.
-    :returns: ``task`` (its name), ``words`` (its message) and ``refused`` (whether it failed
-        because the plan or a value is refused, before anything was changed).
+    :returns: ``task`` (its name), ``message``, ``changed`` (whether the node was changed, before
+        the task or by it) and ``refused`` (whether it failed because the plan or a value is
+        refused, before anything was changed).
     """
     action = str(task.get("action") or "").rpartition(".")[2]
+    changed = changed or bool(result.get("changed"))
     return {
         "task": str(task.get("name") or action),
-        "words": str(result.get("msg") or "").strip() or "it said nothing",
+        "message": str(result.get("msg") or "").strip() or "The task returned no message.",
+        "changed": changed,
         "refused": action in _REFUSING and not changed,
     }
 
 
 def failure_message(stored: Mapping[str, Any]) -> str:
     """Return a stored failure as one line: cause and task."""
-    cause = (str(stored["words"]).splitlines() or [""])[0]
+    cause = (str(stored["message"]).splitlines() or [""])[0]
     if stored["refused"]:
         return f"the run stopped at this node, which is refused: {cause}"
     return f"the run stopped at this node, in the task {stored['task']!r}: {cause}"

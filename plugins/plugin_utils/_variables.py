@@ -72,13 +72,13 @@ class Wrong:
     """A value that is refused.
 
     :param part: the part of the plan that refuses it.
-    :param words: the message.
+    :param message: what is wrong, and the next step.
     :param cluster: whether it applies to nodes of a cluster only.
     """
 
     variable: str
     part: str
-    words: str
+    message: str
     cluster: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ class Wrong:
         return {
             "variable": self.variable,
             "part": self.part,
-            "words": self.words,
+            "message": self.message,
             "cluster": self.cluster,
         }
 

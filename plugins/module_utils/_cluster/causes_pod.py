@@ -106,7 +106,7 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
             f"{state.name} offers {resource.allocatable} {name}, and {count} are expected.",
             seen,
             "Compare the plugin's sharing (the label nvidia.com/device-plugin.config and its "
-            "ConfigMap) with what is wanted"
+            "ConfigMap) with what is requested"
             + (
                 f", and delete the pod {pod.full_name} if it is older than that."
                 if more
@@ -183,7 +183,7 @@ def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) ->
         f"The device plugin's pod {pod.full_name} is on {state.name}, which has no GPU: it has "
         "nothing to offer there.",
         known.evidence if known else (last[0] if last else f"the pod is {pod.phase}"),
-        f"Take the label off that it goes by: kubectl label node {state.name} kubegpu.nodes/gpu-"
+        f"Remove the label that selects it: kubectl label node {state.name} kubegpu.nodes/gpu-"
         if managed
         else "Give the DaemonSet a nodeSelector, such as kubegpu.nodes/gpu: nvidia, which "
         "kubegpu.nodes.site sets on the nodes with GPUs.",

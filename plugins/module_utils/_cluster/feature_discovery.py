@@ -68,7 +68,7 @@ def _misplaced(expected: Expected, state: NodeState, pod: PodView) -> Shortfall:
         "discovery_without_gpu",
         f"The pod {pod.full_name} of {TITLE} is on {state.name}, which has no GPU.",
         f"the pod is {pod.phase or 'there'}",
-        f"Take the label off that it goes by: kubectl label node {state.name} kubegpu.nodes/gpu-",
+        f"Remove the label that selects it: kubectl label node {state.name} kubegpu.nodes/gpu-",
     )
     return Shortfall(expected, state.name, {}, found, pod.full_name, part=FEATURE_DISCOVERY)
 

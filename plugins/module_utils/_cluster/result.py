@@ -121,7 +121,7 @@ def _layer(
             for name, resource in sorted(state.resources.items())
             if resource.allocatable
         )
-        whose = ", by a plugin of somebody else" if is_foreign_only(item, view) else ""
+        whose = ", by a plugin of another owner" if is_foreign_only(item, view) else ""
         entry["proof"] = f"the node {state.name} offers {offers}{whose}"
     return entry
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import fnmatch
 import posixpath
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 from .._core.errors import InputError, KubegpuError
+from .._core.versions import find_version, upstream_numbers
 from .._formats.toml_edit import Document
 from .._runtime.config_file import ConfigFile, Parser, decode, parse_text, table
 from .data import CRI_GRPC, CRI_NAMES, CRI_RUNTIME, LOADS, NEWEST_CONFIG, Path, Version
 from .values import copy, leaves, remove
-
-_VERSION = re.compile(r"\bv?(\d+)\.(\d+)(?:\.\d+|\b)")
 
 
 @dataclass(frozen=True)
@@ -57,14 +55,14 @@ def parse_version(text: str) -> Version:
 
     :raises InputError: the text contains no version.
     """
-    match = _VERSION.search(text)
-    if match is None:
+    numbers = upstream_numbers(find_version(text))
+    if not numbers:
         raise InputError(
             "The version of containerd cannot be recognised.",
             evidence=text.strip() or "no output",
             next_step="Give it by the option containerd_version.",
         )
-    return int(match.group(1)), int(match.group(2))
+    return numbers[0], numbers[1]
 
 
 def load(

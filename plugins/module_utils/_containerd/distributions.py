@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Callable
 
 from .._core.errors import KubegpuError
+from .._core.versions import find_version, upstream_numbers
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 
 
@@ -228,7 +229,7 @@ def check_managed_block(path: str, text: str) -> None:
     if places == 1:
         return
     raise KubegpuError(
-        f"{path} is a template of somebody else's, and has {places or 'no'} "
+        f"{path} is a template that this module did not make, and has {places or 'no'} "
         f"{'places' if places else 'place'} for this module: a Go template is only edited "
         "between two lines of its own.",
         evidence=f"looked for the lines {BEGIN!r} and {END!r}",
@@ -268,10 +269,10 @@ def with_managed_block(path: str, text: str | None, block: str | None) -> str | 
 
 def has_base_template(version: str) -> bool:
     """Return whether k3s or RKE2 with this ``--version`` output has the template ``base``."""
-    match = re.search(r"v(\d+)\.(\d+)\.(\d+)", version)
-    if match is None:
+    numbers = upstream_numbers(find_version(version))
+    if not numbers[2:]:
         return False
-    major, minor, patch = (int(part) for part in match.groups())
+    major, minor, patch = numbers
     if (major, minor) > max(_BASE_SINCE):
         return True
     return patch >= _BASE_SINCE.get((major, minor), patch + 1)

@@ -57,7 +57,7 @@ class Editor:
 
     def set(self, path: str, key: Path, value: Any) -> None:
         self._record_change(path, key, (value,))
-        # The first key of a new file goes below its comment.
+        # The first key of a new file is placed below its comment.
         document = self._documents[path]
         if len(key) == 1 and document.text == FILE_HEAD:
             self._documents[path] = Document(FILE_HEAD + Document("").set(key, value).text)

@@ -48,7 +48,7 @@ class Preparation:
                 state = replace(state, effective=self.host.dump(state.files))
             except KubegpuError as error:
                 raise KubegpuError(
-                    f"containerd cannot load {self.host.request.config_path} as it stands; nothing "
+                    f"containerd cannot load {self.host.request.config_path} as it is; nothing "
                     "was written.",
                     evidence=error.evidence,
                     next_step="Correct the file first: the running containerd would not come "
@@ -196,9 +196,7 @@ class Preparation:
             try:
                 before = self.host.dump(state.files)
             except KubegpuError as error:
-                self.host.warnings.append(
-                    f"The configuration as it stands cannot be loaded: {error}"
-                )
+                self.host.warnings.append(f"The current configuration cannot be loaded: {error}")
         if not changed:
             return Planned(changes, plan, files, before)
         after = self.host.dump(files)

@@ -64,7 +64,7 @@ class _Undo:
         self.reasons: list[str] = []
 
     def plan(self) -> Plan:
-        # The importing file goes first: it must never import a file that does not exist.
+        # The importing file is first: it must never import a file that does not exist.
         edits = sorted(self.edits.values(), key=lambda edit: edit.path != self.state.root.path)
         return Plan(tuple(edit for edit in edits if edit.before != edit.after), tuple(self.reasons))
 

@@ -17,6 +17,7 @@ __global__ void kubegpu(int *value) { *value = 1; }
 int main() { kubegpu<<<1, 1>>>(0); return 0; }
 """
 _FOLDERS = "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Two versions that differ by their labels: the release, and the build of nvcc.
 _RELEASE = re.compile(r"release (\d+\.\d+), V([\d.]+)")
 _TOO_NEW = re.compile(r"unsupported (GNU|clang) version! (.*?) are not supported")
 _NO_COMPILER = (

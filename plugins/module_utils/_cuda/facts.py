@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._core.versions import find_version
 from .._driver.facts import read_checksums
 from .._nvidia.package_names import is_cuda
 from .._packages import installed as _packages
@@ -83,12 +84,13 @@ def is_packaged(folder: str, packages: Sequence[Package]) -> bool:
 
 def distro_version(version: str) -> str | None:
     """Return the CUDA version in a package version such as 11.8.89~11.8.0-5~deb12u1."""
-    match = re.search(r"~(\d+\.\d+\.\d+)", version) or re.search(r"(\d+\.\d+(?:\.\d+)?)", version)
-    return match.group(1) if match else None
+    # Debian writes the version of the compiler first, and that of CUDA after it.
+    match = re.search(r"~(\d+\.\d+\.\d+)", version)
+    return match.group(1) if match else find_version(version)
 
 
 def cuda_version(version_json: str | None, version_txt: str | None) -> str | None:
     """Return the toolkit's version; before 11.1 it is in a text file."""
+    # The file has the versions of all parts: the pattern finds the entry, not the version in it.
     match = re.search(r'"cuda"\s*:\s*\{[^}]*"version"\s*:\s*"([\d.]+)"', version_json or "")
-    match = match or re.search(r"CUDA Version ([\d.]+)", version_txt or "")
-    return match.group(1) if match else None
+    return match.group(1) if match else find_version(version_txt)

@@ -108,7 +108,7 @@ class Plan:
 class PlannedVersion:
     """One requested version: where it comes from, and what has to be done for it.
 
-    :param release: the release of the table that the version stands for.
+    :param release: the release of the table that the version means.
     :param installed: the version of it that is installed, or None.
     """
 

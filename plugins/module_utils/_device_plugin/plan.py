@@ -61,7 +61,7 @@ def plan(
     :param options: the options of :func:`read_request`; ``runtime_class`` may also be ``auto``.
     :param hosts: by name: ``gpu_node`` (the facts), ``config`` (the host's choice, may be empty),
         ``node`` (its name in Kubernetes where it is not found by machine id), ``match`` (``name``
-        where it is not to be found by machine id), ``wishes`` (its own view of the options, which
+        where it is not to be found by machine id), ``options`` (its own view of the options, which
         has to be the same), ``default_runtime`` (newer than the facts), ``planned`` (whether this
         run sets up the runtime) and ``cdi`` (whether CDI is asked for there).
     :param chart_version: the chart's version, with the method ``helm``.
@@ -177,7 +177,7 @@ def _refusal_text(refusal: Mapping[str, str]) -> str:
 
 def _differing_options(hosts: Mapping[str, Mapping[str, Any]]) -> list[Refusal]:
     """Refuse options that differ between hosts, because the cluster has one plugin."""
-    known = [(name, hosts[name]["wishes"]) for name in sorted(hosts) if hosts[name].get("wishes")]
+    known = [(name, hosts[name]["options"]) for name in sorted(hosts) if hosts[name].get("options")]
     if not known:
         return []
     first, options = known[0]
@@ -324,7 +324,7 @@ def _check_runtime_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]])
         Refusal(
             f"the cluster has a RuntimeClass {HANDLER} for another handler, and a handler cannot "
             "be changed",
-            f"Delete it (kubectl delete runtimeclass {HANDLER}) if nobody needs it; or make "
+            f"Delete it (kubectl delete runtimeclass {HANDLER}) if it is not needed; or make "
             f"{HANDLER} the default runtime and set nvidia_device_plugin_runtime_class: ''.",
             f"handler: {there.get('handler')}",
         )

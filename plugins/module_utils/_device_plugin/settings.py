@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._core.errors import InputError
+from .._core.versions import version_numbers
 
 #: Major and minor number, such as (0, 20).
 Release = tuple[int, int]
@@ -35,7 +36,8 @@ PATH = "absolute path"
 DURATION = "duration, such as 60s"
 STRINGS = "string or list of strings"
 
-_VERSION = re.compile(r"v?(\d+)\.(\d+)\.\d+(?:\Z|[-+])")
+# The whole tag counts: one of a commit or a branch can contain a version too.
+_RELEASE_TAG = re.compile(r"v?(\d+\.\d+)\.\d+(?:\Z|[-+])")
 _DURATION = re.compile(r"(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|ms|s|m|h))+\Z")
 # The values that Go's strconv.ParseBool accepts.
 _TRUTH = {
@@ -149,8 +151,11 @@ _BY_VARIABLE = {name: one for one in SETTINGS for name in one.variables}
 
 def read_release(version: str) -> Release | None:
     """Return the release of a tag; None for other tags, such as those of a commit."""
-    match = _VERSION.match(version)
-    return (int(match[1]), int(match[2])) if match else None
+    match = _RELEASE_TAG.match(version)
+    if match is None:
+        return None
+    major, minor = version_numbers(match[1])
+    return major, minor
 
 
 def release_text(release: Release) -> str:
@@ -259,7 +264,7 @@ class Reading:
         says = f"{where}: is {value!r}, and has to be one of {', '.join(filter(None, known))}"
         if not is_newer(self.release):
             raise InputError(says)
-        self.note(f"{says}, as far as the table goes ({release_text(NEWEST)}).")
+        self.note(f"{says}, according to the table (up to {release_text(NEWEST)}).")
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = _NEAR) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from .._core.finding import Finding
+from .._core.versions import upstream_numbers
 from .._nvidia.runfile import LOG
 from .build_fixes import KNOWN_FIXES, KnownFix
 from .codes import DISK_FULL, NO_HEADERS
@@ -75,10 +76,8 @@ def known_fix(
     log: str, version: str, kernel: str | None, kernel_module: str | None
 ) -> KnownFix | None:
     """Return the known fix for a failed build, if there is one."""
-    major = version.partition(".")[0]
-    branch = int(major) if major.isdecimal() else 0
-    numbers = re.match(r"(\d+)\.(\d+)", kernel or "")
-    release = (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    branch, *_rest = upstream_numbers(version) or (0,)
+    release = upstream_numbers(kernel)[:2] or (0, 0)
     for fix in KNOWN_FIXES:
         lowest, highest = fix.branches
         if (

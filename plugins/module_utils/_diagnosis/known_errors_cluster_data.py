@@ -55,7 +55,7 @@ CONTAINER = (
         "containerd, dockerd, CRI-O, nvidia-ctk cdi list",
         "Two CDI specifications have the device {device}, {one} and {other}, so that neither "
         "counts.",
-        "Remove the one that nobody keeps up to date: nvidia-cdi-refresh writes "
+        "Remove the one that is not kept up to date: nvidia-cdi-refresh writes "
         "/var/run/cdi/nvidia.yaml, while a file that was made in /etc/cdi by hand stays as it was.",
         'conflicting device "nvidia.com/gpu=0" (specs "/etc/cdi/nvidia.yaml", '
         '"/etc/cdi/nvidia-old.yaml")',

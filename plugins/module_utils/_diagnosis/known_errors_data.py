@@ -76,7 +76,7 @@ _GENERAL = (
         "the log of NVIDIA's fabric manager",
         "The fabric manager is {own}, and the driver that is loaded is {loaded}: it runs with its "
         "very own version alone, and without it CUDA says error 802.",
-        "Run kubegpu.nodes.site for this node with a wish for the driver (nvidia_driver_branch): "
+        "Run kubegpu.nodes.site for this node with the requested driver (nvidia_driver_branch): "
         "role nvidia_driver keeps both at one version. By hand: install nvidia-fabricmanager in "
         "version {loaded}, or reboot where the driver's packages are {own}.",
         "fabric manager NVIDIA GPU driver interface version 550.127.05 don't match with driver "

@@ -74,8 +74,8 @@ KERNEL = (
     _xid(
         "row_remap_pending",
         (63,),
-        f"{_GPU} has recorded a bad row (before Ampere: page) of its memory, which goes out of use "
-        "by the next reset (Xid 63).",
+        f"{_GPU} has recorded a bad row (before Ampere: page) of its memory, which the next reset "
+        "takes out of use (Xid 63).",
         "Reset the GPU or reboot when the node is free; work may go on until then.",
         "NVRM: Xid (PCI:0000:10:1c): 63, pid=1896, Row Remapper: New row marked for remapping, "
         "reset gpu to activate.",
@@ -100,8 +100,8 @@ KERNEL = (
         "coherent_memory_error",
         (159,),
         f"{_GPU} had an error on the interface to the processor's memory (CHI, Xid 159).",
-        f"{FOLLOW_STEP} If it stands alone, look for a fault of unified memory (dmesg | "
-        "grep -i uvm), and reboot.",
+        f"{FOLLOW_STEP} Without one, look for a fault of unified memory (dmesg | grep -i uvm), and "
+        "reboot.",
         # Only the number is known to be so (nverror.h); no line of it was found in public.
         "NVRM: Xid (PCI:0009:01:00): 159, pid='<unknown>', name=<unknown>",
     ),
@@ -232,7 +232,7 @@ KERNEL = (
         r"unsupported display driver / cuda driver combination",
         "a CUDA program (error 803)",
         "The CUDA driver library that the program loads is not the one of the driver on the node: "
-        "as a rule the image's own (cuda-compat) stands before it.",
+        "as a rule the image's own (cuda-compat) is found before it.",
         "Take cuda-compat (/usr/local/cuda/compat) out of the image or of LD_LIBRARY_PATH; where "
         "the driver was upgraded on the node, reboot it.",
         "Error 803: system has unsupported display driver / cuda driver combination",

@@ -234,7 +234,7 @@ class DockerRuntime:
         details = plan.record.to_json()
         if plan.writes:
             self._host.validate(plan.after, plan.before, version)
-        # The record of a removal goes last: a run that is killed before it can be repeated.
+        # The record of a removal is written last: a run that is killed before it can be repeated.
         recorded = details if self._request.present or earlier is None else earlier.details
         change = FileChange(key, plan.before, plan.after, undo=plan.forget, details=recorded)
         service = Service(

@@ -64,14 +64,16 @@ def configure(
         document = document.without_bom()
     editor = Editor(document, record, request.name)
     if drops_bom:
-        editor.say("the byte order mark goes: this version of dockerd does not start with one")
+        editor.say(
+            "the byte order mark is removed: this version of dockerd does not start with one"
+        )
     editor.ensure([])
     editor.ensure(["runtimes"])
     _configure_entry(editor, request)
     if request.set_default:
         editor.put(["default-runtime"], request.name)
     else:
-        # Only what an earlier run set; a default that somebody else set stays.
+        # Only what an earlier run set; a default that was set otherwise stays.
         editor.revert(["default-runtime"], "set_default is false now")
     if request.cdi is not None:
         features = editor.document.get(["features"])
@@ -83,7 +85,7 @@ def configure(
 
 
 def remove(document: Document, request: Request, record: Record) -> EditResult:
-    """Return the file without the managed settings; those that somebody changed since are kept."""
+    """Return the file without the managed settings; those that were changed since are kept."""
     editor = Editor(document, record, request.name)
     name = request.name
     entry_path = ("runtimes", name)
@@ -107,7 +109,7 @@ def remove(document: Document, request: Request, record: Record) -> EditResult:
     ):
         # dockerd does not start with a default that does not exist.
         editor.drop(
-            ("default-runtime",), f"default-runtime {default} goes: there is no such runtime"
+            ("default-runtime",), f"default-runtime {default} is removed: there is no such runtime"
         )
     editor.prune()
     return editor.result()

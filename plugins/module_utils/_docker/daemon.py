@@ -11,9 +11,9 @@ reload that removes its default runtime (see :func:`transition`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from .._core.versions import find_version, upstream_numbers
 from .._formats.json_edit import Document
 from .config import default_runtime, runtimes
 from .record import Edit, Record
@@ -29,8 +29,7 @@ _CDI_DEFAULT_UNKNOWN_SINCE = (28, 0)
 
 def parse_version(text: str) -> tuple[int, ...] | None:
     """Return the numbers of ``Docker version 20.10.24+dfsg1, build ...`` or of ``28.5.2``."""
-    match = re.search(r"(?:^|\s)v?(\d+)\.(\d+)(?:\.(\d+))?", text)
-    return None if match is None else tuple(int(part) for part in match.groups() if part)
+    return upstream_numbers(find_version(text)) or None
 
 
 def can_validate(version: tuple[int, ...]) -> bool:
@@ -110,7 +109,7 @@ def transition(document: Document, info: Info | None, running: Running) -> Docum
 
 
 def transition_record(document: Document) -> Record:
-    """Return the record for removing a :func:`transition` from a file that somebody edited."""
+    """Return the record for removing a :func:`transition` from a file that was edited."""
     edits: tuple[Edit, ...] = ()
     if default_runtime(document) is None:
         edits = (Edit(("default-runtime",), document.raw(["default-runtime"]), '"runc"'),)

@@ -124,7 +124,7 @@ class Editor:
         if raw is None:
             return
         if not _same(raw, edit.after):
-            self.say(f"{where} was changed by somebody since: kept")
+            self.say(f"{where} was changed since: kept")
         elif edit.before is None:
             self.document = self.document.delete(edit.path)
             self.say(f"{where}: {reason}")

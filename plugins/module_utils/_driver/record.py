@@ -205,7 +205,7 @@ def record_after_rollback(record: Record) -> Record | None:
 def needs_uninstaller(plan: Plan, record: Record, node: Mapping[str, Any]) -> bool:
     """Return whether ``state: absent`` must run the runfile's uninstaller.
 
-    A driver that somebody else installed, or that is removed already, needs none.
+    A driver that was not installed here, or that is removed already, needs none.
     """
     if node["driver"]["source"] != "runfile":
         return False

@@ -24,7 +24,7 @@ INSTALLS = ("install", "upgrade", "downgrade")
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asks for. An empty string or mapping stands for the built-in data.
+    """What the user asks for. An empty string or mapping means the built-in data.
 
     ``today`` is an ISO date; empty is the date of the data. ``dkms``, ``fabric`` and ``imex`` are
     auto, true or false; ``coherent_memory`` is auto, driver or numa.
@@ -110,5 +110,6 @@ class Plan:
 
 def branch_of(version: str | None) -> str | None:
     """Return the branch of a version: 580 of 580.126.09."""
+    # A name in requests and packages, not numbers to compare: 580-server and 1.2 are no branch.
     match = re.match(r"(\d{3,})(?:\.|\Z)", version or "")
     return match.group(1) if match else None

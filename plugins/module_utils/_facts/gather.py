@@ -37,6 +37,7 @@ from .._packages.installed import (
     read_zypp_locks,
 )
 from .._record.converged import cached_report, converged_fingerprints
+from .._record.options import STATE_PATH
 from .._toolkit.facts import read_repositories, read_toolkit
 from .hardware import read_bridges, read_functions
 from .problems import find_problems
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
 
 _DPKG_STATUS = "/var/lib/dpkg/status"
 _RPM_DATABASES = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
-STATE_PATH = "/var/lib/kubegpu/state.json"
 _VERSIONLOCK = "/etc/dnf/plugins/versionlock.list"
 _VERSIONLOCK_5 = "/etc/dnf/versionlock.toml"
 _ZYPP_LOCKS = "/etc/zypp/locks"

@@ -23,6 +23,7 @@ from .._containerd.distributions import (
 from .._containerd.dump import read_effective
 from .._core.finding import Finding
 from .._core.redact import redact_data
+from .._core.versions import find_version
 from .._formats.toml_read import read_toml
 from .._packages.installed import CONTAINERD_PACKAGES, DOCKER_PACKAGES, Package, select
 
@@ -33,7 +34,6 @@ CONTAINERD_CONFIG = PLAIN.config_path
 DOCKER_CONFIG = "/etc/docker/daemon.json"
 
 _BINARY_FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/bin")
-_VERSION = re.compile(r"\bv?(\d+\.\d+\.\d+(?:-(?:rc|beta|alpha)[.\d]+)?)")
 _PACKAGED = ("/usr/bin/", "/usr/sbin/")
 _UNPACK_SECONDS = 60
 _NOTHING: dict[str, Any] = {
@@ -108,12 +108,6 @@ def _untouched(reader: NodeReader, binary: str, package: str) -> bool:
     times = reader.times(binary)
     # The change time, as archives set the modification time.
     return bool(listed and times and times[1] <= listed[0] + _UNPACK_SECONDS)
-
-
-def find_version(text: str) -> str | None:
-    """Return the version in the output of ``--version``: ``1.6.20`` in ``... 1.6.20~ds1``."""
-    match = _VERSION.search(text)
-    return match.group(1) if match else None
 
 
 def _active(units: Mapping[str, str | None] | None, unit: str) -> bool | None:

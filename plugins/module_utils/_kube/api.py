@@ -117,7 +117,7 @@ class Cluster:
         force: bool = False,
         dry_run: bool = False,
     ) -> dict[str, Any]:
-        """Server-side apply: what we applied before and is not in ``body``, goes."""
+        """Server-side apply: removes what was applied before and is not in ``body``."""
         params = {"fieldManager": field_manager, "force": force}
         return self._write("patch", "PATCH", path, body, params, dry_run, _PATCHES["apply"])
 
@@ -163,7 +163,7 @@ class Cluster:
     ) -> Sequence[Value | KubeError]:
         """Return what ``function`` says of each item, or its error, in order; a few at a time.
 
-        An item that somebody else changed in between (409) is tried again: ``function`` has to
+        An item that another client changed in between (409) is tried again: ``function`` has to
         read it anew then. A conflict of field managers would stay one, and is not.
 
         A server that has gone in between is not waited for by every item: when as many of them as

@@ -220,7 +220,7 @@ def _load(config: Any, configuration: Any, connection: Connection) -> tuple[str,
         raise _bad_kubeconfig(path, connection.context, error) from None
     source = f"context {context} of {path}"
     if words and not (_authorization(configuration) or configuration.cert_file):
-        # The loader goes on without credentials, and the server would speak of rights.
+        # The loader continues without credentials, and the server would report missing rights.
         raise _no_credentials(source, user, words)
     if cluster.get("proxy-url"):
         # As kubectl does; the loader does not read it.

@@ -27,8 +27,8 @@ Value = TypeVar("Value")
 def in_time(function: Callable[[], Value], who: str) -> Value:
     """Return what ``function`` returns, where it may run a plugin for credentials.
 
-    A plugin that wants a login or an answer never ends where nobody sits in front of it. It is left
-    to itself then.
+    A plugin that wants a login or an answer never ends without a user in front of it. It is left
+    running then.
 
     :param who: whose credentials they are, for the message.
     :raises KubeError: it has not ended within :data:`LIMIT` seconds.

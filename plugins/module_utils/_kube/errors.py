@@ -31,7 +31,7 @@ _LONGEST_EVIDENCE = 600
 
 @dataclass(frozen=True)
 class FieldConflict:
-    """A field that a server-side apply wanted and that belongs to another field manager."""
+    """A requested field of a server-side apply that belongs to another field manager."""
 
     field: str
     manager: str
@@ -45,7 +45,7 @@ class KubeError(KubegpuError):
         ``Certificate``, ``Timeout``, ``Configuration``, and ``Denied`` for what not a missing
         right but an admission rule forbids, which may let other objects through).
     :param retry_after: seconds that the server wants to be left alone.
-    :param field_conflicts: whose fields stood in the way of a server-side apply.
+    :param field_conflicts: the owners of the fields that blocked a server-side apply.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ def _forbidden(server: Server, request: str, message: str, evidence: str) -> Kub
     path = _FORBIDDEN_PATH.search(message)
     known = found or path
     if known is not None and known["user"] == "system:anonymous":
-        # Nobody should be told to give rights to everybody.
+        # The next step must not be to give rights to everybody.
         return KubeError(
             f"The API server {server.host} was asked without credentials: {server.source} gave "
             "neither a token nor a client certificate that it knows",
@@ -212,7 +212,7 @@ def _conflict(server: Server, request: str, data: Mapping[str, Any], evidence: s
     if conflicts:
         owned = ", ".join(f"{item.field} (owner: {item.manager})" for item in conflicts)
         return KubeError(
-            f"{request} wants fields that belong to somebody else: {owned}",
+            f"{request} sets fields that belong to other owners: {owned}",
             evidence=evidence,
             next_step="Leave the field to its owner, or take it over by forcing conflicts.",
             status=409,
@@ -303,7 +303,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 def server_time(headers: Mapping[str, str]) -> float | None:
     """Return when an answer was made, by the server's clock, in seconds since 1970.
 
-    Every answer of an API server has a Date header; None where somebody in between took it out.
+    Every answer of an API server has a Date header; None where a proxy took it out.
     """
     for name, value in headers.items():
         if name.lower() == "date":

@@ -108,7 +108,7 @@ def _check_key(where: str, name: str) -> None:
         raise InputError(
             f"{where} has a key that Kubernetes does not take: {name!r}",
             next_step="A key is at most 63 letters, digits, '-', '_' and '.', with a letter or "
-            "digit at both ends, and in front of it, if wanted, a domain and a slash.",
+            "digit at both ends, and in front of it, optionally, a domain and a slash.",
         )
 
 

@@ -93,7 +93,7 @@ def _plan_taints(
             after.append(_taint_body(requested))
             record[taint.identity] = requested
         else:
-            owner = ", ".join(node.taint_owners) or "somebody else"
+            owner = ", ".join(node.taint_owners) or "another owner"
             name = f"{taint.key}:{taint.effect}"
             conflicts.append(
                 Conflict(node.name, "taint", name, owner, taint.value, requested.value)

@@ -101,8 +101,8 @@ def failure(result: Result) -> dict[str, str] | None:
     if result.conflicts:
         theirs = join_names([str(item) for item in result.conflicts])
         causes.append(
-            ("" if causes else "Not all that is wanted could be set, all else was done. ")
-            + f"These belong to somebody else: {theirs}"
+            ("" if causes else "Some of the requested values could not be set; all others were. ")
+            + f"These belong to other owners: {theirs}"
         )
     if not causes:
         return None

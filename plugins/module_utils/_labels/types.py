@@ -97,7 +97,7 @@ class Conflict:
     def __str__(self) -> str:
         return (
             f"{self.node}: {self.kind} {self.name} is {self.value!r} and belongs to {self.owner} "
-            f"(wanted: {self.wanted!r})"
+            f"(requested: {self.wanted!r})"
         )
 
 

@@ -16,7 +16,7 @@ from .._core.errors import InputError, Refusal
 from .._core.versions import Version, version_numbers
 from .cuda_releases import BUILT_IN, UNVERIFIED, CudaData
 
-# A branch alone stands for its newest driver.
+# A branch alone means its newest driver.
 _NEWEST = 10**6
 _DRIVER = re.compile(r"\d{2,4}(?:\.\d{1,4}(?:\.\d{1,3})?)?\Z")
 _CUDA = re.compile(r"(?:cuda\s*>=\s*)?(\d{1,2}\.\d{1,2}(?:\.\d{1,3})?)\Z", re.IGNORECASE)
@@ -37,7 +37,7 @@ class Verdict:
 
 
 def parse_driver(driver: Any) -> Version:
-    """Return a driver's version as numbers. A branch alone stands for its newest driver.
+    """Return a driver's version as numbers. A branch alone means its newest driver.
 
     :raises InputError: the value is not a driver version.
     """
@@ -47,7 +47,7 @@ def parse_driver(driver: Any) -> Version:
             f"{driver!r} is not the version of an NVIDIA driver.",
             next_step="Give a version such as '580.95.05', or a branch such as '580'.",
         )
-    numbers = tuple(int(part) for part in text.split("."))
+    numbers = version_numbers(text)
     return (*numbers, _NEWEST) if len(numbers) == 1 else numbers
 
 
@@ -68,7 +68,7 @@ def parse_cuda(cuda: Any) -> Version:
 def release_of(cuda: Any, data: CudaData = BUILT_IN) -> str:
     """Return the release in the table for a version: ``12.9`` is the first 12.9.
 
-    An update newer than the table stands for the newest update in the table.
+    An update newer than the table counts as the newest update in the table.
 
     :raises InputError: the table has no such CUDA.
     """

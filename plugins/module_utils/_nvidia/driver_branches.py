@@ -89,8 +89,8 @@ BRANCHES: dict[str, dict[str, Any]] = {
     "620": _branch(NEW_FEATURE, None, None, modules=[OPEN]),  # kind (u)
 }
 
-# ``first`` and ``last`` branch, and the kernel modules that work. ``first`` below 525 matters to
-# nobody who asks for a driver today; it is there so that each row says the whole.
+# ``first`` and ``last`` branch, and the kernel modules that work. ``first`` below 525 has no
+# effect today; it is there so that each row is complete.
 _OLD = {"last": "580", "modules": [PROPRIETARY]}
 GENERATIONS: dict[str, dict[str, Any]] = {
     "fermi": {"first": "390", "last": "390", "modules": [PROPRIETARY]},
@@ -234,7 +234,7 @@ REPOSITORIES: dict[str, dict[str, Any]] = {
     "rhel8": _nvidia("515", _RPM_KEY, streams=_STREAMS, signed=_PRECOMPILED),
     "rhel9": _nvidia("515", _RPM_KEY, streams=_STREAMS, signed=_PRECOMPILED),
     "rhel10": _nvidia("575", _EL_10_KEY),  # first (u)
-    # NVIDIA goes on to the next release of Fedora: 42 ends with CUDA 13.1. First and last (u).
+    # NVIDIA continues with the next release of Fedora: 42 ends with CUDA 13.1. First and last (u).
     "fedora42": _nvidia("580", _RPM_KEY, last="590"),
     "fedora43": _nvidia("595", _FEDORA_43_KEY),  # first (u)
     "fedora44": _nvidia("595", _FEDORA_KEY),  # first (u)
@@ -263,7 +263,7 @@ UBUNTU_FLAVOURS = (
     *("generic", "lowlatency", "nvidia", "nvidia-bos"),
     *("aws", "azure", "azure-fde", "azure-nvidia", "gcp", "gke", "ibm", "oracle"),
 )
-# Those whose plain name goes on to later kernel series within a release, and with it the package
+# Those whose plain name moves to later kernel series within a release, and with it the package
 # of the modules, which requires a kernel of that series: linux-modules-nvidia-580-server-open-aws
 # of 24.04 requires a kernel 7.0. A name with the series (-aws-6.8) stays with it; each has one
 # (packages.ubuntu.com: aws-5.15, aws-6.8, aws-7.0, azure-fde-7.0, gke-6.8, gke-64k-7.0; Google's

@@ -191,7 +191,7 @@ def finish(options: Options, host: Host, store: StateStore) -> Result:
     record = Record.from_json(store.get(options.key)) or Record()
     if record.run != options.run:
         raise KubegpuError(
-            f"Another run has gone on with the package set {options.name} since this one began; "
+            f"Another run has continued with the package set {options.name} since this one began; "
             "this one stops here.",
             evidence=options.failure,
             next_step="Wait for that run to end, and start no two runs for one node at a time.",

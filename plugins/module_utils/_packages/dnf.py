@@ -183,11 +183,11 @@ class Dnf(_rpm.RpmManager):
         along = list(changes.remove_last)
         last = along if changes.install else []
         first = [] if changes.install else along
-        going = list(dict.fromkeys((*changes.broken, *changes.remove, *changes.purge, *first)))
+        removed = list(dict.fromkeys((*changes.broken, *changes.remove, *changes.purge, *first)))
         return [
             {"module": self.module, "arguments": {"lock_timeout": lock_timeout, **arguments}}
             for arguments in (
-                {"name": going, "state": "absent", "autoremove": False},
+                {"name": removed, "state": "absent", "autoremove": False},
                 {
                     "name": list(changes.helpers),
                     "state": "present",

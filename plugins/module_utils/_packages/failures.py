@@ -21,7 +21,7 @@ _EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
     (
         r"no space left on device|enough free space|disk quota exceeded",
         "The disk of this node is full.",
-        "Free space (below /var/cache, /var/lib or /usr), then run again: it goes on "
+        "Free space (below /var/cache, /var/lib or /usr), then run again: it continues "
         "where this run stopped.",
     ),
     (
@@ -69,7 +69,7 @@ _EXPLANATIONS: tuple[tuple[str, str, str], ...] = (
         r"dpkg was interrupted|returned an error code|post-installation|subprocess .* script"
         r"|scriptlet failed|scriptlet, exit status",
         "A package's own script failed; packages are left half configured.",
-        "Mend what the script says, then run again: it goes on where this run stopped.",
+        "Correct what the script reports, then run again: it continues where this run stopped.",
     ),
 )
 

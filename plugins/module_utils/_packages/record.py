@@ -177,7 +177,7 @@ def unneeded_dependencies(
         and name not in record.before
         and packages[name].status in (INSTALLED, BROKEN)
         and (not packages[name].held or covers(record.patterns, name))
-        # Marked as manual since: somebody requested it by name.
+        # Marked as manual since: a user requested it by name.
         and (
             packages[name].automatic or not automatic or (packages[name].held and not marks_of_held)
         )

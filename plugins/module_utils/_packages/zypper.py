@@ -116,11 +116,11 @@ class Zypper(WithoutStreams, _rpm.RpmManager):
         return tuple(commands)
 
     def tasks(self, changes: Changes, lock_timeout: int) -> list[dict[str, Any]]:
-        going = list(dict.fromkeys((*changes.broken, *changes.remove, *changes.purge)))
+        removed = list(dict.fromkeys((*changes.broken, *changes.remove, *changes.purge)))
         return [
             {"module": self.module, "arguments": arguments}
             for arguments in (
-                {"name": going, "state": "absent"},
+                {"name": removed, "state": "absent"},
                 {
                     "name": [
                         _spec(name, version) for name, version in sorted(changes.install.items())

@@ -51,7 +51,7 @@ class FileRecord:
     """One file that one named change wrote.
 
     ``before_*`` describe the file before the first recorded write (``before_sha256`` None: there
-    was no file), ``after_*`` the file after the last one. ``edited``: somebody else wrote between
+    was no file), ``after_*`` the file after the last one. ``edited``: another program wrote between
     two recorded writes, so that the old bytes must not be restored. ``from_sha256`` is the file
     when the last write began: a run that is killed before its rename leaves that one.
     ``details`` is what the module needs to remove the managed lines (JSON values).
@@ -92,17 +92,17 @@ class FileRecord:
         return current_sha256 in (self.after_sha256, self.before_sha256, self.from_sha256)
 
     def restored_mode(self, current: int | None) -> int | None:
-        """Return the original mode, or the one that somebody set since the last recorded write."""
+        """Return the original mode, or the one that was set since the last recorded write."""
         return self.before_mode if self.after_mode in (None, current) else current
 
     def restored_owner(self, uid: int | None, gid: int | None) -> tuple[int | None, int | None]:
-        """Return the original owner, or the one that somebody set since the last recorded write."""
+        """Return the original owner, or the one that was set since the last recorded write."""
         if self.after_uid is None or (self.after_uid, self.after_gid) == (uid, gid):
             return self.before_uid, self.before_gid
         return uid, gid
 
     def restored_attributes(self, current: dict[str, str] | None) -> dict[str, str] | None:
-        """Return the original ACL and attributes, or those that somebody set since."""
+        """Return the original ACL and attributes, or those that were set since."""
         unchanged = self.after_attributes in (None, current)
         return (
             self.before_attributes if unchanged and self.before_attributes is not None else current

@@ -34,7 +34,7 @@ FORMAT = 1
 _FOLDER_MODE = 0o700
 _WRITABLE_BY_OTHERS = 0o022
 _FOR_OTHERS = 0o077
-# The directory that only this collection uses. Another one may belong to somebody else.
+# The directory that only this collection uses. Another one may have other users.
 _OWN_FOLDER = "/var/lib/kubegpu"
 
 
@@ -64,7 +64,7 @@ class StateStore:
         with locked(lock, timeout, folder_mode=_FOLDER_MODE):
             self._check_owner()
             self._close_folders()
-            # Temporary files of killed runs; nobody else writes here while the lock is held.
+            # Temporary files of killed runs; no other run writes here while the lock is held.
             remove_leftovers(self._path)
             remove_all_leftovers(self._backups)
             self._data = self._load()
@@ -300,7 +300,7 @@ class StateStore:
     def _discard_unnamed(self) -> None:
         """Remove backups that no record names any more: they may contain a password.
 
-        Other files stay: somebody who moved a broken record away may need them.
+        Other files stay: a user who moved a broken record away may need them.
         """
         for backup in self._known - self._named_backups():
             if os.path.dirname(backup) == self._backups:

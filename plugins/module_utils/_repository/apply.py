@@ -41,7 +41,7 @@ def apply(options: Options, run: Runner, store: StateStore) -> Result:
     request = options.request
     if request.present and options.key_url:
         request = replace(request, key=_download(request, options.key_url))
-    # Before the node is locked: nobody has to wait for the check of what a server sent.
+    # Before the node is locked: no other run waits for the check of what a server sent.
     check(request)
     if options.check_mode:
         changes, plan_ = _plan(request, store, options.architecture)

@@ -118,18 +118,18 @@ def disable(
     for entry in reversed(parse(path, text)):
         if not entry.enabled:
             continue
-        going = _matching(entry, addresses, architecture)
-        if not going:
+        matching = _matching(entry, addresses, architecture)
+        if not matching:
             continue
         first, last = entry.start_line - 1, entry.end_line
         if entry.kind == ONE_LINE:
             lines[first:last] = [comment_out(name, line) for line in lines[first:last]]
-        elif len(going) == len(entry.uris):
+        elif len(matching) == len(entry.uris):
             lines[first:last] = _set_field(name, lines[first:last], "Enabled", "no")
         else:
-            staying = " ".join(uri for uri in entry.uris if uri not in going)
+            staying = " ".join(uri for uri in entry.uris if uri not in matching)
             lines[first:last] = _set_field(name, lines[first:last], "URIs", staying)
-        disabled.extend(reversed([f"{uri} {' '.join(entry.suites)}".strip() for uri in going]))
+        disabled.extend(reversed([f"{uri} {' '.join(entry.suites)}".strip() for uri in matching]))
     return "".join(lines), tuple(reversed(disabled))
 
 
@@ -215,7 +215,7 @@ def _location(uri: str, suite: str) -> str:
 
 
 def _matching(entry: AptEntry, addresses: Sequence[str], architecture: str) -> tuple[str, ...]:
-    going = []
+    matching = []
     for uri in entry.uris:
         hits = [
             same_repository(
@@ -233,8 +233,8 @@ def _matching(entry: AptEntry, addresses: Sequence[str], architecture: str) -> t
                 next_step="Split it into one entry for each suite, then run again.",
             )
         if any(hits):
-            going.append(uri)
-    return tuple(going)
+            matching.append(uri)
+    return tuple(matching)
 
 
 def _set_field(name: str, stanza: list[str], title: str, value: str) -> list[str]:

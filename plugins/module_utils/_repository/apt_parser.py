@@ -140,7 +140,7 @@ def _stanzas(file_name: str, lines: list[str]) -> Iterator[AptEntry]:
         start, end = start or number, number
         if line[0] in " \t":
             if name is not None:
-                # A lone dot stands for an empty line, as in an embedded key.
+                # A lone dot means an empty line, as in an embedded key.
                 fields[name].append("" if line.strip() == "." else line.strip())
             continue
         match = _FIELD.match(line)

@@ -4,7 +4,7 @@
 
 """Commented lines in source files of others, by which a change can be undone line by line.
 
-A removed line becomes a comment that begins with ``#kubegpu:NAME:- ``; an added line stands
+A removed line becomes a comment that begins with ``#kubegpu:NAME:- ``; an added line is
 below a comment ``#kubegpu:NAME:+``.
 """
 

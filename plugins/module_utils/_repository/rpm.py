@@ -131,13 +131,13 @@ class RpmFormat:
         # From the end, so that line numbers of earlier sections stay valid.
         for section in reversed(list(sections(text))):
             uris = (*section.values("baseurl"), *section.values("mirrorlist"))
-            going = [uri for uri in uris if same_repository(uri, addresses, architecture)]
-            if not section.enabled or not going:
+            matching = [uri for uri in uris if same_repository(uri, addresses, architecture)]
+            if not section.enabled or not matching:
                 continue
             lines[section.start : section.end] = _switched_off(
                 name, lines[section.start : section.end]
             )
-            disabled.extend(f"[{section.name}] {uri}" for uri in reversed(going))
+            disabled.extend(f"[{section.name}] {uri}" for uri in reversed(matching))
         return "".join(lines), tuple(reversed(disabled))
 
     def enable(self, text: str, name: str) -> str:

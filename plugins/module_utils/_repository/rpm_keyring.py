@@ -91,6 +91,6 @@ def plan_ring(
         tuple(key for key in concerned if key not in erase),
         (
             *(f"rpm does not trust the key {key}." for key in add),
-            *(f"rpm trusts the key {key} for a repository that goes." for key in erase),
+            *(f"rpm trusts the key {key} for a repository that is removed." for key in erase),
         ),
     )

@@ -103,7 +103,7 @@ def change_runtime(
 def _check_unchanged(change: FileChange) -> None:
     if read_file(change.before.path) != change.before:
         raise KubegpuError(
-            f"{change.before.path} was changed by somebody else during this run.",
+            f"{change.before.path} was changed by another program during this run.",
             next_step="Run again.",
         )
 

@@ -12,13 +12,14 @@ from typing import Any
 from .._core.printable import printable
 from .._core.redact import redact_data
 from .._nvidia.toolkit_paths import RUNTIME_PATH
+from .._record.options import STATE_ARGUMENTS
 from .engine import Result
 
 RUNTIME_ARGUMENTS: dict[str, dict[str, Any]] = {
     "name": {"type": "str", "default": "nvidia"},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "set_default": {"type": "bool", "default": False},
-    "state_path": {"type": "path", "default": "/var/lib/kubegpu/state.json"},
+    **STATE_ARGUMENTS,
 }
 # containerd and CRI-O.
 CRI_ARGUMENTS: dict[str, dict[str, Any]] = {

@@ -123,7 +123,7 @@ def plan_absent(settings: Mapping[str, Any], seen: Seen, parse: Parser) -> Plan:
     """
     check(settings)
     if seen.recorded and seen.way is Undo.RESTORE:
-        why = "Nobody edited the file since: it comes back as it was."
+        why = "The file was not edited since: its earlier content is restored."
         return Plan(seen.restored, {}, reasons=(why,))
     if seen.text is None or (seen.recorded and seen.way is Undo.NOTHING):
         return Plan(seen.text, {})

@@ -154,7 +154,7 @@ class PodTests:
         if others:
             self.reader.notes.append(
                 f"The namespace {name} stays: it holds {', '.join(others[:5])}"
-                f"{' and more' if len(others) > 5 else ''}. Remove it when nobody needs them: "
+                f"{' and more' if len(others) > 5 else ''}. Remove it when they are not needed: "
                 f"kubectl delete namespace {name}"
             )
             return

@@ -171,7 +171,7 @@ def _write(
         details = {
             "settings": dict(plan.ours),
             "tables": list(plan.tables),
-            # Empty: it has values of somebody else, and must not be removed as a whole.
+            # Empty: it has values of others, and must not be removed as a whole.
             "meaning": _content_digest(_text(after) or "", parse) if managed else "",
         }
         first = FileState(before.path) if made else before

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .._core.errors import InputError
+from .._core.errors import InputError, Refusal
 from .._core.printable import printable
 from .._core.redact import addresses
 from .._core.steps import Step
@@ -93,12 +93,12 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
         return ToolkitPlan("none", reasons=("No NVIDIA GPU is in this node: nothing to do.",))
     refusal = _refusal(node, request) or containerd_refusal(node, request)
     if refusal:
-        return ToolkitPlan("refuse", reasons=refusal)
+        return _refused(refusal)
     family = FAMILIES[node["os"]["package_manager"]]
     version, why_version = _version(node, request, family)
-    refusal = _settings_refusal(node, request, version)
-    if refusal:
-        return ToolkitPlan("refuse", reasons=refusal)
+    refusals = _settings_refusals(node, request, version)
+    if refusals:
+        return _refused(*refusals)
     action, packages, package_steps = _packages(node, request, version, why_version)
     obsolete, obsolete_step = _obsolete(node)
     repository, repository_step = _repository(node, request, family)
@@ -140,6 +140,10 @@ def plan_toolkit(node: Mapping[str, Any], request: Request) -> ToolkitPlan:
         or (f"Toolkit {version} and the runtimes are as requested.",),
         warnings=tuple(note for note in notes if note),
     )
+
+
+def _refused(*refusals: Refusal) -> ToolkitPlan:
+    return ToolkitPlan("refuse", reasons=tuple(refusal.line for refusal in refusals))
 
 
 @dataclass(frozen=True)
@@ -188,47 +192,48 @@ def _toolkit(node: Mapping[str, Any]) -> Mapping[str, Any]:
     return toolkit
 
 
-def _refusal(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
+def _refusal(node: Mapping[str, Any], request: Request) -> Refusal | None:
     system = node["os"]
     if request.manage_repository and not request.repository_name.startswith(_MANAGED_PREFIX):
-        return (
-            (
-                f"nvidia_container_toolkit_repository.name is {request.repository_name!r}. "
-                f"Next step: let it begin with {_MANAGED_PREFIX!r}, by which the facts know our "
-                "own file."
-            ),
+        return Refusal(
+            f"nvidia_container_toolkit_repository.name is {request.repository_name!r}.",
+            f"let it begin with {_MANAGED_PREFIX!r}, by which the facts know our own file.",
         )
     if system["package_manager"] not in FAMILIES:
-        return (
+        return Refusal(
             f"{system['id']} {system['version']} installs packages with "
             f"{system['package_manager'] or 'a tool that is not known'}; this release knows "
-            f"{', '.join(sorted(FAMILIES))}. Next step: install the container toolkit by hand "
-            "and use the modules containerd_runtime, crio_runtime and docker_runtime, which work "
-            "there.",
+            f"{', '.join(sorted(FAMILIES))}.",
+            "install the container toolkit by hand and use the modules containerd_runtime, "
+            "crio_runtime and docker_runtime, which work there.",
         )
     old = unsupported(system, request.controller)
     if old:
-        return (old.line,)
+        return old
     family = FAMILIES[system["package_manager"]]
     if system["arch"] not in family.architectures:
-        return (
+        return Refusal(
             f"NVIDIA publishes no container toolkit for {system['arch']}; it does for "
-            f"{', '.join(family.architectures)}.",
+            f"{', '.join(family.architectures)}."
         )
-    return ()
+    return None
 
 
-def _settings_refusal(node: Mapping[str, Any], request: Request, version: str) -> tuple[str, ...]:
+def _settings_refusals(
+    node: Mapping[str, Any], request: Request, version: str
+) -> tuple[Refusal, ...]:
     """Return what is wrong with the requested settings."""
     try:
         check_settings(request.settings)
     except InputError as error:
-        return (f"{_SETTINGS}: {error.cause} Next step: {error.next_step}",)
+        return (Refusal(f"{_SETTINGS}: {error.cause}", error.next_step),)
     present = _toolkit(node)["config"] or {}
+    stops = " No container that NVIDIA's runtime starts would run with it."
     return tuple(
-        f"{_SETTINGS}: {fault.message}. "
-        + ("No container that NVIDIA's runtime starts would run with it. " if fault.stops else "")
-        + "Next step: correct the value, or leave it out."
+        Refusal(
+            f"{_SETTINGS}: {fault.message}." + (stops if fault.stops else ""),
+            "correct the value, or leave it out.",
+        )
         for fault in faults(request.settings, release_of(version), present)
     )
 

@@ -12,9 +12,11 @@ from typing import Any
 
 from .._containerd.data import NVIDIA_RUNTIME, RUNC_SHIM
 from .._containerd.distributions import makes_handler
+from .._core.errors import Refusal
 from .._core.steps import Step
 from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING, outside_path
+from .._diagnosis.common import NO_RUNTIME
 from .._nvidia.toolkit_paths import RUNTIME_PATH
 from .._record.converged import settings_fingerprint
 from .types import Request
@@ -107,16 +109,16 @@ def plan_containerd(
     return True, step, ()
 
 
-def containerd_refusal(node: Mapping[str, Any], request: Request) -> tuple[str, ...]:
+def containerd_refusal(node: Mapping[str, Any], request: Request) -> Refusal | None:
     """Return why containerd's module would refuse: the runtime to inherit from has no type.
 
     The module checks that too, but only after the packages are installed.
     """
     runtime = node["runtimes"]["containerd"]
     if request.containerd == "false" or runtime is None:
-        return ()
+        return None
     if runtime["cri_enabled"] is False and not request.containerd_enable_cri:
-        return ()
+        return None
     handlers = runtime["handlers"] or {}
     default = runtime["default_handler"]
     path = str((handlers.get(default) or {}).get("path") or "")
@@ -125,23 +127,24 @@ def containerd_refusal(node: Mapping[str, Any], request: Request) -> tuple[str, 
         handler = handlers.get(name)
         if handler is None or handler["type"]:
             if (handler or {}).get("type") == RUNC_SHIM:
-                return ()
+                return None
             continue
         # From containerd 2.0 on, settings of runc that a file omits have built-in values.
         built_in = name == "runc" and package_numbers(runtime["version"] or "0") >= (2,)
         if built_in or (name == "runc" and request.containerd_complete_runc):
-            return ()
+            return None
         option = (
             ", or set nvidia_container_toolkit_containerd_complete_runc: true"
             if name == "runc"
             else ""
         )
-        return (
+        return Refusal(
             f"containerd's runtime {name} has no runtime_type: containerd starts no pod with it, "
-            f"and {request.runtime_name} cannot inherit from it. Next step: write runtime_type = "
-            f'"{RUNC_SHIM}" into its table of {runtime["config_path"]}{option}.',
+            f"and {request.runtime_name} cannot inherit from it.",
+            f'write runtime_type = "{RUNC_SHIM}" into its table of '
+            f"{runtime['config_path']}{option}.",
         )
-    return ()
+    return None
 
 
 def plan_docker(
@@ -267,7 +270,4 @@ def no_runtime(node: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a note with the next step if the node has no container runtime."""
     if any(node["runtimes"][name] for name in ("containerd", "docker", "crio")):
         return ()
-    return (
-        "No container runtime is on this node. Next step: install containerd, CRI-O or Docker "
-        "(this collection never does), then run again.",
-    )
+    return (f"{NO_RUNTIME.cause} Next step: {NO_RUNTIME.next_step}",)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .._core.errors import KubegpuError
 from .._core.finding import Finding
+from .._core.versions import version_numbers
 from .._host.command import Result
 from .containers import NAME, QUICK, ContainerTests, Image
 from .types import ContainerRun, RuntimeState
@@ -77,7 +77,7 @@ class DockerProbe:
     ) -> Iterator[ContainerRun]:
         tests, handler = self._tests, self._options.handler
         command, counts_gpus = tests.command(node)
-        version = tuple(int(part) for part in re.findall(r"\d+", facts["version"] or "")[:2])
+        version = version_numbers(facts["version"])[:2]
         knows_gpus = not version or version >= (19, 3)
         image = self._image(command)
         for devices in self._options.devices:

@@ -60,7 +60,7 @@ def node_plan(
     :param run_tags: the tags of the run; steps with other tags are left out, and named.
     :param skip_tags: the tags that the run skips.
     :param wrong: wrong values of variables of the node, each with ``variable``, ``part`` and
-        ``words``. With any, the node is refused, whatever its plans are.
+        ``message``. With any, the node is refused, whatever its plans are.
     """
     if not node:
         return unknown_row(name, NOT_READ)
@@ -153,23 +153,23 @@ def node_result(
 def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the part of a row for wrong values. Their messages are shown below the table."""
     steps = [
-        {"part": one["part"], **_step("variables", "refused", one["variable"], one["words"])}
+        {"part": one["part"], **_step("variables", "refused", one["variable"], one["message"])}
         for one in wrong
     ]
     reasons: dict[str, list[str]] = {}
     for one in wrong:
-        reasons.setdefault(one["part"], []).append(one["words"])
+        reasons.setdefault(one["part"], []).append(one["message"])
     return {
         **{
-            part: {"action": "refuse", "reasons": words}
-            for part, words in reasons.items()
+            part: {"action": "refuse", "reasons": messages}
+            for part, messages in reasons.items()
             if part in PARTS
         },
         "action": "refuse",
         "steps": steps,
         "changes": [f"{one['part']}: refused" for one in wrong],
         "why": [f"{one['variable']} has a wrong value, see below" for one in wrong],
-        "warnings": [one["words"] for one in wrong],
+        "warnings": [one["message"] for one in wrong],
     }
 
 

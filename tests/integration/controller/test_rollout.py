@@ -10,6 +10,7 @@ The playbooks and roles are the real ones; what runs on nodes is a stand-in (sta
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,20 @@ def test_a_lost_node_in_a_batch_by_itself_does_not_end_the_run(nodes, module):
     assert "gpu1 failed in the task" in words
 
 
+def test_a_failure_after_a_change_says_that_the_node_was_changed(nodes):
+    """The CDI specification or the reboot failed after the driver was changed."""
+    own = {
+        "gpu1": {"standin_fails": "cdi_specification"},
+        "gpu2": {"standin_lost": "reboot"},
+        "gpu3": {"standin_fails": "nvidia_driver"},
+    }
+    run = nodes.play("site", hosts(3, **own), "-v", *DRIVER)
+    assert run.status == 2, run.screen
+    stored = r'ok: \[(gpu\d)\] => .*"kubegpu_failure": \{"changed": (\w+)'
+    kept = dict(re.findall(stored, run.screen))
+    assert kept == {"gpu1": "true", "gpu2": "true", "gpu3": "false"}
+
+
 @pytest.mark.full(why="test_a_lost_node_in_... in another playbook")
 def test_a_lost_node_does_not_end_a_verification(nodes):
     own = {"gpu1": {"standin_lost": "gpu_node_verify"}}
@@ -136,7 +151,7 @@ def test_a_failing_teardown_stops_too(nodes):
     assert run.status == 2, run.screen
     assert run.at_once() == 2 and sorted(run.hosts("nvidia_driver")) == ["gpu1", "gpu2"]
     words = run.words()
-    assert "What was not given back" in words
+    assert "Nodes that were not restored" in words
     for name in ("gpu3", "gpu4"):
         assert f"{name} not begun: 1 of 2 nodes of a batch failed (gpu2)" in words
     assert "gpu2 failed in the task Put the driver back as it was" in words

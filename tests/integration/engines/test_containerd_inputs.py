@@ -501,7 +501,7 @@ def test_file_that_containerd_cannot_load_is_refused(bare, containerd):
     bare.config.write_text(text, encoding="utf-8")
     answer = bare.module()
     assert answer["failed"]
-    assert "as it stands" in answer["cause"]
+    assert "as it is" in answer["cause"]
     assert bare.config.read_text(encoding="utf-8") == text
 
 

@@ -388,7 +388,7 @@ def test_edit_by_somebody_else_during_the_run_is_not_overwritten(place, systems,
         return planned
 
     monkeypatch.setattr(prepare, "plan_present", edited_meanwhile)
-    with pytest.raises(KubegpuError, match="changed by somebody else"):
+    with pytest.raises(KubegpuError, match="changed by another program"):
         run(place, system)
     assert place.config.read_text() == TEXT + "# mine\n"
 

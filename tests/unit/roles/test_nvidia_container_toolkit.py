@@ -16,6 +16,7 @@ from ansible.template import Templar, trust_as_template
 from tests.unit.fixtures.node_facts import node
 
 ROLE = Path(__file__).parents[3] / "roles" / "nvidia_container_toolkit"
+RESULT = "{{ __nvidia_container_toolkit_result }}"
 AT_ONCE = "{{ __nvidia_container_toolkit_containerd_at_once }}"
 
 
@@ -34,6 +35,32 @@ def test_servers_of_kubernetes_go_one_by_one(facts, at_once):
     known = loader.load_from_file(str(ROLE / "vars" / "main.yml"), trusted_as_template=True)
     known["ansible_facts"] = facts
     assert Templar(loader, variables=known).template(trust_as_template(AT_ONCE)) == at_once
+
+
+PLANNED = {"change_packages": True, "change_config": False, "repository": None, "cdi": {}}
+NOTHING = {"change_packages": False, "change_config": False, "repository": None, "cdi": None}
+
+
+@pytest.mark.parametrize(
+    ("plan", "reported", "changed"),
+    [
+        (PLANNED, {"packages": {"changed": False}, "cdi": {"changed": False}}, False),
+        (PLANNED, {"packages": {"changed": True}, "cdi": {"changed": False}}, True),
+        (PLANNED, {"packages": {"failed": True}}, False),
+        ({**NOTHING, "repository": {}}, {"added": {"changed": True}}, True),
+        (NOTHING, {"containerd": {"changed": True}, "docker": {"skipped": True}}, True),
+        (NOTHING, {"containerd": {"changed": False}, "docker": {"failed": True}}, False),
+        # What an earlier use of the role in the same run reported is not of this one.
+        (NOTHING, {"packages": {"changed": True}}, False),
+    ],
+)
+def test_changed_is_what_the_tasks_reported_and_not_what_was_planned(plan, reported, changed):
+    loader = DataLoader()
+    known = loader.load_from_file(str(ROLE / "vars" / "main.yml"), trusted_as_template=True)
+    known["nvidia_container_toolkit_plan"] = plan
+    known.update({f"__nvidia_container_toolkit_{name}": one for name, one in reported.items()})
+    result = Templar(loader, variables=known).template(trust_as_template(RESULT))
+    assert result["changed"] is changed
 
 
 @pytest.mark.parametrize("name", ["runtimes", "teardown"])

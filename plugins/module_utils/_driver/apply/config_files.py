@@ -60,7 +60,7 @@ def file_changes(context: Context) -> dict[str, FileChange]:
 
 
 def _details(path: str, content: bytes) -> dict[str, Any]:
-    # The token is a secret, and not a text that somebody would edit.
+    # The token is a secret, and not a text that a user would edit.
     return {} if path == TOKEN else {"text": content.decode()}
 
 

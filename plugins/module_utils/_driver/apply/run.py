@@ -58,7 +58,7 @@ def _check_run(context: Context, phase: str) -> None:
     if nothing or not is_taken_over(context.record, context.params["_run"]):
         return
     raise KubegpuError(
-        "Another run has gone on with the driver of this node since this one began; this one "
+        "Another run has continued with the driver of this node since this one began; this one "
         "stops here.",
         next_step="Wait for that run to end, and start no two runs for one node at a time.",
     )
@@ -252,7 +252,7 @@ def _finish_present(context: Context) -> dict[str, Any]:
         raise KubegpuError(
             "The driver is not as it should be after the change.",
             evidence="; ".join(wrong),
-            next_step="Run again: it goes on where this run stopped.",
+            next_step="Run again: it continues where this run stopped.",
         )
     if context.pending.get("initramfs"):
         skipped = rebuild_initramfs(run, reader, context.facts["os"]["family"])

@@ -112,7 +112,7 @@ def enable_services(
             warnings.append(f"The unit {unit} is not on this node, and is not enabled.")
             continue
         if state == "masked":
-            warnings.append(f"The unit {unit} is masked by somebody, and stays so.")
+            warnings.append(f"The unit {unit} is masked, and stays masked.")
             continue
         if not state.startswith(("enabled", "static", "alias", "indirect", "generated")):
             _systemctl(run, "enable", unit)

@@ -183,12 +183,12 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
     if other and request.replace_source:
         return None
     if request.version:
-        reason = f"{capitalize_first(installed.words)} is the version that was asked for."
+        reason = f"{capitalize_first(installed.title)} is the version that was asked for."
     elif asked:
-        reason = f"{capitalize_first(installed.words)} is of branch {asked}, as asked for."
+        reason = f"{capitalize_first(installed.title)} is of branch {asked}, as asked for."
     else:
         reason = (
-            f"{capitalize_first(installed.words)} serves {rules.describe_gpus(inputs.gpus)}: kept, "
+            f"{capitalize_first(installed.title)} serves {rules.describe_gpus(inputs.gpus)}: kept, "
             "as nothing else was asked for."
         )
     warnings = [rules.support_warning(installed.branch, inputs.data, request.today)]
@@ -202,7 +202,7 @@ def _keep_installed(inputs: DecisionInput, asked: str | None) -> Target | None:
     if other:
         warnings.append(
             f"nvidia_driver_source is {request.source}, but the driver came "
-            f"{installed.words.partition('(')[2].partition(',')[0].rstrip(')')}; it meets the "
+            f"{installed.title.partition('(')[2].partition(',')[0].rstrip(')')}; it meets the "
             "request otherwise and is kept. To change it: nvidia_driver_replace_source: true."
         )
     return Target(
@@ -272,8 +272,8 @@ def _check_legacy(inputs: DecisionInput) -> None:
         return
     newest = rules.newest_known(old.last or "", inputs.data) or f"{old.last}.<version>"
     raise Refusal(
-        f"{old.name} ({old.generation}) is served up to branch {old.last}, which nobody maintains "
-        "any more and this collection does not install.",
+        f"{old.name} ({old.generation}) is served up to branch {old.last}, which is not "
+        "maintained any more and which this collection does not install.",
         f"install NVIDIA-Linux-{inputs.system.arch}-{newest}.run by hand on a kernel that it "
         "builds for, or take the card out; a driver that is there already is kept.",
     )
@@ -339,7 +339,7 @@ def _check_source(inputs: DecisionInput, target: Target) -> None:
         return
     if installed.source is None:
         raise Refusal(
-            f"{capitalize_first(installed.words)} is there and does not meet the request, and "
+            f"{capitalize_first(installed.title)} is there and does not meet the request, and "
             "nothing tells how to remove it.",
             "remove it the way it was installed, then run again; or ask for what it is (branch "
             f"{installed.branch}).",
@@ -351,13 +351,13 @@ def _check_source(inputs: DecisionInput, target: Target) -> None:
             else "removes its packages in the same change"
         )
         raise Refusal(
-            f"{capitalize_first(installed.words)} is there and does not meet the request; branch "
+            f"{capitalize_first(installed.title)} is there and does not meet the request; branch "
             f"{target.branch} would come from {PLACES[str(target.source)]}.",
             f"nvidia_driver_replace_source: true, which {removal}; or remove it by hand; or ask "
             f"for what it is (branch {installed.branch}).",
         )
     if installed.source == RUNFILE and not inputs.node["driver"]["uninstaller"]:
         raise Refusal(
-            f"{capitalize_first(installed.words)} is there, and its uninstaller is not.",
+            f"{capitalize_first(installed.title)} is there, and its uninstaller is not.",
             "run the same .run file with --uninstall by hand, then run again.",
         )

@@ -18,6 +18,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..._core.versions import upstream_version
 from ..._nvidia.fabric import BRIDGED_BOARDS, RACKS, is_component
 from ..types import Request, branch_of
 from .sources import DISTRO, NVIDIA, RUNFILE, System
@@ -60,7 +61,8 @@ _OPTIONAL = (NVSDM,)
 # The fabric manager's start script calls it on a node with bridges.
 _BRIDGE_TOOLS = "infiniband-diags"
 
-_DRIVER_VERSION = re.compile(r"\d{3}\.\d+(?:\.\d+)?")
+# Components that have a version of their own have other ones, such as 2025.10.11.
+_DRIVER_VERSION = re.compile(r"\d{3}(?:\.\d+){1,2}\Z")
 
 
 @dataclass(frozen=True)
@@ -242,8 +244,8 @@ def drifted_components(packages: Mapping[str, str], version: str) -> dict[str, s
 
 def plain_version(text: str) -> str | None:
     """Return the driver's version in a package's: 580.95.05 of ``3:580.95.05-0ubuntu1``."""
-    match = _DRIVER_VERSION.match(text.rpartition(":")[2])
-    return match.group() if match and branch_of(match.group()) else None
+    version = upstream_version(text) or ""
+    return version if _DRIVER_VERSION.match(version) else None
 
 
 def describe_drift(drift: Mapping[str, str], version: str) -> str:

@@ -42,7 +42,7 @@ class InstalledDriver:
         )
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         origin = {
             "distro": "from the distribution's archive",
             "nvidia": "from NVIDIA's repository",

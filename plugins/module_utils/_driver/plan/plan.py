@@ -81,7 +81,7 @@ def _check_node(inputs: DecisionInput, target: Target) -> None:
         return
     if target.source in (DISTRO, NVIDIA) and system.manager not in MANAGERS:
         raise Refusal(
-            f"{system.words} installs packages with "
+            f"{system.name} installs packages with "
             f"{system.manager or 'a tool that is not known'}; this release knows "
             f"{', '.join(MANAGERS)}.",
             "give a runfile as nvidia_driver_runfile, with its checksum.",
@@ -114,7 +114,7 @@ def _check_node(inputs: DecisionInput, target: Target) -> None:
     if request.dkms == "false" and packages and not packages.signed:
         raise Refusal(
             "nvidia_driver_dkms is false, but this source has no prebuilt kernel modules for "
-            f"{system.words}.",
+            f"{system.name}.",
             "leave nvidia_driver_dkms at auto, or ask for another source.",
         )
 

@@ -32,7 +32,7 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
         return Plan(
             "refuse",
             reasons=(
-                f"{installed.words if installed else 'The driver'} is to be removed, and its "
+                f"{installed.title if installed else 'The driver'} is to be removed, and its "
                 "uninstaller is not there.",
                 "Next step: run the same .run file with --uninstall by hand, then run again.",
             ),
@@ -44,7 +44,7 @@ def plan_absent(node: Mapping[str, Any], request: Request) -> Plan:
         Step(
             "packages" if source != RUNFILE else "uninstall",
             "remove" if source != RUNFILE else "run",
-            installed.words if installed else "what is left of the driver",
+            installed.title if installed else "what is left of the driver",
             whose,
         )
     ]
@@ -83,7 +83,7 @@ def _not_managed(installed: InstalledDriver, managed: bool | None) -> Plan:
         source=installed.source,
         hold=bool(installed.held),
         reasons=(
-            f"{capitalize_first(installed.words)} is not this collection's: the "
+            f"{capitalize_first(installed.title)} is not this collection's: the "
             f"node's record {why}. It stays.",
         ),
         warnings=("To remove it all the same: nvidia_driver_replace_source: true, or by hand.",),

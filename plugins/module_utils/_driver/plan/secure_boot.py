@@ -52,7 +52,7 @@ def check_secure_boot(inputs: DecisionInput, target: Target) -> Target:
         "Continue, the password"
     )
     signed_branches = _signed_ubuntu_branches(inputs)
-    # Without signed modules the driver works only after somebody has been at the console.
+    # Without signed modules the driver works only after a person has been at the console.
     if inputs.request.dkms == "true":
         has = ", ".join(signed_branches)
         other = f" Ubuntu's archive has signed modules of {has}." if has else ""
@@ -96,7 +96,7 @@ def _unsigned(
     if kinds:
         return Refusal(
             f"Secure Boot is on, and there are signed kernel modules of branch {target.branch} for "
-            f"{inputs.system.words} that are {kinds}, not {target.kernel_module}.",
+            f"{inputs.system.name} that are {kinds}, not {target.kernel_module}.",
             f"ask for them: nvidia_driver_kernel_module: {kinds}; or {way}",
         )
     if signed_branches:
@@ -122,7 +122,7 @@ def _unsigned(
         )
     return Refusal(
         "Secure Boot is on, and no source has signed kernel modules for "
-        f"{inputs.system.words} with kernel {inputs.node['os']['kernel']}."
+        f"{inputs.system.name} with kernel {inputs.node['os']['kernel']}."
         f"{_signed_elsewhere(inputs)}",
         way,
     )

@@ -134,7 +134,7 @@ def _best_branch(inputs: DecisionInput, order: Sequence[str]) -> Choice:
             _next_steps(inputs, best, order),
         )
     source = next(one for one in order if _offers(inputs, one, chosen))
-    place = f"{PLACES[source]} for {inputs.system.words}"
+    place = f"{PLACES[source]} for {inputs.system.name}"
     warning = rules.support_warning(chosen, data, today)
     warnings = [warning] if warning else []
     if unknown:

@@ -43,7 +43,7 @@ class System:
     components: tuple[str, ...] | None = None
 
     @property
-    def words(self) -> str:
+    def name(self) -> str:
         return f"{self.id} {self.version}".strip()
 
 
@@ -130,13 +130,13 @@ def describe_source(system: System, source: str, data: DriverData, branch: str =
     found = repository_entry(system, source, data)
     place = "NVIDIA's repository" if source == NVIDIA else "the distribution's own archive"
     if found is None:
-        what = f"{system.words or 'this system'} on {system.arch or 'this architecture'}"
+        what = f"{system.name or 'this system'} on {system.arch or 'this architecture'}"
         return f"{place} has nothing for {what}"
     if found["branches"] is not None:
-        has = f"{place} for {system.words} has {', '.join(found['branches']) or 'none'}"
+        has = f"{place} for {system.name} has {', '.join(found['branches']) or 'none'}"
         return has + (_more(system, data, branch) if source == DISTRO else "")
     last = f" to {found['last']}" if found["last"] else ""
-    return f"{place} for {system.words} has branches from {found['first'] or 'the first'}{last}"
+    return f"{place} for {system.name} has branches from {found['first'] or 'the first'}{last}"
 
 
 def _more(system: System, data: DriverData, branch: str) -> str:

@@ -760,7 +760,7 @@ def test_a_run_that_another_one_has_gone_on_from_stops(task, node, monkeypatch, 
 
     monkeypatch.setattr(node, "package_set", package_set)
     first = task(version=NEW)
-    assert first["failed"] and "Another run has gone on" in first["msg"]
+    assert first["failed"] and "Another run has continued" in first["msg"]
     assert not first.get("rolled_back")
     assert not others[0].get("failed")
     assert node.version == wish.get("version")

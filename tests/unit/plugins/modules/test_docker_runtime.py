@@ -401,7 +401,7 @@ def test_file_that_somebody_writes_meanwhile_is_not_overwritten(node, monkeypatc
 
     monkeypatch.setattr(node, "run", run)
     answer = node.once()
-    assert "changed by somebody else during this run" in answer["cause"]
+    assert "changed by another program during this run" in answer["cause"]
     assert node.config.read_text() == '{"somebody": "else"}'
 
 

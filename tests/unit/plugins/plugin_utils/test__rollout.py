@@ -67,7 +67,8 @@ RESULT = {"failed": True, "msg": "No package list has it.\nSeen: x\nNext step: y
 
 def test_a_failure_is_kept_with_its_task_and_words():
     kept = failure({"name": "Install", "action": "kubegpu.nodes.nvidia_driver"}, RESULT)
-    assert kept == {"task": "Install", "words": RESULT["msg"], "refused": False}
+    known = {"task": "Install", "message": RESULT["msg"], "changed": False, "refused": False}
+    assert kept == known
     assert failure_message(kept) == (
         "the run stopped at this node, in the task 'Install': No package list has it."
     )
@@ -84,17 +85,23 @@ def test_a_refusal_is_told_from_a_failure(action):
 
 def test_a_refusal_after_a_change_is_a_failure():
     task = {"name": "Stop", "action": "ansible.builtin.fail"}
-    assert not failure(task, RESULT, changed=True)["refused"]
+    kept = failure(task, RESULT, changed=True)
+    assert kept["changed"] and not kept["refused"]
+
+
+def test_a_task_that_changed_something_and_failed_is_a_change():
+    task = {"name": "Install", "action": "kubegpu.nodes.nvidia_driver"}
+    assert failure(task, {**RESULT, "changed": True})["changed"]
 
 
 @pytest.mark.parametrize("msg", ["", None, " \n"])
 def test_a_failure_without_words_is_one(msg):
     kept = failure({"action": "ansible.builtin.reboot"}, {"failed": True, "msg": msg})
-    assert kept == {"task": "reboot", "words": "it said nothing", "refused": False}
+    assert (kept["task"], kept["message"]) == ("reboot", "The task returned no message.")
 
 
 def batch(failed=0, refused=0, good=0):
-    one = {"task": "t", "words": "w", "refused": False}
+    one = {"task": "t", "message": "w", "refused": False}
     kept = [one] * failed + [{**one, "refused": True}] * refused + [None] * good
     return {f"gpu{number}": value for number, value in enumerate(kept, 1)}
 

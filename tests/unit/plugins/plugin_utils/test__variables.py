@@ -194,7 +194,7 @@ def test_a_wrong_value_is_named_with_what_it_has_to_be(variable, value, part, wo
     found = refused(**{variable: value})
     assert list(found) == [variable]
     one = found[variable]
-    assert one.part == part and variable in one.words and words in one.words
+    assert one.part == part and variable in one.message and words in one.message
     assert one.cluster is (part in ("labels", "device plugin"))
 
 
@@ -224,9 +224,9 @@ def test_a_mig_configuration_is_known_beside_the_mapping_that_has_it():
     entry = {"devices": "all", "mig-enabled": True, "mig-devices": {"1g.10gb": 1}}
     mixed = {"nvidia_mig_config": "mixed", "nvidia_mig_configs": {"mixed": [entry]}}
     assert refused(**mixed) == {}
-    assert "'mixed' is not known" in refused(nvidia_mig_config="mixed")["nvidia_mig_config"].words
+    assert "'mixed' is not known" in refused(nvidia_mig_config="mixed")["nvidia_mig_config"].message
     mixed["nvidia_mig_configs"]["mixed"] = [{**entry, "devices": "first"}]
-    assert "nvidia_mig_configs[mixed][0].devices" in refused(**mixed)["nvidia_mig_config"].words
+    assert "nvidia_mig_configs[mixed][0].devices" in refused(**mixed)["nvidia_mig_config"].message
 
 
 @pytest.mark.parametrize("role", ["nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit"])
@@ -261,13 +261,13 @@ def test_every_key_of_a_repository_is_read_by_the_roles_reader(role):
 def test_a_wrong_key_of_a_mapping_is_named(variable, value, name, part, words):
     found = refused(**{variable: value})
     assert list(found) == [name]
-    assert found[name].part == part and name in found[name].words and words in found[name].words
-    assert "Next step" in found[name].words or "Seen" in found[name].words
-    assert "hunter2" not in found[name].words
+    assert found[name].part == part and name in found[name].message and words in found[name].message
+    assert "Next step" in found[name].message or "Seen" in found[name].message
+    assert "hunter2" not in found[name].message
 
 
 def test_a_long_value_is_not_shown_whole():
-    words = refused(nvidia_driver_source="x" * 5000)["nvidia_driver_source"].words
+    words = refused(nvidia_driver_source="x" * 5000)["nvidia_driver_source"].message
     assert len(words) < 400 and "xxx..." in words
 
 
@@ -281,4 +281,4 @@ def test_a_long_value_is_not_shown_whole():
 )
 def test_what_lies_in_a_wrong_value_is_not_shown(name, value):
     (found,) = refused(**{name: value}).values()
-    assert "hunter2" not in found.words
+    assert "hunter2" not in found.message

@@ -109,7 +109,7 @@ def test_a_file_that_changed_meanwhile_is_not_overwritten(standin, monkeypatch, 
         return apply(*arguments)
 
     monkeypatch.setattr(flow.ContainerdRuntime, "_apply", edited_meanwhile)
-    with pytest.raises(KubegpuError, match="changed by somebody else during this run"):
+    with pytest.raises(KubegpuError, match="changed by another program during this run"):
         standin.run(state=state)
     assert standin.config.read_text() == TEXT + "# somebody's\n"
     assert standin.record() == record

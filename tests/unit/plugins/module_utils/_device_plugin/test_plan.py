@@ -169,8 +169,8 @@ def test_wrong_options_are_refusals_not_errors():
 
 def test_hosts_that_see_the_options_differently_are_refused_with_both_names():
     hosts = {
-        "a": {**host(), "wishes": {"version": "v0.20.0", "image": "x"}},
-        "b": {**host(), "wishes": {"version": "v0.19.0", "image": "x"}},
+        "a": {**host(), "options": {"version": "v0.20.0", "image": "x"}},
+        "b": {**host(), "options": {"version": "v0.19.0", "image": "x"}},
     }
     (refusal,) = plan({}, hosts)["refusals"]
     assert "nvidia_device_plugin_version differs between a and b" in refusal["cause"]

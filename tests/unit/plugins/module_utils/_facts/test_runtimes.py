@@ -17,7 +17,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.runtimes impo
     CONTAINERD_CONFIG,
     RuntimePaths,
     config_version,
-    find_version,
     read_daemon_json,
     read_docker_info,
     read_runtimes,
@@ -115,24 +114,6 @@ def test_containerd_without_cri() -> None:
 )
 def test_config_version(text: str, expected: int | None) -> None:
     assert config_version(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u3", "1.6.20"),
-        ("containerd github.com/containerd/containerd/v2 2.1.9+unknown ", "2.1.9"),
-        ("containerd containerd.io 1.7.27 05044ec0a9a75232cad458027ca83437aae3f4da", "1.7.27"),
-        ("containerd github.com/k3s-io/containerd v1.7.23-k3s2 ", "1.7.23"),
-        ("containerd github.com/containerd/containerd/v2 v2.0.0-rc.3 x", "2.0.0-rc.3"),
-        ("Docker version 20.10.24+dfsg1, build 5d6db84", "20.10.24"),
-        ("Docker version 18.09.9, build 039a7df", "18.09.9"),
-        ("crio version 1.30.4\nGitCommit: x", "1.30.4"),
-        ("nonsense", None),
-    ],
-)
-def test_find_version(text: str, expected: str | None) -> None:
-    assert find_version(text) == expected
 
 
 CONFIG = "/etc/containerd/config.toml"

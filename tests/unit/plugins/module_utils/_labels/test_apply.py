@@ -239,7 +239,7 @@ def test_what_is_refused_does_not_hide_what_failed():
     result = run(cluster, {"n1": request, "n2": request})
     cause = failure(result)["cause"]
     assert "could not be labelled: n2. The first of them: not valid" in cause
-    assert cause.endswith("and belongs to argocd (wanted: '1')")
+    assert cause.endswith("and belongs to argocd (requested: '1')")
     cluster.failures["apply", "n2"] = [KubeError("not valid", status=422)]
     cause = failure(run(cluster, {**both, "n2": {"labels": {"a": "2"}}}))["cause"]
     assert "not certain: x, y" in cause and "could not be labelled: n2" in cause

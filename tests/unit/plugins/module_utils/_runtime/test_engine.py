@@ -148,7 +148,7 @@ def test_one_file_that_cannot_be_restored_leaves_no_other_one_changed(files, mon
 def test_a_file_that_somebody_changed_stops_the_change(files):
     changes = files.changes()
     files.paths[1].write_text("somebody's")
-    with pytest.raises(KubegpuError, match="changed by somebody else during this run"):
+    with pytest.raises(KubegpuError, match="changed by another program during this run"):
         files.run(changes)
     assert files.texts() == ["old", "somebody's"]
     assert files.loads == 0

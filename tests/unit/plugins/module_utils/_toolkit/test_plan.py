@@ -255,7 +255,9 @@ class TestRuntimes:
         facts = node(runtimes={"containerd": None, "docker": None, "crio": None})
         plan = plan_toolkit(facts, Request())
         assert not plan.containerd and not plan.docker
-        assert any("install containerd, CRI-O or Docker" in note for note in plan.warnings)
+        assert any(
+            "Next step: Install containerd, CRI-O or Docker" in note for note in plan.warnings
+        )
 
     def test_disabled_cri_is_left_alone_and_reported(self):
         facts = installed(runtimes__containerd__cri_enabled=False)
@@ -464,6 +466,8 @@ def test_a_runtime_without_a_type_is_refused_before_anything_is_done(
     if refused:
         assert plan.reasons[0].startswith(f"containerd's runtime {refused} has no runtime_type")
         assert ("complete_runc: true" in plan.reasons[0]) == (refused == "runc")
+        assert ". Next step: write runtime_type = " in plan.reasons[0]
+        assert "\n" not in plan.reasons[0]
 
 
 LISTED = {"nvidia-container-runtime.runtimes": ["runc", "crun", "/usr/libexec/crio/crun"]}

@@ -27,7 +27,7 @@ def planned(**variables):
 
 
 def test_the_plan_of_each_host_or_why_there_is_none():
-    wrong = {"variable": "nvidia_driver_branch", "part": "driver", "words": "x", "cluster": False}
+    wrong = {"variable": "nvidia_driver_branch", "part": "driver", "message": "x", "cluster": False}
     hostvars = {
         "planned": planned(),
         "the plan failed": host(nvidia_driver_plan=PLAN),
@@ -59,7 +59,7 @@ def test_what_a_runtime_said_in_check_mode_is_in_the_plan():
 
 
 def test_results_of_a_batch_and_of_all_that_failed_or_wait():
-    failure = {"task": "Install", "words": "It did not build.\nSeen: gcc", "refused": False}
+    failure = {"task": "Install", "message": "It did not build.\nSeen: gcc", "refused": False}
     hostvars = {
         "lost": planned(kubegpu_begun=True),
         "done before": planned(kubegpu_begun=True),

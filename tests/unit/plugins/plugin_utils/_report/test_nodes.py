@@ -131,9 +131,9 @@ def test_result_names_what_is_still_to_do():
 
 def test_a_node_with_wrong_values_is_refused_and_its_words_stand_below():
     wrong = [
-        {"variable": "nvidia_driver_source", "part": "driver", "words": "source: x"},
-        {"variable": "nvidia_driver_branch", "part": "driver", "words": "branch: x"},
-        {"variable": "gpu_node_labels_match", "part": "labels", "words": "match: x"},
+        {"variable": "nvidia_driver_source", "part": "driver", "message": "source: x"},
+        {"variable": "nvidia_driver_branch", "part": "driver", "message": "branch: x"},
+        {"variable": "gpu_node_labels_match", "part": "labels", "message": "match: x"},
     ]
     row = node_plan("a", node(), wrong=wrong)
     assert row["action"] == "refuse" and row["gpus"] == ["1x Tesla P4 (pascal)"]
