@@ -45,8 +45,9 @@ options:
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
         each vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
         C(kubegpu_none)), C(kubegpu_gpu) for any of these vendors, and C(kubegpu_cluster) if its
-        variable C(kubegpu_kube) has C(kubeconfig) or C(host). A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables)
-        found it and the playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
+        variable C(kubegpu_kube) has C(kubeconfig) or C(host). A host with a wrong value of a
+        variable, as M(kubegpu.nodes.fleet_variables) found it and the playbook
+        C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, runtimes, waiting, failed, not_failed, driver,

@@ -53,9 +53,7 @@ def find_unbound(node: Mapping[str, Any], vendor: str) -> Finding | None:
 def vendor_gpus(node: Mapping[str, Any], vendor: str) -> list[Mapping[str, Any]]:
     """Return the vendor's GPUs, without virtual functions for guests."""
     return [
-        gpu
-        for gpu in node["gpus"]
-        if gpu["vendor"] == vendor and not gpu.get("virtual_function")
+        gpu for gpu in node["gpus"] if gpu["vendor"] == vendor and not gpu.get("virtual_function")
     ]
 
 
@@ -137,7 +135,7 @@ def find_device_nodes(node: Mapping[str, Any], vendor: str) -> Finding | None:
             f"Only root may open {', '.join(one['path'] for one in closed)}: programs of other "
             "users, in containers too, cannot use the GPU.",
             f"{first['path']}: mode {first['mode']}, group {first['group']}",
-            "Give the group render the right by a udev rule (SUBSYSTEM==\"kfd\" or "
+            'Give the group render the right by a udev rule (SUBSYSTEM=="kfd" or '
             'SUBSYSTEM=="drm", GROUP="render", MODE="0660"), then udevadm trigger.',
         )
     return None

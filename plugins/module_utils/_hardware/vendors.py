@@ -37,9 +37,7 @@ def gpu_vendors(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     first = gpu_vendor(gpus)
     bound = {
-        gpu["vendor"]
-        for gpu in gpus
-        if gpu.get("kernel_driver") in DRIVERS.get(gpu["vendor"], ())
+        gpu["vendor"] for gpu in gpus if gpu.get("kernel_driver") in DRIVERS.get(gpu["vendor"], ())
     }
     return [vendor for vendor in VENDORS if vendor == first or vendor in bound]
 

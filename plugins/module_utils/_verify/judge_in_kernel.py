@@ -56,9 +56,7 @@ def _judge_vendor(
     return [pci, module, _devices(node, vendor, subject)]
 
 
-def _pci(
-    node: Mapping[str, Any], vendor: str, expected: int | None, subject: str
-) -> LayerResult:
+def _pci(node: Mapping[str, Any], vendor: str, expected: int | None, subject: str) -> LayerResult:
     gpus = vendor_gpus(node, vendor)
     if expected is not None and len(gpus) != expected:
         return LayerResult(
