@@ -29,8 +29,9 @@ options:
     required: true
   select:
     description:
-      - V(facts) selects hosts with facts; V(nvidia) those with an NVIDIA GPU, and V(none) those
-        without a GPU.
+      - V(facts) selects hosts with facts; V(nvidia) those with an NVIDIA GPU, V(amd) and V(intel)
+        those with a GPU of that vendor that is not passed through to a virtual machine, V(gpu)
+        those with any GPU, and V(none) those without one.
       - V(work) selects hosts on which the roles P(kubegpu.nodes.nvidia_driver#role),
         P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
         something to do according to their plans, and V(runtimes) those on which the modules of
@@ -40,16 +41,17 @@ options:
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
         whose node, labels or device plugin this run changed, so that no reboot or restart is left
         to do; with C(gpu_verify_all), unchanged ones as well. V(verified) selects hosts that have
-        an NVIDIA GPU or no facts. These three omit hosts with C(gpu_verify_enabled=false).
+        a GPU or no facts. These three omit hosts with C(gpu_verify_enabled=false).
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
-        the vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
-        C(kubegpu_none)), and C(kubegpu_cluster) if its variable C(kubegpu_kube) has C(kubeconfig)
-        or C(host). A host with a wrong value of a variable, as M(kubegpu.nodes.fleet_variables)
-        found it and the playbook C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
+        each vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
+        C(kubegpu_none)), C(kubegpu_gpu) for any of these vendors, and C(kubegpu_cluster) if its
+        variable C(kubegpu_kube) has C(kubeconfig) or C(host). A host with a wrong value of a
+        variable, as M(kubegpu.nodes.fleet_variables) found it and the playbook
+        C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:
-      [facts, nvidia, none, work, runtimes, waiting, failed, not_failed, driver, changed, verified,
-      groups]
+      [facts, nvidia, amd, intel, gpu, none, work, runtimes, waiting, failed, not_failed, driver,
+      changed, verified, groups]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster

@@ -155,6 +155,25 @@ ansible_facts:
           returned: always
           type: int
           sample: 0
+        kernel_drivers:
+          description:
+            - The loaded drivers of AMD and Intel GPUs (C(amdgpu), C(i915), C(xe)) by name, with
+              C(version), which is V(null) for a driver of the kernel itself. Empty on a node
+              without such a GPU.
+          returned: always
+          type: dict
+          sample: {}
+        device_nodes:
+          description:
+            - The device nodes of AMD and Intel GPUs (C(/dev/kfd) and C(/dev/dri/renderD*)), with
+              those of integrated graphics, by C(path), with C(driver), C(address) and C(device_id)
+              on the PCI bus (V(null) for C(/dev/kfd)), C(partition) of an Instinct card (such as
+              V(spx_nps1)), C(character_device), and C(group) and C(mode) (octal), which are V(null)
+              if there is no such file. Empty on a node without such a GPU.
+          returned: always
+          type: list
+          elements: dict
+          sample: []
         driver:
           description:
             - C(loaded) is the version of the loaded kernel module, C(installed) the one on disk,

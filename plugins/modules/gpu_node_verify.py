@@ -10,12 +10,16 @@ module: gpu_node_verify
 short_description: Verify layer by layer that containers of a node can use its GPUs
 version_added: 0.1.0
 description:
-  - Reads the node's facts again and judges the node layer by layer. In V(pci), all NVIDIA GPUs are
-    bound to the driver. In V(module), the loaded driver is the installed one, with libraries of
+  - Reads the node's facts again and judges the node layer by layer. In V(pci), all GPUs are bound
+    to their driver. In V(module), the loaded driver is the installed one, with libraries of
     the same version. In V(nvml), the driver answers and counts as many GPUs as the PCI bus. In
     V(toolkit), NVIDIA's container runtime answers, its configuration can be read, and the CDI
     specification is that of the loaded driver. In V(runtime), containerd, CRI-O or Docker knows
     the handler, and a container that is started through it (not with CRI-O) sees the GPUs.
+  - For GPUs of AMD and Intel, V(module) is the driver of the kernel (C(amdgpu), C(i915) or C(xe)),
+    loaded and without an error in the kernel's log, such as missing firmware, and V(devices) are
+    the device nodes C(/dev/kfd) and C(/dev/dri/renderD*) with their groups. The layers after it are
+    NVIDIA's.
   - Each failure has a cause, evidence and a next step. Known error messages of the driver, the
     toolkit and the runtimes are explained, for example with the driver version that an image
     requires. See P(kubegpu.nodes.gpu_report#filter) for a table of the results.
@@ -43,10 +47,12 @@ options:
     description: The layers to judge.
     type: list
     elements: str
-    choices: [pci, module, nvml, toolkit, runtime]
-    default: [pci, module, nvml, toolkit, runtime]
+    choices: [pci, module, devices, nvml, toolkit, runtime]
+    default: [pci, module, devices, nvml, toolkit, runtime]
   gpus:
-    description: Expected number of NVIDIA GPUs. The default is the number on the node's PCI bus.
+    description: >-
+      Expected number of GPUs; of a node with GPUs of two vendors, that of NVIDIA's. The default is
+      the number on the node's PCI bus.
     type: int
   driver_version:
     description: Expected version of the loaded driver, in full. By default any version is accepted.
@@ -215,7 +221,8 @@ failed_layers:
   sample: [runtime]
 layers:
   description:
-    - One entry for each layer, and for C(runtime) one for each runtime, in C(subject).
+    - One entry for each layer, and for C(runtime) one for each runtime, in C(subject). On a node
+      with GPUs of two vendors, C(subject) of a layer is AMD or Intel.
     - C(ok) is V(null) if a layer was not tested; C(cause) says why. C(proof) says how a layer that
       is fine was verified. C(code) identifies the cause for programs.
   returned: always

@@ -15,7 +15,13 @@ from typing import Any
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
+    DRIVERS,
+    IN_KERNEL,
+    container_gpus,
+    gpu_vendor,
+    gpu_vendors,
+)
 
 Variables = Mapping[str, Any]
 
@@ -50,7 +56,7 @@ def select_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables], select
 
 
 def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list[dict[str, Any]]:
-    """Return the groups of the hosts that have facts: by vendor of the GPUs, and of a cluster.
+    """Return the groups of the hosts that have facts: by vendors of the GPUs, and of a cluster.
 
     A host with a wrong value that applies to it is in ``kubegpu_refused`` only, so that no other
     play runs on it.
@@ -58,8 +64,10 @@ def host_groups(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> list
     found = []
     for host in select_hosts(hosts, hostvars, "facts"):
         variables = hostvars[host]
+        vendors = _vendors(variables)
         groups = [
-            f"kubegpu_{_vendor(variables)}",
+            *(f"kubegpu_{vendor}" for vendor in vendors or ["none"]),
+            *(["kubegpu_gpu"] if vendors else []),
             *(["kubegpu_cluster"] if _in_cluster(variables) else []),
         ]
         if wrong_values(host, variables):
@@ -75,10 +83,15 @@ def wrong_values(host: str, variables: Variables) -> Sequence[Mapping[str, Any]]
     """
     checked = variables.get("__kubegpu_variables") or {}
     found: Sequence[Mapping[str, Any]] = (checked.get("wrong") or {}).get(host) or ()
-    for one in found:
-        if _in_cluster(variables) if one["cluster"] else _vendor(variables) == "nvidia":
-            return found
-    return ()
+    return found if any(_applies(one, variables) for one in found) else ()
+
+
+def _applies(wrong: Mapping[str, Any], variables: Variables) -> bool:
+    """Return whether a part that reads the wrong value applies to the host."""
+    if wrong["cluster"]:
+        return _in_cluster(variables)
+    vendors = _vendors(variables)
+    return bool(vendors) if wrong["part"] == "verify" else vendors[:1] == ["nvidia"]
 
 
 def one_cluster(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> dict[str, str]:
@@ -120,6 +133,11 @@ def _vendor(variables: Variables) -> str:
     return "" if node is None else gpu_vendor(node["gpus"])
 
 
+def _vendors(variables: Variables) -> list[str]:
+    node = facts(variables)
+    return [] if node is None else gpu_vendors(node["gpus"])
+
+
 def _in_cluster(variables: Variables) -> bool:
     kube = connection(variables)
     return bool(kube.get("kubeconfig") or kube.get("host"))
@@ -149,19 +167,36 @@ def _can_verify(variables: Variables) -> bool:
         and boolean(variables.get("gpu_verify_enabled", True), strict=False)
         and not _has_failed(variables)
         # A driver that is not managed here may be installed later: nothing to verify yet.
-        and node["driver"]["loaded"] is not None
+        and (node["driver"]["loaded"] is not None or _has_kernel_driver(node))
     )
+
+
+def _has_kernel_driver(node: Mapping[str, Any]) -> bool:
+    """Return whether a driver of the kernel serves an AMD or Intel GPU."""
+    return any(
+        gpu["vendor"] in IN_KERNEL and gpu["kernel_driver"] in DRIVERS[gpu["vendor"]]
+        for gpu in node["gpus"]
+    )
+
+
+def _offers(variables: Variables, vendor: str) -> bool:
+    """Return whether containers can be given GPUs of the vendor."""
+    node = facts(variables)
+    return node is not None and bool(container_gpus(node, vendor))
 
 
 def _is_verified(variables: Variables) -> bool:
     """Return whether the table of a verification shows the host."""
     enabled = boolean(variables.get("gpu_verify_enabled", True), strict=False)
-    return enabled and _vendor(variables) in ("", "nvidia")
+    return enabled and _vendor(variables) != "none"
 
 
 _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "facts": lambda variables: facts(variables) is not None,
     "nvidia": lambda variables: _vendor(variables) == "nvidia",
+    "amd": lambda variables: _offers(variables, "amd"),
+    "intel": lambda variables: _offers(variables, "intel"),
+    "gpu": lambda variables: bool(_vendors(variables)),
     "none": lambda variables: _vendor(variables) == "none",
     "work": lambda variables: facts(variables) is not None and _has_work(variables),
     "runtimes": _asks_runtimes,

@@ -187,16 +187,23 @@ def _nvml(reader: NodeReader) -> str:
     return _shorten(f"{result.stdout}\n{result.stderr}".strip())
 
 
-def kernel_lines(reader: NodeReader, since: float | None = None) -> tuple[str, ...]:
-    """Return the last lines of the kernel's log about drivers and modules."""
+def kernel_lines(
+    reader: NodeReader, since: float | None = None, interest: re.Pattern[str] = _INTEREST
+) -> tuple[str, ...]:
+    """Return the last lines of the kernel's log about drivers and modules.
+
+    :param interest: which lines are relevant.
+    """
     for argv in _KERNEL_LOGS:
         result = reader.run(list(argv), timeout=30)
         if result is not None and result.ok and result.stdout.strip():
-            return interesting(result.stdout.splitlines(), since)
+            return interesting(result.stdout.splitlines(), since, interest)
     return ()
 
 
-def interesting(lines: Sequence[str], since: float | None = None) -> tuple[str, ...]:
+def interesting(
+    lines: Sequence[str], since: float | None = None, interest: re.Pattern[str] = _INTEREST
+) -> tuple[str, ...]:
     """Return the relevant lines; one without a time stamp belongs to the line before it."""
     found: list[str] = []
     old = False
@@ -204,7 +211,7 @@ def interesting(lines: Sequence[str], since: float | None = None) -> tuple[str, 
         match = _STAMP.match(line)
         if match:
             old = since is not None and float(match[1]) < since
-        if not old and _INTEREST.search(line):
+        if not old and interest.search(line):
             found.append(line)
     return tuple(found[-_MOST_LINES:])
 

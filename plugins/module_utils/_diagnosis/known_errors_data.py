@@ -12,6 +12,7 @@ from __future__ import annotations
 from .._nvidia.xids_data import REBOOT_STEP
 from .known_error_types import KnownText
 from .known_errors_cluster_data import CLUSTER, CONTAINER
+from .known_errors_drm_data import DRM
 from .known_errors_kernel_data import KERNEL
 
 _NO_NVML = ("could_not_reach_nvml", "no_plugin_devices", "plugin_gave_up")
@@ -611,7 +612,7 @@ _LAST_RESORTS = (
 )
 
 #: In the order of precedence.
-FAILURES = (*_GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *_LAST_RESORTS)
+FAILURES = (*_GENERAL, *CONTAINER, *CLUSTER, *KERNEL, *DRM, *_LAST_RESORTS)
 
 SUCCESSES = (
     KnownText(

@@ -39,6 +39,7 @@ from .._packages.installed import (
 from .._record.converged import cached_report, converged_fingerprints
 from .._record.options import STATE_PATH
 from .._toolkit.facts import read_repositories, read_toolkit
+from .device_nodes import read_device_nodes, read_errors, read_kernel_drivers
 from .hardware import read_bridges, read_functions
 from .problems import find_problems
 from .runtimes import UNITS, RuntimePaths, read_runtimes
@@ -97,6 +98,8 @@ def gather(
         "gpus": gpus,
         "nvswitches": count_nvswitches(functions),
         "nvswitch_bridges": read_bridges(reader, gpus),
+        "kernel_drivers": read_kernel_drivers(reader, gpus),
+        "device_nodes": read_device_nodes(reader, functions, gpus),
         "driver": read_driver(
             *(reader, packages, units, modules.get(system["kernel"]), dkms, record),
             system["package_manager"],
@@ -111,7 +114,11 @@ def gather(
         "nvml": None if nvml is None else with_mig(reader, nvml),
         "mig": read_setup(reader, record, read_checksums(reader, BOOT_PATHS)),
     }
-    problems = (*find_problems(node, nvml_error, rpm_error), *runtime_problems)
+    problems = (
+        *find_problems(node, nvml_error, rpm_error),
+        *read_errors(reader, gpus),
+        *runtime_problems,
+    )
     node["problems"] = [problem.as_problem() for problem in problems]
     return node
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._hardware.pci import UNKNOWN, is_legacy
+from .._hardware.vendors import IN_KERNEL, gpu_vendors
 
 # Their newest Python is too old for every supported ansible-core.
 _OLD_SYSTEMS = {"centos": "7", "rhel": "7", "ol": "7", "scientific": "7"}
@@ -39,13 +40,15 @@ def _of_gpus(node: Mapping[str, Any], nvml_error: str) -> list[Finding | None]:
     from .._diagnosis import common  # noqa: PLC0415
 
     no_runtime = None if any(node["runtimes"].values()) else common.NO_RUNTIME
+    others = _unbound(node)
     gpus = [gpu for gpu in node["gpus"] if gpu["vendor"] == "nvidia"]
     if not gpus:
-        return [no_runtime]
+        return [*others, no_runtime]
     # Without a loaded driver, no GRID driver is in use.
     grid = bool(node["driver"]["loaded"])
     evidence = common.evidence_of_node(node, grid=grid, nvml=nvml_error)
     return [
+        *others,
         *(_unknown(gpu) for gpu in gpus),
         *(_legacy(gpu) for gpu in gpus),
         common.vgpu_guest(evidence),
@@ -55,6 +58,16 @@ def _of_gpus(node: Mapping[str, Any], nvml_error: str) -> list[Finding | None]:
         _failed_build(node, common.build_failed),
         no_runtime,
     ]
+
+
+def _unbound(node: Mapping[str, Any]) -> list[Finding | None]:
+    """Return the GPUs of AMD and Intel that no driver for containers serves."""
+    vendors = [vendor for vendor in gpu_vendors(node["gpus"]) if vendor in IN_KERNEL]
+    if not vendors:
+        return []
+    from .._diagnosis.drm import find_unbound  # noqa: PLC0415
+
+    return [find_unbound(node, vendor) for vendor in vendors]
 
 
 def _os(node: Mapping[str, Any]) -> Finding | None:

@@ -127,6 +127,13 @@ class NodeReader:
             return None
         return status.st_mtime, status.st_ctime
 
+    def status(self, path: str) -> os.stat_result | None:
+        """Return type, owner and mode of the file, or None if it does not exist."""
+        try:
+            return os.stat(self._place(path))
+        except OSError:
+            return None
+
     def file_signature(self, path: str) -> str | None:
         """Return the signature of the file; None if it does not exist."""
         return file_signature(self._place(path))

@@ -10,11 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._hardware.vendors import gpu_vendor
+from .._hardware.vendors import gpu_vendor, gpu_vendors
 
 PREFIX = "kubegpu.nodes"
-#: The label that selects the nodes of the device plugin; its value is the vendor.
+#: The label that marks a node with GPUs, and selects those of NVIDIA's device plugin; its value is
+#: the vendor.
 MARKER = f"{PREFIX}/gpu"
+#: The label of each vendor of a node, ``true``: a node can have GPUs of two vendors.
+VENDOR_MARKER = f"{PREFIX}/gpu-{{vendor}}"
 #: NVIDIA's device plugin reads the name of the node's config from this label.
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 LONGEST = 63
@@ -100,6 +103,8 @@ def node_labels(
     ] or [gpu for gpu in gpu_node["gpus"] if gpu["vendor"] == vendor]
     devices = _devices(gpu_node, vendor)
     labels: dict[str, str] = {MARKER: vendor}
+    for one in gpu_vendors(gpu_node["gpus"]):
+        labels[VENDOR_MARKER.format(vendor=one)] = "true"
     models = {model(product, vendor) for product in _products(gpus, devices)}
     # A pod that selects a model may get any GPU of the node, so that a mixed node has no model.
     if accelerator_key and len(models) == 1:

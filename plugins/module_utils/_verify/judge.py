@@ -16,6 +16,7 @@ from .._host.command import TIMED_OUT, Result
 from .._toolkit.settings import faults, release_of
 from .evidence import LISTED_GPU, count_of, from_finding, own_gpus, shorten
 from .fabric import describe, fabric_fault
+from .judge_in_kernel import judge_in_kernel
 from .judge_runtime import judge_runtimes
 from .types import MODULE, NODE_LAYERS, NVML, PCI, TOOLKIT, LayerResult, Request, State
 
@@ -35,8 +36,11 @@ def judge_node(
     """
     state, request = state or State(), request or Request()
     gpus = own_gpus(node)
+    others = judge_in_kernel(node, request)
+    if not gpus and others:
+        return [result for result in others if _in(request, result.layer)]
     if not gpus and not request.gpus:
-        cause = "No NVIDIA GPU is on this node's PCI bus: there is nothing to verify."
+        cause = "No GPU is on this node's PCI bus: there is nothing to verify."
         return [
             LayerResult(layer, None, "no_gpu", cause)
             for layer in NODE_LAYERS
@@ -51,7 +55,7 @@ def judge_node(
     found.append(toolkit)
     driver_ok = module.ok is not False and nvml.ok is not False
     found.extend(judge_runtimes(node, state, request, driver_ok, toolkit))
-    return [result for result in found if _in(request, result.layer)]
+    return [result for result in (*found, *others) if _in(request, result.layer)]
 
 
 def any_failed(results: Iterable[LayerResult]) -> bool:

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from .fabric import Fabric
 
 PCI, MODULE, NVML, TOOLKIT, RUNTIME = "pci", "module", "nvml", "toolkit", "runtime"
-NODE_LAYERS = (PCI, MODULE, NVML, TOOLKIT, RUNTIME)
+#: Device nodes of AMD and Intel GPUs.
+DEVICES = "devices"
+NODE_LAYERS = (PCI, MODULE, DEVICES, NVML, TOOLKIT, RUNTIME)
 ALLOCATABLE, POD = "allocatable", "pod"
 # Each layer depends on the one before it.
 LAYERS = (*NODE_LAYERS, ALLOCATABLE, POD)
@@ -115,7 +117,8 @@ class LayerResult:
 
     :param ok: None if the layer was not tested; then ``cause`` says why.
     :param proof: what was shown of a layer that is ok, and how.
-    :param subject: the container runtime, in the layer ``runtime``.
+    :param subject: the container runtime, in the layer ``runtime``; the vendor, on a node with
+        GPUs of two vendors.
     """
 
     layer: str

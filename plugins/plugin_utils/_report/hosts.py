@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
 from .._hosts import NODE_ROLES, facts, select_hosts, wrong_values
@@ -121,10 +122,14 @@ def changed_hosts(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> li
 
 def _to_verify(host: str, variables: Variables) -> bool:
     labels = (variables.get("gpu_node_labels_result") or {}).get("nodes") or {}
+    vendors = gpu_vendors((facts(variables) or {}).get("gpus") or ())
     return bool(
         boolean(variables.get("gpu_verify_all", False), strict=False)
         or (labels.get(host) or {}).get("changed")
-        or (variables.get("nvidia_device_plugin_result") or {}).get("changed")
+        or any(
+            (variables.get(f"{vendor}_device_plugin_result") or {}).get("changed")
+            for vendor in vendors
+        )
         or _is_changed(host, variables)
     )
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendor
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
+    DRIVERS,
+    IN_KERNEL,
+    NAMES,
+    gpu_vendor,
+    gpu_vendors,
+)
 
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "mig", "cuda", "toolkit")
@@ -72,7 +78,7 @@ def node_plan(
         return {**row, "why": ["no GPU: nothing to do"]}
     parts = {part: (plans or {})[part] for part in PARTS if (plans or {}).get(part)}
     if not parts:
-        return {**row, "why": ["no NVIDIA GPU: this release prepares NVIDIA nodes"]}
+        return {**row, "why": [_in_kernel(node)], "warnings": _problems(node, {})}
     planned = [
         step for part, plan in parts.items() for step in _part_steps(part, plan, results or {})
     ]
@@ -96,6 +102,20 @@ def node_plan(
             *_problems(node, parts),
         ],
     }
+
+
+def _in_kernel(node: Mapping[str, Any]) -> str:
+    """Return why nothing is done on a node with AMD or Intel GPUs."""
+    vendors = [vendor for vendor in gpu_vendors(node["gpus"]) if vendor in IN_KERNEL]
+    drivers = dict.fromkeys(
+        str(gpu["kernel_driver"])
+        for gpu in node["gpus"]
+        if gpu["kernel_driver"] in DRIVERS.get(gpu["vendor"], ())
+    )
+    names = " and ".join(NAMES[vendor] for vendor in vendors)
+    if drivers:
+        return f"{names}: the kernel's driver {' and '.join(drivers)} serves it, nothing to do here"
+    return f"{names}: no driver serves it, and this collection installs none; see below"
 
 
 def node_result(
@@ -237,6 +257,10 @@ def _present(node: Mapping[str, Any]) -> list[str]:
     runtimes = node["runtimes"]
     return [
         *_present_driver(node),
+        *(
+            f"{name} {driver['version'] or 'of the kernel'}"
+            for name, driver in (node.get("kernel_drivers") or {}).items()
+        ),
         *(f"CUDA {toolkit['version']}" for toolkit in _cuda_toolkits(node)),
         *(
             f"{name} {runtimes[name]['version']}"

@@ -632,6 +632,7 @@ def test_s16_the_role_labels_from_what_is_in_the_nodes_in_one_call(api, play):
     assert labels_of(api, "label-a") == {
         "accelerator": "nvidia-tesla-p100",
         "kubegpu.nodes/gpu": "nvidia",
+        "kubegpu.nodes/gpu-nvidia": "true",
         "kubegpu.nodes/gpu.count": "2",
         "kubegpu.nodes/gpu.generation": "pascal",
         "kubegpu.nodes/gpu.product": "Tesla-P100-PCIE-16GB",

@@ -23,7 +23,11 @@ def test_without_facts_it_names_the_module_to_run():
 @pytest.mark.parametrize("word", ["false", "no", "0", False])
 def test_words_for_false_are_false(word):
     labels = gpu_node_labels(node(), details=word, discovery_names=word)
-    assert labels == {"accelerator": "nvidia-tesla-p4", "kubegpu.nodes/gpu": "nvidia"}
+    assert labels == {
+        "accelerator": "nvidia-tesla-p4",
+        "kubegpu.nodes/gpu": "nvidia",
+        "kubegpu.nodes/gpu-nvidia": "true",
+    }
 
 
 def test_what_is_neither_true_nor_false_is_refused():
@@ -33,4 +37,4 @@ def test_what_is_neither_true_nor_false_is_refused():
 
 def test_an_option_that_was_left_empty_is_none():
     labels = gpu_node_labels(node(), None, details=False, device_plugin_config=None, extra=None)
-    assert labels == {"kubegpu.nodes/gpu": "nvidia"}
+    assert labels == {"kubegpu.nodes/gpu": "nvidia", "kubegpu.nodes/gpu-nvidia": "true"}

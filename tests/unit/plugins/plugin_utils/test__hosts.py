@@ -53,7 +53,10 @@ def test_hosts_by_vendor_and_of_a_verification():
     }
     assert select_hosts([*hostvars], hostvars, "nvidia") == ["gpu1", "off"]
     assert select_hosts([*hostvars], hostvars, "none") == ["cpu1"]
-    assert select_hosts([*hostvars], hostvars, "verified") == ["gpu1", "unreachable"]
+    assert select_hosts([*hostvars], hostvars, "verified") == ["gpu1", "amd1", "unreachable"]
+    assert select_hosts([*hostvars], hostvars, "gpu") == ["gpu1", "off", "amd1"]
+    assert select_hosts([*hostvars], hostvars, "amd") == ["amd1"]
+    assert select_hosts([*hostvars], hostvars, "intel") == ["gpu1"]
 
 
 @pytest.mark.parametrize(
@@ -91,8 +94,8 @@ def test_groups_of_hosts():
         "unreachable": {},
     }
     assert host_groups([*hostvars], hostvars) == [
-        {"host": "gpu1", "groups": ["kubegpu_nvidia", "kubegpu_cluster"]},
-        {"host": "gpu2", "groups": ["kubegpu_amd"]},
+        {"host": "gpu1", "groups": ["kubegpu_nvidia", "kubegpu_gpu", "kubegpu_cluster"]},
+        {"host": "gpu2", "groups": ["kubegpu_amd", "kubegpu_gpu"]},
         {"host": "cpu1", "groups": ["kubegpu_none", "kubegpu_cluster"]},
     ]
 
@@ -113,8 +116,8 @@ def test_a_host_with_a_wrong_value_is_refused_where_it_counts():
     }
     assert {one["host"]: one["groups"] for one in host_groups([*hostvars], hostvars)} == {
         "gpu1": ["kubegpu_refused"],
-        "gpu2": ["kubegpu_nvidia"],
-        "gpu3": ["kubegpu_nvidia"],
+        "gpu2": ["kubegpu_nvidia", "kubegpu_gpu"],
+        "gpu3": ["kubegpu_nvidia", "kubegpu_gpu"],
         "cpu1": ["kubegpu_none", "kubegpu_cluster"],
         "cpu2": ["kubegpu_refused"],
     }

@@ -143,6 +143,7 @@ def test_without_a_driver_what_the_bus_tells():
     assert node_labels(facts) == {
         "accelerator": "nvidia-tesla-p100",
         "kubegpu.nodes/gpu": "nvidia",
+        "kubegpu.nodes/gpu-nvidia": "true",
         "kubegpu.nodes/gpu.count": "2",
         "kubegpu.nodes/gpu.generation": "pascal",
         "kubegpu.nodes/gpu.product": "Tesla-P100-PCIE-16GB",
@@ -224,6 +225,7 @@ def test_other_vendors_get_marker_and_count():
     labels = node_labels(node(gpus=[INTEL]), device_plugin_config="x")
     assert labels == {
         "kubegpu.nodes/gpu": "intel",
+        "kubegpu.nodes/gpu-intel": "true",
         "kubegpu.nodes/gpu.count": "1",
         "kubegpu.nodes/gpu.generation": "xe",
     }
@@ -233,6 +235,14 @@ def test_an_on_board_chip_beside_a_card_is_not_counted():
     labels = node_labels(node(gpus=[INTEL, P4]))
     assert labels["kubegpu.nodes/gpu"] == "nvidia"
     assert labels["kubegpu.nodes/gpu.count"] == "1"
+    assert "kubegpu.nodes/gpu-intel" not in labels
+
+
+def test_cards_of_two_vendors_have_the_label_of_each():
+    amd = {**P4, "vendor": "amd", "address": "0000:00:06.0", "kernel_driver": "amdgpu"}
+    labels = node_labels(node(gpus=[P4, amd]))
+    assert labels["kubegpu.nodes/gpu"] == "nvidia"
+    assert labels["kubegpu.nodes/gpu-nvidia"] == labels["kubegpu.nodes/gpu-amd"] == "true"
 
 
 def test_options():
@@ -240,6 +250,7 @@ def test_options():
     assert node_labels(facts, "gke", details=False, discovery_names=False) == {
         "gke": "nvidia-tesla-p4",
         "kubegpu.nodes/gpu": "nvidia",
+        "kubegpu.nodes/gpu-nvidia": "true",
     }
     labels = node_labels(
         facts,
@@ -251,6 +262,7 @@ def test_options():
     assert labels == {
         "fast": "true",
         "kubegpu.nodes/gpu": "nvidia",
+        "kubegpu.nodes/gpu-nvidia": "true",
         "nvidia.com/device-plugin.config": "shared",
         "rack": "7",
     }

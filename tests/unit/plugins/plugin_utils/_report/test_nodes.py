@@ -67,7 +67,13 @@ def test_row_of_a_finished_node():
 def test_row_of_a_node_without_gpu_or_of_another_vendor():
     assert "no GPU" in node_plan("cpu-1", node(gpus=[]))["why"][0]
     amd = node(gpus=[{**P4, "vendor": "amd"}])
-    assert "no NVIDIA GPU" in node_plan("amd-1", amd)["why"][0]
+    row = node_plan("amd-1", amd)
+    assert row["action"] == "none"
+    assert row["why"] == ["AMD: no driver serves it, and this collection installs none; see below"]
+    served = node(gpus=[{**P4, "vendor": "amd", "kernel_driver": "amdgpu"}])
+    assert node_plan("amd-1", served)["why"] == [
+        "AMD: the kernel's driver amdgpu serves it, nothing to do here"
+    ]
 
 
 def test_row_of_a_refusal():

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Messages of the kernel's drivers for AMD and Intel GPUs (amdgpu, i915, xe). Data, not code.
+
+The texts are those of Linux: drivers/base/firmware_loader/main.c, drivers/base/dd.c,
+drivers/gpu/drm/amd/amdgpu/amdgpu_kms.c, drivers/gpu/drm/i915/i915_pci.c.
+"""
+
+from __future__ import annotations
+
+from .known_error_types import KnownText
+
+READ = "2026-11-23"
+_KERNEL = "the kernel's log"
+_DRIVER = r"\b(?P<driver>amdgpu|i915|xe) (?P<address>[0-9a-f:.]{7,16}): "
+#: Codes of a missing or unusable firmware file, and of a driver that did not start.
+FIRMWARE_MISSING = "drm_firmware_missing"
+FIRMWARE_FAILED = "drm_firmware_failed"
+NOT_SUPPORTED = "drm_gpu_not_supported"
+PROBE_FAILED = "drm_probe_failed"
+
+DRM = (
+    KnownText(
+        FIRMWARE_MISSING,
+        _DRIVER + r"Direct firmware load for (?P<file>[\w./+-]{1,120}) failed with error -2\b",
+        _KERNEL,
+        "The driver {driver} does not find the firmware {file} for the GPU {address}.",
+        "Install the distribution's firmware package (Debian: firmware-amd-graphics or "
+        "firmware-intel-graphics; Ubuntu, RHEL: linux-firmware; SUSE: kernel-firmware-all), or a "
+        "newer one, rebuild the initial RAM disk and reboot.",
+        "amdgpu 0000:03:00.0: Direct firmware load for amdgpu/gc_12_0_1_pfp.bin failed with error "
+        "-2",
+        "Linux, drivers/base/firmware_loader/main.c",
+        READ,
+        covers=(PROBE_FAILED,),
+    ),
+    KnownText(
+        FIRMWARE_FAILED,
+        _DRIVER + r"(?:\[drm\] )?\*ERROR\* [^\n]{0,80}?(?P<what>(?:GuC|HuC|GSC|DMC) "
+        r"(?:firmware|initialization)[^\n]{0,120})",
+        _KERNEL,
+        "The driver {driver} could not start the GPU {address} with its firmware: {what}.",
+        "Install the firmware that belongs to this kernel (linux-firmware of the same release), "
+        "rebuild the initial RAM disk and reboot.",
+        "i915 0000:03:00.0: [drm] *ERROR* GT0: GuC firmware i915/dg2_guc_70.bin: fetch failed "
+        "-ENOENT",
+        "Linux, drivers/gpu/drm/i915/gt/uc/intel_uc_fw.c",
+        READ,
+        covers=(PROBE_FAILED,),
+    ),
+    KnownText(
+        NOT_SUPPORTED,
+        _DRIVER + r"Your graphics device (?P<id>[0-9a-f]{4}) is not properly supported by",
+        _KERNEL,
+        "The driver {driver} of this kernel does not support the GPU {address} ({id}).",
+        "Boot a newer kernel, or install Intel's driver (intel-i915-dkms) for this kernel; "
+        "{driver}.force_probe={id} on the kernel command line tries it anyway.",
+        "i915 0000:03:00.0: Your graphics device 56a0 is not properly supported by i915 in this",
+        "Linux, drivers/gpu/drm/i915/i915_pci.c",
+        READ,
+        covers=(PROBE_FAILED,),
+    ),
+    KnownText(
+        PROBE_FAILED,
+        r"\b(?P<driver>amdgpu|i915|xe)(?: [0-9a-f:.]{7,16})?: (?:amdgpu: )?"
+        r"(?P<what>Fatal error during GPU init|probe (?:of (?P<address>[0-9a-f:.]{7,16})|with "
+        r"driver \w{2,6}) failed with error -?\d{1,4})",
+        _KERNEL,
+        "The driver {driver} could not start a GPU: {what}.",
+        "The lines of {driver} before it in the kernel's log say why (dmesg | grep {driver}). A "
+        "newer kernel or driver, newer firmware, and powering the machine off and on are what "
+        "helps as a rule.",
+        "amdgpu 0000:03:00.0: amdgpu: Fatal error during GPU init",
+        "Linux, drivers/gpu/drm/amd/amdgpu/amdgpu_kms.c, drivers/base/dd.c",
+        READ,
+    ),
+)

@@ -1,0 +1,118 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judge the AMD and Intel GPUs of a node: driver of the kernel, device nodes, firmware. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.finding import Finding
+from .._diagnosis.drm import (
+    find_device_nodes,
+    find_not_loaded,
+    find_unbound,
+    own_nodes,
+    reported,
+    vendor_gpus,
+)
+from .._hardware.vendors import DRIVERS, IN_KERNEL, NAMES, gpu_vendors
+from .evidence import count_of, from_finding
+from .types import DEVICES, MODULE, PCI, LayerResult, Request
+
+
+def judge_in_kernel(node: Mapping[str, Any], request: Request) -> list[LayerResult]:
+    """Return the results of the layers pci, module and devices for each of these vendors.
+
+    On a node with GPUs of two vendors, each result names its vendor.
+    """
+    vendors = [one for one in gpu_vendors(node["gpus"]) if vendor_gpus(node, one)]
+    found = []
+    for vendor in vendors:
+        if vendor in IN_KERNEL:
+            subject = NAMES[vendor] if len(vendors) > 1 else ""
+            expected = request.gpus if len(vendors) == 1 else None
+            found += _judge_vendor(node, vendor, expected, subject)
+    return found
+
+
+def _judge_vendor(
+    node: Mapping[str, Any], vendor: str, expected: int | None, subject: str
+) -> list[LayerResult]:
+    pci = _pci(node, vendor, expected, subject)
+    module = _module(node, vendor, subject)
+    if module.ok is False or pci.ok is False:
+        first = pci if module.ok else module
+        devices = LayerResult(
+            DEVICES,
+            None,
+            "waits",
+            f"It depends on the layer {first.layer}, which failed.",
+            subject=subject,
+        )
+        return [pci, module, devices]
+    return [pci, module, _devices(node, vendor, subject)]
+
+
+def _pci(node: Mapping[str, Any], vendor: str, expected: int | None, subject: str) -> LayerResult:
+    gpus = vendor_gpus(node, vendor)
+    if expected is not None and len(gpus) != expected:
+        return LayerResult(
+            PCI,
+            False,
+            "gpu_count",
+            f"{count_of(len(gpus), f'{NAMES[vendor]} GPU')} on the PCI bus, and {expected} should "
+            "be there.",
+            ", ".join(str(gpu["address"]) for gpu in gpus),
+            "Check that all cards are seated and powered, and look at dmesg | grep -i pciehp; or "
+            "correct the expected number.",
+            subject=subject,
+        )
+    unbound = find_unbound(node, vendor)
+    if unbound is not None:
+        return from_finding(PCI, unbound, subject=subject)
+    drivers = dict.fromkeys(str(gpu["kernel_driver"]) for gpu in gpus)
+    return LayerResult(
+        PCI,
+        True,
+        proof=f"{count_of(len(gpus), 'GPU')} bound to the driver {' and '.join(drivers)}",
+        subject=subject,
+    )
+
+
+def _module(node: Mapping[str, Any], vendor: str, subject: str) -> LayerResult:
+    missing = find_not_loaded(node, vendor)
+    logged = _logged(node, vendor)
+    if logged:
+        # A GPU whose firmware is missing may stay bound, and does not compute.
+        return from_finding(MODULE, logged[0], subject=subject)
+    if missing is not None:
+        return from_finding(MODULE, missing, subject=subject)
+    loaded = [
+        f"{name} {node['kernel_drivers'][name]['version'] or 'of the kernel'}"
+        for name in DRIVERS[vendor]
+        if name in node["kernel_drivers"]
+    ]
+    return LayerResult(MODULE, True, proof=f"{' and '.join(loaded)} is loaded", subject=subject)
+
+
+def _logged(node: Mapping[str, Any], vendor: str) -> list[Finding]:
+    """Return the errors of the vendor's drivers in the kernel's log."""
+    return [
+        finding
+        for finding in reported(node)
+        if any(f"driver {name} " in finding.cause for name in DRIVERS[vendor])
+    ]
+
+
+def _devices(node: Mapping[str, Any], vendor: str, subject: str) -> LayerResult:
+    wrong = find_device_nodes(node, vendor)
+    if wrong is not None:
+        return from_finding(DEVICES, wrong, subject=subject)
+    shown = dict.fromkeys(
+        f"group {one['group']}, mode {one['mode']}" for one in own_nodes(node, vendor)
+    )
+    paths = ", ".join(one["path"] for one in own_nodes(node, vendor))
+    return LayerResult(DEVICES, True, proof=f"{paths} ({'; '.join(shown)})", subject=subject)

@@ -1,0 +1,109 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kernel drivers, device nodes and firmware errors of AMD and Intel GPUs."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.device_nodes import (
+    read_device_nodes,
+    read_errors,
+    read_kernel_drivers,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.hardware import read_functions
+from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.pci import find_gpus
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from tests.unit.fixtures.machines import MACHINES
+from tests.unit.fixtures.make_tree import make_machine, write
+
+FIRST = "0000:06:00.0"
+LOG = """\
+[    4.1] amdgpu 0000:06:00.0: Direct firmware load for amdgpu/psp_13_0_6_sos.bin failed with \
+error -2
+[    4.2] amdgpu 0000:06:00.0: amdgpu: Fatal error during GPU init
+[    4.3] nvidia 0000:07:00.0: Direct firmware load for other.bin failed with error -2
+"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    make_machine(tmp_path, MACHINES["mi300x8"])
+    sysfs = "/sys/bus/pci/devices"
+    write(tmp_path, "/sys/module/amdgpu/version", "6.14.14\n")
+    write(tmp_path, f"{sysfs}/{FIRST}/drm/renderD128/dev", "226:128\n")
+    write(tmp_path, f"{sysfs}/{FIRST}/drm/card1/dev", "226:1\n")
+    write(tmp_path, f"{sysfs}/{FIRST}/current_compute_partition", "SPX\n")
+    write(tmp_path, f"{sysfs}/{FIRST}/current_memory_partition", "NPS1\n")
+    write(tmp_path, "/dev/kfd")
+    (tmp_path / "dev/kfd").chmod(0o660)
+    write(tmp_path, "/etc/group", f"root:x:0:\nrender:x:{os.getgid() or 0}:\n")
+    return tmp_path
+
+
+def read(root):
+    reader = NodeReader(str(root))
+    functions = read_functions(reader)
+    return reader, functions, find_gpus(functions)
+
+
+def test_what_a_container_is_given(tree):
+    reader, functions, gpus = read(tree)
+    kfd, render = read_device_nodes(reader, functions, gpus)
+    assert (kfd["path"], kfd["driver"], kfd["address"]) == ("/dev/kfd", "amdgpu", None)
+    assert (kfd["mode"], kfd["group"], kfd["character_device"]) == ("0660", "render", False)
+    assert render == {
+        "path": "/dev/dri/renderD128",
+        "driver": "amdgpu",
+        "address": FIRST,
+        "device_id": "74a1",
+        "partition": "spx_nps1",
+        # The driver says that it is there, and /dev does not have it.
+        "character_device": False,
+        "group": None,
+        "mode": None,
+    }
+    assert read_kernel_drivers(reader, gpus) == {"amdgpu": {"version": "6.14.14"}}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes device nodes")
+def test_a_real_device_node(tree):
+    place = tree / "dev/dri/renderD128"
+    place.parent.mkdir()
+    # The numbers of /dev/null: a device that every kernel has.
+    os.mknod(place, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    place.chmod(0o666)
+    reader, functions, gpus = read(tree)
+    render = read_device_nodes(reader, functions, gpus)[1]
+    assert render["character_device"] and render["mode"] == "0666"
+
+
+@pytest.mark.parametrize("name", ["none", "p4"])
+def test_nothing_is_read_on_other_nodes(tmp_path, name):
+    make_machine(tmp_path, MACHINES[name])
+    write(tmp_path, "/sys/module/amdgpu/version", "6\n")
+    reader, functions, gpus = read(tmp_path)
+    assert read_device_nodes(reader, functions, gpus) == []
+    assert read_kernel_drivers(reader, gpus) == {}
+    assert read_errors(reader, gpus) == []
+
+
+class Live(NodeReader):
+    """A tree whose ``dmesg`` has a log."""
+
+    def run(self, argv, timeout=30):
+        return Result(0, LOG, "")
+
+
+def test_firmware_that_is_missing_is_named_once_and_with_its_file(tree):
+    _reader, _functions, gpus = read(tree)
+    (finding, *others) = read_errors(Live(str(tree)), gpus)
+    assert finding.code == "drm_firmware_missing"
+    assert "amdgpu/psp_13_0_6_sos.bin" in finding.cause and FIRST in finding.cause
+    assert [one.code for one in others] == ["drm_probe_failed"]
