@@ -196,6 +196,18 @@ class State:
             seen.add(name)
             for change in self.all_changes:
                 if change.path[2:] == DEFAULT and change.after == (name,):
-                    name = str((change.before or ("",))[0] or "runc")
+                    name = str((change.before or (self._default_of_others(name),))[0] or "runc")
                     break
         return name
+
+    def _default_of_others(self, ours: str) -> str:
+        """Return the default runtime of the files that the drop-in file overrides by ``ours``."""
+        if not self.deep_merge:
+            return ""
+        names = [
+            str(table(file.data, (*self.cri, "containerd")).get("default_runtime_name") or "")
+            for file in self.files
+            if file.path != self.drop_in.path
+        ]
+        found = [name for name in names if name]
+        return found[-1] if found and found[-1] != ours else ""

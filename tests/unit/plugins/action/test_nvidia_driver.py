@@ -696,7 +696,7 @@ def test_a_full_disk_half_way_is_kept_and_the_next_run_goes_on(task, node, monke
     monkeypatch.setattr(node, "package_set", full)
     answer = task(version=NEW)
     assert answer["failed"]
-    assert "the next run goes on" in answer["msg"]
+    assert "the next run continues" in answer["msg"]
     assert not answer["rolled_back"]
     assert task.record()["pending"]["before"] is None
     monkeypatch.setattr(node, "package_set", real)

@@ -163,6 +163,18 @@ def test_options_stay_those_of_the_default_from_before_us():
         assert "second" in options.get("name", "") or planned.edits == ()
 
 
+def test_options_stay_those_of_the_default_that_the_drop_in_file_overrides():
+    """The drop-in file had no default before; the root file still has the original one."""
+    text = default_crun(V3, 3, NO_CGROUP)
+    first = plan(node(text, (2, 1)), layout="drop_in", set_default=True)
+    (root,) = (edit for edit in first.edits if edit.path == ROOT)
+    (own,) = (edit for edit in first.edits if edit.path == DROP_IN)
+    changes = tuple(change for edit in first.edits for change in edit.changes)
+    there = node(root.after, (2, 1), {DROP_IN: own.after}, own.after, all_changes=changes)
+    again = plan(there, layout="drop_in", set_default=True)
+    assert (again.edits, again.source) == ((), "crun")
+
+
 def test_options_are_runcs_where_the_default_is_nvidias():
     text = (
         f'version = 2\n[{V2}.containerd]\ndefault_runtime_name = "gpu"\n'
