@@ -1,0 +1,243 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rules for Prometheus: which alerts there are, and when they fire. Pure.
+
+The same rules serve a cluster (PrometheusRule) and hosts (a file): where both kinds of exporters
+have a metric, the expression asks for either. The table of Xids decides the severity of each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._nvidia.xids import XIDS, Xid, numbers_of
+from .._nvidia.xids_data import ACTIONS, ERROR, INFO, WARNING
+from .metrics import JOB, TEXTFILE
+
+GROUP = "kubegpu-gpus"
+CRITICAL = "critical"
+
+# DCGM gives numbers around 2^63 for what a card does not have.
+_NO_VALUE = "1000"
+_HOST = "{{ or $labels.Hostname $labels.instance }}"
+_GPU = f"GPU {{{{ $labels.gpu }}}} of {_HOST}"
+_METRIC = re.compile(r"\b(?:DCGM|kubegpu)_\w+")
+# How long an alert about an Xid stays: an error of the GPU for the next morning's reader, one of a
+# program for those who look now.
+_ERROR_WINDOW = "1h"
+_INFO_WINDOW = "15m"
+# Fewer GPUs than in this time before.
+_LOST_WINDOW = "6h"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One alert, or with ``record`` one recorded expression."""
+
+    name: str
+    expression: str
+    severity: str = ""
+    hold: str = ""
+    summary: str = ""
+    next_step: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    record: bool = False
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """The names of the exporters' metrics in the expression."""
+        return frozenset(_METRIC.findall(self.expression))
+
+    def document(self, labels: Mapping[str, str]) -> dict[str, Any]:
+        """Return the rule as Prometheus reads it."""
+        if self.record:
+            return {"record": self.name, "expr": self.expression}
+        return {
+            "alert": self.name,
+            "expr": self.expression,
+            **({"for": self.hold} if self.hold else {}),
+            "labels": {**labels, **dict(self.labels), "severity": self.severity},
+            "annotations": {"summary": self.summary, "next_step": self.next_step},
+        }
+
+
+def alert_rules(temperature: int = 90, xids: Mapping[int, Xid] = XIDS) -> tuple[Rule, ...]:
+    """Return the rules.
+
+    :param temperature: Celsius above which a GPU is too hot.
+    """
+    return (
+        Rule(
+            "kubegpu:gpus:count",
+            # With MIG there is a sample for each instance.
+            "count by (Hostname) (max by (Hostname, UUID) (DCGM_FI_DEV_GPU_TEMP))",
+            record=True,
+        ),
+        *_exporter_rules(),
+        Rule(
+            "KubegpuGpuLost",
+            f"(max by (Hostname) (max_over_time(kubegpu:gpus:count[{_LOST_WINDOW}])) "
+            "- max by (Hostname) (kubegpu:gpus:count)) > 0 "
+            "or (kubegpu_gpus_expected - on (instance) sum by (instance) (kubegpu_gpu_present)) > 0",
+            CRITICAL,
+            "5m",
+            f"{_HOST} has lost {{{{ $value }}}} of its GPUs.",
+            "Look at dmesg | grep -i xid and lspci -d 10de: on the node. Drain the node and power "
+            "it off and on. If it comes again: seat, power and cooling of the card, then the card.",
+        ),
+        *_xid_rules(xids),
+        *_memory_rules(),
+        *_condition_rules(temperature),
+    )
+
+
+def _exporter_rules() -> Iterator[Rule]:
+    yield Rule(
+        "KubegpuExporterDown",
+        f'up{{job="{JOB}"}} == 0 '
+        f'or (time() - node_textfile_mtime_seconds{{file=~"(?:.*/)?{_literal(TEXTFILE)}"}}) > 300 '
+        "or kubegpu_textfile_source_up == 0",
+        WARNING,
+        "5m",
+        "The metrics of the GPUs of {{ $labels.instance }} are missing.",
+        "Run kubegpu.nodes.verify for the node: its layer metrics names the cause.",
+    )
+
+
+def _xid_rules(xids: Mapping[int, Xid]) -> Iterator[Rule]:
+    """Return an alert for each action after an error, and one each for the milder Xids."""
+    errors = [xids[number] for number in numbers_of(ERROR, xids)]
+    for action in ACTIONS:
+        numbers = [xid.number for xid in errors if xid.action == action]
+        if numbers:
+            yield Rule(
+                "KubegpuXidError",
+                _xid_expression(f'xid=~"{_one_of(numbers)}"', _ERROR_WINDOW),
+                CRITICAL,
+                summary=f"{_GPU} had Xid {{{{ $labels.xid }}}}, an error of the GPU or its links.",
+                next_step=ACTIONS[action][2],
+                labels=(("action", action),),
+            )
+    known = [*numbers_of(ERROR, xids), *numbers_of(INFO, xids)]
+    yield Rule(
+        "KubegpuXidWarning",
+        # Also those that the table does not have. 0 is no Xid.
+        _xid_expression(f'xid!~"{_one_of([0, *known])}"', _ERROR_WINDOW),
+        WARNING,
+        summary=f"{_GPU} had Xid {{{{ $labels.xid }}}}.",
+        next_step="Look at the line in the kernel's log (dmesg | grep -i xid), and for another Xid "
+        "of the same GPU.",
+    )
+    yield Rule(
+        "KubegpuXidOfProgram",
+        _xid_expression(f'xid=~"{_one_of(numbers_of(INFO, xids))}"', _INFO_WINDOW),
+        INFO,
+        summary=f"{_GPU} had Xid {{{{ $labels.xid }}}}, as a rule the fault of a program.",
+        next_step="Look at the program's log. If other programs have it on the same GPU too, test "
+        "the GPU.",
+    )
+
+
+def _xid_expression(selector: str, window: str) -> str:
+    """Return an expression that is true while an Xid is not older than the window.
+
+    DCGM's exporter forgets them after five minutes. The other one counts since boot; a counter that
+    begins with 1 has no increase.
+    """
+    counter = f"kubegpu_gpu_xid_errors_total{{{selector}}}"
+    return (
+        f"max_over_time(DCGM_EXP_XID_ERRORS_COUNT{{{selector}}}[{window}]) > 0 "
+        f"or increase({counter}[{window}]) > 0 "
+        f"or ({counter} unless {counter} offset {window}) > 0"
+    )
+
+
+def _memory_rules() -> Iterator[Rule]:
+    yield Rule(
+        "KubegpuMemoryError",
+        "increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[1h]) > 0 "
+        'or increase(kubegpu_gpu_ecc_errors_total{type="uncorrected"}[1h]) > 0',
+        CRITICAL,
+        summary=f"{_GPU} had a memory error that could not be corrected.",
+        next_step=ACTIONS["memory"][2],
+    )
+    yield Rule(
+        "KubegpuRowRemapFailed",
+        "DCGM_FI_DEV_ROW_REMAP_FAILURE == 1 or kubegpu_gpu_row_remap_failure == 1",
+        CRITICAL,
+        summary=f"{_GPU} could not take a bad row of its memory out of use.",
+        next_step="Drain the node and have the card replaced.",
+    )
+    yield Rule(
+        "KubegpuRowRemapPending",
+        "kubegpu_gpu_row_remap_pending == 1",
+        WARNING,
+        "1h",
+        f"{_GPU} takes a bad row of its memory out of use with the next reset.",
+        "Reset the GPU or reboot when the node is free; work may go on until then.",
+    )
+
+
+def _condition_rules(temperature: int) -> Iterator[Rule]:
+    yield Rule(
+        "KubegpuHot",
+        f"(DCGM_FI_DEV_GPU_TEMP > {temperature} and DCGM_FI_DEV_GPU_TEMP < {_NO_VALUE}) "
+        f"or kubegpu_gpu_temperature_celsius > {temperature}",
+        WARNING,
+        "5m",
+        f"{_GPU} has {{{{ $value }}}} degrees Celsius.",
+        "Look at the machine's fans and air flow.",
+    )
+    yield Rule(
+        "KubegpuSlowedDown",
+        'DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event=~"hw_thermal|hw_power_brake|hw_slowdown'
+        '|sw_thermal"} > 0 or kubegpu_gpu_clock_slowdown == 1',
+        WARNING,
+        "10m",
+        f"{_GPU} runs slower because of {{{{ or $labels.clock_event $labels.reason }}}}.",
+        "Look at the machine's fans and air flow for heat, and at its power supplies for "
+        "hw_power_brake.",
+    )
+    yield Rule(
+        "KubegpuUnhealthy",
+        # 10 is a warning, 20 a failure.
+        "DCGM_EXP_GPU_HEALTH_STATUS >= 20 and DCGM_EXP_GPU_HEALTH_STATUS < 1000",
+        CRITICAL,
+        "5m",
+        f"{_GPU} is not healthy according to DCGM: {{{{ $labels.health_watch }}}} "
+        "{{ $labels.health_error_code }}.",
+        "Run dcgmi diag -r 2 on the drained node.",
+    )
+
+
+def rules_document(rules: Sequence[Rule], labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the rules as a file of Prometheus, which is also the ``spec`` of a PrometheusRule.
+
+    :param labels: further labels of each alert.
+    """
+    return {
+        "groups": [{"name": GROUP, "rules": [rule.document(labels or {}) for rule in rules]}]
+    }
+
+
+def silent(rules: Sequence[Rule], collected: frozenset[str]) -> tuple[str, ...]:
+    """Return the alerts that cannot fire for DCGM, because a metric is not collected."""
+    names = (
+        f"{rule.name} ({', '.join(sorted(rule.metrics - collected))})"
+        for rule in rules
+        if rule.metrics - collected
+    )
+    return tuple(dict.fromkeys(names))
+
+
+def _one_of(numbers: Sequence[int]) -> str:
+    return "|".join(str(number) for number in numbers)
+
+
+def _literal(text: str) -> str:
+    return text.replace(".", "[.]")
