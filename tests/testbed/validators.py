@@ -10,7 +10,6 @@ Each binary runs with the C library of its own release, so that the newest works
 from __future__ import annotations
 
 import hashlib
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,24 +63,31 @@ def missing() -> list[str]:
 
 
 def _unpack(judges: Judges) -> None:
-    key = hashlib.sha256(f"2 {judges.suite} {INCLUDE}".encode()).hexdigest()[:12]
-    tree = home() / f"{judges.suite}-{key}"
+    tree = unpacked(judges.suite, INCLUDE, home(), judges.suite, "containerd and dockerd")
+    wrap(tree, home() / judges.containerd, "containerd")
+    wrap(tree, home() / judges.docker, "dockerd")
+
+
+def unpacked(suite: str, include: str, folder: Path, name: str, what: str) -> Path:
+    """The tree below a folder into which packages of a release of Debian are unpacked."""
+    key = hashlib.sha256(f"2 {suite} {include}".encode()).hexdigest()[:12]
+    tree = folder / f"{name}-{key}"
     if not tree.is_dir():
-        say(f"validators: unpacking containerd and dockerd of Debian {judges.suite}")
-        home().mkdir(parents=True, exist_ok=True)
-        for old in home().glob(f"{judges.suite}-*"):
+        say(f"{folder.name}: unpacking {what} of Debian {suite}")
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob(f"{name}-*"):
             run(["rm", "-rf", str(old)], root=True)
-        half = home() / f".{judges.suite}.half"
+        half = folder / f".{name}.half"
         run(["rm", "-rf", str(half)], root=True)
         mirror = debian_mirror()
         run(
             [
                 "mmdebstrap",
                 "--variant=extract",
-                f"--include={INCLUDE}",
+                f"--include={include}",
                 *mmdebstrap_options(),
                 "--dpkgopt=path-exclude=/usr/share/*",
-                judges.suite,
+                suite,
                 str(half),
                 *([mirror] if mirror else []),
             ],
@@ -92,12 +98,11 @@ def _unpack(judges: Judges) -> None:
         for unwanted in ("usr/share", "usr/lib/systemd", "usr/lib/python3", "var", "dev", "tmp"):
             run(["rm", "-rf", str(half / unwanted)], root=True)
         run(["mv", str(half), str(tree)], root=True)
-    _wrap(tree, judges.containerd, "containerd")
-    _wrap(tree, judges.docker, "dockerd")
+    return tree
 
 
-def _wrap(tree: Path, name: str, binary: str) -> None:
-    """A script that starts a binary of the tree with the tree's own loader and libraries."""
+def wrap(tree: Path, target: Path, binary: str) -> None:
+    """A script below ``bin`` of the target that starts a binary of the tree with the tree's own loader and libraries."""
     programs = [tree / where / binary for where in ("usr/bin", "usr/sbin")]
     program = next((path for path in programs if path.is_file()), None)
     loader = next(iter(sorted(tree.glob("**/ld-linux*.so.*"))), None)
@@ -108,11 +113,10 @@ def _wrap(tree: Path, name: str, binary: str) -> None:
         for where in ("lib", "usr/lib")
         for triplet in sorted((tree / where).glob("*-linux-gnu"))
     ]
-    script = home() / name / "bin" / binary
+    script = target / "bin" / binary
     text = f'#!/bin/sh\nexec "{loader}" --library-path "{":".join(libraries)}" "{program}" "$@"\n'
     if script.is_file() and script.read_text() == text:
         return
-    shutil.rmtree(script.parent.parent, ignore_errors=True)
-    script.parent.mkdir(parents=True)
+    script.parent.mkdir(parents=True, exist_ok=True)
     script.write_text(text)
     script.chmod(0o755)

@@ -45,9 +45,7 @@ class Panel:
 
 def _dcgm(expression: str, legend: str = "") -> Line:
     """Return a line of DCGM's exporter; ``%`` stands for the chosen hosts."""
-    return Line(
-        expression.replace("%", _DCGM_HOSTS), "{{Hostname}} {{gpu}} {{GPU_I_ID}} " + legend
-    )
+    return Line(expression.replace("%", _DCGM_HOSTS), "{{Hostname}} {{gpu}} {{GPU_I_ID}} " + legend)
 
 
 def _textfile(expression: str, legend: str = "") -> Line:
@@ -174,9 +172,7 @@ PANELS = (
         "Reasons for slower clocks",
         "none",
         (
-            _dcgm(
-                'DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event!="gpu_idle", %} > 0', "{{clock_event}}"
-            ),
+            _dcgm('DCGM_EXP_CLOCK_EVENTS_COUNT{clock_event!="gpu_idle", %} > 0', "{{clock_event}}"),
             _textfile("kubegpu_gpu_clock_slowdown{%} > 0", "{{reason}}"),
         ),
     ),

@@ -49,7 +49,9 @@ DCGM: tuple[Metric, ...] = (
     Metric("DCGM_FI_DEV_GPU_TEMP", GAUGE, "Temperature of the GPU (Celsius)."),
     Metric("DCGM_FI_DEV_MEMORY_TEMP", GAUGE, "Temperature of the memory (Celsius)."),
     Metric("DCGM_FI_DEV_POWER_USAGE", GAUGE, "Power draw (W)."),
-    Metric("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", COUNTER, "Energy since the driver's start (mJ)."),
+    Metric(
+        "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", COUNTER, "Energy since the driver's start (mJ)."
+    ),
     Metric("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", COUNTER, "Retries on PCI Express."),
     Metric("DCGM_FI_DEV_GPU_UTIL", GAUGE, "Share of time in which the GPU worked (%)."),
     Metric("DCGM_FI_DEV_MEM_COPY_UTIL", GAUGE, "Share of time in which the memory worked (%)."),
@@ -100,7 +102,9 @@ TEXTFILE_METRICS: tuple[Metric, ...] = (
     Metric("kubegpu_gpu_pcie_generation", GAUGE, "Generation of the PCIe link now."),
     Metric("kubegpu_gpu_pcie_width", GAUGE, "Lanes of the PCIe link now."),
     Metric("kubegpu_gpu_ecc_errors_total", COUNTER, "Memory errors since the driver was loaded."),
-    Metric("kubegpu_gpu_row_remap_failure", GAUGE, "Whether a row of memory could not be remapped."),
+    Metric(
+        "kubegpu_gpu_row_remap_failure", GAUGE, "Whether a row of memory could not be remapped."
+    ),
     Metric(
         "kubegpu_gpu_row_remap_pending", GAUGE, "Whether a row is remapped with the next reset."
     ),

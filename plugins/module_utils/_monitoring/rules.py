@@ -215,14 +215,14 @@ def _condition_rules(temperature: int) -> Iterator[Rule]:
     )
 
 
-def rules_document(rules: Sequence[Rule], labels: Mapping[str, str] | None = None) -> dict[str, Any]:
+def rules_document(
+    rules: Sequence[Rule], labels: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return the rules as a file of Prometheus, which is also the ``spec`` of a PrometheusRule.
 
     :param labels: further labels of each alert.
     """
-    return {
-        "groups": [{"name": GROUP, "rules": [rule.document(labels or {}) for rule in rules]}]
-    }
+    return {"groups": [{"name": GROUP, "rules": [rule.document(labels or {}) for rule in rules]}]}
 
 
 def silent(rules: Sequence[Rule], collected: frozenset[str]) -> tuple[str, ...]:
