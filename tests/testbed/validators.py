@@ -102,7 +102,10 @@ def unpacked(suite: str, include: str, folder: Path, name: str, what: str) -> Pa
 
 
 def wrap(tree: Path, target: Path, binary: str) -> None:
-    """A script below ``bin`` of the target that starts a binary of the tree with the tree's own loader and libraries."""
+    """A script below ``bin`` of the target.
+
+    It starts a binary of the tree with the tree's own loader and libraries.
+    """
     programs = [tree / where / binary for where in ("usr/bin", "usr/sbin")]
     program = next((path for path in programs if path.is_file()), None)
     loader = next(iter(sorted(tree.glob("**/ld-linux*.so.*"))), None)

@@ -59,7 +59,8 @@ PANELS = (
         "none",
         (
             Line(
-                f"count by (Hostname) (max by (Hostname, UUID) (DCGM_FI_DEV_GPU_TEMP{{{_DCGM_HOSTS}}}))",
+                "count by (Hostname) (max by (Hostname, UUID) "
+                f"(DCGM_FI_DEV_GPU_TEMP{{{_DCGM_HOSTS}}}))",
                 "{{Hostname}}",
             ),
             Line(

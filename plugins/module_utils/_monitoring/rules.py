@@ -83,7 +83,8 @@ def alert_rules(temperature: int = 90, xids: Mapping[int, Xid] = XIDS) -> tuple[
             "KubegpuGpuLost",
             f"(max by (Hostname) (max_over_time(kubegpu:gpus:count[{_LOST_WINDOW}])) "
             "- max by (Hostname) (kubegpu:gpus:count)) > 0 "
-            "or (kubegpu_gpus_expected - on (instance) sum by (instance) (kubegpu_gpu_present)) > 0",
+            "or (kubegpu_gpus_expected "
+            "- on (instance) sum by (instance) (kubegpu_gpu_present)) > 0",
             CRITICAL,
             "5m",
             f"{_HOST} has lost {{{{ $value }}}} of its GPUs.",
