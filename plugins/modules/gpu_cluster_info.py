@@ -44,8 +44,8 @@ options:
     default: 0
   rollout:
     description: >-
-      Whether to also wait until all pods of this collection's device plugin and GPU feature
-      discovery are available and of the newest template. Until then, nodes offer the resources of
+      Whether to also wait until all pods of this collection's device plugin, GPU feature
+      discovery and exporter of metrics are available and of the newest template. Until then, nodes offer the resources of
       the previous pods. If only the rollout is incomplete at the end of O(wait_timeout), the module
       warns.
     type: bool
@@ -67,6 +67,10 @@ options:
     type: str
     choices: [none, pods, all]
     default: none
+  monitoring_namespace:
+    description: >-
+      Namespace of this collection's monitoring. If set, the module returns RV(monitoring).
+    type: str
 attributes:
   check_mode:
     description: Reads the same objects in check mode.
@@ -151,9 +155,14 @@ discovery_pods:
   returned: always
   type: list
   elements: dict
+exporter_pods:
+  description: The same for the pods of exporters of GPU metrics, of any owner, without logs.
+  returned: always
+  type: list
+  elements: dict
 parts:
   description: >-
-    Operators, device plugins, DRA drivers and feature discovery of the cluster, with C(kind),
+    Operators, device plugins, DRA drivers, feature discovery and exporters of the cluster, with C(kind),
     C(vendor), C(title), C(text) (a description with the location), C(workload), C(namespace),
     C(name), C(image), C(ours) (whether this collection manages it) and C(managed_by). If no
     workload of a DRA driver is recognized, its C(DeviceClass) is listed instead.
@@ -214,6 +223,16 @@ plugin_objects:
   elements: dict
   sample:
     - {apiVersion: v1, kind: Namespace, metadata: {name: kubegpu}}
+monitoring:
+  description: >-
+    The C(kinds) of the Prometheus operator that the cluster has, and the existing C(objects) of this
+    collection's monitoring, with name, namespace and labels only.
+  returned: with O(monitoring_namespace)
+  type: dict
+  sample:
+    kinds: [ServiceMonitor, PodMonitor, PrometheusRule]
+    objects:
+      - {apiVersion: v1, kind: Namespace, metadata: {name: kubegpu}}
 waited:
   description: The time waited, in seconds.
   returned: always
@@ -259,6 +278,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.insta
     plugin_objects,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
+from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installed import (
+    read_monitoring,
+)
 
 
 def main() -> None:
@@ -270,6 +292,7 @@ def main() -> None:
             "all_nodes": {"type": "bool", "default": False},
             "plugin_namespace": {"type": "str"},
             "plugin_content": {"type": "str", "choices": list(CONTENT), "default": CONTENT[0]},
+            "monitoring_namespace": {"type": "str"},
             **KUBE_ARGUMENTS,
         },
         supports_check_mode=True,
@@ -289,6 +312,8 @@ def main() -> None:
         if namespace:
             content = module.params["plugin_content"]
             result["plugin_objects"] = plugin_objects(cluster, namespace, content)
+        if module.params["monitoring_namespace"]:
+            result["monitoring"] = read_monitoring(cluster, module.params["monitoring_namespace"])
     except KubegpuError as error:
         fail(module, error, layers=build_unreachable(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:

@@ -53,6 +53,7 @@ def build_result(
         },
         "plugin_pods": [*_pods(view.pods), *_pods(view.dra_pods)],
         "discovery_pods": _pods(view.discovery),
+        "exporter_pods": _pods(view.exporters),
         "parts": [part.to_json() for part in view.parts],
         "foreign": [part.to_json() for part in foreign(view.parts)],
         "dra": view.dra.to_json(),

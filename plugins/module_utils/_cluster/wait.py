@@ -16,12 +16,15 @@ from .read import Reader
 from .snapshot import add_details, offers, take_snapshot
 from .types import Expected, Snapshot
 from .workloads import (
+    EXPORTER,
     FEATURE_DISCOVERY,
     Workload,
+    exporters,
     plugins,
 )
 
 _INTERVAL = 3.0
+_TITLES = {FEATURE_DISCOVERY: TITLE, EXPORTER: "the exporter"}
 #: Number of restarts after which waiting for a container is given up.
 _RESTARTS_IN_VAIN = 2
 Sleep = Callable[[float], None]
@@ -73,7 +76,8 @@ def _failing(snapshot: Snapshot, first: dict[str, int]) -> set[str]:
     """
     return {
         pod.full_name
-        for pods in (*snapshot.view.pods.values(), *snapshot.view.discovery.values())
+        for one in (snapshot.view.pods, snapshot.view.discovery, snapshot.view.exporters)
+        for pods in one.values()
         for pod in pods
         if pod.restarts - first.setdefault(pod.full_name, pod.restarts) >= _RESTARTS_IN_VAIN
         and pod.reason == "CrashLoopBackOff"
@@ -97,13 +101,13 @@ def _unfinished_rollouts(snapshot: Snapshot) -> list[Workload]:
     parts = snapshot.view.parts
     return [
         part
-        for part in (*plugins(parts), *discoveries(parts))
+        for part in (*plugins(parts), *discoveries(parts), *exporters(parts))
         if part.managed and not part.rolled_out
     ]
 
 
 def _rollout_note(part: Workload) -> str:
-    what = TITLE if part.kind == FEATURE_DISCOVERY else "the device plugin"
+    what = _TITLES.get(part.kind, "the device plugin")
     return (
         f"Not all pods of {what} {part.namespace}/{part.name} are there yet: of "
         f"{part.desired}, {part.updated if part.observed else 0} are of the newest template and "

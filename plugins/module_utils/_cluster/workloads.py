@@ -17,6 +17,7 @@ OPERATOR = "operator"
 DEVICE_PLUGIN = "device_plugin"
 FEATURE_DISCOVERY = "feature_discovery"
 DRA_DRIVER = "dra_driver"
+EXPORTER = "exporter"
 
 #: The label and its value on all objects of this collection.
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -52,6 +53,10 @@ _IMAGES = (
      r"device-plugin"),
     (DEVICE_PLUGIN, "nvidia", "GPU share device plugin", r"(^|/)k8s-gpushare-plugin$", None),
     (DEVICE_PLUGIN, "intel", "Intel GPU plugin", r"(^|/)intel-gpu-plugin$", None),
+    (EXPORTER, "nvidia", "DCGM exporter", r"(^|/)dcgm-exporter[^/]*$", None),
+    (EXPORTER, "nvidia", "NVIDIA GPU exporter", r"(^|/)nvidia_gpu_exporter$", None),
+    (EXPORTER, "amd", "AMD's metrics exporter", r"(^|/)device-metrics-exporter$", None),
+    (EXPORTER, "intel", "Intel XPU manager", r"(^|/)(xpumd|xpumanager)$", None),
 )  # fmt: skip
 _RULES = tuple(
     (kind, vendor, name, re.compile(image), re.compile(command) if command else None)
@@ -192,6 +197,8 @@ def _role(
         return FEATURE_DISCOVERY, "nvidia", "GPU feature discovery"
     if name == "gpu-operator":
         return OPERATOR, "nvidia", "NVIDIA GPU operator"
+    if name in ("dcgm-exporter", "nvidia-dcgm-exporter"):
+        return EXPORTER, "nvidia", "DCGM exporter"
     return None
 
 
@@ -208,6 +215,10 @@ def plugins(parts: Iterable[Workload]) -> list[Workload]:
 
 def dra_drivers(parts: Iterable[Workload]) -> list[Workload]:
     return [part for part in parts if part.kind == DRA_DRIVER]
+
+
+def exporters(parts: Iterable[Workload]) -> list[Workload]:
+    return [part for part in parts if part.kind == EXPORTER]
 
 
 def foreign(parts: Iterable[Workload], vendor: str | None = None) -> list[Workload]:

@@ -11,9 +11,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._kube.pod_parts import (
+    Object,
+    environment,
+    from_field,
+    host_path,
+    max_unavailable,
+    mount,
+    unprivileged,
+)
 from .config import plain
 from .names import DISCOVERY_NAME, MPS_NAME, NAME, PREFIX
-from .options import text
 from .types import Request
 
 CONFIG_NAME = f"{NAME}-config"
@@ -28,8 +36,6 @@ _CONFIGS = "/available-configs"
 _CONFIG_FILE = "/config/config.yaml"
 _CDI = "/var/run/cdi"
 _FEATURES = "/etc/kubernetes/node-feature-discovery/features.d"
-
-Object = dict[str, Any]
 
 
 def labels(name: str) -> dict[str, str]:
@@ -78,9 +84,6 @@ def _daemonset(
         "serviceAccountName": NAME,
         **spec,
     }
-    unavailable: str | int = request.max_unavailable
-    if request.max_unavailable.isdigit():
-        unavailable = int(request.max_unavailable)
     selector = {key: value for key, value in labels(app).items() if key != MANAGED_LABEL}
     template: Object = {"labels": labels(app)}
     if annotations:
@@ -93,7 +96,7 @@ def _daemonset(
             "selector": {"matchLabels": selector},
             "updateStrategy": {
                 "type": "RollingUpdate",
-                "rollingUpdate": {"maxUnavailable": unavailable},
+                "rollingUpdate": {"maxUnavailable": max_unavailable(request.max_unavailable)},
             },
             # Omit empty fields: applying them would take ownership of them.
             "template": {
@@ -102,14 +105,6 @@ def _daemonset(
             },
         },
     }
-
-
-def environment(pairs: Mapping[str, Any]) -> list[Object]:
-    return [{"name": key, "value": text(value)} for key, value in pairs.items()]
-
-
-def _from_field(name: str, path: str) -> Object:
-    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def _flag_environment(request: Request) -> dict[str, Any]:
@@ -146,19 +141,6 @@ def driver_environment(request: Request) -> dict[str, str]:
     return found
 
 
-def unprivileged(*capabilities: str) -> Object:
-    """Return the minimal context; capabilities are incompatible with denied escalation."""
-    context: Object = {
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    }
-    if capabilities:
-        context["capabilities"]["add"] = list(capabilities)
-    else:
-        context["allowPrivilegeEscalation"] = False
-    return context
-
-
 def _plugin_security_context(request: Request) -> Object:
     """Return the context that the requested strategies need, as NVIDIA's chart decides it.
 
@@ -174,17 +156,6 @@ def _plugin_security_context(request: Request) -> Object:
     return unprivileged()
 
 
-def _host_path(name: str, path: str, kind: str = "") -> Object:
-    volume: Object = {"path": path}
-    if kind:
-        volume["type"] = kind
-    return {"name": name, "hostPath": volume}
-
-
-def _mount(name: str, path: str, read_only: bool = False) -> Object:
-    return {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
-
-
 def _config_volumes(request: Request) -> list[Object]:
     found: list[Object] = []
     if request.configs:
@@ -195,8 +166,8 @@ def _config_volumes(request: Request) -> list[Object]:
 
 
 def _config_mounts(request: Request) -> list[Object]:
-    found = [_mount("available-configs", _CONFIGS, True)] if request.configs else []
-    return [*found, _mount("config", "/config")] if request.by_label else found
+    found = [mount("available-configs", _CONFIGS, True)] if request.configs else []
+    return [*found, mount("config", "/config")] if request.by_label else found
 
 
 def _container(
@@ -235,7 +206,7 @@ def _manager(
         ["config-manager"],
         {
             "env": [
-                _from_field("NODE_NAME", "spec.nodeName"),
+                from_field("NODE_NAME", "spec.nodeName"),
                 *environment({key: value for key, value in pairs.items() if value != ""}),
             ],
             "volumeMounts": _config_mounts(request),
@@ -270,26 +241,26 @@ def _with_manager(request: Request, spec: Object, process: str, *, share: bool =
 
 def plugin_daemonset(request: Request) -> Object:
     sockets = f"{request.kubelet_directory}/device-plugins"
-    volumes = [_host_path("device-plugins", sockets, "Directory")]
-    mounts = [_mount("device-plugins", "/var/lib/kubelet/device-plugins")]
+    volumes = [host_path("device-plugins", sockets, "Directory")]
+    mounts = [mount("device-plugins", "/var/lib/kubelet/device-plugins")]
     pairs = {**_flag_environment(request), **driver_environment(request)}
     if request.with_cdi:
         volumes += [
-            _host_path("cdi", _CDI, "DirectoryOrCreate"),
-            _host_path("driver-root", request.flags.driver_root, "Directory"),
+            host_path("cdi", _CDI, "DirectoryOrCreate"),
+            host_path("driver-root", request.flags.driver_root, "Directory"),
         ]
         mounts += [
-            _mount("cdi", _CDI),
-            _mount("driver-root", request.flags.container_driver_root, True),
+            mount("cdi", _CDI),
+            mount("driver-root", request.flags.container_driver_root, True),
         ]
     if request.mps_configs:
         pairs["MPS_ROOT"] = request.mps_root
         # The plugin checks through shared memory and pipes whether the daemon is ready.
         volumes += [
-            _host_path("mps-root", request.mps_root, "DirectoryOrCreate"),
-            _host_path("mps-shm", f"{request.mps_root}/shm"),
+            host_path("mps-root", request.mps_root, "DirectoryOrCreate"),
+            host_path("mps-shm", f"{request.mps_root}/shm"),
         ]
-        mounts += [_mount("mps-root", "/mps"), _mount("mps-shm", "/dev/shm")]
+        mounts += [mount("mps-root", "/mps"), mount("mps-shm", "/dev/shm")]
     spec: Object = {
         "containers": [
             _container(
@@ -346,7 +317,7 @@ def mps_daemonset(request: Request) -> Object:
                 {
                     "securityContext": privileged,
                     "volumeMounts": [
-                        {**_mount("mps-root", "/mps"), "mountPropagation": "Bidirectional"}
+                        {**mount("mps-root", "/mps"), "mountPropagation": "Bidirectional"}
                     ],
                 },
             )
@@ -358,12 +329,12 @@ def mps_daemonset(request: Request) -> Object:
                 ["mps-control-daemon"],
                 {
                     "env": [
-                        _from_field("NODE_NAME", "spec.nodeName"),
+                        from_field("NODE_NAME", "spec.nodeName"),
                         *environment({**flags, **driver_environment(request)}),
                     ],
                     "volumeMounts": [
-                        _mount("mps-shm", "/dev/shm"),
-                        _mount("mps-root", "/mps"),
+                        mount("mps-shm", "/dev/shm"),
+                        mount("mps-root", "/mps"),
                         *_config_mounts(request),
                     ],
                     "securityContext": privileged,
@@ -371,8 +342,8 @@ def mps_daemonset(request: Request) -> Object:
             )
         ],
         "volumes": [
-            _host_path("mps-root", request.mps_root, "DirectoryOrCreate"),
-            _host_path("mps-shm", f"{request.mps_root}/shm"),
+            host_path("mps-root", request.mps_root, "DirectoryOrCreate"),
+            host_path("mps-shm", f"{request.mps_root}/shm"),
             *_config_volumes(request),
         ],
     }
@@ -389,11 +360,11 @@ def discovery_security_context(request: Request) -> Object:
 
 
 def discovery_daemonset(request: Request) -> Object:
-    volumes = [_host_path("host-sys", "/sys", "Directory")]
-    mounts = [_mount("host-sys", "/sys", True)]
+    volumes = [host_path("host-sys", "/sys", "Directory")]
+    mounts = [mount("host-sys", "/sys", True)]
     if not request.feature_discovery_api:
-        volumes.insert(0, _host_path("output-dir", _FEATURES, "DirectoryOrCreate"))
-        mounts.insert(0, _mount("output-dir", _FEATURES))
+        volumes.insert(0, host_path("output-dir", _FEATURES, "DirectoryOrCreate"))
+        mounts.insert(0, mount("output-dir", _FEATURES))
     flags = {
         key: value
         for key, value in _flag_environment(request).items()
@@ -410,9 +381,9 @@ def discovery_daemonset(request: Request) -> Object:
                 ["gpu-feature-discovery"],
                 {
                     "env": [
-                        _from_field("NODE_NAME", "spec.nodeName"),
-                        _from_field("NAMESPACE", "metadata.namespace"),
-                        _from_field("POD_NAME", "metadata.name"),
+                        from_field("NODE_NAME", "spec.nodeName"),
+                        from_field("NAMESPACE", "metadata.namespace"),
+                        from_field("POD_NAME", "metadata.name"),
                         *environment({**flags, **driver_environment(request)}),
                     ],
                     "volumeMounts": [*mounts, *_config_mounts(request)],

@@ -61,7 +61,7 @@ def identity(item: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def manifests(request: Request) -> list[Object]:
     """Return the objects in the order of application."""
-    objects = [_namespace(request), _runtime_class()]
+    objects = [namespace_object(request.namespace), _runtime_class()]
     objects.append(_service_account(request))
     objects.extend(_rights(request))
     if request.configs:
@@ -93,15 +93,15 @@ def absent(request: Request, wanted: Sequence[Mapping[str, Any]] = ()) -> list[O
     return found
 
 
-def _namespace(request: Request) -> Object:
+def namespace_object(name: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
-            "name": request.namespace,
+            "name": name,
             "labels": {
                 MANAGED_LABEL: MANAGED_BY,
-                # Device plugins mount host directories, which the stricter levels forbid.
+                # Plugins mount host directories, which the stricter levels forbid.
                 "pod-security.kubernetes.io/enforce": "privileged",
             },
         },

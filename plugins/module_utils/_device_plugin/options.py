@@ -6,14 +6,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from .._core.errors import InputError
-from .._core.options import argument_spec, read_arguments, wrong_value
-from .._kube.image import check_reference, is_digest, is_tag, split
+from .._core.options import argument_spec, read_arguments
+from .._kube.image import check_pinned
+from .._kube.pod_parts import check_max_unavailable, text
 from .config import (
     Flags,
     plain,
@@ -65,13 +65,8 @@ def read_request(options: Mapping[str, Any]) -> Request:
     for name in ("namespace", "image", "kubelet_directory", "mps_root"):
         if not getattr(request, name):
             raise InputError(f"{PREFIX}{name} is empty")
-    _check_image(request)
-    if not re.match(r"\d+%?\Z", request.max_unavailable) or request.max_unavailable in ("0", "0%"):
-        raise wrong_value(
-            f"{PREFIX}max_unavailable",
-            "a number or a percentage above 0",
-            request.max_unavailable,
-        )
+    check_pinned(PREFIX, request.image, request.version, request.digest, Request.version)
+    check_max_unavailable(PREFIX, request.max_unavailable)
     if request.feature_discovery_api and not request.feature_discovery:
         request = replace(request, feature_discovery_api=False)
     if request.feature_discovery and not at_least(request.release, DISCOVERY_SINCE):
@@ -115,29 +110,3 @@ def _read_flags(given: Mapping[str, Any], reading: Reading) -> Flags:
         if not str(getattr(flags, name)).startswith("/"):
             raise InputError(f"{PREFIX}{name} is {getattr(flags, name)!r}, and has to be a path")
     return flags
-
-
-def _check_image(request: Request) -> None:
-    _name, tag, digest = split(request.image)
-    if tag or digest:
-        raise InputError(
-            f"nvidia_device_plugin_image is {request.image!r}, with a version in it",
-            next_step="Give that as nvidia_device_plugin_version or nvidia_device_plugin_digest.",
-        )
-    check_reference("nvidia_device_plugin_image", request.image)
-    if request.digest:
-        if not is_digest(request.digest):
-            raise InputError(
-                f"nvidia_device_plugin_digest is {request.digest!r}, and has to be sha256: with 64 "
-                "small hex digits"
-            )
-        return
-    if not is_tag(request.version) or request.version == "latest":
-        raise InputError(
-            f"nvidia_device_plugin_version is {request.version!r}, which pins no version",
-            next_step="Give a release's tag, such as v0.20.1, or nvidia_device_plugin_digest.",
-        )
-
-
-def text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

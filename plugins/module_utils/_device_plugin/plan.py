@@ -16,13 +16,14 @@ from .config import Config
 from .daemonsets import MANAGED_BY, MANAGED_LABEL, Object
 from .manifests import absent, helm_values, identity, manifests
 from .names import HANDLER, NAME
-from .options import read_request
+from .options import PREFIX, read_request
 from .sharing import check_cdi, check_sharing, expected, undivided
 from .types import Request
 
 HostRefusal = tuple[str, KubegpuError]
 METHODS = ("manifest", "helm")
 _SHARED_KINDS = ("Namespace", "RuntimeClass")
+_MAY_DIFFER = "What may differ is nvidia_device_plugin_config, the config that a host chooses."
 _SECRETS_OF_THE_SYSTEM = ("kubernetes.io/service-account-token", "helm.sh/release.v1")
 
 
@@ -71,7 +72,9 @@ def plan(
     :param teardown: whether everything is removed.
     """
     # Each with its host; an empty name is the whole cluster.
-    refusals: list[HostRefusal] = [("", one) for one in _differing_options(hosts)]
+    refusals: list[HostRefusal] = [
+        ("", one) for one in differing_options(hosts, PREFIX, "the device plugin", _MAY_DIFFER)
+    ]
     seen = {identity(item): item for item in existing}
     warnings: list[str] = []
     reasons: list[str] = []
@@ -158,13 +161,13 @@ def _build_result(
         "action": "refuse" if refused else "apply",
         **result,
         "refusals": refused,
-        "text": printable("\n\n".join(_refusal_text(one) for one in refused)),
+        "text": printable("\n\n".join(refusal_text(one) for one in refused)),
         "warnings": warnings,
         "reasons": reasons,
     }
 
 
-def _refusal_text(refusal: Mapping[str, str]) -> str:
+def refusal_text(refusal: Mapping[str, str]) -> str:
     host = f"{refusal['host']}: " if refusal["host"] else ""
     return str(
         KubegpuError(
@@ -175,8 +178,15 @@ def _refusal_text(refusal: Mapping[str, str]) -> str:
     )
 
 
-def _differing_options(hosts: Mapping[str, Mapping[str, Any]]) -> list[Refusal]:
-    """Refuse options that differ between hosts, because the cluster has one plugin."""
+def differing_options(
+    hosts: Mapping[str, Mapping[str, Any]], prefix: str, what: str, exception: str
+) -> list[Refusal]:
+    """Refuse options that differ between hosts, because the cluster has one of what they are for.
+
+    :param prefix: of the role's variables.
+    :param what: what the options are for.
+    :param exception: a sentence about the options that may differ.
+    """
     known = [(name, hosts[name]["options"]) for name in sorted(hosts) if hosts[name].get("options")]
     if not known:
         return []
@@ -187,10 +197,9 @@ def _differing_options(hosts: Mapping[str, Mapping[str, Any]]) -> list[Refusal]:
             if other.get(option) != options.get(option):
                 found.append(
                     Refusal(
-                        f"nvidia_device_plugin_{option} differs between {first} and {name}, and "
-                        "the device plugin is one for the whole cluster",
-                        "Set it for all hosts of the cluster alike. What may differ is "
-                        "nvidia_device_plugin_config, the config that a host chooses.",
+                        f"{prefix}{option} differs between {first} and {name}, and {what} is one "
+                        "for the whole cluster",
+                        f"Set it for all hosts of the cluster alike. {exception}",
                         f"{first}: {options.get(option)!r}; {name}: {other.get(option)!r}",
                     )
                 )
@@ -269,7 +278,7 @@ def _is_unmanaged(
     item: Mapping[str, Any], seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
 ) -> bool:
     there = seen.get(identity(item))
-    return there is not None and item["kind"] in _SHARED_KINDS and not _is_managed(there)
+    return there is not None and item["kind"] in _SHARED_KINDS and not is_managed(there)
 
 
 def _removable_objects(request: Request, existing: Sequence[Mapping[str, Any]]) -> list[Object]:
@@ -279,16 +288,16 @@ def _removable_objects(request: Request, existing: Sequence[Mapping[str, Any]]) 
     objects.
     """
     inside = [one for one in existing if one["metadata"].get("namespace") == request.namespace]
-    others = [one for one in inside if not _is_managed(one) and not _is_automatic(one)]
+    others = [one for one in inside if not is_managed(one) and not _is_automatic(one)]
     found = [
         {"apiVersion": "v1", "kind": "Secret", "metadata": _place(one)}
         for one in inside
-        if one["kind"] == "Secret" and _is_managed(one)
+        if one["kind"] == "Secret" and is_managed(one)
     ]
     seen = {identity(one): one for one in existing}
     for item in reversed(manifests(request)[:2]):
         there = seen.get(identity(item))
-        if there is None or not _is_managed(there) or (item["kind"] == "Namespace" and others):
+        if there is None or not is_managed(there) or (item["kind"] == "Namespace" and others):
             continue
         metadata = {"name": item["metadata"]["name"]}
         found.append({"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": metadata})
@@ -302,7 +311,7 @@ def _place(item: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _is_managed(item: Mapping[str, Any]) -> bool:
+def is_managed(item: Mapping[str, Any]) -> bool:
     return (item["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGED_BY
 
 
@@ -363,13 +372,21 @@ def _plan_host(
             "before the driver runs, or without pynvml on the node"
         )
         return
-    # The format of gpu_cluster_info; all keys but resources serve its explanations.
-    result["expected"][name] = {
+    result["expected"][name] = expected_of(name, host, resources)
+
+
+def expected_of(name: str, host: Mapping[str, Any], resources: Mapping[str, int]) -> dict[str, Any]:
+    """Return what a host should offer, in the format of gpu_cluster_info.
+
+    All keys but ``resources`` serve its explanations.
+    """
+    node = host["gpu_node"]
+    return {
         "name": str(host.get("node") or name),
         "machine_id": None
         if host.get("match") == "name"
         else (node.get("os") or {}).get("machine_id"),
-        "resources": resources,
+        "resources": dict(resources),
         "driver": (node.get("driver") or {}).get("loaded") or "",
         "default_runtime": default_handler(node, host.get("default_runtime")),
         "gpus": list(node.get("gpus") or ()),

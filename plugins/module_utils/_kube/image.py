@@ -60,3 +60,30 @@ def check_reference(option: str, reference: str) -> None:
             f"{option} is {reference!r}, and no image can be called so: {wrong}.",
             next_step="Give [registry/]name:tag or [registry/]name@sha256:<64 digits>.",
         )
+
+
+def check_pinned(prefix: str, image: str, version: str, digest: str, example: str) -> None:
+    """Check the options of an image that a role deploys: name, tag and digest.
+
+    :param prefix: of the role's variables.
+    :param example: a tag.
+    :raises InputError: an option is wrong, or no version is pinned.
+    """
+    _name, tag, in_name = split(image)
+    if tag or in_name:
+        raise InputError(
+            f"{prefix}image is {image!r}, with a version in it",
+            next_step=f"Give that as {prefix}version or {prefix}digest.",
+        )
+    check_reference(f"{prefix}image", image)
+    if digest:
+        if not is_digest(digest):
+            raise InputError(
+                f"{prefix}digest is {digest!r}, and has to be sha256: with 64 small hex digits"
+            )
+        return
+    if not is_tag(version) or version == "latest":
+        raise InputError(
+            f"{prefix}version is {version!r}, which pins no version",
+            next_step=f"Give a release's tag, such as {example}, or {prefix}digest.",
+        )

@@ -182,7 +182,7 @@ PANELS = (
 
 def dashboard_document(collected: frozenset[str]) -> dict[str, Any]:
     """Return the dashboard, without the lines whose metrics are not collected."""
-    panels = []
+    panels: list[dict[str, Any]] = []
     for panel in PANELS:
         lines = [line for line in panel.lines if line.metrics <= collected]
         if lines:
