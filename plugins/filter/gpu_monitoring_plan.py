@@ -24,7 +24,8 @@ options:
     required: true
   hosts:
     description: >-
-      By host name, C(wishes) (the options as this host sees them, which must be equal on all hosts).
+      By host name, C(wishes) (the options as this host sees them, which must be equal on all
+      hosts).
     type: dict
     default: {}
   kinds:
@@ -62,13 +63,13 @@ EXAMPLES = r"""
 
 - name: Write the Kubernetes objects into a file
   ansible.builtin.copy:
-    content: "{{ (wishes | kubegpu.nodes.gpu_monitoring_plan(kinds=kinds)).objects | to_nice_yaml }}"
+    content: "{{ plan.objects | to_nice_yaml }}"
     dest: monitoring.yml
     mode: "0644"
   vars:
-    wishes:
-      labels: {release: kube-prometheus-stack}
-    kinds: [ServiceMonitor, PodMonitor, PrometheusRule]
+    plan: >-
+      {{ {'labels': {'release': 'kube-prometheus-stack'}} | kubegpu.nodes.gpu_monitoring_plan(
+           kinds=['ServiceMonitor', 'PodMonitor', 'PrometheusRule']) }}
 """
 
 RETURN = r"""
@@ -97,9 +98,7 @@ def gpu_monitoring_plan(
     """Return the plan as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.plan import plan
 
-    return plan(
-        wishes, hosts, kinds=kinds, existing=existing, others=others, teardown=teardown
-    )
+    return plan(wishes, hosts, kinds=kinds, existing=existing, others=others, teardown=teardown)
 
 
 class FilterModule:

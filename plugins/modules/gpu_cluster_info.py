@@ -45,9 +45,9 @@ options:
   rollout:
     description: >-
       Whether to also wait until all pods of this collection's device plugin, GPU feature
-      discovery and exporter of metrics are available and of the newest template. Until then, nodes offer the resources of
-      the previous pods. If only the rollout is incomplete at the end of O(wait_timeout), the module
-      warns.
+      discovery and exporter of metrics are available and of the newest template. Until then, nodes
+      offer the resources of the previous pods. If only the rollout is incomplete at the end of
+      O(wait_timeout), the module warns.
     type: bool
     default: false
   all_nodes:
@@ -162,10 +162,10 @@ exporter_pods:
   elements: dict
 parts:
   description: >-
-    Operators, device plugins, DRA drivers, feature discovery and exporters of the cluster, with C(kind),
-    C(vendor), C(title), C(text) (a description with the location), C(workload), C(namespace),
-    C(name), C(image), C(ours) (whether this collection manages it) and C(managed_by). If no
-    workload of a DRA driver is recognized, its C(DeviceClass) is listed instead.
+    Operators, device plugins, DRA drivers, feature discovery and exporters of the cluster, with
+    C(kind), C(vendor), C(title), C(text) (a description with the location), C(workload),
+    C(namespace), C(name), C(image), C(ours) (whether this collection manages it) and C(managed_by).
+    If no workload of a DRA driver is recognized, its C(DeviceClass) is listed instead.
   returned: always
   type: list
   elements: dict
@@ -225,8 +225,8 @@ plugin_objects:
     - {apiVersion: v1, kind: Namespace, metadata: {name: kubegpu}}
 monitoring:
   description: >-
-    The C(kinds) of the Prometheus operator that the cluster has, and the existing C(objects) of this
-    collection's monitoring, with name, namespace and labels only.
+    The C(kinds) of the Prometheus operator that the cluster has, and the existing C(objects) of
+    this collection's monitoring, with name, namespace and labels only.
   returned: with O(monitoring_namespace)
   type: dict
   sample:

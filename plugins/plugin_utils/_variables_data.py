@@ -62,6 +62,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_container_toolkit": ("toolkit", False),
     "gpu_node_labels": ("labels", True),
     "nvidia_device_plugin": ("device plugin", True),
+    "gpu_monitoring": ("monitoring", True),
     "gpu_verify": ("verify", False),
 }
 

@@ -6,18 +6,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
+# What is deployed into a cluster: name, plan (empty if it is not installed), and whether the dry run
+# of the API server changes any of its objects.
+Deployment = tuple[str, Mapping[str, Any], bool]
+
+
 def cluster_plan(
-    labels: Mapping[str, Any], plugin: Mapping[str, Any], plugin_changed: bool
+    labels: Mapping[str, Any], deployments: Sequence[Deployment]
 ) -> list[dict[str, Any]]:
-    """Return one row for each host, and one for the device plugin.
+    """Return one row for each host, and one for each deployment.
 
     :param labels: the result of node_gpu_label in check mode.
-    :param plugin: the plan of the device plugin; empty if it is not installed.
-    :param plugin_changed: whether the dry run of the API server changes any of its objects.
     """
     unknown, conflicts = set(labels.get("unknown") or ()), labels.get("conflicts") or []
     refused = labels.get("refused") or {}
@@ -39,8 +42,9 @@ def cluster_plan(
             if one["node"] == node.get("node")
         ]
         rows.append(_row(key, node.get("node"), steps))
-    if plugin:
-        rows.append(_row("device plugin", None, _plugin(plugin, plugin_changed)))
+    rows += [
+        _row(name, None, _deployment(plan, changed)) for name, plan, changed in deployments if plan
+    ]
     return rows
 
 
@@ -58,7 +62,7 @@ def _steps(key: str, node: Mapping[str, Any], unknown: set[str]) -> list[tuple[s
     return steps + ([("taints: set", ", ".join(taints))] if taints else [])
 
 
-def _plugin(plan: Mapping[str, Any], changed: bool) -> list[tuple[str, str]]:
+def _deployment(plan: Mapping[str, Any], changed: bool) -> list[tuple[str, str]]:
     if plan.get("action") == "refuse":
         return [("refused", str(plan.get("text") or ""))]
     if plan.get("action") == "leave":

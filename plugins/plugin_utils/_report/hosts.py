@@ -144,11 +144,19 @@ def _is_changed(host: str, variables: Variables) -> bool:
 def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
     """Return the plan table of the cluster, from the facts that its hosts have in common."""
     variables = hostvars[hosts[0]]
-    result = variables.get("nvidia_device_plugin_result") or {}
     return cluster_plan(
         variables.get("gpu_node_labels_result") or {},
-        variables.get("nvidia_device_plugin_plan") or {},
-        bool(result.get("changed")),
+        [
+            (
+                name,
+                variables.get(f"{role}_plan") or {},
+                bool((variables.get(f"{role}_result") or {}).get("changed")),
+            )
+            for name, role in (
+                ("device plugin", "nvidia_device_plugin"),
+                ("monitoring", "gpu_monitoring"),
+            )
+        ],
     )
 
 

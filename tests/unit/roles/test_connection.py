@@ -18,6 +18,7 @@ import yaml
 
 ROLES = Path(__file__).parents[3] / "roles"
 SPEAKERS = {
+    "gpu_monitoring": {"kubegpu.nodes.gpu_cluster_info", "kubernetes.core.k8s"},
     "gpu_node_labels": {"kubegpu.nodes.node_gpu_label"},
     "gpu_verify": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.gpu_test_pods"},
     "nvidia_device_plugin": {

@@ -18,7 +18,15 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables_data impo
 )
 
 ROLES = sorted((Path(__file__).parents[3] / "roles").iterdir())
-TYPES = {"str": str, "bool": bool, "int": int, "list": list, "dict": dict, "path": str}
+TYPES = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "list": list,
+    "dict": dict,
+    "path": str,
+    "raw": object,
+}
 
 
 def load(path):

@@ -11,7 +11,7 @@ LEFT = {"node": None, "changed": False, "labels": {}}
 
 
 def first(**labels):
-    return cluster_plan({"nodes": {"h1": NODE}, **labels}, {}, False)[0]
+    return cluster_plan({"nodes": {"h1": NODE}, **labels}, [])[0]
 
 
 def test_nothing_to_do():
@@ -30,16 +30,14 @@ def test_labels_and_taints_that_come_and_go():
 
 
 def test_hosts_that_are_not_in_the_cluster():
-    rows = cluster_plan({"nodes": {"cpu": LEFT, "gpu": LEFT}, "unknown": ["gpu"]}, {}, False)
+    rows = cluster_plan({"nodes": {"cpu": LEFT, "gpu": LEFT}, "unknown": ["gpu"]}, [])
     assert [(row["node"], row["changes"]) for row in rows] == [
         ("gpu", ["none: not in the cluster"])
     ]
 
 
 def test_a_host_that_may_be_another_node_is_shown_as_refused():
-    rows = cluster_plan(
-        {"nodes": {"gpu7": LEFT}, "refused": {"gpu7": "it has cp1's id"}}, {}, False
-    )
+    rows = cluster_plan({"nodes": {"gpu7": LEFT}, "refused": {"gpu7": "it has cp1's id"}}, [])
     assert [(row["node"], row["changes"], row["why"]) for row in rows] == [
         ("gpu7", ["refused"], ["it has cp1's id"])
     ]
@@ -55,7 +53,7 @@ def test_a_conflict_names_the_owner():
 
 def test_the_device_plugin():
     def row(plan, changed=True):
-        (last,) = cluster_plan({}, plan, changed)
+        (last,) = cluster_plan({}, [("device plugin", plan, changed), ("monitoring", {}, True)])
         return last["changes"], last["why"]
 
     applied = {"action": "apply", "objects": [{"kind": "DaemonSet"}], "reasons": ["because"]}
