@@ -71,6 +71,12 @@ options:
     description: >-
       Namespace of this collection's monitoring. If set, the module returns RV(monitoring).
     type: str
+  metrics:
+    description: >-
+      Whether to verify that the exporter on each node of O(expected) with NVIDIA's GPUs has samples
+      of all of them, by one scrape through the API server. See RV(metric_layers).
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: Reads the same objects in check mode.
@@ -213,6 +219,13 @@ layers:
   returned: always, unless an option is invalid
   type: list
   elements: dict
+metric_layers:
+  description: >-
+    Entries for P(kubegpu.nodes.gpu_report#filter), layer C(metrics), for the nodes of O(expected)
+    with NVIDIA's GPUs.
+  returned: with O(metrics)
+  type: list
+  elements: dict
 plugin_objects:
   description: >-
     The existing objects of this collection's device plugin, which are the namespace, the
@@ -281,6 +294,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable impo
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installed import (
     read_monitoring,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.verify import metric_layers
 
 
 def main() -> None:
@@ -293,6 +307,7 @@ def main() -> None:
             "plugin_namespace": {"type": "str"},
             "plugin_content": {"type": "str", "choices": list(CONTENT), "default": CONTENT[0]},
             "monitoring_namespace": {"type": "str"},
+            "metrics": {"type": "bool", "default": False},
             **KUBE_ARGUMENTS,
         },
         supports_check_mode=True,
@@ -314,6 +329,8 @@ def main() -> None:
             result["plugin_objects"] = plugin_objects(cluster, namespace, content)
         if module.params["monitoring_namespace"]:
             result["monitoring"] = read_monitoring(cluster, module.params["monitoring_namespace"])
+        if module.params["metrics"]:
+            result["metric_layers"] = metric_layers(cluster, snapshot, expected)
     except KubegpuError as error:
         fail(module, error, layers=build_unreachable(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:

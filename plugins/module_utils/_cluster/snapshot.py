@@ -73,7 +73,7 @@ def take_snapshot(reader: Reader, expected: Sequence[Expected]) -> Snapshot:
         dra=reader.dra,
         dra_pods=dra_pods,
         discovery=discovery,
-        exporters=_pods_of(exporters(parts), pods)[0],
+        exporters=_pods_of(exporters(parts, "nvidia"), pods)[0],
     )
     return Snapshot(
         states, view, matches, _shortfalls(expected, matches, view), tuple(notes), containers

@@ -74,7 +74,7 @@ class View:
     dra_pods: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
     #: Pods of this collection's GPU feature discovery by node.
     discovery: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
-    #: Pods of exporters of GPU metrics by node.
+    #: Pods of exporters of NVIDIA's GPUs by node.
     exporters: Mapping[str, Sequence[PodView]] = field(default_factory=dict)
     #: Hosts with an ambiguous node, and why.
     refused: Mapping[str, Finding] = field(default_factory=dict)

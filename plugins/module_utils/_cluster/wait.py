@@ -101,7 +101,7 @@ def _unfinished_rollouts(snapshot: Snapshot) -> list[Workload]:
     parts = snapshot.view.parts
     return [
         part
-        for part in (*plugins(parts), *discoveries(parts), *exporters(parts))
+        for part in (*plugins(parts), *discoveries(parts), *exporters(parts, "nvidia"))
         if part.managed and not part.rolled_out
     ]
 

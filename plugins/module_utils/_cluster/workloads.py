@@ -217,8 +217,8 @@ def dra_drivers(parts: Iterable[Workload]) -> list[Workload]:
     return [part for part in parts if part.kind == DRA_DRIVER]
 
 
-def exporters(parts: Iterable[Workload]) -> list[Workload]:
-    return [part for part in parts if part.kind == EXPORTER]
+def exporters(parts: Iterable[Workload], vendor: str) -> list[Workload]:
+    return [part for part in parts if part.kind == EXPORTER and part.vendor == vendor]
 
 
 def foreign(parts: Iterable[Workload], vendor: str | None = None) -> list[Workload]:

@@ -17,9 +17,9 @@ PCI, MODULE, NVML, TOOLKIT, RUNTIME = "pci", "module", "nvml", "toolkit", "runti
 #: Device nodes of AMD and Intel GPUs.
 DEVICES = "devices"
 NODE_LAYERS = (PCI, MODULE, DEVICES, NVML, TOOLKIT, RUNTIME)
-ALLOCATABLE, POD = "allocatable", "pod"
+ALLOCATABLE, POD, METRICS = "allocatable", "pod", "metrics"
 # Each layer depends on the one before it.
-LAYERS = (*NODE_LAYERS, ALLOCATABLE, POD)
+LAYERS = (*NODE_LAYERS, ALLOCATABLE, POD, METRICS)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-
-# What is deployed into a cluster: name, plan (empty if it is not installed), and whether the dry run
-# of the API server changes any of its objects.
+# What is deployed into a cluster: name, plan (empty if it is not installed), and whether the dry
+# run of the API server changes any of its objects.
 Deployment = tuple[str, Mapping[str, Any], bool]
 
 

@@ -13,6 +13,9 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.metrics import (
+    TEXTFILE_METRICS,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._variables import (
     Unknown,
     known_names,
@@ -69,7 +72,8 @@ def test_every_variable_of_the_playbooks_is_documented_and_read():
     read = {name for name in re.findall(r"(?<![\w'])kubegpu_[a-z_]+", text) if name[-1] != "_"}
     names = ("nvidia", "amd", "intel", "gpu", "none", "cluster", "refused")
     groups = {f"kubegpu_{name}" for name in names}
-    assert read - groups - KNOWN == set()
+    metrics = {metric.name for metric in TEXTFILE_METRICS}
+    assert read - groups - metrics - KNOWN == set()
 
 
 def test_variables_of_the_documentation_are_known():
