@@ -94,7 +94,7 @@ def _result(
         {"host": "", "cause": one.cause, "evidence": one.evidence, "next_step": one.next_step}
         for one in refusals
     ]
-    emptied = {"objects": [], "absent": []} if rows else {}
+    emptied: dict[str, Any] = {"objects": [], "absent": []} if rows else {}
     return {
         "action": "refuse" if rows else action,
         **result,
