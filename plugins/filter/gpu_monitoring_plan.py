@@ -24,7 +24,7 @@ options:
     required: true
   hosts:
     description: >-
-      By host name, C(wishes) (the options as this host sees them, which must be equal on all
+      By host name, C(options) (the options as this host sees them, which must be equal on all
       hosts).
     type: dict
     default: {}
@@ -88,7 +88,7 @@ from typing import Any
 
 
 def gpu_monitoring_plan(
-    wishes: Mapping[str, Any],
+    options: Mapping[str, Any],
     hosts: Mapping[str, Mapping[str, Any]] | None = None,
     kinds: Sequence[str] = (),
     existing: Sequence[Mapping[str, Any]] = (),
@@ -98,7 +98,7 @@ def gpu_monitoring_plan(
     """Return the plan as JSON values."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.plan import plan
 
-    return plan(wishes, hosts, kinds=kinds, existing=existing, others=others, teardown=teardown)
+    return plan(options, hosts, kinds=kinds, existing=existing, others=others, teardown=teardown)
 
 
 class FilterModule:

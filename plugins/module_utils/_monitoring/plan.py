@@ -35,7 +35,7 @@ def plan(
     """Return the objects to apply and to remove, and the files for a Prometheus of its own.
 
     :param options: the options of :func:`read_request`.
-    :param hosts: by name: ``wishes`` (a host's own view of the options, which has to be the same).
+    :param hosts: by name: ``options`` (a host's own view of the options, which has to be the same).
     :param kinds: kinds of the Prometheus operator's API that the cluster has.
     :param existing: objects of this role's names that exist.
     :param others: descriptions of exporters that this collection does not manage.

@@ -259,7 +259,7 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_variable(wishes, words):
 
 
 def test_options_that_differ_between_hosts_are_refused():
-    hosts = {"gpu1": {"wishes": {"temperature": 90}}, "gpu2": {"wishes": {"temperature": 80}}}
+    hosts = {"gpu1": {"options": {"temperature": 90}}, "gpu2": {"options": {"temperature": 80}}}
     plan = gpu_monitoring_plan({}, hosts)
     assert "gpu_monitoring_temperature differs between gpu1 and gpu2" in plan["text"]
 
