@@ -62,8 +62,7 @@ def pod(plan):
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-@pytest.mark.parametrize("wish", WISHES)
-@pytest.mark.parametrize("kinds", [KINDS, []], ids=["operator", "no operator"])
+@pytest.mark.parametrize(("wish", "kinds"), [("plain", []), *((wish, KINDS) for wish in WISHES)])
 def test_kubernetes_own_schema_takes_every_object(version, wish, kinds):
     plan = gpu_monitoring_plan(WISHES[wish], kinds=kinds)
     assert plan["action"] == "apply" and len(plan["objects"]) >= 4
