@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import InputError
+from .._kube.pod_parts import Object
 from .config import (
     Flags,
     as_file,
@@ -20,7 +21,6 @@ from .daemonsets import (
     MANAGED_BY,
     MANAGED_LABEL,
     MARKER,
-    Object,
     config_data,
     config_files,
     discovery_daemonset,

@@ -12,8 +12,9 @@ from typing import Any
 from .._core.errors import KubegpuError, Refusal
 from .._core.printable import printable
 from .._hardware.vendors import container_gpus
+from .._kube.pod_parts import Object
 from .config import Config
-from .daemonsets import MANAGED_BY, MANAGED_LABEL, Object
+from .daemonsets import MANAGED_BY, MANAGED_LABEL
 from .manifests import absent, helm_values, identity, manifests
 from .names import HANDLER, NAME
 from .options import PREFIX, read_request
