@@ -170,6 +170,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_diagnosis": "Driver, container and cluster: known errors",
     "_facts": "Facts: problems of a node",
     "_containerd": "containerd",
+    "_monitoring": "monitoring",
     "_docker": "Docker",
     "_crio": "CRI-O",
     "_mig": "MIG",
