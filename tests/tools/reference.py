@@ -181,6 +181,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_kube": "GPU requests of pods",
     "_test_pods": "Test pods",
     "_verify": "Verification of a node",
+    "_health": "Health of GPUs",
 }
 
 

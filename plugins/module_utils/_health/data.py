@@ -395,8 +395,31 @@ FLAGS: tuple[Flag, ...] = (
     ),
 )
 
-#: Modes that wait for a reset: group, code of the finding, what it is.
-PENDING_MODES = (("ecc", "ecc_pending", "ECC"), ("mig", "mig_pending", "MIG"))
+
+@dataclass(frozen=True)
+class PendingMode:
+    """A mode that changes with the next reset."""
+
+    group: str
+    code: str
+    cause: str
+    next_step: str
+
+
+PENDING_MODES: tuple[PendingMode, ...] = (
+    PendingMode(
+        "ecc",
+        "ecc_pending",
+        "ECC of GPU {gpu} is {now}, and {pending} after its next reset.",
+        "Reset the GPU or reboot when the node is free.",
+    ),
+    PendingMode(
+        "mig",
+        "mig_pending",
+        "MIG of GPU {gpu} is {now}, and {pending} after its next reset.",
+        "Reset the GPU or reboot when the node is free.",
+    ),
+)
 
 #: What the driver says that a GPU needs, in lower case: severity. Other words are an error.
 #: nvidia-smi has the short forms, the line of Xid 154 the long ones (open-gpu-kernel-modules
@@ -447,9 +470,19 @@ DRIVER_MESSAGES = (
     "NVIDIA probe routine failed for",
     "None of the NVIDIA devices were initialized",
 )
-#: Words of the drivers of AMD and Intel in lines about a fault.
+#: The drivers of AMD and Intel, and words in their lines about a fault; the first one counts.
 KERNEL_DRIVERS = ("amdgpu", "i915", "xe", "habanalabs")
-KERNEL_WORDS = ("*ERROR*", "GPU reset", "GPU HANG", "uncorrectable", "coredump", "wedged")
+KERNEL_WORDS = (
+    "Direct firmware load",
+    "not properly supported",
+    "Fatal error during GPU init",
+    "uncorrectable",
+    "GPU reset",
+    "GPU HANG",
+    "wedged",
+    "coredump",
+    "*ERROR*",
+)
 #: Names with which tasks of NVIDIA's driver and its programs begin.
 NVIDIA_TASKS = ("nvidia", "nv_", "nvgpu", "dcgm", "nv-")
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .._driver.facts import loaded_version
 from .._facts.hardware import read_functions
 from .._hardware.pci import PciFunction, find_gpus
 from .._hardware.vendors import container_gpus
@@ -49,7 +50,6 @@ _MOST_SMI = 8 * 1024 * 1024
 # Of one boot, the newest lines.
 _MOST_LOG = 256 * 1024 * 1024
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-_VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
 _COUNTER = re.compile(r"(?:TOTAL_\w+|(?P<name>[a-z]{2}):)\s+(?P<count>\d{1,20})")
 # Lanes that a link can have; others are read from a device that does not answer.
 _LANES = (1, 2, 4, 8, 12, 16, 32)
@@ -191,10 +191,9 @@ def read_smi(
     It is not called without a GPU for it, without the driver (it would load it), or while another
     one hangs.
     """
-    version = reader.read_line(_DRIVER)
-    loaded = _VERSION.search(version) if version else None
-    driver = loaded[1] if loaded else None
-    if not container_gpus({"gpus": facts}) or version is None:
+    text = reader.read_text(_DRIVER)
+    driver = None if text is None else loaded_version(text) or "of an unknown version"
+    if not container_gpus({"gpus": facts}) or driver is None:
         return Smi(NOT_ASKED, driver=driver)
     hanging = hanging_smi(reader)
     if hanging is not None:

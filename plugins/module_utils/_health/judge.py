@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._core.finding import Finding
+from .._diagnosis.drm_log import kernel_findings
 from .._diagnosis.known_errors import explain, explain_one
 from .._hardware.vendors import container_gpus
 from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
@@ -109,10 +110,13 @@ def _smi_findings(node: Node) -> list[Judged]:
         evidence = "/proc/driver/nvidia/version does not exist"
         return [Judged(replace(finding, evidence=evidence), ERROR)]
     if smi.status == MISSING:
-        cause = "The driver cannot be asked: this node has no nvidia-smi."
-        step = "Install the driver's utilities (nvidia-utils-<branch>, nvidia-smi); the role "
-        step += "nvidia_driver does it."
-        return [Judged(Finding("nvidia_smi_missing", cause, "", step), ERROR)]
+        finding = Finding(
+            "nvidia_smi_missing",
+            "The driver cannot be asked: this node has no nvidia-smi.",
+            next_step="Install the driver's utilities (nvidia-utils-<branch>, nvidia-smi); the "
+            "role nvidia_driver does it.",
+        )
+        return [Judged(finding, ERROR)]
     found = _status(node)
     known = {gpu.address for gpu in smi.gpus}
     missing = [gpu.address for gpu in wanted if gpu.address not in known]
@@ -265,13 +269,13 @@ def _recovery(address: str, action: str | None) -> list[Judged]:
 
 def _modes(address: str, values: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
     found = []
-    for group, code, what in PENDING_MODES:
-        now, pending = values[group]["mode"], values[group]["mode_pending"]
+    for row in PENDING_MODES:
+        now, pending = values[row.group]["mode"], values[row.group]["mode_pending"]
         if None not in (now, pending) and now != pending:
-            cause = f"{what} of GPU {address} is {now}, and {pending} after its next reset."
-            step = "Reset the GPU or reboot when the node is free."
+            cause = row.cause.format(gpu=address, now=now, pending=pending)
             evidence = f"nvidia-smi: {now}, pending {pending}"
-            found.append(Judged(Finding(code, cause, evidence, step), WARNING, address))
+            finding = Finding(row.code, cause, evidence, row.next_step)
+            found.append(Judged(finding, WARNING, address))
     return found
 
 
@@ -304,10 +308,13 @@ def _fabric(address: str, fabric: Mapping[str, Any]) -> list[Judged]:
         if fabric[name] is not None and fabric[name] not in words
     ]
     if bad:
-        cause = f"The NVLink fabric of GPU {address} is degraded."
-        step = "Look at nvidia-smi nvlink -s, at the fabric manager's log and at cables and trays."
-        evidence = f"nvidia-smi: fabric {', '.join(bad)}"
-        found.append(Judged(Finding("fabric_degraded", cause, evidence, step), WARNING, address))
+        finding = Finding(
+            "fabric_degraded",
+            f"The NVLink fabric of GPU {address} is degraded.",
+            f"nvidia-smi: fabric {', '.join(bad)}",
+            "Look at nvidia-smi nvlink -s, at the fabric manager's log and at cables and trays.",
+        )
+        found.append(Judged(finding, WARNING, address))
     return found
 
 
@@ -322,8 +329,12 @@ def _broken(address: str, broken: Mapping[str, Sequence[str]]) -> list[Judged]:
             cause = f"GPU {address} has to be reset before it can be used again."
             finding = Finding("recovery_action", cause, evidence, RESET_STEP)
         else:
-            cause = f"nvidia-smi cannot read all values of GPU {address}."
-            finding = Finding("gpu_values_unreadable", cause, evidence, _BROKEN_STEP)
+            finding = Finding(
+                "gpu_values_unreadable",
+                f"nvidia-smi cannot read all values of GPU {address}.",
+                evidence,
+                _BROKEN_STEP,
+            )
         severity = WARNING if finding.code == "gpu_values_unreadable" else ERROR
         if text not in (LOST_TEXT, RESET_TEXT, ERROR_TEXT):
             # Also of values that a card does not have.
@@ -393,7 +404,11 @@ def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
 
 def _driver_event(event: Event, works: bool) -> Judged:
     """Return what NVIDIA's driver said of a GPU; it is over if the GPU answers now."""
-    otherwise = Finding("driver_message", f"NVIDIA's driver said: {event.variant}.")
+    otherwise = Finding(
+        "driver_message",
+        f"NVIDIA's driver said: {event.variant}.",
+        next_step="Look at: dmesg | grep -i -e NVRM -e Xid.",
+    )
     finding = explain_one(event.sample, otherwise)
     return _of_event(finding, INFO if works else ERROR, event)
 
@@ -425,9 +440,13 @@ def _hung_task(event: Event) -> Judged:
 
 
 def _kernel_driver(event: Event) -> Judged:
+    known = kernel_findings([event.sample])
+    if known:
+        return _of_event(known[0], WARNING, event)
+    driver = event.variant.partition(":")[0]
     finding = Finding(
         "kernel_driver_errors",
-        f"The driver {event.variant} reported errors of GPU {event.address} since boot.",
+        f"The driver {driver} reported errors of GPU {event.address} since boot.",
         next_step=f"Look at dmesg | grep {event.address}; update the kernel and the firmware of "
         "the card, and have the card checked if it goes on.",
     )

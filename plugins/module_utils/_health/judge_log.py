@@ -172,22 +172,22 @@ def _history(past: Sequence[Event], now: Sequence[Event], table: Mapping[int, Xi
         boots = {event.boot for event in (*errors, *(one for one in now if one.number == number))}
         again = len(boots) > 1
         latest = max(errors, key=lambda event: (event.boot, event.last or 0.0))
-        meaning = look_up(number, table).meaning
-        cause = f"GPU {latest.address} had Xid {number} ({meaning}) {_times(count)} before its "
-        cause += "last reboot or reset"
-        found.append(
-            Judged(
-                Finding(
-                    "xid_again" if again else "xid_history",
-                    f"{cause}, in {len(boots)} boots." if again else f"{cause}.",
-                    describe(latest),
-                    _AGAIN_STEP if again else "Nothing, unless it comes again.",
-                ),
-                WARNING if again else INFO,
-                latest.address,
-                (number,),
-            )
+        meaning = f"Xid {number} ({look_up(number, table).meaning})"
+        finding = Finding(
+            "xid_history",
+            f"GPU {latest.address} had {meaning} before its last reboot or reset, {_times(count)}.",
+            describe(latest),
+            "Nothing, unless it comes again.",
         )
+        if again:
+            finding = Finding(
+                "xid_again",
+                f"GPU {latest.address} had {meaning} in {len(boots)} boots.",
+                describe(latest),
+                _AGAIN_STEP,
+            )
+        severity = WARNING if again else INFO
+        found.append(Judged(finding, severity, latest.address, (number,)))
     return found
 
 

@@ -250,8 +250,10 @@ def _notes(line: str) -> Iterator[_Note]:
         yield from _driver(line)
         return
     kernel = _KERNEL.search(line)
-    if kernel and any(word in line for word in KERNEL_WORDS):
-        yield _Note(("kernel_driver", address_of(kernel["address"]), 0, kernel["driver"]))
+    fault = next((word for word in KERNEL_WORDS if word in line), None)
+    if kernel and fault:
+        what = f"{kernel['driver']}: {fault}"
+        yield _Note(("kernel_driver", address_of(kernel["address"]), 0, what))
     task = _TASK.search(line)
     if task and task["name"].startswith(NVIDIA_TASKS):
         yield _Note(("hung_task", "", 0, ""), (task["name"],))

@@ -53,7 +53,10 @@ def codes(rows):
 
 
 PENDING = smi_gpu(remapped_row_pending="Yes")
-WRONG = smi_gpu(**{"volatile/dram_uncorrectable": "2"})
+
+
+def uncorrected(number):
+    return smi_gpu(A100, None, **{"volatile/dram_uncorrectable": str(number)})
 
 
 def test_without_a_baseline_nothing_is_compared(node):
@@ -101,13 +104,12 @@ def test_after_a_reboot_what_is_counted_since_boot_is_new_and_a_state_is_not(nod
 
 
 def test_memory_errors_begin_at_nothing_with_each_boot(node):
-    before = health(node, gpus=[WRONG])
-    assert health(node, gpus=[WRONG], baseline=before)["new"] == []
-    more = smi_gpu(**{"volatile/dram_uncorrectable": "3"})
-    assert codes(health(node, gpus=[more], baseline=before)["new"]) == [("gpu_memory_error", A100)]
+    before = health(node, gpus=[uncorrected(2)])
+    assert health(node, gpus=[uncorrected(2)], baseline=before)["new"] == []
+    more = health(node, gpus=[uncorrected(3)], baseline=before)
+    assert codes(more["new"]) == [("gpu_memory_error", A100)]
     reboot(node)
-    fewer = smi_gpu(**{"volatile/dram_uncorrectable": "1"})
-    after = health(node, gpus=[fewer], baseline=before)
+    after = health(node, gpus=[uncorrected(1)], baseline=before)
     assert codes(after["new"]) == [("gpu_memory_error", A100)]
 
 

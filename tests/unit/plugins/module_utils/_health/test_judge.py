@@ -381,5 +381,11 @@ def test_messages_of_other_drivers_and_hung_tasks():
     line = f"amdgpu {OTHER}: amdgpu: GPU reset begin!"
     one = Node((amd,), Smi("not_asked"), events((1, line), (2, line.replace("af:", "b0:"))))
     assert found(one) == [("warning", "kernel_driver_errors", OTHER, ())]
+    firmware = f"amdgpu {OTHER}: Direct firmware load for amdgpu/gc.bin failed with error -2"
+    lines = events((1, line), (2, firmware), (3, line))
+    assert found(Node((amd,), Smi("not_asked"), lines)) == [
+        ("warning", "drm_firmware_missing", OTHER, ()),
+        ("warning", "kernel_driver_errors", OTHER, ()),
+    ]
     hung = node((1, "INFO: task nvidia-smi:7 blocked for more than 120 seconds."))
     assert found(hung) == [("warning", "driver_hangs", "", ())]

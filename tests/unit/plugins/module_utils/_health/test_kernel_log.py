@@ -76,11 +76,11 @@ LINES = [
     ),
     (
         "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
-        ("kernel_driver", "0000:03:00.0", 0, "amdgpu", (), ()),
+        ("kernel_driver", "0000:03:00.0", 0, "amdgpu: GPU reset", (), ()),
     ),
     (
         "xe 0000:03:00.0: [drm] *ERROR* GT0: timed out",
-        ("kernel_driver", "0000:03:00.0", 0, "xe", (), ()),
+        ("kernel_driver", "0000:03:00.0", 0, "xe: *ERROR*", (), ()),
     ),
     (
         "INFO: task nvidia-smi:4242 blocked for more than 120 seconds.",
