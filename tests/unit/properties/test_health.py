@@ -44,7 +44,7 @@ MESSAGES = st.one_of(
         ]
     ),
 )
-LINES = st.lists(st.tuples(st.integers(0, 200), MESSAGES), max_size=30)
+LINES = st.lists(st.tuples(st.integers(0, 200), MESSAGES), max_size=8)
 
 
 def findings(lines, sizes=(1 << 20,)):

@@ -80,7 +80,7 @@ def test_a_driver_that_hangs_is_told_in_time_and_leaves_nothing(node):
     program(node, "nvidia-smi", "trap '' TERM INT HUP\nwhile :; do sleep 30; done\n")
     begin = time.monotonic()
     answer = run_module(gpu_node_health.main, {"timeout": 2})
-    assert time.monotonic() - begin < 12
+    assert time.monotonic() - begin < 20
     (hang,) = answer["hangs"]
     assert hang["program"] == "nvidia-smi" and hang["left"] is False and hang["seconds"] >= 2
     assert calls(node, "nvidia-smi") == [hang["pid"]]
