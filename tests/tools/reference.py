@@ -170,7 +170,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_diagnosis": "Driver, container and cluster: known errors",
     "_facts": "Facts: problems of a node",
     "_containerd": "containerd",
-    "_monitoring": "monitoring",
+    "_monitoring": "Monitoring",
     "_docker": "Docker",
     "_crio": "CRI-O",
     "_mig": "MIG",
@@ -182,6 +182,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_kube": "GPU requests of pods",
     "_test_pods": "Test pods",
     "_verify": "Verification of a node",
+    "_health": "Health of GPUs",
 }
 
 

@@ -22,6 +22,9 @@ _MAX_MIG = 16
 _MOST_TEXT = 256
 # The output of nvidia-smi -q -x for 16 GPUs has less than a tenth of it.
 _MOST_BYTES = 8 * 1024 * 1024
+# 16 GPUs have fewer than 50,000 elements (590.44.01: 2,000 each, most of them clocks).
+_MOST_ELEMENTS = 100_000
+_MOST_LEVELS = 32
 # As nvidia-smi -L prints them (seen with 530, 535 and 580; datadog-agent #33120 and
 # nvidia-container-toolkit #203 have whole outputs).
 _SMI_GPU = re.compile(r"GPU \d+: (?P<name>.+) \(UUID: (?P<uuid>[^)\s]+)\)\s*\Z")
@@ -61,7 +64,7 @@ def _nvml_device(nvml: Any, handle: Any) -> dict[str, Any]:
     compute = _ask(nvml, "nvmlDeviceGetComputeMode", handle)
     ecc = _ask(nvml, "nvmlDeviceGetEccMode", handle) or (None, None)
     return {
-        "address": None if pci is None else _address(_string(pci.busId)),
+        "address": None if pci is None else bus_address(_string(pci.busId)),
         "uuid": _string(_ask(nvml, "nvmlDeviceGetUUID", handle)),
         "name": _string(_ask(nvml, "nvmlDeviceGetName", handle)),
         "serial": _string(_ask(nvml, "nvmlDeviceGetSerial", handle)),
@@ -141,7 +144,7 @@ def _mode(value: Any) -> str | None:
     return None if value is None else ("enabled" if value else "disabled")
 
 
-def _address(bus_id: str | None) -> str | None:
+def bus_address(bus_id: str | None) -> str | None:
     """Return NVML's ``00000000:3B:00.0`` as sysfs writes it: ``0000:3b:00.0``."""
     if not bus_id:
         return None
@@ -154,7 +157,7 @@ def from_smi(text: str) -> dict[str, Any]:
 
     :raises ValueError: where it is not that.
     """
-    log = _parse_xml(text)
+    log = parse_xml(text)
     if log.tag != "nvidia_smi_log":
         raise ValueError(f"nvidia-smi printed <{log.tag}>, not <nvidia_smi_log>")
     return {
@@ -164,10 +167,11 @@ def from_smi(text: str) -> dict[str, Any]:
     }
 
 
-def _parse_xml(text: str) -> Any:
+def parse_xml(text: str) -> Any:
     """Return the document's root. Its DTD is not read: expat fetches nothing by itself.
 
-    :raises ValueError: it is no XML, too long, or declares entities (which may be without end).
+    :raises ValueError: it is no XML, too long or too deep, or declares entities (which may be
+        without end).
     """
     if len(text) > _MOST_BYTES:
         raise ValueError(f"nvidia-smi printed {len(text)} characters, more than {_MOST_BYTES}")
@@ -178,10 +182,24 @@ def _parse_xml(text: str) -> Any:
     def refuse(name: str, *_rest: Any) -> None:
         raise ValueError(f"nvidia-smi printed XML that declares the entity {name[:_MOST_TEXT]}")
 
+    elements = levels = 0
+
+    def start(name: str, attributes: Mapping[str, str]) -> None:
+        nonlocal elements, levels
+        elements, levels = elements + 1, levels + 1
+        if elements > _MOST_ELEMENTS or levels > _MOST_LEVELS:
+            raise ValueError("nvidia-smi printed XML with too many elements or levels")
+        builder.start(name, attributes)
+
+    def end(name: str) -> None:
+        nonlocal levels
+        levels -= 1
+        builder.end(name)
+
     parser = expat.ParserCreate()
     parser.buffer_text = True
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = builder.data
     parser.EntityDeclHandler = refuse
     try:
@@ -196,7 +214,7 @@ def _smi_device(gpu: Any) -> dict[str, Any]:
     mig_mode = _field(gpu, "mig_mode/current_mig")
     state = _field(gpu, "fabric/state")
     return {
-        "address": _address(gpu.get("id") or _field(gpu, "pci/pci_bus_id")),
+        "address": bus_address(gpu.get("id") or _field(gpu, "pci/pci_bus_id")),
         "uuid": _field(gpu, "uuid"),
         "name": _field(gpu, "product_name"),
         "serial": _field(gpu, "serial"),

@@ -1,0 +1,453 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judge the health of a node's GPUs. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .._core.finding import Finding
+from .._diagnosis.drm_log import kernel_findings
+from .._diagnosis.known_errors import explain, explain_one
+from .._hardware.vendors import container_gpus
+from .._nvidia.xids_data import ERROR, INFO, RESET_STEP, WARNING
+from .data import (
+    ERROR_TEXT,
+    FLAGS,
+    LOST_TEXT,
+    PENDING_MODES,
+    RECOVERY_ACTIONS,
+    RESET_TEXT,
+    STATUS_FINDINGS,
+    STATUS_TEXTS,
+    THRESHOLDS,
+    Threshold,
+)
+from .judge_log import describe, judge_switches, judge_xids, worst
+from .types import ANSWERED, HUNG, MISSING, Event, Judged, Node, PciGpu, Request, SmiGpu
+
+_ORDER = {ERROR: 0, WARNING: 1, INFO: 2}
+_WIDTH_STEP = (
+    "Drain the node and switch it off; seat the card and the riser again, clean the contacts, and "
+    "try another slot. If it stays: the riser, the board, the card."
+)
+_BROKEN_STEP = "Look at nvidia-smi -q for this GPU and at dmesg | grep -i -e NVRM -e Xid."
+_LOST = "GPU is lost"
+
+
+def judge(node: Node, request: Request) -> list[Judged]:
+    """Return the findings, the worst first; the order of what was read does not matter."""
+    found = [
+        *_smi_findings(node),
+        *(finding for gpu in node.gpus for finding in _pci_findings(gpu, request)),
+        *(finding for gpu in node.smi.gpus for finding in _smi_gpu(gpu, request)),
+        *judge_xids(node.events, request.xids),
+        *judge_switches(node.events),
+        *_other_events(node),
+    ]
+    return sorted(_merged(found), key=_place)
+
+
+def _place(one: Judged) -> tuple[Any, ...]:
+    return (
+        _ORDER[one.severity],
+        one.address,
+        one.finding.code,
+        one.xids,
+        one.finding.cause,
+        one.finding.evidence,
+    )
+
+
+def _merged(found: Iterable[Judged]) -> list[Judged]:
+    """Return the findings with one for each code and GPU; a state has the events of its code."""
+    states: dict[tuple[str, str], Judged] = {}
+    events: list[Judged] = []
+    for one in sorted(found, key=_place):
+        key = (one.finding.code, one.address)
+        if one.xids or (one.last is not None and one.count is not None):
+            events.append(one)
+        else:
+            states[key] = _joined(states[key], one) if key in states else one
+    rest = []
+    for one in events:
+        key = (one.finding.code, one.address)
+        if key in states:
+            states[key] = _joined(states[key], one)
+        else:
+            rest.append(one)
+    return [*states.values(), *rest]
+
+
+def _joined(one: Judged, other: Judged) -> Judged:
+    evidence = dict.fromkeys((one.finding.evidence, other.finding.evidence))
+    counts = [count for count in (one.count, other.count) if count is not None]
+    times = [last for last in (one.last, other.last) if last is not None]
+    return replace(
+        one,
+        finding=replace(one.finding, evidence="; ".join(filter(None, evidence))),
+        severity=worst((one.severity, other.severity)),
+        xids=tuple(sorted({*one.xids, *other.xids})),
+        count=max(counts) if counts else None,
+        last=max(times) if times else None,
+    )
+
+
+def _smi_findings(node: Node) -> list[Judged]:
+    """Return what the answer of nvidia-smi as a whole shows."""
+    smi = node.smi
+    wanted = _of_nvidia(node)
+    if not wanted:
+        return []
+    if smi.status == HUNG:
+        return [_hang(node)]
+    if smi.driver is None:
+        (finding,) = explain(STATUS_TEXTS[9])
+        evidence = "/proc/driver/nvidia/version does not exist"
+        return [Judged(replace(finding, evidence=evidence), ERROR)]
+    if smi.status == MISSING:
+        finding = Finding(
+            "nvidia_smi_missing",
+            "The driver cannot be asked: this node has no nvidia-smi.",
+            next_step="Install the driver's utilities (nvidia-utils-<branch>, nvidia-smi); the "
+            "role nvidia_driver does it.",
+        )
+        return [Judged(finding, ERROR)]
+    found = _status(node)
+    known = {gpu.address for gpu in smi.gpus}
+    missing = [gpu.address for gpu in wanted if gpu.address not in known]
+    if smi.status == ANSWERED and missing:
+        found += [_not_counted(address, len(smi.gpus), len(wanted)) for address in missing]
+    return found
+
+
+def _of_nvidia(node: Node) -> list[PciGpu]:
+    """Return the GPUs that NVIDIA's driver is to have."""
+    facts = [{"vendor": gpu.vendor, "kernel_driver": gpu.kernel_driver} for gpu in node.gpus]
+    return [gpu for gpu, fact in zip(node.gpus, facts) if container_gpus({"gpus": [fact]})]
+
+
+def _not_counted(address: str, count: int, wanted: int) -> Judged:
+    return Judged(
+        Finding(
+            "gpu_missing_in_nvml",
+            f"The driver does not count GPU {address}, which is on the PCI bus.",
+            f"nvidia-smi lists {count} of {wanted} GPUs",
+            "Look at dmesg | grep -i -e NVRM -e Xid for this GPU: one that fell off the bus comes "
+            "back by powering the node off and on.",
+        ),
+        ERROR,
+        address,
+    )
+
+
+def _hang(node: Node) -> Judged:
+    hang = node.smi.hang
+    evidence = ""
+    if hang is not None:
+        waits = f", waits in {hang.wchan}" if hang.wchan else ""
+        state = f"state {hang.state}{waits}" if hang.state else "its state is unknown"
+        after = "is still there after SIGKILL" if hang.left else "was ended"
+        took = f"no answer in {hang.seconds:.0f} s" if hang.seconds else "left by an earlier run"
+        evidence = f"{hang.program} (pid {hang.pid}): {took}, {state}, {after}"
+    xids = sorted({event.number for event in node.events if _is_recent(event)})
+    if xids:
+        evidence += f"; Xids since boot: {', '.join(map(str, xids))}"
+    return Judged(
+        Finding(
+            "driver_hangs",
+            "The driver does not answer nvidia-smi: a GPU hangs, or starting all of them takes too "
+            "long without the persistence daemon.",
+            evidence,
+            "Drain the node and reboot it; a reboot may hang too, then power it off and on by its "
+            "management controller. Without any Xid: systemctl enable --now nvidia-persistenced, "
+            "and a longer timeout.",
+        ),
+        ERROR,
+    )
+
+
+def _is_recent(event: Event) -> bool:
+    return event.kind == "xid" and event.boot == 0
+
+
+def _status(node: Node) -> list[Judged]:
+    """Return the finding of nvidia-smi's status and of what it printed beside its document."""
+    smi = node.smi
+    if smi.status == ANSWERED and smi.rc == 0 and not smi.text:
+        return []
+    known = explain(smi.text, driver=smi.driver) if smi.text else []
+    if not known and smi.rc in STATUS_TEXTS:
+        known = explain(STATUS_TEXTS[smi.rc])[:1]
+    if not known and smi.rc in STATUS_FINDINGS:
+        known = [STATUS_FINDINGS[smi.rc]]
+    if known:
+        status = f"nvidia-smi -q -x ended with status {smi.rc}"
+        evidence = f"{status}: {smi.text}" if smi.text else status
+        return [Judged(replace(known[0], evidence=evidence[:500]), ERROR)]
+    if smi.status == ANSWERED:
+        return []
+    how = "was ended by a signal" if (smi.rc or 0) < 0 else f"ended with status {smi.rc}"
+    return [
+        Judged(
+            Finding(
+                "driver_not_answering",
+                f"The driver {smi.driver} is loaded, but does not answer.",
+                f"nvidia-smi -q -x {how}. {smi.error or smi.text}"[:500],
+                "Look at: dmesg | grep -i -e NVRM -e Xid.",
+            ),
+            ERROR,
+        )
+    ]
+
+
+def _pci_findings(gpu: PciGpu, request: Request) -> list[Judged]:
+    """Return what sysfs shows of a GPU of any vendor."""
+    if gpu.lost:
+        (finding,) = explain(_LOST)
+        evidence = "its PCI configuration space reads as ones only"
+        return [Judged(replace(finding, evidence=evidence), ERROR, gpu.address)]
+    found = [
+        Judged(
+            Finding(
+                "pcie_width",
+                f"The PCI Express link of GPU {gpu.address} has {link.width} lanes, and both of "
+                f"its ends have {link.width_max}.",
+                f"/sys/bus/pci/devices/{link.address}/current_link_width is {link.width}",
+                _WIDTH_STEP,
+            ),
+            WARNING,
+            gpu.address,
+        )
+        for link in gpu.narrow
+    ]
+    return [*found, *_thresholds(gpu.address, gpu.values, request)]
+
+
+def _smi_gpu(gpu: SmiGpu, request: Request) -> list[Judged]:
+    """Return what nvidia-smi shows of a GPU."""
+    address = gpu.address or gpu.uuid or str(gpu.index)
+    found = _thresholds(address, gpu.values, request)
+    for flag in FLAGS:
+        if gpu.values[flag.group][flag.name]:
+            cause = flag.cause.format(gpu=address)
+            evidence = f"nvidia-smi: {flag.group}.{flag.name} is yes"
+            finding = Finding(flag.code, cause, evidence, flag.next_step)
+            found.append(Judged(finding, flag.severity, address))
+    found += _recovery(address, gpu.values["recovery"]["action"])
+    found += _modes(address, gpu.values)
+    slowdowns = gpu.values["clocks"]["slowdowns"]
+    if slowdowns:
+        found.append(
+            Judged(
+                Finding(
+                    "hw_slowdown",
+                    f"GPU {address} runs with lower clocks because of heat or power.",
+                    f"nvidia-smi: {', '.join(slowdowns)} active",
+                    "Check fans, air flow, power supply and power cables of the machine.",
+                ),
+                WARNING,
+                address,
+            )
+        )
+    return [*found, *_fabric(address, gpu.values["fabric"]), *_broken(address, gpu.broken)]
+
+
+def _recovery(address: str, action: str | None) -> list[Judged]:
+    severity = RECOVERY_ACTIONS.get(action, ERROR) if action is not None else INFO
+    if severity == INFO:
+        return []
+    cause = f"The driver says that GPU {address} needs: {action}."
+    step = f"Drain the node, then: {action}. {RESET_STEP if action == 'reset' else ''}".strip()
+    evidence = f"nvidia-smi: gpu_recovery_action is {action}"
+    return [Judged(Finding("recovery_action", cause, evidence, step), severity, address)]
+
+
+def _modes(address: str, values: Mapping[str, Mapping[str, Any]]) -> list[Judged]:
+    found = []
+    for row in PENDING_MODES:
+        now, pending = values[row.group]["mode"], values[row.group]["mode_pending"]
+        if None not in (now, pending) and now != pending:
+            cause = row.cause.format(gpu=address, now=now, pending=pending)
+            evidence = f"nvidia-smi: {now}, pending {pending}"
+            finding = Finding(row.code, cause, evidence, row.next_step)
+            found.append(Judged(finding, WARNING, address))
+    return found
+
+
+def _fabric(address: str, fabric: Mapping[str, Any]) -> list[Judged]:
+    """Return whether the GPU has joined its NVLink fabric, and how that is."""
+    state, status = fabric["state"], fabric["status"]
+    found = []
+    if state is not None and (state != "completed" or status not in (None, "success")):
+        found.append(
+            Judged(
+                Finding(
+                    "fabric_not_ready",
+                    f"GPU {address} has not joined the NVLink fabric: CUDA programs fail with "
+                    "error 802, system not yet initialized.",
+                    f"nvidia-smi: fabric state {state}, status {status}",
+                    "Look at the fabric manager: journalctl --unit nvidia-fabricmanager, "
+                    "/var/log/fabricmanager.log, and dmesg | grep -i -e SXid -e Xid.",
+                ),
+                ERROR,
+                address,
+            )
+        )
+    bad = [
+        f"{name} is {'yes' if fabric[name] is True else fabric[name]}"
+        for name, words in (
+            ("health", ("healthy",)),
+            ("bandwidth", ("full",)),
+            ("route_unhealthy", (False,)),
+        )
+        if fabric[name] is not None and fabric[name] not in words
+    ]
+    if bad:
+        finding = Finding(
+            "fabric_degraded",
+            f"The NVLink fabric of GPU {address} is degraded.",
+            f"nvidia-smi: fabric {', '.join(bad)}",
+            "Look at nvidia-smi nvlink -s, at the fabric manager's log and at cables and trays.",
+        )
+        found.append(Judged(finding, WARNING, address))
+    return found
+
+
+def _broken(address: str, broken: Mapping[str, Sequence[str]]) -> list[Judged]:
+    """Return the texts in the place of values that show a fault."""
+    found = []
+    for text, names in sorted(broken.items()):
+        evidence = f"nvidia-smi: {text} in the place of {', '.join(names)}"
+        if text == LOST_TEXT:
+            finding = replace(explain(_LOST)[0], evidence=evidence)
+        elif text == RESET_TEXT:
+            cause = f"GPU {address} has to be reset before it can be used again."
+            finding = Finding("recovery_action", cause, evidence, RESET_STEP)
+        else:
+            finding = Finding(
+                "gpu_values_unreadable",
+                f"nvidia-smi cannot read all values of GPU {address}.",
+                evidence,
+                _BROKEN_STEP,
+            )
+        severity = WARNING if finding.code == "gpu_values_unreadable" else ERROR
+        if text not in (LOST_TEXT, RESET_TEXT, ERROR_TEXT):
+            # Also of values that a card does not have.
+            severity = INFO
+        found.append(Judged(finding, severity, address))
+    return found
+
+
+def _thresholds(
+    address: str, values: Mapping[str, Mapping[str, Any]], request: Request
+) -> list[Judged]:
+    found = []
+    for row in THRESHOLDS:
+        limit = request.thresholds.get(row.name, row.limit)
+        numbers = [values.get(group, {}).get(name) for group, name in row.values]
+        known = [number for number in numbers if number is not None]
+        if limit is None or not known:
+            continue
+        value = sum(known)
+        if value < limit if row.least else value > limit:
+            found.append(_exceeded(row, address, value, limit))
+    return found
+
+
+def _exceeded(row: Threshold, address: str, value: float, limit: float) -> Judged:
+    cause = row.cause.format(gpu=address, value=value, limit=f"{limit:g}")
+    names = ", ".join(".".join(name) for name in row.values)
+    least = "at least" if row.least else "at most"
+    evidence = f"{names}: {value}, {least} {limit:g} is no finding ({row.name})"
+    return Judged(
+        Finding(row.code, cause, evidence, row.next_step),
+        row.severity,
+        address,
+        count=int(value) if row.since_boot else None,
+    )
+
+
+def _other_events(node: Node) -> list[Judged]:
+    """Return the findings of the other lines of the present boot."""
+    found = []
+    answered = {gpu.address for gpu in node.smi.gpus}
+    all_answer = node.smi.status == ANSWERED and answered.issuperset(
+        gpu.address for gpu in _of_nvidia(node)
+    )
+    addresses = {gpu.address for gpu in node.gpus}
+    for event in node.events:
+        if event.boot != 0:
+            continue
+        if event.kind == "driver":
+            works = event.address in answered if event.address else all_answer
+            found.append(_driver_event(event, works))
+        elif event.kind == "mismatch":
+            found.append(_mismatch(event, node.smi.status))
+        elif event.kind == "hung_task":
+            found.append(_hung_task(event))
+        elif event.kind == "kernel_driver" and event.address in addresses:
+            found.append(_kernel_driver(event))
+    return found
+
+
+def _of_event(finding: Finding, severity: str, event: Event) -> Judged:
+    evidence = describe(event)
+    return Judged(
+        replace(finding, evidence=evidence), severity, event.address, (), event.count, event.last
+    )
+
+
+def _driver_event(event: Event, works: bool) -> Judged:
+    """Return what NVIDIA's driver said of a GPU; it is over if the GPU answers now."""
+    otherwise = Finding(
+        "driver_message",
+        f"NVIDIA's driver said: {event.variant}.",
+        next_step="Look at: dmesg | grep -i -e NVRM -e Xid.",
+    )
+    finding = explain_one(event.sample, otherwise)
+    return _of_event(finding, INFO if works else ERROR, event)
+
+
+def _mismatch(event: Event, status: str) -> Judged:
+    (finding,) = explain("NVRM: API mismatch")[:1]
+    if status == ANSWERED:
+        who = f" ({', '.join(event.programs)})" if event.programs else ""
+        finding = replace(
+            finding,
+            cause=f"Programs{who} loaded libraries of another version than the module's since "
+            f"boot: {', '.join(event.versions) or 'unknown versions'}. nvidia-smi answers, so that "
+            "the node's own libraries fit.",
+            next_step="If it goes on: look for containers with libraries of the driver in their "
+            "image, and for programs that were started before an upgrade.",
+        )
+    return _of_event(finding, INFO if status == ANSWERED else WARNING, event)
+
+
+def _hung_task(event: Event) -> Judged:
+    finding = Finding(
+        "driver_hangs",
+        f"Programs that use NVIDIA's driver waited for minutes in the kernel since boot: "
+        f"{', '.join(event.programs)}.",
+        next_step="Look at dmesg | grep -i -e NVRM -e Xid; drain the node and reboot it if it goes "
+        "on.",
+    )
+    return _of_event(finding, WARNING, event)
+
+
+def _kernel_driver(event: Event) -> Judged:
+    known = kernel_findings([event.sample])
+    if known:
+        return _of_event(known[0], WARNING, event)
+    driver = event.variant.partition(":")[0]
+    finding = Finding(
+        "kernel_driver_errors",
+        f"The driver {driver} reported errors of GPU {event.address} since boot.",
+        next_step=f"Look at dmesg | grep {event.address}; update the kernel and the firmware of "
+        "the card, and have the card checked if it goes on.",
+    )
+    return _of_event(finding, WARNING, event)

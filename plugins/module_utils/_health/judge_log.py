@@ -1,0 +1,228 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judge the events of the kernel's log. Pure.
+
+An event of the present boot is a fault now, unless the driver said after it that nothing is to be
+done any more (Xid 154, None): then, and in earlier boots, it is history. What an Xid means and how
+bad it is has one table (``_nvidia/xids.py``); causes are those of the known errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from .._core.finding import Finding
+from .._diagnosis.known_errors import explain
+from .._nvidia.xids import XIDS, Xid, in_line, look_up, sxid_severity
+from .._nvidia.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
+from .data import FOLLOWERS, FOLLOWS_WITHIN, RECOVERY_ACTIONS
+from .types import Event, Judged, shown_time
+
+_NEW_ACTION = re.compile(r"\bto 0x[0-9a-fA-F]{1,8} \((?P<action>[^)\n]{1,60})\)")
+_RECOVERY_XID = 154
+_AGAIN_STEP = (
+    "The card, its seat, its power or its cooling is the likely cause. Drain the node, check them, "
+    "run dcgmi diag, and have the card replaced if it comes again."
+)
+_ORDER = (ERROR, WARNING, INFO)
+
+
+def worst(severities: Sequence[str]) -> str:
+    return min(severities, key=_ORDER.index)
+
+
+def judge_xids(events: Sequence[Event], table: Mapping[int, Xid] = XIDS) -> list[Judged]:
+    """Return the findings of all Xids."""
+    found: list[Judged] = []
+    xids = [event for event in events if event.kind == "xid"]
+    for address in sorted({event.address for event in xids}):
+        of_gpu = [event for event in xids if event.address == address]
+        now, past = _split(of_gpu)
+        found += _present(now, table)
+        found += _history(past, now, table)
+    return found
+
+
+def _split(events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
+    """Return the events that are a fault now, and those of earlier boots or before a reset."""
+    present = [event for event in events if event.boot == 0]
+    reset = max(
+        (
+            event.last
+            for event in present
+            if event.number == _RECOVERY_XID
+            and event.last is not None
+            and recovery_action(event) == "none"
+        ),
+        default=None,
+    )
+    now = [event for event in present if reset is None or event.last is None or event.last > reset]
+    return now, [event for event in events if event not in now]
+
+
+def recovery_action(event: Event) -> str:
+    """Return what the driver says that the GPU needs, in lower case; empty if it is unknown."""
+    match = _NEW_ACTION.search(event.sample)
+    return match["action"].lower() if match else ""
+
+
+def _present(events: Sequence[Event], table: Mapping[int, Xid]) -> list[Judged]:
+    """Return the findings of the events of one GPU that are a fault now."""
+    rows = {event: in_line(event.number, event.sample, table) for event in events}
+    leaders = [event for event in events if not _follows(rows[event])]
+    found = []
+    for event in events:
+        leader = _leader(event, leaders, rows) if _follows(rows[event]) else None
+        # What belongs to another Xid is its evidence, but for a fault of its own.
+        if leader is None or rows[event].severity == ERROR:
+            found.append(_judged(event, rows[event]))
+    recovery = next((event for event in events if event.number == _RECOVERY_XID), None)
+    if recovery is None or recovery_action(recovery) in ("", "none"):
+        return found
+    leader = _leader(recovery, leaders, rows)
+    cause = leader.number if leader else _RECOVERY_XID
+    return [
+        _recovered(one, recovery) if one.severity == ERROR or cause in one.xids else one
+        for one in found
+    ]
+
+
+def _follows(row: Xid) -> bool:
+    return row.action == FOLLOW or row.number in FOLLOWERS
+
+
+def _leader(event: Event, leaders: Sequence[Event], rows: Mapping[Event, Xid]) -> Event | None:
+    """Return the Xid of the same GPU shortly before the event; the worst of several."""
+    before = [
+        leader
+        for leader in leaders
+        if None in (event.first, event.last, leader.first, leader.last)
+        or (
+            (leader.first or 0.0) <= (event.first or 0.0)
+            and (event.last or 0.0) <= (leader.last or 0.0) + FOLLOWS_WITHIN
+        )
+    ]
+    return min(before, key=lambda one: (_ORDER.index(rows[one].severity), one.number), default=None)
+
+
+def _judged(event: Event, row: Xid) -> Judged:
+    severity = row.severity
+    otherwise = Finding(
+        "xid",
+        f"GPU {event.address}: {row.meaning} (Xid {event.number}).",
+        next_step=row.next_step,
+    )
+    finding = next(iter(explain(event.sample)), otherwise)
+    if row != in_line(event.number, event.sample):
+        # The user's entry.
+        finding = replace(finding, next_step=row.next_step)
+    elif row.action == RECOVERY:
+        severity = RECOVERY_ACTIONS.get(recovery_action(event), ERROR)
+    elif row.action == PROGRAM and len(event.programs) > 1:
+        severity = WARNING
+        finding = replace(
+            finding,
+            cause=f"{finding.cause} Several programs had it: {', '.join(event.programs)}.",
+            next_step="Run dcgmi diag on this GPU when the node is free: as a rule one program is "
+            "at fault, but several point to the GPU.",
+        )
+    return Judged(
+        replace(finding, evidence=describe(event)),
+        severity,
+        event.address,
+        (event.number,),
+        event.count,
+        event.last,
+    )
+
+
+def _recovered(one: Judged, recovery: Event) -> Judged:
+    """Return a finding with what the driver says after it (Xid 154)."""
+    if one.xids == (_RECOVERY_XID,) or None in (one.last, recovery.last):
+        return one
+    if (recovery.last or 0.0) < (one.last or 0.0):
+        return one
+    action = recovery_action(recovery)
+    severity = worst((one.severity, RECOVERY_ACTIONS.get(action, ERROR)))
+    step = f"Drain the node, then: {action} (Xid 154, which overrides what the Xid calls for)."
+    evidence = f"{one.finding.evidence}; {recovery.sample}"
+    return replace(
+        one,
+        severity=severity,
+        finding=replace(one.finding, next_step=step, evidence=evidence),
+        xids=(*one.xids, _RECOVERY_XID),
+    )
+
+
+def _history(past: Sequence[Event], now: Sequence[Event], table: Mapping[int, Xid]) -> list[Judged]:
+    """Return what a GPU had in earlier boots, or before its last reset."""
+    found = []
+    for number in sorted({event.number for event in past}):
+        events = [event for event in past if event.number == number]
+        errors = [
+            event for event in events if in_line(number, event.sample, table).severity == ERROR
+        ]
+        if not errors:
+            continue
+        count = sum(event.count for event in errors)
+        boots = {event.boot for event in (*errors, *(one for one in now if one.number == number))}
+        again = len(boots) > 1
+        latest = max(errors, key=lambda event: (event.boot, event.last or 0.0))
+        meaning = f"Xid {number} ({look_up(number, table).meaning})"
+        finding = Finding(
+            "xid_history",
+            f"GPU {latest.address} had {meaning} before its last reboot or reset, {_times(count)}.",
+            describe(latest),
+            "Nothing, unless it comes again.",
+        )
+        if again:
+            finding = Finding(
+                "xid_again",
+                f"GPU {latest.address} had {meaning} in {len(boots)} boots.",
+                describe(latest),
+                _AGAIN_STEP,
+            )
+        severity = WARNING if again else INFO
+        found.append(Judged(finding, severity, latest.address, (number,)))
+    return found
+
+
+def judge_switches(events: Sequence[Event]) -> list[Judged]:
+    """Return the findings of NVSwitches (SXid) since boot."""
+    found = []
+    for event in events:
+        if event.kind != "sxid" or event.boot != 0:
+            continue
+        otherwise = Finding(
+            "nvswitch_event",
+            f"The NVSwitch {event.address} had an error (SXid {event.number}).",
+            next_step="Look at the log of the fabric manager (/var/log/fabricmanager.log); what "
+            "the number means, its user guide says (appendix D).",
+        )
+        finding = next(iter(explain(event.sample)), otherwise)
+        found.append(
+            Judged(
+                replace(finding, evidence=describe(event)),
+                sxid_severity(event.number, event.sample),
+                event.address,
+                (),
+                event.count,
+                event.last,
+            )
+        )
+    return found
+
+
+def describe(event: Event) -> str:
+    """Return an event as evidence."""
+    when = shown_time(event.last)
+    last = f", last {when}" if when and event.count > 1 else f", {when}" if when else ""
+    return f"{_times(event.count)}{last}: {event.sample}"
+
+
+def _times(count: int) -> str:
+    return f"{count} times" if count > 1 else "once"

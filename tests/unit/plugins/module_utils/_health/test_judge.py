@@ -1,0 +1,391 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._diagnosis.known_errors_data import (
+    FAILURES,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health import data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health.judge import judge
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health.kernel_log import KernelLog
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import read_document
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health.types import (
+    Narrow,
+    Node,
+    PciGpu,
+    Request,
+    Smi,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import Hang
+from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import xid_table
+from tests.unit.fixtures.health_node import (
+    A100,
+    OTHER,
+    T4,
+    journal,
+    recovery,
+    smi_document,
+    smi_gpu,
+    xid,
+)
+
+GPU = PciGpu(A100, "nvidia", "A100", "nvidia")
+FALLEN = "GPU has fallen off the bus."
+
+
+def events(*lines, boot=0):
+    log = KernelLog(boot)
+    log.feed(journal(*lines).encode())
+    log.close()
+    return log.events()
+
+
+def smi(*gpus, rc=0, text=""):
+    version, found = read_document(smi_document(*gpus))
+    return Smi("answered", rc, version, found, text)
+
+
+def node(*lines, gpus=(GPU,), answer=None, past=(), more=()):
+    return Node(
+        tuple(gpus),
+        answer or smi(*(smi_gpu(gpu.address) for gpu in gpus if gpu.vendor == "nvidia")),
+        (*events(*lines), *events(*past, boot=-1), *more),
+    )
+
+
+def found(one, **options):
+    """Return severity and code of each finding, by address."""
+    return [
+        (finding.severity, finding.finding.code, finding.address, finding.xids)
+        for finding in judge(one, Request(**options))
+    ]
+
+
+def only(one, **options):
+    (finding,) = judge(one, Request(**options))
+    return finding
+
+
+def test_a_fine_node_has_no_finding():
+    assert found(node()) == []
+    assert found(node(answer=smi(smi_gpu(values=T4)))) == []
+
+
+# What nvidia-smi says instead, and the finding.
+VALUES = [
+    ({"remapped_row_pending": "Yes"}, "warning", "row_remap_pending"),
+    ({"remapped_row_failure": "Yes"}, "error", "row_remap_failed"),
+    ({"histogram_none": "1 bank(s)"}, "warning", "row_remap_exhausted"),
+    ({"remapped_row_unc": "513"}, "error", "row_remap_many"),
+    ({"volatile/dram_uncorrectable": "1"}, "error", "gpu_memory_error"),
+    ({"volatile/sram_uncorrectable_secded": "2"}, "error", "gpu_memory_error"),
+    ({"aggregate/dram_correctable": "20000001"}, "warning", "gpu_memory_wear"),
+    ({"aggregate/sram_correctable": "10001"}, "warning", "gpu_sram_wear"),
+    ({"sram_threshold_exceeded": "Yes"}, "error", "sram_threshold"),
+    ({"channel_repair_pending": "Yes"}, "warning", "channel_repair_pending"),
+    ({"tpc_repair_pending": "Yes"}, "warning", "tpc_repair_pending"),
+    ({"unrepairable_memory": "Yes"}, "error", "memory_unrepairable"),
+    ({"double_bit_retirement/retired_count": "10"}, "warning", "retired_pages_many"),
+    ({"pending_retirement": "Yes"}, "warning", "page_retirement_pending"),
+    ({"gpu_recovery_action": "Reset"}, "error", "recovery_action"),
+    ({"gpu_recovery_action": "Drain P2P"}, "warning", "recovery_action"),
+    ({"gpu_recovery_action": "Something new"}, "error", "recovery_action"),
+    ({"reset_required": "Yes"}, "error", "recovery_action"),
+    ({"pending_ecc": "Disabled"}, "warning", "ecc_pending"),
+    ({"pending_mig": "Enabled"}, "warning", "mig_pending"),
+    ({"hw_slowdown": "Active"}, "warning", "hw_slowdown"),
+    ({"temperature/gpu_temp_tlimit": "-2 C"}, "warning", "gpu_hot"),
+    ({"fabric/state": "In Progress"}, "error", "fabric_not_ready"),
+    ({"fabric/state": "Completed", "fabric/status": "Failure"}, "error", "fabric_not_ready"),
+    ({"fabric/health/summary": "Unhealthy"}, "warning", "fabric_degraded"),
+    ({"fan_speed": "[GPU requires reset]"}, "error", "recovery_action"),
+    ({"fan_speed": "GPU is lost"}, "error", "gpu_lost"),
+    ({"fan_speed": "ERR!"}, "warning", "gpu_values_unreadable"),
+    ({"fan_speed": "Unknown Error"}, "info", "gpu_values_unreadable"),
+]
+
+
+@pytest.mark.parametrize(("changed", "severity", "code"), VALUES)
+def test_each_value(changed, severity, code):
+    finding = only(node(answer=smi(smi_gpu(**changed))))
+    assert (finding.severity, finding.finding.code, finding.address) == (severity, code, A100)
+    assert finding.finding.cause and finding.finding.evidence and finding.finding.next_step
+    assert "{" not in finding.finding.cause
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        {"remapped_row_unc": "512"},
+        {"fabric/state": "Completed", "fabric/status": "Success"},
+        {"fabric/health/summary": "Healthy"},
+        {"temperature/gpu_temp_tlimit": "-1 C"},
+    ],
+)
+def test_the_last_value_that_is_fine(fine):
+    assert found(node(answer=smi(smi_gpu(**fine)))) == []
+
+
+def test_each_flag_and_threshold_is_judged():
+    codes = {code for _changed, _severity, code in VALUES}
+    pci = {"pcie_errors", "pcie_errors_nonfatal", "pcie_errors_corrected"}
+    assert {row.code for row in (*data.FLAGS, *data.THRESHOLDS)} <= codes | pci
+
+
+def test_thresholds_of_the_user():
+    one = node(answer=smi(smi_gpu(remapped_row_unc="20", **{"volatile/dram_uncorrectable": "1"})))
+    limits = {"remapped_rows": 10, "ecc_uncorrected": None}
+    assert found(one, thresholds=limits) == [("error", "row_remap_many", A100, ())]
+    assert "more than 10" in only(one, thresholds=limits).finding.cause
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [
+        ({"aer": {"fatal": 1}}, "pcie_errors"),
+        ({"aer": {"nonfatal": 1}}, "pcie_errors_nonfatal"),
+        ({"ras": {"uncorrected": 1}}, "gpu_memory_error"),
+        ({"temperature": {"margin": 0}}, "gpu_hot"),
+    ],
+)
+@pytest.mark.parametrize("vendor", ["amd", "intel"])
+def test_values_of_sysfs_of_any_vendor(values, code, vendor):
+    card = PciGpu(OTHER, vendor, None, "x", values=values)
+    finding = only(Node((card,), Smi("not_asked")))
+    assert (finding.finding.code, finding.address) == (code, OTHER)
+
+
+def test_corrected_errors_on_the_bus_are_judged_only_if_asked_for():
+    card = PciGpu(OTHER, "amd", None, "x", values={"aer": {"correctable": 900}})
+    one = Node((card,), Smi("not_asked"))
+    assert found(one) == []
+    assert found(one, thresholds={"pcie_correctable": 100})[0][1] == "pcie_errors_corrected"
+
+
+def test_a_narrow_link_and_a_card_off_the_bus():
+    narrow = PciGpu(A100, "nvidia", None, "nvidia", narrow=(Narrow(A100, 8, 16),))
+    assert found(node(gpus=[narrow])) == [("warning", "pcie_width", A100, ())]
+    lost = PciGpu(A100, "nvidia", None, "nvidia", lost=True)
+    assert found(node(gpus=[lost])) == [("error", "gpu_lost", A100, ())]
+
+
+def test_a_card_that_the_driver_does_not_count():
+    other = PciGpu(OTHER, "nvidia", None, "nvidia")
+    one = node(gpus=[GPU, other], answer=smi(smi_gpu()))
+    assert found(one) == [("error", "gpu_missing_in_nvml", OTHER, ())]
+    passed = PciGpu(OTHER, "nvidia", None, "vfio-pci")
+    assert found(node(gpus=[GPU, passed], answer=smi(smi_gpu()))) == []
+
+
+HANG = Hang("nvidia-smi", 42, 60.0, "D", "os_acquire_rwlock", True)
+
+
+def test_a_driver_that_hangs():
+    finding = only(node(answer=Smi("hung", driver="590.44.01", hang=HANG)))
+    assert (finding.severity, finding.finding.code) == ("error", "driver_hangs")
+    assert finding.finding.evidence == (
+        "nvidia-smi (pid 42): no answer in 60 s, state D, waits in os_acquire_rwlock, is still "
+        "there after SIGKILL"
+    )
+    with_xids = node((1, xid(119)), answer=Smi("hung", driver="590.44.01", hang=HANG))
+    first, second = judge(with_xids, Request())
+    assert "Xids since boot: 119" in first.finding.evidence
+    assert second.finding.code == "gsp_timeout"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "severity"),
+    [
+        (Smi("not_asked"), "driver_not_loaded", "error"),
+        (Smi("missing", driver="590"), "nvidia_smi_missing", "error"),
+        (Smi("failed", 6, "590", text="No devices were found"), "no_devices", "error"),
+        (Smi("failed", 15, "590"), "gpu_lost", "error"),
+        (Smi("failed", 8, "590"), "power_cable", "error"),
+        (Smi("failed", 16, "590"), "recovery_action", "error"),
+        (Smi("failed", 17, "590"), "gpu_access_blocked", "error"),
+        (
+            Smi("failed", 18, "590", text="NVML: Driver/library version mismatch"),
+            "driver_library_mismatch",
+            "error",
+        ),
+        (Smi("failed", -11, "590", error="no document"), "driver_not_answering", "error"),
+        (smi(smi_gpu(), rc=14), "inforom_corrupt", "error"),
+        (
+            smi(smi_gpu(), rc=14, text="WARNING: infoROM is corrupted at gpu 0000:3B:00.0"),
+            "inforom_corrupt",
+            "error",
+        ),
+    ],
+)  # fmt: skip
+def test_what_nvidia_smi_as_a_whole_shows(answer, code, severity):
+    finding = only(node(answer=answer))
+    assert (finding.finding.code, finding.severity) == (code, severity)
+    assert finding.finding.next_step
+
+
+# ---- Xids
+
+
+@pytest.mark.parametrize(
+    ("number", "severity", "code"),
+    [
+        (31, "info", "xid"),
+        (13, "info", "xid"),
+        (43, "info", "xid"),
+        (48, "error", "gpu_memory_error"),
+        (62, "error", "gpu_needs_reset"),
+        (63, "info", "row_remap_pending"),
+        (64, "error", "row_remap_failed"),
+        (74, "error", "nvlink_error"),
+        (94, "info", "gpu_memory_contained"),
+        (95, "error", "gpu_memory_error"),
+        (109, "error", "gpu_needs_reset"),
+        (119, "error", "gsp_timeout"),
+        (54, "error", "xid"),
+        (65, "warning", "xid"),
+    ],
+)
+def test_the_table_of_xids_decides(number, severity, code):
+    finding = only(node((1, xid(number))))
+    assert (finding.severity, finding.finding.code) == (severity, code)
+    assert (finding.address, finding.xids, finding.count) == (A100, (number,), 1)
+    assert finding.finding.next_step and xid(number) in finding.finding.evidence
+
+
+def test_the_vocabulary_is_that_of_the_known_errors():
+    known = {row.code for row in FAILURES}
+    used = {"gpu_lost", "gpu_memory_error", "row_remap_failed", "row_remap_pending"}
+    used |= {"recovery_action", "driver_hangs", "inforom_corrupt", "driver_library_mismatch"}
+    assert used <= known
+
+
+def test_an_entry_of_the_user_counts():
+    table = xid_table({63: "error", 31: {"severity": "warning", "action": "reset"}})
+    one = node((1, xid(63)), (500, xid(31)))
+    first, second = judge(one, Request(xids=table))
+    assert (first.severity, first.finding.code) == ("error", "row_remap_pending")
+    assert second.severity == "warning" and "reset the GPU" in second.finding.next_step
+
+
+def test_a_fault_of_a_program_from_several_programs_points_to_the_gpu():
+    one = node((1, xid(31, name="python")), (900, xid(31, name="train")))
+    finding = only(one)
+    assert finding.severity == "warning" and "python, train" in finding.finding.cause
+    assert "dcgmi diag" in finding.finding.next_step
+    assert only(node((1, xid(31, name="a")), (2, xid(31, name="a")))).severity == "info"
+
+
+def test_what_follows_another_xid_belongs_to_it():
+    assert found(node((10, xid(48)), (11, xid(45)), (12, xid(63)))) == [
+        ("error", "gpu_memory_error", A100, (48,))
+    ]
+    # A fault of its own is told; so is what came much later, or on another GPU.
+    assert {row[3] for row in found(node((10, xid(48)), (11, xid(64))))} == {(48,), (64,)}
+    assert {row[3] for row in found(node((10, xid(48)), (500, xid(63))))} == {(48,), (63,)}
+    other = PciGpu(OTHER, "nvidia", None, "nvidia")
+    two = node((10, xid(48)), (11, xid(63, gpu=OTHER)), gpus=[GPU, other])
+    assert {row[2] for row in found(two)} == {A100, OTHER}
+
+
+def test_what_the_driver_says_later_overrides_the_next_step():
+    finding = only(node((10, xid(119)), (11, recovery("Node Reboot Required"))))
+    assert finding.xids == (119, 154) and "node reboot required" in finding.finding.next_step
+    assert "Node Reboot Required" in finding.finding.evidence
+    earlier = judge(node((10, recovery("GPU Reset Required")), (5000, xid(119))), Request())
+    assert {one.xids for one in earlier} == {(154,), (119,)}
+
+
+def test_the_driver_raises_what_is_no_error_by_itself():
+    finding = only(node((10, xid(31)), (11, recovery("GPU Reset Required"))))
+    assert (finding.severity, finding.xids) == ("error", (31, 154))
+    two = judge(node((10, xid(31)), (10, xid(95)), (11, recovery("GPU Reset Required"))), Request())
+    assert [(one.severity, one.xids) for one in two] == [("error", (95, 154)), ("info", (31,))]
+
+
+def test_the_driver_alone():
+    assert found(node((10, recovery("GPU Reset Required")))) == [
+        ("error", "recovery_action", A100, (154,))
+    ]
+    assert found(node((10, recovery("Drain P2P")))) == [
+        ("warning", "recovery_action", A100, (154,))
+    ]
+
+
+def test_what_was_before_a_reset_is_history():
+    one = node((10, xid(95)), (20, recovery("None")))
+    assert found(one) == [("info", "xid_history", A100, (95,))]
+    assert found(node((10, xid(95)), (20, recovery("None")), (30, xid(95)))) == [
+        ("error", "gpu_memory_error", A100, (95,))
+    ]
+
+
+def test_earlier_boots_are_history_and_repetition_is_told():
+    assert found(node(past=[(-50, xid(79, FALLEN))])) == [("info", "xid_history", A100, (79,))]
+    assert found(node(past=[(-50, xid(31))])) == []
+    twice = node(past=[(-50, xid(79, FALLEN))], more=events((-90, xid(79, FALLEN)), boot=-2))
+    assert found(twice) == [("warning", "xid_again", A100, (79,))]
+    assert "in 2 boots" in only(twice).finding.cause
+    now = node((1, xid(79, FALLEN)), past=[(-50, xid(79, FALLEN))])
+    assert [row[:2] for row in found(now)] == [("error", "gpu_lost"), ("warning", "xid_again")]
+
+
+def test_state_and_event_of_one_code_are_one_finding():
+    one = node((10, xid(63)), answer=smi(smi_gpu(remapped_row_pending="Yes")))
+    finding = only(one)
+    assert (finding.severity, finding.xids, finding.count) == ("warning", (63,), 1)
+    assert "remapped_rows.pending is yes" in finding.finding.evidence
+    assert xid(63) in finding.finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("line", "severity", "code"),
+    [
+        ("20034, Fatal, Link 30 LTSSM Fault Up", "error", "nvswitch_error"),
+        ("12028, Non-fatal, Link 32 egress non-posted PRIV error", "info", "nvswitch_event"),
+        ("10004, Non-fatal, Host_thermal_event", "warning", "nvswitch_event"),
+    ],
+)
+def test_switches(line, severity, code):
+    one = node((1, f"nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): {line}"))
+    assert found(one) == [(severity, code, "0000:c1:00.0", ())]
+
+
+INIT = f"NVRM: GPU {A100}: RmInitAdapter failed! (0x26:0xffff:1482)"
+PROBE = "NVRM: The NVIDIA probe routine was not called for 1 device(s)."
+
+
+@pytest.mark.parametrize(("line", "code"), [(INIT, "gpu_init_failed"), (PROBE, "gpu_probe_failed")])
+def test_messages_of_the_driver_are_over_if_the_gpu_answers(line, code):
+    assert [row[:2] for row in found(node((1, line)))] == [("info", code)]
+    silent = node((1, line), answer=Smi("failed", 6, "590", text="No devices were found"))
+    assert ("error", code) in [row[:2] for row in found(silent)]
+
+
+def test_libraries_of_another_version():
+    lines = [
+        (1, "NVRM: API mismatch: the client 'train' (pid 7)"),
+        (1, "NVRM: has the version 580.95.05, but"),
+        (1, "NVRM: this kernel module has the version 580.82.07."),
+    ]
+    finding = only(node(*lines))
+    assert (finding.severity, finding.finding.code) == ("info", "driver_library_mismatch")
+    assert "train" in finding.finding.cause and "580.95.05" in finding.finding.cause
+
+
+def test_messages_of_other_drivers_and_hung_tasks():
+    amd = PciGpu(OTHER, "amd", None, "amdgpu")
+    line = f"amdgpu {OTHER}: amdgpu: GPU reset begin!"
+    one = Node((amd,), Smi("not_asked"), events((1, line), (2, line.replace("af:", "b0:"))))
+    assert found(one) == [("warning", "kernel_driver_errors", OTHER, ())]
+    firmware = f"amdgpu {OTHER}: Direct firmware load for amdgpu/gc.bin failed with error -2"
+    lines = events((1, line), (2, firmware), (3, line))
+    assert found(Node((amd,), Smi("not_asked"), lines)) == [
+        ("warning", "drm_firmware_missing", OTHER, ()),
+        ("warning", "kernel_driver_errors", OTHER, ()),
+    ]
+    hung = node((1, "INFO: task nvidia-smi:7 blocked for more than 120 seconds."))
+    assert found(hung) == [("warning", "driver_hangs", "", ())]

@@ -1,0 +1,173 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from dataclasses import asdict
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
+    beside_document,
+    read_document,
+    without_processes,
+)
+from tests.unit.fixtures.health_node import (
+    A100,
+    OTHER,
+    SECRET,
+    T4,
+    smi_document,
+    smi_gpu,
+)
+
+
+def gpu(**changed):
+    return read_document(smi_document(smi_gpu(**changed)))[1][0]
+
+
+def test_a_card_that_is_fine():
+    version, (one,) = read_document(smi_document(smi_gpu()))
+    assert version == "590.44.01"
+    assert (one.index, one.address, one.uuid) == (0, A100, f"GPU-{A100}")
+    assert one.values["ecc"]["volatile_dram_corrected"] == 3
+    assert one.values["ecc"]["aggregate_dram_uncorrected"] == 1
+    assert one.values["recovery"] == {
+        "action": "none",
+        # "Requested functionality has been deprecated" is neither yes nor no.
+        "reset_required": None,
+        "drain_and_reset_recommended": None,
+    }
+    assert one.values["remapped_rows"] == {
+        "corrected": 0,
+        "uncorrected": 1,
+        "pending": False,
+        "failed": False,
+        "banks_without_spares": 0,
+    }
+    assert one.values["retired_pages"] == {"count": None, "pending": None}
+    assert one.values["temperature"]["margin"] == 60
+    # An idle GPU and the power limit are no faults.
+    assert one.values["clocks"] == {"slowdowns": []}
+    assert one.values["fabric"]["state"] is None and one.broken == {}
+
+
+def test_older_names():
+    document = smi_document(smi_gpu(OTHER, T4))
+    _version, (one,) = read_document(document)
+    assert one.values["retired_pages"] == {"count": 0, "pending": False}
+    assert one.values["remapped_rows"]["pending"] is None
+    assert one.values["ecc"]["volatile_sram_uncorrected"] == 0
+    assert one.values["temperature"]["margin"] == 53
+    assert one.values["clocks"] == {"slowdowns": []}
+    assert one.values["recovery"]["action"] is None
+
+
+def test_parts_of_a_sum():
+    one = gpu(**{
+        "volatile/sram_uncorrectable_parity": "2",
+        "volatile/sram_uncorrectable_secded": "3",
+    })  # fmt: skip
+    assert one.values["ecc"]["volatile_sram_uncorrected"] == 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[GPU requires reset]", "ERR!", "Unknown Error", "GPU is lost"],
+)
+def test_a_text_in_the_place_of_a_value(text):
+    one = gpu(fan_speed=text, **{"temperature/gpu_temp": text})
+    ((fault, names),) = one.broken.items()
+    assert fault in text and set(names) == {"fan_speed", "gpu_temp"}
+    assert one.values["temperature"]["gpu"] is None
+
+
+def test_slowdowns():
+    one = gpu(hw_slowdown="Active", hw_power_brake_slowdown="Active")
+    assert one.values["clocks"]["slowdowns"] == ["hw_slowdown", "hw_power_brake_slowdown"]
+
+
+def test_command_lines_are_gone_before_anything_is_read():
+    document = smi_document(smi_gpu(), smi_gpu(OTHER))
+    assert "hunter2" in document and "hunter2" not in without_processes(document)
+    found = read_document(document)[1]
+    assert len(found) == 2 and "hunter2" not in json.dumps([asdict(one) for one in found])
+
+
+# A program's name that is not escaped, one that never ends, a document that was cut off in it.
+UNESCAPED = smi_document(smi_gpu()).replace("--token", "</process_name><x>--token <b")
+BROKEN = [
+    UNESCAPED,
+    smi_document(smi_gpu()).replace(
+        "train.py", f"{SECRET} </processes><process_name>{SECRET} </nvidia_smi_log> "
+    ),
+    smi_document(smi_gpu()).partition("--data")[0],
+]
+
+
+@pytest.mark.parametrize("document", BROKEN, ids=["unescaped", "closing", "cut off"])
+def test_no_error_and_no_text_has_a_command_line(document):
+    assert "hunter2" in document
+    try:
+        said = str(read_document(document))
+    except ValueError as error:
+        said = str(error)
+    said += beside_document(f"WARNING: a line\n{document}\nanother line\n")
+    assert "hunter2" not in said and "WARNING: a line" in said
+
+
+def test_what_stands_beside_the_document():
+    warning = "WARNING: infoROM is corrupted at gpu 0000:3B:00.0"
+    assert beside_document(smi_document(smi_gpu()) + f"{warning}\n\x1b[2J") == (
+        f"{warning}\n\\x1b[2J"
+    )
+    assert beside_document("No devices were found\n") == "No devices were found"
+
+
+def document_of(content):
+    return f"<?xml version='1.0'?><nvidia_smi_log>{content}</nvidia_smi_log>"
+
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "hunter2">]><nvidia_smi_log>&b;</nvidia_smi_log>'
+)
+EXTERNAL = (
+    '<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]>'
+    "<nvidia_smi_log><gpu>&b;</gpu></nvidia_smi_log>"
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("", "no complete document"),
+        ("<?xml version='1.0'?><nvidia_smi_log>", "no complete document"),
+        ("<?xml version='1.0'?><other></nvidia_smi_log>", "no XML"),
+        (BOMB, "declares the entity"),
+        (EXTERNAL, "declares the entity"),
+        (document_of("<a>" * 40 + "</a>" * 40), "levels"),
+        (document_of("<a/>" * 101000), "elements"),
+        (document_of(" " * (9 << 20)), "more than"),
+    ],
+    ids=["empty", "cut", "broken", "bomb", "external", "deep", "many", "long"],
+)  # fmt: skip
+def test_hostile_documents_are_refused(document, words):
+    with pytest.raises(ValueError, match=words):
+        read_document(document)
+
+
+def test_hostile_values_are_cut_and_take_little_memory():
+    digits, words = "9" * 50_000, "x" * 50_000
+    hostile = smi_gpu(remapped_row_unc=digits, serial=words, gpu_recovery_action=words)
+    document = smi_document(*[hostile] * 20, *[smi_gpu()] * 50)
+    tracemalloc.start()
+    try:
+        _version, found = read_document(document)
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 64 and peak < 50 << 20
+    assert len(found[0].serial) == 256 and len(str(found[0].values["remapped_rows"])) < 200

@@ -1,0 +1,113 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""``gpu_node_health`` as Ansible starts it, with a stand-in of nvidia-smi and a tree of a node."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+import yaml
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._health import data
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.reader import NodeReader
+from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_health
+from tests.unit.fixtures.health_node import A100, journal, make_node, smi_document, smi_gpu, xid
+from tests.unit.module_process import predicted, run_module
+
+DOCUMENT = smi_document(smi_gpu(remapped_row_pending="Yes"))
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    """The module reads this node, and finds its programs first."""
+    root = make_node(tmp_path / "root")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program(programs, "nvidia-smi", f"cat <<'END'\n{DOCUMENT}END\n")
+    lines = journal((5, xid(79, "GPU has fallen off the bus.")), (6, xid(31, name="python")))
+    program(programs, "journalctl", f"[ $3 = 0 ] || exit 1\ncat <<'END'\n{lines}END\n")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setattr(gpu_node_health, "NodeReader", lambda _root: NodeReader(str(root)))
+    return programs
+
+
+def program(folder, name, script):
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho $$ >>{folder}/{name}.calls\n{script}")
+    path.chmod(0o755)
+
+
+def calls(folder, name):
+    return [int(line) for line in (folder / f"{name}.calls").read_text().split()]
+
+
+def test_the_result(node):
+    answer = predicted(gpu_node_health.main, {})
+    assert answer["changed"] is False and answer["ok"] is False
+    assert [(one["code"], one["severity"]) for one in answer["findings"]] == [
+        ("gpu_lost", "error"),
+        ("row_remap_pending", "warning"),
+        ("xid", "info"),
+    ]
+    (gpu,) = answer["gpus"]
+    assert gpu["address"] == A100 and gpu["remapped_rows"]["pending"] is True
+    assert [(one["kind"], one["number"], one["count"]) for one in answer["events"]] == [
+        ("xid", 31, 1),
+        ("xid", 79, 1),
+    ]
+    assert answer["hangs"] == [] and answer["seconds"] < 30
+    # Once in check mode, once really.
+    assert len(calls(node, "nvidia-smi")) == 2
+
+
+def test_no_command_line_leaves_the_node(node):
+    assert "hunter2" in (node / "nvidia-smi").read_text()
+    assert "hunter2" not in json.dumps(run_module(gpu_node_health.main, {}))
+
+
+def test_an_earlier_result_is_the_baseline(node):
+    before = run_module(gpu_node_health.main, {})
+    after = run_module(gpu_node_health.main, {"baseline": before})
+    assert after["new"] == [] and after["mended"] == []
+
+
+def test_a_driver_that_hangs_is_told_in_time_and_leaves_nothing(node):
+    program(node, "nvidia-smi", "trap '' TERM INT HUP\nwhile :; do sleep 30; done\n")
+    begin = time.monotonic()
+    answer = run_module(gpu_node_health.main, {"timeout": 2})
+    assert time.monotonic() - begin < 20
+    (hang,) = answer["hangs"]
+    assert hang["program"] == "nvidia-smi" and hang["left"] is False and hang["seconds"] >= 2
+    assert calls(node, "nvidia-smi") == [hang["pid"]]
+    with pytest.raises(ProcessLookupError):
+        os.kill(hang["pid"], 0)
+    (finding,) = (one for one in answer["findings"] if one["code"] == "driver_hangs")
+    assert finding["severity"] == "error" and "Xids since boot: 31, 79" in finding["evidence"]
+
+
+def test_a_wrong_option_is_refused_before_anything_is_asked(node):
+    answer = run_module(gpu_node_health.main, {"baseline": {"ok": True}})
+    assert answer["failed"] and "baseline has no list findings" in answer["msg"]
+    assert not (node / "nvidia-smi.calls").exists()
+
+
+def test_the_documentation_has_each_threshold_and_its_number():
+    documented = yaml.safe_load(gpu_node_health.DOCUMENTATION)["options"]["thresholds"]
+    text = " ".join(" ".join(documented["description"]).split())
+    for row in data.THRESHOLDS:
+        limit = "V(null)" if row.limit is None else row.limit
+        assert f"C({row.name}) ({limit}" in text
+
+
+def test_each_returned_value_is_documented(node):
+    answer = run_module(gpu_node_health.main, {})
+    documented = set(yaml.safe_load(gpu_node_health.RETURN))
+    failure = {"cause", "evidence", "next_step"}
+    assert {
+        name for name in answer if name not in ("changed", "invocation")
+    } == documented - failure
