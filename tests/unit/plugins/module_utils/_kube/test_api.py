@@ -174,7 +174,24 @@ def test_what_is_not_there_is_none_or_false():
     assert standin.cluster.get("/x") is None
     assert standin.cluster.delete("/x") is False
     assert standin.cluster.delete("/x", grace=0) is True
-    assert standin.asked[-1][1] == "/x?propagationPolicy=Background&gracePeriodSeconds=0"
+    _method, target, _headers, body = standin.asked[-1]
+    assert target == "/x"
+    assert json.loads(body) == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "gracePeriodSeconds": 0,
+    }
+
+
+def test_all_options_of_a_deletion_are_in_its_body():
+    """With a body, a server reads no query: a dry run there would be none."""
+    standin = StandinServer(ok())
+    standin.cluster.delete("/x", uid="u1", dry_run=True)
+    _method, target, _headers, body = standin.asked[-1]
+    assert target == "/x"
+    assert json.loads(body)["dryRun"] == ["All"]
+    assert json.loads(body)["preconditions"] == {"uid": "u1"}
 
 
 def test_writes_say_who_writes_and_whether_it_is_a_trial():
