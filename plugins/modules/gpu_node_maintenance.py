@@ -380,9 +380,9 @@ def main() -> None:
     pending = maintenance.carry(rows) if params["_slice"] else {}
     if pending:
         module.exit_json(**values, _carry=pending, _progress=progress(rows))
-    error = failure(rows, params["state"])
-    if error is not None:
-        fail(module, error, **values)
+    wrong = failure(rows, params["state"])
+    if wrong is not None:
+        fail(module, wrong, **values)
     module.exit_json(**values)
 
 
