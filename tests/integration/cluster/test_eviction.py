@@ -131,6 +131,7 @@ def test_a_pod_that_is_not_ready_is_guarded_for_ever(kube, pods):
     assert (outcome.finding.details["needs"], outcome.finding.details["has"]) == ("1", "0")
 
 
+@pytest.mark.full("Succeeded", why="another phase")
 @pytest.mark.parametrize("phase", ["Pending", "Succeeded"])
 def test_a_budget_does_not_hold_a_pod_that_does_not_run(kube, pods, phase):
     made = pods.make("p", NODE, phase=phase, ready=False)

@@ -168,6 +168,7 @@ def test_a_node_of_another_run_is_refused_by_name(kube, maintain):
     assert not cordoned(kube)
 
 
+@pytest.mark.full(why="another obstacle than test_a_node_of_another_run_is_refused_by_name")
 def test_a_record_that_cannot_be_read_is_nobodys(api, kube, maintain):
     api.kubectl("annotate", "node", A, f"{RECORD}=by hand")
     for state in ("cordoned", "released"):
@@ -177,6 +178,7 @@ def test_a_record_that_cannot_be_read_is_nobodys(api, kube, maintain):
     assert not cordoned(kube)
 
 
+@pytest.mark.full(why="the matching of test_labels.py")
 def test_nodes_are_found_by_machine_id_and_unknown_ones_are_told(kube, arguments):
     given = arguments("cordoned")
     given["nodes"] = {
@@ -188,6 +190,7 @@ def test_nodes_are_found_by_machine_id_and_unknown_ones_are_told(kube, arguments
     assert answer["nodes"]["gpu1.example.com"]["node"] == A and cordoned(kube)
 
 
+@pytest.mark.full(why="writers at the same time, as in test_labels.py")
 def test_a_node_that_changes_in_between_is_read_again(kube, arguments):
     """The patch carries the version that was read; on 409 the node is judged anew."""
     stop = threading.Event()
@@ -262,6 +265,7 @@ def bind_daemon(pods, name):
     return bound
 
 
+@pytest.mark.full(why="another end of the wait for a budget")
 def test_a_budget_that_opens_lets_the_pod_go(kube, pods, arguments):
     pods.workload("Deployment", "web", replicas=2)
     first, second = pods.place("web", A, 2)
@@ -301,6 +305,7 @@ def test_a_budget_that_blocks_is_named_and_the_node_given_back(kube, pods, maint
     assert maintain("drained", A, timeout=5, eviction="delete")["ok"]
 
 
+@pytest.mark.full(why="another state before the drain")
 def test_a_node_that_was_cordoned_before_the_drain_stays_so_if_it_fails(kube, pods, maintain):
     pods.workload("Deployment", "web", replicas=1)
     pods.place("web", A)
@@ -310,6 +315,7 @@ def test_a_node_that_was_cordoned_before_the_drain_stays_so_if_it_fails(kube, po
     assert cordoned(kube) and record(kube)["run"] == "r1"
 
 
+@pytest.mark.full(why="the module's part of test_eviction.py")
 def test_a_pod_that_crashes_under_a_budget_is_told(pods, maintain):
     pods.workload("Deployment", "crash", replicas=1)
     pods.place("crash", A, ready=False)
@@ -346,6 +352,7 @@ def test_what_can_never_go_is_refused_before_anything_is_written(kube, pods, mai
     assert maintain("drained")["ok"] and on_node(pods) == []
 
 
+@pytest.mark.full(why="the module's part of test_eviction.py")
 def test_two_budgets_are_refused_before_anything_is_written(kube, pods, maintain):
     pods.workload("Deployment", "web", replicas=2)
     pods.place("web", A, 2)
@@ -383,6 +390,7 @@ def test_jobs_are_waited_for(kube, pods, arguments, maintain):
     assert name in on_node(pods)
 
 
+@pytest.mark.full(why="another end of the wait for a job")
 def test_jobs_that_do_not_finish_are_evicted_if_asked_for(pods, arguments):
     pods.workload("Job", "train", template={
         "metadata": {"labels": {"app": "train"}},
@@ -394,6 +402,7 @@ def test_jobs_that_do_not_finish_are_evicted_if_asked_for(pods, arguments):
     assert answer["ok"] and names(answer["nodes"][A]["evicted"]) == [name]
 
 
+@pytest.mark.full(why="another end of a pod")
 def test_a_pod_that_ignores_the_signal_is_waited_for_and_can_be_killed(pods, arguments):
     def drain(**options):
         return run_module(gpu_node_maintenance.main, arguments("drained", **options))
@@ -410,6 +419,7 @@ def test_a_pod_that_ignores_the_signal_is_waited_for_and_can_be_killed(pods, arg
     assert "slow-too" not in pods.list()
 
 
+@pytest.mark.full(why="another end of a pod")
 def test_a_node_that_is_not_ready_cannot_end_its_pods(api, kube, maintain):
     quiet = Pods(kube)
     cluster_made.create(api, [cluster_made.node(DOWN, ready=False)])
@@ -445,6 +455,7 @@ def test_our_plugin_is_paused_and_comes_back(kube, pods, maintain):
     wait_until(lambda: len(pods.list("plugin")) == 2)
 
 
+@pytest.mark.full(why="another owner of the label")
 def test_a_pause_of_somebody_else_stays(api, kube, maintain):
     api.kubectl("label", "node", A, f"{PAUSE}=theirs")
     maintain("cordoned", pause_plugins=True)
@@ -501,6 +512,7 @@ def test_killed_in_the_middle_and_run_again(api, kube, pods, arguments):
     assert not cordoned(kube) and cordoned(kube, B)
 
 
+@pytest.mark.full(why="slices are in the unit tests too")
 def test_slices_go_on_where_the_one_before_stopped(kube, pods, arguments):
     pods.workload("Deployment", "web", replicas=1)
     (name,) = pods.place("web", A)
