@@ -132,19 +132,15 @@ def release(node: Node) -> dict[str, Any] | None:
     return patch
 
 
-def holder(node: Node) -> str | None:
-    """Return the run that holds a node; None if none does, or its record cannot be read."""
+def view(node: Node) -> dict[str, Any]:
+    """Return what the diff shows of a node. A record that cannot be read counts as none."""
     try:
         record = read_record(node)
     except InputError:
-        return None
-    return record.run if record else None
-
-
-def view(node: Node) -> dict[str, Any]:
-    """Return what the diff shows of a node."""
+        record = None
     return {
         "unschedulable": node.unschedulable,
-        "run": holder(node),
+        "run": record.run if record else None,
+        "reason": record.reason if record else None,
         "paused": node.pause is not None,
     }

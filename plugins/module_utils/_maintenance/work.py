@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._core.finding import Finding
 from .answers import Outcome
-from .record import holder, view
+from .record import view
 from .types import GOES, GONE, KEPT, LEAVES, REFUSED, WAITS, Decision, Node, Pod
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Work:
             "ready": node.ready if node else None,
             "unschedulable": node.unschedulable if node else None,
             "was_unschedulable": self.was_unschedulable,
-            "held_by": holder(node) if node else None,
+            "held_by": view(node)["run"] if node else None,
             "evicted": evicted,
             "waiting": [_waiting(going) for going in self.open.values()],
             "kept": [

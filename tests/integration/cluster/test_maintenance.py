@@ -137,7 +137,7 @@ def test_a_cordon_and_its_record_are_one_request(kube, maintain):
     back = maintain("released", A, B)
     assert back["changed"] and not cordoned(kube) and record(kube) is None
     assert back["diff"]["after"][A] == {
-        "unschedulable": False, "run": None, "paused": False, "pods": [],
+        "unschedulable": False, "run": None, "reason": None, "paused": False, "pods": [],
     }  # fmt: skip
     assert not maintain("released", A, B)["changed"]
 

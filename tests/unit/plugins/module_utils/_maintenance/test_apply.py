@@ -214,6 +214,13 @@ def test_a_failed_drain_leaves_an_earlier_cordon():
     assert server.cordoned() and server.recorded() == ["n1"]
 
 
+def test_another_reason_is_a_change():
+    server = Server([node("n1")], [])
+    for reason, changed in (("fans", True), ("fans", False), ("cards", True), ("", False)):
+        row = foretold(server, "cordoned", reason=reason)["n1"]
+        assert row["changed"] is changed, reason
+
+
 def test_a_budget_that_opens():
     server = Server([node("n1")], [a_pod("a")])
     server.answers["a"] = [BLOCKED, BLOCKED, BLOCKED]
@@ -386,7 +393,7 @@ def test_slices_carry_what_was_before():
     result = build_result(rows)
     assert result["diff"]["before"] == {
         "n1": {
-            "unschedulable": False, "run": None, "paused": False,
+            "unschedulable": False, "run": None, "reason": None, "paused": False,
             "pods": ["default/a", "default/b"],
         }
     }  # fmt: skip

@@ -18,7 +18,6 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired impo
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.record import (
     cordon,
     find_obstacle,
-    holder,
     read_node,
     read_record,
     release,
@@ -130,7 +129,7 @@ def test_a_record_that_is_none_of_ours_stops(text):
         read_record(broken)
     assert find_obstacle(broken, request()).code == "record_unreadable"
     assert find_obstacle(broken, request(take_over=True)).code == "record_unreadable"
-    assert holder(broken) is None and view(broken)["run"] is None
+    assert view(broken)["run"] is None
 
 
 def test_another_run_is_named_with_reason_and_time():
@@ -168,7 +167,9 @@ def test_a_node_is_after_its_release_as_before(unschedulable, pause, calls):
     before = copy.deepcopy(data)
     for options in calls:
         data = cordoned(data, **options)
-        assert view(read_node(data))["unschedulable"] and holder(read_node(data)) == "r1"
+        seen = view(read_node(data))
+        assert seen["unschedulable"] and seen["run"] == "r1"
+        assert not options["reason"] or seen["reason"] == options["reason"]
         assert cordon(read_node(data), request(**options), "later") is None
     after = act(data, release(read_node(data)))
     assert essence(after) == essence(before)
