@@ -59,6 +59,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/node_gpu_label.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_cluster_info.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_test_pods.py", _CODE | _CLUSTER),
+    ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),
     ("plugins/filter/*.py", _CODE | _REPORTS),
     ("plugins/doc_fragments/*.py", _CODE),
     # Roles and playbooks.

@@ -181,6 +181,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_cluster": "Cluster",
     "_kube": "GPU requests of pods",
     "_test_pods": "Test pods",
+    "_maintenance": "Maintenance of nodes",
     "_verify": "Verification of a node",
     "_health": "Health of GPUs",
 }

@@ -71,7 +71,7 @@ def find_shortfall(expected: Expected, state: NodeState | None, view: View) -> S
     if state is None:
         if expected.none:
             return None
-        return Shortfall(expected, None, {}, _unknown_node(expected))
+        return Shortfall(expected, None, {}, unknown_node(expected))
     if state.ready and as_expected(expected, state, view):
         return None
     if expected.none and not view.plugin_pods(state.name):
@@ -109,7 +109,7 @@ def uncertain_node(refusal: InputError) -> Finding:
     return Finding("node_uncertain", refusal.cause, refusal.evidence, refusal.next_step)
 
 
-def _unknown_node(expected: Expected) -> Finding:
+def unknown_node(expected: Expected) -> Finding:
     by = f"the machine id {expected.machine_id} or " if expected.machine_id else ""
     return Finding(
         "node_unknown",

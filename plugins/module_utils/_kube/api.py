@@ -145,18 +145,75 @@ class Cluster:
         """Create an object below the path of its kind."""
         return self._write("create", "POST", path, body, {"fieldManager": field_manager}, dry_run)
 
-    def delete(self, path: str, *, grace: int | None = None, dry_run: bool = False) -> bool:
-        """Delete an object; False where it was not there."""
-        params: dict[str, object] = {"propagationPolicy": "Background"}
+    def delete(
+        self, path: str, *, uid: str = "", grace: int | None = None, dry_run: bool = False
+    ) -> bool:
+        """Delete an object; False where it was not there.
+
+        :param uid: of the object that is meant; one of the same name with another uid is a conflict
+            (409).
+        """
+        # In the body only: with a body, the API server does not read the query, dryRun included.
+        options: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+        }
         if grace is not None:
-            params["gracePeriodSeconds"] = grace
+            options["gracePeriodSeconds"] = grace
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if dry_run:
+            options["dryRun"] = ["All"]
         try:
-            self._write("delete", "DELETE", path, None, params, dry_run)
+            self._json("delete", "DELETE", path, {}, options)
         except KubeError as error:
             if error.status == 404:
                 return False
             raise
         return True
+
+    def eviction_version(self) -> str:
+        """Return the version in which the server takes evictions: ``policy/v1``, or earlier ones.
+
+        Servers before 1.22 know ``policy/v1beta1`` alone, those from 1.25 on no longer do.
+        """
+        for one in self._json("get", "GET", "/api/v1").get("resources") or ():
+            if one.get("name") == "pods/eviction":
+                return f"{one.get('group') or 'policy'}/{one.get('version') or 'v1'}"
+        raise KubeError(
+            f"The API server {self.server.host} offers no evictions of pods",
+            evidence="GET /api/v1 has no resource pods/eviction",
+            next_step="Check that the address is the API server's, and not that of a part of it.",
+        )
+
+    def evict(
+        self,
+        path: str,
+        uid: str,
+        version: str,
+        *,
+        grace: int | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Evict a pod, which its budget may forbid (429).
+
+        :param path: of the pod.
+        :param uid: of the pod that is meant; another pod of the same name is a conflict (409).
+        :param version: of :meth:`eviction_version`.
+        :param grace: seconds that the pod gets to end, instead of its own.
+        """
+        namespace, _pods, name = path.rsplit("/", 3)[-3:]
+        options: dict[str, Any] = {"preconditions": {"uid": uid}}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        body = {
+            "apiVersion": version,
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": options,
+        }
+        self._write("create", "POST", f"{path}/eviction", body, {}, dry_run)
 
     def each(
         self, function: Callable[[Item], Value], items: Sequence[Item], at_once: int = AT_ONCE

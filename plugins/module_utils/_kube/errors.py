@@ -46,6 +46,8 @@ class KubeError(KubegpuError):
         right but an admission rule forbids, which may let other objects through).
     :param retry_after: seconds that the server wants to be left alone.
     :param field_conflicts: the owners of the fields that blocked a server-side apply.
+    :param causes: reason and message of each cause that the answer gives, as of a budget that
+        forbids an eviction.
     """
 
     def __init__(
@@ -58,12 +60,14 @@ class KubeError(KubegpuError):
         reason: str = "",
         retry_after: float | None = None,
         field_conflicts: tuple[FieldConflict, ...] = (),
+        causes: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(cause, evidence=evidence, next_step=next_step)
         self.status = status
         self.reason = reason
         self.retry_after = retry_after
         self.field_conflicts = field_conflicts
+        self.causes = causes
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,9 @@ def from_answer(
     if status == 401:
         return _unauthorized(server, evidence)
     if status == 403:
-        return _forbidden(server, request, message, evidence)
+        error = _forbidden(server, request, message, evidence)
+        error.causes = _causes(data)
+        return error
     if status == 409:
         return _conflict(server, request, data, evidence)
     if 300 <= status <= 399:
@@ -117,6 +123,16 @@ def from_answer(
         status=status,
         reason=reason,
         retry_after=pause,
+        causes=_causes(data),
+    )
+
+
+def _causes(data: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return reason and message of the causes that a Status object gives."""
+    details = data.get("details")
+    found = details.get("causes") if isinstance(details, Mapping) else None
+    return tuple(
+        (str(cause.get("reason") or ""), str(cause.get("message") or "")) for cause in found or ()
     )
 
 

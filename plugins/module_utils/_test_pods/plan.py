@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from .._cluster.pods import PodView, find_pod_problem, shorten
 from .._cluster.workloads import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
 from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
+from .._kube.timestamp import unix_time
 from .types import PodResult, Request, Target
 
 NAME_LABEL = "app.kubernetes.io/name"
@@ -345,20 +345,11 @@ def is_leftover(pod: Mapping[str, Any], now: float | None, alive: bool | None) -
     if alive is not None:
         return not alive
     limit = (pod.get("spec") or {}).get("activeDeadlineSeconds")
-    created = _seconds((pod.get("metadata") or {}).get("creationTimestamp"))
+    created = unix_time((pod.get("metadata") or {}).get("creationTimestamp"))
     if not limit or created is None:
         # No run creates such a pod.
         return True
     return now is not None and now > created + limit + _CLEANUP_SECONDS
-
-
-def _seconds(timestamp: object) -> float | None:
-    """Return a timestamp of the API server (``2026-11-22T12:00:00Z``) as Unix time."""
-    try:
-        moment = datetime.datetime.strptime(str(timestamp), "%Y-%m-%dT%H:%M:%SZ")
-    except ValueError:
-        return None
-    return moment.replace(tzinfo=datetime.timezone.utc).timestamp()
 
 
 def _line(pattern: str, log: str) -> str:

@@ -26,6 +26,7 @@ FAILING = {
     "docker_runtime": ("module_runner", {}),
     "gpu_cluster_info": ("read_expected", {}),
     "gpu_node_health": ("module_stream", {}),
+    "gpu_node_maintenance": ("read_request", {"nodes": {}, "state": "cordoned", "run": "a"}),
     "gpu_node_verify": ("module_runner", {}),
     "gpu_test_pods": ("read_expected", {}),
     "node_gpu_label": ("read_requests", {"nodes": {}}),

@@ -174,7 +174,52 @@ def test_what_is_not_there_is_none_or_false():
     assert standin.cluster.get("/x") is None
     assert standin.cluster.delete("/x") is False
     assert standin.cluster.delete("/x", grace=0) is True
-    assert standin.asked[-1][1] == "/x?propagationPolicy=Background&gracePeriodSeconds=0"
+    _method, target, _headers, body = standin.asked[-1]
+    assert target == "/x"
+    assert json.loads(body) == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "gracePeriodSeconds": 0,
+    }
+
+
+def test_an_eviction_names_the_pod_that_is_meant():
+    standin = StandinServer(ok(), ok())
+    path = "/api/v1/namespaces/ml/pods/web-0"
+    standin.cluster.evict(path, "u1", "policy/v1")
+    standin.cluster.evict(path, "u1", "policy/v1beta1", grace=0, dry_run=True)
+    first, second = standin.asked
+    assert first[:2] == ("POST", f"{path}/eviction")
+    assert json.loads(first[3]) == {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "web-0", "namespace": "ml"},
+        "deleteOptions": {"preconditions": {"uid": "u1"}},
+    }
+    assert second[1] == f"{path}/eviction?dryRun=All"
+    assert json.loads(second[3])["apiVersion"] == "policy/v1beta1"
+    assert json.loads(second[3])["deleteOptions"]["gracePeriodSeconds"] == 0
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_the_version_of_evictions_is_the_servers(version):
+    found = {"name": "pods/eviction", "group": "policy", "version": version}
+    standin = StandinServer(ok({"resources": [{"name": "pods"}, found]}), ok({"resources": []}))
+    assert standin.cluster.eviction_version() == f"policy/{version}"
+    assert standin.asked[0][1] == "/api/v1"
+    with pytest.raises(KubeError, match="offers no evictions"):
+        standin.cluster.eviction_version()
+
+
+def test_all_options_of_a_deletion_are_in_its_body():
+    """With a body, a server reads no query: a dry run there would be none."""
+    standin = StandinServer(ok())
+    standin.cluster.delete("/x", uid="u1", dry_run=True)
+    _method, target, _headers, body = standin.asked[-1]
+    assert target == "/x"
+    assert json.loads(body)["dryRun"] == ["All"]
+    assert json.loads(body)["preconditions"] == {"uid": "u1"}
 
 
 def test_writes_say_who_writes_and_whether_it_is_a_trial():

@@ -203,3 +203,12 @@ def test_an_address_of_an_object_is_not_shown():
 )
 def test_retry_after(headers, seconds):
     assert retry_after(headers) == seconds
+
+
+@pytest.mark.parametrize("status", [403, 429, 500])
+def test_the_causes_of_an_answer_are_kept(status):
+    causes = [{"reason": "DisruptionBudget", "message": "b1 needs 1"}, {"field": "a"}]
+    error = refused(status, "no", details={"causes": causes})
+    assert error.causes == (("DisruptionBudget", "b1 needs 1"), ("", ""))
+    assert refused(status, "no").causes == ()
+    assert refused(status, "no", details={"causes": None}).causes == ()

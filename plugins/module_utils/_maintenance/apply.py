@@ -1,0 +1,231 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Cordon, drain and release nodes: read, refuse, cordon, drain, give back what failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from .._cluster.allocation import NodeState, node_states
+from .._cluster.causes import unknown_node
+from .._cluster.read import Reader
+from .._cluster.snapshot import match_hosts
+from .._cluster.wait import Clock, Sleep
+from .._core.finding import Finding
+from .._kube.api import Cluster
+from .._kube.timestamp import timestamp
+from .answers import not_patched
+from .drain import Drain
+from .plan import classify, read_daemonsets, read_pod
+from .record import cordon, find_obstacle, read_node, read_record, release, view
+from .types import DRAINED, MANAGER, RELEASED, DaemonSets, Node, Pod, Request
+from .work import Work
+
+_NODES = "/api/v1/nodes"
+
+#: Returns the patch of a node, None for none; raises KubeError.
+Patch = Callable[[Node], "dict[str, Any] | None"]
+
+
+@dataclass
+class Maintenance:
+    """One call of the module, or one slice of it.
+
+    :param limit: seconds after which a drain returns unfinished; 0 for none.
+    :param carried: what the slice before returned (:meth:`carry`).
+    """
+
+    cluster: Cluster
+    request: Request
+    dry_run: bool = False
+    limit: float = 0
+    carried: Mapping[str, Any] = field(default_factory=dict)
+    sleep: Sleep = time.sleep
+    clock: Clock = time.monotonic
+    notes: list[str] = field(default_factory=list)
+    _works: list[Work] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._reader = Reader(self.cluster)
+        self._daemonsets: DaemonSets | None = None
+
+    def run(self) -> dict[str, dict[str, Any]]:
+        """Return the rows of the nodes, by the keys of the hosts."""
+        finished = dict(self.carried.get("finished") or {})
+        pods = self._begin(finished)
+        ready = [work for work in self._works if work.active]
+        if self.request.state == RELEASED:
+            self._patch(ready, release)
+        elif self.request.state == DRAINED:
+            self._drain(ready, pods)
+        else:
+            self._cordon(ready)
+        self.notes += self._reader.notes
+        rows = {work.key: work.row() for work in self._works}
+        return {host.key: finished.get(host.key) or rows[host.key] for host in self.request.hosts}
+
+    def carry(self, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Return what the next slice needs; nothing if there is none."""
+        pending = {work.key: work.to_carry() for work in self._works if self._is_pending(work)}
+        if not pending:
+            return {}
+        done = {key: row for key, row in rows.items() if key not in pending}
+        return {"finished": done, "pending": pending}
+
+    def _is_pending(self, work: Work) -> bool:
+        return self.request.state == DRAINED and not self.dry_run and work.active
+
+    def _begin(self, finished: Mapping[str, Any]) -> dict[str, list[Pod]]:
+        """Read the cluster, and find the node of each host; return the pods by node."""
+        states, items, pods = self._read(with_pods=self.request.state == DRAINED)
+        nodes = {node.name: node for node in map(read_node, items)}
+        matched, notes, doubts = match_hosts(self.request.hosts, items, states)
+        self.notes += notes
+        pending = self.carried.get("pending") or {}
+        for host in self.request.hosts:
+            if host.key in finished:
+                continue
+            work = Work(host)
+            self._works.append(work)
+            state = matched[host.key]
+            if state is None:
+                work.fail(doubts.get(host.key) or unknown_node(host))
+                continue
+            work.node = work.original = nodes[state.name]
+            work.before = view(work.node)
+            if host.key in pending:
+                work.resume(pending[host.key])
+            self._check(work)
+        return pods
+
+    def _check(self, work: Work) -> None:
+        """Refuse a node that another run holds, or whose record cannot be read."""
+        if work.node is None:
+            return
+        obstacle = find_obstacle(work.node, self.request)
+        if obstacle is not None:
+            work.fail(obstacle)
+        else:
+            record = read_record(work.node)
+            now = work.node.unschedulable
+            work.was_unschedulable = record.was_unschedulable if record else now
+
+    def _read(
+        self, *, with_pods: bool
+    ) -> tuple[dict[str, NodeState], list[dict[str, Any]], dict[str, list[Pod]]]:
+        """Return the states of all nodes, the Node objects, and the pods by node."""
+        if not with_pods:
+            items = list(self.cluster.list(_NODES))
+            return node_states(items, ()), items, {}
+        states, items, objects = self._reader.states()
+        gpus: dict[tuple[str, str], int] = {}
+        for state in states.values():
+            for resource in state.resources.values():
+                for use in resource.pods:
+                    name = (use.namespace, use.name)
+                    gpus[name] = gpus.get(name, 0) + use.count
+        pods: dict[str, list[Pod]] = {}
+        for data in objects:
+            meta = data["metadata"]
+            pod = read_pod(data, gpus.get((meta["namespace"], meta["name"]), 0))
+            pods.setdefault(pod.node, []).append(pod)
+        return states, items, pods
+
+    def _decide(self, works: Sequence[Work], pods: Mapping[str, Sequence[Pod]]) -> None:
+        """Decide what becomes of the pods of the nodes."""
+        there = [(work, pods.get(work.node.name, ())) for work in works if work.node is not None]
+        if self._daemonsets is None and any(
+            pod.owner_kind == "DaemonSet" for _work, found in there for pod in found
+        ):
+            self._daemonsets = read_daemonsets(self.cluster.list("/apis/apps/v1/daemonsets"))
+        wait_for = self.request.wait_for
+        for work, found in there:
+            waiting = wait_for is not None and work.waited < wait_for.timeout
+            work.take(
+                classify(pod, self.request, self._daemonsets or DaemonSets(), waiting=waiting)
+                for pod in found
+            )
+
+    def _drain(self, works: Sequence[Work], pods: Mapping[str, Sequence[Pod]]) -> None:
+        drain = Drain(
+            self.cluster, self.request, self._read_again, self._read_node, self.sleep, self.clock
+        )
+        self._decide(works, pods)
+        # What can never be done is refused before anything is written.
+        drain.preflight([work for work in works if work.active and not work.begun])
+        willing = [work for work in works if work.active]
+        self._cordon(willing)
+        cordoned = [work for work in willing if work.active]
+        if self.dry_run:
+            drain.predict(cordoned)
+        else:
+            drain.run(cordoned, self.limit)
+        self._give_back([work for work in willing if work.failed and work.cordoned_here])
+
+    def _cordon(self, works: Sequence[Work]) -> None:
+        fresh = [work for work in works if work.node is not None and work.node.record is None]
+
+        def patch(node: Node) -> dict[str, Any] | None:
+            return cordon(node, self.request, timestamp(self.cluster.server_time or time.time()))
+
+        self._patch(works, patch)
+        for work in fresh:
+            work.cordoned_here = work.active
+
+    def _give_back(self, works: Sequence[Work]) -> None:
+        """Give back the nodes that this call cordoned and could not drain."""
+        if self.dry_run:
+            for work in works:
+                work.node = work.original
+        else:
+            self._patch(works, release)
+
+    def _patch(self, works: Sequence[Work], make: Patch) -> None:
+        """Patch the nodes. One that somebody changed in between is read and judged anew."""
+        tried: set[str] = set()
+
+        def send(work: Work) -> Node | Finding | None:
+            node = work.node
+            if node is not None and node.name in tried:
+                node = self._read_node(node.name)
+            if node is None:
+                return None
+            tried.add(node.name)
+            obstacle = find_obstacle(node, self.request)
+            if obstacle is not None:
+                return obstacle
+            body = make(node)
+            if body is None:
+                return node
+            work.look_again = True
+            path = f"{_NODES}/{quote(node.name)}"
+            return read_node(
+                self.cluster.patch(path, body, field_manager=MANAGER, dry_run=self.dry_run)
+            )
+
+        for work, answer in zip(works, self.cluster.each(send, works, self.request.concurrency)):
+            if isinstance(answer, Node):
+                work.node = answer
+            elif isinstance(answer, Finding):
+                work.fail(answer)
+            elif answer is None or answer.status == 404:
+                work.fail(unknown_node(work.host))
+            else:
+                work.fail(not_patched(work.key, answer))
+
+    def _read_node(self, name: str) -> Node | None:
+        """Read one node with the right to list them, which is needed anyway."""
+        for data in self.cluster.list(_NODES, fieldSelector=f"metadata.name={name}"):
+            return read_node(data)
+        return None
+
+    def _read_again(self, works: Sequence[Work]) -> None:
+        """Read the pods of these nodes again, and decide what becomes of them."""
+        _states, _items, pods = self._read(with_pods=True)
+        self._decide(works, pods)

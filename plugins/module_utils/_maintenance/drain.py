@@ -1,0 +1,210 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Take the pods off cordoned nodes: wait, evict, look, until none is left or the time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from .._cluster.wait import Clock, Sleep
+from .._kube.api import Cluster
+from .._kube.errors import KubeError
+from .answers import Outcome, judge, still_running, still_there
+from .plan import read_pod
+from .types import GOES, LEAVES, WAITS, Node, Request
+from .work import Going, Work
+
+_FIRST_PAUSE = 1.0
+
+
+class Drain:
+    """Takes the pods off nodes, all side by side.
+
+    :param read: reads the pods of these nodes again, and decides what becomes of them.
+    :param read_node: reads a node again; None if it is gone.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        request: Request,
+        read: Callable[[Sequence[Work]], None],
+        read_node: Callable[[str], Node | None],
+        sleep: Sleep = time.sleep,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._request = request
+        self._read = read
+        self._read_node = read_node
+        self._sleep = sleep
+        self._clock = clock
+        self._version = ""
+
+    def preflight(self, works: Sequence[Work]) -> None:
+        """Ask for each pod by a dry run whether it could be evicted; nothing is written yet.
+
+        A node fails if one of its pods can never be. A budget may let a pod go later.
+        """
+        pairs = [
+            (work, going) for work in works for going in work.open.values() if going.kind == GOES
+        ]
+        self._ask(pairs, dry_run=True)
+        for work, going in pairs:
+            if going.outcome.final and going.outcome.finding:
+                work.fail(going.outcome.finding, going.pod)
+
+    def predict(self, works: Sequence[Work]) -> None:
+        """Take the answers of :meth:`preflight` for those of the evictions."""
+        for work in works:
+            for uid, going in work.open.items():
+                if going.kind == GOES and going.outcome.finding:
+                    work.fail(going.outcome.finding, going.pod)
+                elif going.kind == GOES:
+                    work.evicted[uid] = {**going.pod.to_json(), "seconds": None}
+                if work.node is not None and not work.node.ready and going.told:
+                    work.fail(still_there(going.pod, work.node, None), going.pod)
+            work.open = {uid: one for uid, one in work.open.items() if uid not in work.evicted}
+
+    def run(self, works: Sequence[Work], limit: float = 0) -> None:
+        """Drain the nodes until each is done or failed.
+
+        :param limit: seconds after which the nodes that are left stay as they are; 0 for none.
+        """
+        for work in works:
+            for going in work.open.values():
+                # What a dry run said is old by now.
+                going.outcome = Outcome()
+        begin = last = self._clock()
+        pause = _FIRST_PAUSE
+        while True:
+            waiting = [work for work in works if work.active and work.waits]
+            self._round([work for work in works if work.active])
+            active = [work for work in works if work.active]
+            if not active or (limit and self._clock() - begin >= limit):
+                return
+            if any(work.active and not work.waits for work in waiting):
+                # The last job of a node has finished.
+                pause = _FIRST_PAUSE
+                continue
+            self._sleep(min(pause, self._request.poll))
+            pause += 1
+            now = self._clock()
+            for work in active:
+                if work.waits:
+                    work.waited += now - last
+                else:
+                    work.drained += now - last
+            last = now
+
+    def _round(self, works: Sequence[Work]) -> None:
+        for work in works:
+            self._end_waiting(work)
+        self._ask([(work, going) for work in works for going in work.to_evict()], dry_run=False)
+        for work in works:
+            for going in work.open.values():
+                if going.outcome.final and going.outcome.finding:
+                    work.fail(going.outcome.finding, going.pod)
+        self._look([(work, uid) for work in works for uid in work.open])
+        empty = [work for work in works if work.active and not work.open]
+        again = [work for work in empty if work.look_again]
+        if again:
+            # A pod may have come before the cordon, or tolerate it.
+            self._read(again)
+        for work in empty:
+            work.finish()
+        for work in works:
+            self._end(work)
+
+    def _ask(self, pairs: Sequence[tuple[Work, Going]], *, dry_run: bool) -> None:
+        """Evict pods, or ask whether they could be."""
+        if not pairs:
+            return
+        if not self._version and not self._request.delete:
+            self._version = self._cluster.eviction_version()
+
+        def ask(pair: tuple[Work, Going]) -> Outcome:
+            going = pair[1]
+            try:
+                self._remove(going, dry_run)
+            except KubeError as error:
+                return judge(going.pod, error)
+            return judge(going.pod, None)
+
+        for (work, going), outcome in zip(
+            pairs, self._cluster.each(ask, pairs, self._request.concurrency)
+        ):
+            if isinstance(outcome, KubeError):
+                raise outcome
+            going.outcome = outcome
+            if outcome.done and not dry_run:
+                work.evicted[going.pod.uid] = {**going.pod.to_json(), "seconds": None}
+
+    def _remove(self, going: Going, dry_run: bool) -> None:
+        pod, grace = going.pod, self._request.grace_period
+        if self._request.delete:
+            self._cluster.delete(pod.path, uid=pod.uid, grace=grace, dry_run=dry_run)
+        else:
+            self._cluster.evict(pod.path, pod.uid, self._version, grace=grace, dry_run=dry_run)
+
+    def _look(self, pairs: Sequence[tuple[Work, str]]) -> None:
+        """Look which pods are gone: no longer there, another one of that name, or finished."""
+
+        def look(pair: tuple[Work, str]) -> bool:
+            work, uid = pair
+            going = work.open[uid]
+            folder, _slash, name = going.pod.path.rpartition("/")
+            try:
+                # With the right to list pods, which is needed anyway.
+                found = list(self._cluster.list(folder, fieldSelector=f"metadata.name={name}"))
+            except KubeError as error:
+                # A server that restarts is asked again in the next round.
+                if error.status is None or error.status >= 500:
+                    return False
+                raise
+            same = [data for data in found if data["metadata"]["uid"] == uid]
+            if same:
+                going.pod = read_pod(same[0], going.pod.gpus)
+            return not same or going.pod.finished
+
+        answers = self._cluster.each(look, pairs, self._request.concurrency)
+        for (work, uid), gone in zip(pairs, answers):
+            if isinstance(gone, KubeError):
+                raise gone
+            if gone:
+                work.remove(uid)
+
+    def _end_waiting(self, work: Work) -> None:
+        """Judge the pods that did not finish in the time that they were given."""
+        wait_for = self._request.wait_for
+        if wait_for is None or not work.waits or work.waited < wait_for.timeout:
+            return
+        if wait_for.evict:
+            self._read([work])
+            return
+        for going in work.open.values():
+            if going.kind == WAITS:
+                work.fail(still_running(going.pod, work.waited), going.pod)
+
+    def _end(self, work: Work) -> None:
+        """Judge a node whose time is over, or whose kubelet cannot end its pods."""
+        if not work.active or not work.open or work.waits or work.node is None:
+            return
+        over = work.drained >= self._request.timeout
+        stuck = not work.node.ready and all(going.told for going in work.open.values())
+        if not over and not stuck:
+            return
+        node = self._read_node(work.node.name) or work.node
+        if stuck and node.ready and not over:
+            work.node = node
+            return
+        for going in work.open.values():
+            finding = going.outcome.finding
+            if finding is None or going.outcome.done:
+                paused = going.kind == LEAVES and going.pod.owner_kind == "DaemonSet"
+                now = self._cluster.server_time
+                finding = still_there(going.pod, node, now, paused)
+            work.fail(finding, going.pod)

@@ -1,0 +1,161 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Decide what becomes of each pod of a node that is drained. Pure.
+
+The rules and their order are those of ``kubectl drain`` (pkg/drain/filters.go of kubectl, read
+2026-11), with two in front of them: pods of a label stay, and pods without GPUs if only those with
+GPUs go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .._core.finding import Finding
+from .._labels.desired import PAUSE
+from .types import GOES, GONE, KEPT, LEAVES, REFUSED, WAITS, DaemonSets, Decision, Pod, Request
+
+_MIRROR = "kubernetes.io/config.mirror"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+Object = Mapping[str, Any]
+
+
+def read_pod(data: Object, gpus: int = 0) -> Pod:
+    """Return the parts of a Pod object.
+
+    :param gpus: number of GPUs that it holds.
+    """
+    meta, spec, status = (data.get(part) or {} for part in ("metadata", "spec", "status"))
+    owner: Object = next(
+        (one for one in meta.get("ownerReferences") or () if one.get("controller")), {}
+    )
+    volumes = [one for one in spec.get("volumes") or () if one.get("emptyDir") is not None]
+    memory = [one for one in volumes if one["emptyDir"].get("medium") == "Memory"]
+    return Pod(
+        namespace=str(meta.get("namespace") or ""),
+        name=str(meta.get("name") or ""),
+        uid=str(meta.get("uid") or ""),
+        node=str(spec.get("nodeName") or ""),
+        phase=str(status.get("phase") or ""),
+        labels=meta.get("labels") or {},
+        owner_kind=str(owner.get("kind") or ""),
+        owner_name=str(owner.get("name") or ""),
+        owner_uid=str(owner.get("uid") or ""),
+        mirror=_MIRROR in (meta.get("annotations") or {}),
+        deletion=str(meta.get("deletionTimestamp") or ""),
+        ready=any(
+            one.get("type") == "Ready" and one.get("status") == "True"
+            for one in status.get("conditions") or ()
+        ),
+        in_memory=tuple(str(one.get("name")) for one in memory),
+        on_disk=tuple(str(one.get("name")) for one in volumes if one not in memory),
+        gpus=gpus,
+    )
+
+
+def read_daemonsets(items: Iterable[Object]) -> DaemonSets:
+    """Return the DaemonSets, and those whose pods leave a node that is paused."""
+    uids, pausing = set(), set()
+    for item in items:
+        uid = str((item.get("metadata") or {}).get("uid") or "")
+        uids.add(uid)
+        if _pauses(((item.get("spec") or {}).get("template") or {}).get("spec") or {}):
+            pausing.add(uid)
+    return DaemonSets(frozenset(uids), frozenset(pausing))
+
+
+def _pauses(spec: Object) -> bool:
+    """Return whether a pod may only be on nodes without the label that pauses it."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    rule = (PAUSE, "DoesNotExist")
+    return bool(terms) and all(
+        rule
+        in [(one.get("key"), one.get("operator")) for one in term.get("matchExpressions") or ()]
+        for term in terms
+    )
+
+
+def classify(
+    pod: Pod, request: Request, daemonsets: DaemonSets, *, waiting: bool = True
+) -> Decision:
+    """Decide what becomes of a pod.
+
+    :param waiting: whether pods of ``wait_for`` still have time.
+    """
+    if pod.finished:
+        return Decision(pod, GONE)
+    kept = _why_kept(pod, request, daemonsets)
+    if kept:
+        return Decision(pod, KEPT, kept)
+    if pod.deletion or _is_daemon(pod, daemonsets):
+        return Decision(pod, LEAVES)
+    if waiting and _may_finish(pod, request):
+        return Decision(pod, WAITS)
+    findings = tuple(_refusals(pod, request))
+    return Decision(pod, REFUSED if findings else GOES, findings=findings)
+
+
+def _why_kept(pod: Pod, request: Request, daemonsets: DaemonSets) -> str:
+    if request.keep_labels and _has(pod, request.keep_labels):
+        return "label"
+    if pod.mirror:
+        return "static"
+    if _is_daemon(pod, daemonsets):
+        leaves = request.pause and pod.owner_uid in daemonsets.pausing
+        return "" if leaves else "daemonset"
+    if not pod.gpus and not request.all_pods:
+        return "no_gpu"
+    return ""
+
+
+def _is_daemon(pod: Pod, daemonsets: DaemonSets) -> bool:
+    """Return whether a DaemonSet that exists controls the pod: it would make it again at once."""
+    return pod.owner_kind == "DaemonSet" and pod.owner_uid in daemonsets.uids
+
+
+def _may_finish(pod: Pod, request: Request) -> bool:
+    wanted = request.wait_for
+    return (
+        wanted is not None
+        and (not wanted.owners or pod.owner_kind in wanted.owners)
+        and (not wanted.namespaces or pod.namespace in wanted.namespaces)
+        and _has(pod, wanted.labels)
+    )
+
+
+def _has(pod: Pod, labels: Mapping[str, str]) -> bool:
+    return all(pod.labels.get(name) == value for name, value in labels.items())
+
+
+def _refusals(pod: Pod, request: Request) -> Sequence[Finding]:
+    found = []
+    lost = {"refuse": (*pod.in_memory, *pod.on_disk), "memory": pod.on_disk, "delete": ()}
+    volumes = lost[request.local_data]
+    if volumes:
+        found.append(
+            Finding(
+                "local_data",
+                f"The pod {pod.full_name} has data on its node that are deleted with it: "
+                f"{', '.join(volumes)} (emptyDir).",
+                "",
+                "Save them, wait until the pod has finished, or allow it with local_data: delete.",
+            )
+        )
+    # A DaemonSet that is gone makes no new pod, nor does a controller that is not named.
+    if request.unmanaged == "refuse" and pod.owner_kind in ("", "DaemonSet"):
+        gone = f" Its DaemonSet {pod.owner_name} is gone." if pod.owner_name else ""
+        found.append(
+            Finding(
+                "unmanaged_pod",
+                f"The pod {pod.full_name} has no controller: once deleted, nobody makes it again."
+                f"{gone}",
+                "",
+                "Delete it by hand when nobody needs it, or allow it with unmanaged: delete.",
+            )
+        )
+    return found

@@ -1,0 +1,80 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action runs the module in slices, and shows in between what is waited for."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.action import gpu_node_maintenance as action
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    lines = []
+    monkeypatch.setattr(action.display, "display", lines.append)
+    return lines
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run the action with these answers of the module; return its result and the calls."""
+
+    def go(*answers, **options):
+        plugin = object.__new__(action.ActionModule)
+        plugin._task = types.SimpleNamespace(
+            args={"state": "drained", **options}, async_val=0, check_mode=False, diff=False
+        )
+        plugin._task.get = lambda *_given: None
+        plugin._supports_check_mode = True
+        calls, left = [], list(answers)
+
+        def execute(module_name, module_args, task_vars):
+            assert module_name == "kubegpu.nodes.gpu_node_maintenance"
+            calls.append(module_args)
+            return left.pop(0)
+
+        monkeypatch.setattr(plugin, "_execute_module", execute, raising=False)
+        monkeypatch.setattr(action.ActionBase, "run", lambda *_given: {})
+        result = plugin.run(None, {"inventory_hostname": "localhost"})
+        assert not left
+        return result, calls
+
+    return go
+
+
+def test_one_call_if_nothing_is_left(run, shown):
+    result, calls = run({"changed": True, "nodes": {}, "invocation": {}, "warnings": ["w"]})
+    assert result == {"changed": True, "nodes": {}, "warnings": ["w"]}
+    assert calls == [{"state": "drained", "_slice": 30}]
+    assert shown == []
+
+
+def test_slices_carry_and_show_what_is_waited_for(run, shown, monkeypatch):
+    times = iter([0.0, 31.0, 95.0])
+    monkeypatch.setattr(action.time, "monotonic", lambda: next(times))
+    pending = {"changed": True, "_progress": ["n1: waiting for ml/a"], "warnings": ["w"]}
+    result, calls = run(
+        {**pending, "_carry": {"pending": {"n1": 1}}},
+        {**pending, "_carry": {"pending": {"n1": 2}}},
+        {"changed": True, "ok": True, "warnings": ["w"]},
+        # What only the action may set.
+        _slice=1,
+        _carry={"x": 1},
+    )
+    assert result == {"changed": True, "ok": True, "warnings": ["w"]}
+    assert [call.get("_carry") for call in calls] == [
+        None, {"pending": {"n1": 1}}, {"pending": {"n1": 2}},
+    ]  # fmt: skip
+    assert all(call["_slice"] == 30 for call in calls)
+    assert shown == ["n1: waiting for ml/a, for 0:31", "n1: waiting for ml/a, for 1:35"]
+
+
+def test_a_failure_keeps_the_results(run, shown):
+    failed = {"failed": True, "msg": "no", "nodes": {"n1": {}}, "code": "pdb_blocks"}
+    result, _calls = run(failed)
+    assert result == failed

@@ -1,0 +1,208 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What becomes of each pod of a node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired import PAUSE
+from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.plan import (
+    classify,
+    read_daemonsets,
+    read_pod,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import (
+    CLASSES,
+    DaemonSets,
+    Pod,
+    Request,
+    WaitFor,
+)
+from tests.unit.fixtures.cluster_objects import pod as pod_object
+
+DAEMONS = DaemonSets(frozenset({"agent", "plugin"}), frozenset({"plugin"}))
+KEEP = {"kubegpu.nodes/maintenance": "keep"}
+
+
+def request(**options):
+    return Request((), "drained", "r1", **{"keep_labels": KEEP, **options})
+
+
+def pod(**more):
+    given = {"phase": "Running", "gpus": 1, "owner_kind": "ReplicaSet", "owner_name": "web"}
+    return Pod("ml", "p", "u", "n1", **{**given, **more})
+
+
+def daemon(uid, **more):
+    return pod(owner_kind="DaemonSet", owner_name=uid, owner_uid=uid, **more)
+
+
+BARE = {"owner_kind": "", "owner_name": ""}
+JOB = {"owner_kind": "Job", "owner_name": "train"}
+
+
+@pytest.mark.parametrize(
+    ("one", "options", "expected"),
+    [
+        (pod(), {}, "goes"),
+        (pod(phase="Succeeded"), {}, "gone"),
+        (pod(phase="Failed", **BARE), {}, "gone"),
+        (pod(phase="Pending"), {}, "goes"),
+        (pod(deletion="2026-11-23T12:00:00Z", **BARE), {}, "leaves"),
+        (pod(labels=KEEP, **BARE), {}, "kept label"),
+        (pod(labels=KEEP), {"keep_labels": {}}, "goes"),
+        (pod(mirror=True, owner_kind="Node"), {}, "kept static"),
+        (daemon("agent"), {}, "kept daemonset"),
+        (daemon("agent", gpus=0), {"all_pods": True}, "kept daemonset"),
+        # It would be made again at once, whatever its volumes.
+        (daemon("agent", on_disk=("a",)), {"pause": True}, "kept daemonset"),
+        (daemon("agent", deletion="2026-11-23T12:00:00Z"), {}, "kept daemonset"),
+        (daemon("plugin"), {}, "kept daemonset"),
+        (daemon("plugin", gpus=0), {"pause": True}, "leaves"),
+        # The DaemonSet is gone: nobody makes its pod again.
+        (daemon("gone"), {}, "refused unmanaged_pod"),
+        (daemon("gone"), {"unmanaged": "delete"}, "goes"),
+        (pod(gpus=0), {}, "kept no_gpu"),
+        (pod(gpus=0, **BARE), {}, "kept no_gpu"),
+        (pod(gpus=0), {"all_pods": True}, "goes"),
+        (pod(**BARE), {}, "refused unmanaged_pod"),
+        (pod(**BARE), {"unmanaged": "delete"}, "goes"),
+        (pod(in_memory=("shm",)), {}, "goes"),
+        (pod(in_memory=("shm",)), {"local_data": "refuse"}, "refused local_data"),
+        (pod(on_disk=("a",)), {}, "refused local_data"),
+        (pod(on_disk=("a",)), {"local_data": "delete"}, "goes"),
+        (pod(on_disk=("a",), **BARE), {}, "refused local_data unmanaged_pod"),
+        # The one permission does not imply the other.
+        (pod(on_disk=("a",), **BARE), {"local_data": "delete"}, "refused unmanaged_pod"),
+        (pod(on_disk=("a",), **BARE), {"unmanaged": "delete"}, "refused local_data"),
+        (pod(**JOB), {}, "goes"),
+        (pod(**JOB), {"wait_for": WaitFor(("Job",))}, "waits"),
+        (pod(on_disk=("a",), **JOB), {"wait_for": WaitFor(("Job",))}, "waits"),
+        (pod(), {"wait_for": WaitFor(("Job",))}, "goes"),
+        (pod(), {"wait_for": WaitFor(())}, "waits"),
+        (pod(**JOB), {"wait_for": WaitFor(("Job",), namespaces=("other",))}, "goes"),
+        (pod(**JOB), {"wait_for": WaitFor(("Job",), {"a": "b"})}, "goes"),
+        (pod(labels={"a": "b"}, **JOB), {"wait_for": WaitFor(("Job",), {"a": "b"})}, "waits"),
+        (pod(gpus=0, **JOB), {"wait_for": WaitFor(("Job",))}, "kept no_gpu"),
+    ],
+)
+def test_the_class_of_a_pod(one, options, expected):
+    decision = classify(one, request(**options), DAEMONS)
+    words = [decision.kind, decision.why, *(finding.code for finding in decision.findings)]
+    assert " ".join(word for word in words if word) == expected
+    for finding in decision.findings:
+        assert "ml/p" in finding.cause and finding.next_step
+
+
+def test_a_pod_whose_time_is_over_is_judged_as_any_other():
+    options = request(wait_for=WaitFor(("Job",)))
+    late = classify(pod(on_disk=("a",), **JOB), options, DAEMONS, waiting=False)
+    assert late.kind == "refused"
+
+
+TEXTS = st.sampled_from(["", "a", "b"])
+PODS = st.builds(
+    Pod,
+    namespace=TEXTS,
+    name=TEXTS,
+    uid=TEXTS,
+    node=st.just("n1"),
+    phase=st.sampled_from(["", "Pending", "Running", "Succeeded", "Failed", "Unknown"]),
+    labels=st.sampled_from([{}, KEEP, {"a": "b"}]),
+    owner_kind=st.sampled_from(["", "ReplicaSet", "StatefulSet", "Job", "DaemonSet", "Node"]),
+    owner_name=TEXTS,
+    owner_uid=st.sampled_from(["", "agent", "plugin", "gone"]),
+    mirror=st.booleans(),
+    deletion=st.sampled_from(["", "2026-11-23T12:00:00Z"]),
+    ready=st.booleans(),
+    in_memory=st.sampled_from([(), ("shm",)]),
+    on_disk=st.sampled_from([(), ("a",), ("a", "b")]),
+    gpus=st.integers(0, 2),
+)
+REQUESTS = st.builds(
+    request,
+    all_pods=st.booleans(),
+    pause=st.booleans(),
+    keep_labels=st.sampled_from([{}, KEEP]),
+    wait_for=st.sampled_from([None, WaitFor(("Job",)), WaitFor(())]),
+    unmanaged=st.sampled_from(["refuse", "delete"]),
+    local_data=st.sampled_from(["refuse", "memory", "delete"]),
+)
+
+
+@given(PODS, REQUESTS, st.booleans())
+def test_every_pod_is_in_one_class_and_a_refusal_says_why(one, options, waiting):
+    decision = classify(one, options, DAEMONS, waiting=waiting)
+    assert decision.kind in CLASSES
+    assert bool(decision.findings) == (decision.kind == "refused")
+    assert bool(decision.why) == (decision.kind == "kept")
+    assert waiting or decision.kind != "waits"
+    if decision.kind in ("goes", "waits", "refused"):
+        assert not one.mirror
+        assert one.owner_kind != "DaemonSet" or one.owner_uid not in DAEMONS.uids
+    if decision.kind == "goes" and options.local_data != "delete":
+        assert not one.on_disk
+
+
+@given(PODS, REQUESTS)
+def test_with_all_permissions_nothing_is_refused(one, options):
+    free = replace(options, unmanaged="delete", local_data="delete")
+    assert classify(one, free, DAEMONS).kind != "refused"
+
+
+def test_a_pod_object_is_read():
+    data = pod_object(
+        "web-0",
+        gpus=2,
+        volumes=[
+            {"name": "scratch", "emptyDir": {}},
+            {"name": "shm", "emptyDir": {"medium": "Memory"}},
+            {"name": "config", "configMap": {"name": "c"}},
+        ],
+        status={"conditions": [{"type": "Ready", "status": "True"}]},
+    )
+    data["metadata"].update(
+        uid="u1",
+        ownerReferences=[
+            {"kind": "Other", "name": "o", "uid": "1"},
+            {"kind": "StatefulSet", "name": "web", "uid": "2", "controller": True},
+        ],
+        annotations={"kubernetes.io/config.mirror": "x"},
+        deletionTimestamp="2026-11-23T12:00:00Z",
+    )
+    found = read_pod(data, gpus=2)
+    assert (found.full_name, found.uid, found.node, found.gpus) == ("default/web-0", "u1", "n1", 2)
+    assert (found.owner_kind, found.owner_name, found.owner_uid) == ("StatefulSet", "web", "2")
+    assert (found.in_memory, found.on_disk) == (("shm",), ("scratch",))
+    assert found.ready and found.mirror and found.deletion == "2026-11-23T12:00:00Z"
+    assert found.to_json()["owner"] == "StatefulSet/web"
+    assert read_pod({}).to_json()["owner"] is None
+
+
+def daemonset(uid, *terms):
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    affinity = {"affinity": {"nodeAffinity": required}} if terms else {}
+    return {"metadata": {"uid": uid}, "spec": {"template": {"spec": affinity}}}
+
+
+def test_daemonsets_that_leave_a_paused_node():
+    rule = {"key": PAUSE, "operator": "DoesNotExist"}
+    other = {"key": "a", "operator": "Exists"}
+    found = read_daemonsets(
+        [
+            daemonset("none"),
+            daemonset("pauses", {"matchExpressions": [other, rule]}),
+            # Terms are alternatives: one without the rule lets the pod stay.
+            daemonset("may-stay", {"matchExpressions": [rule]}, {"matchExpressions": [other]}),
+            daemonset("unlike", {"matchExpressions": [{"key": PAUSE, "operator": "Exists"}]}),
+        ]
+    )
+    assert found.uids == {"none", "pauses", "may-stay", "unlike"}
+    assert found.pausing == {"pauses"}
