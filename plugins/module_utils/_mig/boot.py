@@ -51,14 +51,24 @@ _SCRIPT_HEAD = """\
 # Written by kubegpu.nodes.nvidia_mig, run by kubegpu-mig.service.
 # GPUs by UUID. Existing instances stay.
 status=0
-count() { nvidia-smi mig -i "$1" -lgi | grep -c ' MIG '; }
-layout() { # UUID NUMBER [PROFILE:START,...]
-    nvidia-smi -i "$1" -mig 1
-    if [ "$2" -gt 0 ] && [ "$(count "$1")" -eq 0 ]; then
-        nvidia-smi mig -i "$1" -cgi "$3" -C
+places() { # UUID
+    nvidia-smi mig -i "$1" -lgi |
+        sed -n 's/^| *[0-9]* *MIG \\([^ ]*\\) *[0-9]* *[0-9]* *\\([0-9]*\\):.*/\\1:\\2/p' | sort
+}
+layout() { # UUID [PROFILE:START]...
+    uuid=$1
+    shift
+    nvidia-smi -i "$uuid" -mig 1
+    there=$(places "$uuid")
+    missing=
+    for place in "$@"; do
+        printf '%s\\n' "$there" | grep -qxF -e "$place" || missing="$missing,$place"
+    done
+    if [ -n "$missing" ]; then
+        nvidia-smi mig -i "$uuid" -cgi "${missing#,}" -C
     fi
-    if [ "$(count "$1")" -ne "$2" ]; then
-        echo "GPU $1 has not the MIG layout of this node" >&2
+    if [ "$(places "$uuid")" != "$(printf '%s\\n' "$@" | sort)" ]; then
+        echo "GPU $uuid has not the MIG layout of this node" >&2
         status=1
     fi
 }
@@ -86,11 +96,6 @@ def _script(layouts: Mapping[str, Layout]) -> str:
     for uuid, layout in layouts.items():
         # Large instances first, as they are made.
         ordered = sorted(layout.instances, key=lambda one: (-one.size, one.start))
-        places = ",".join(one.place for one in ordered)
-        arguments = [
-            shlex.quote(uuid),
-            str(len(ordered)),
-            *([shlex.quote(places)] if places else []),
-        ]
-        lines.append(f"layout {' '.join(arguments)}\n")
+        arguments = (uuid, *(one.place for one in ordered))
+        lines.append(f"layout {shlex.join(arguments)}\n")
     return f"{_SCRIPT_HEAD}{''.join(lines)}exit $status\n"

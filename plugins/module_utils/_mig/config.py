@@ -19,7 +19,9 @@ DISABLED, ENABLED, BALANCED, ALL = "all-disabled", "all-enabled", "all-balanced"
 _WHERE = "nvidia_mig_configs"
 _KEYS = {"device-filter", "devices", "mig-enabled", "mig-devices"}
 # Device and vendor in one number, from mig-parted 0.15 on with those of the subsystem behind it.
-_FILTER = re.compile(r"0x(?P<device>[0-9a-f]{4})10de(?::0x[0-9a-f]{8})?\Z", re.I | re.ASCII)
+_FILTER = re.compile(
+    r"0x(?P<device>[0-9a-f]{4})10de(?::0x(?P<board>[0-9a-f]{8}))?\Z", re.I | re.ASCII
+)
 _SCHEMA = (
     "Write a configuration as mig-parted does: a list of entries with devices, mig-enabled and "
     "mig-devices, such as [{devices: all, mig-enabled: true, mig-devices: {1g.10gb: 7}}]."
@@ -32,14 +34,15 @@ _BALANCED = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}
 class Entry:
     """What is asked for some GPUs.
 
-    ``devices`` are their numbers; None is each GPU with MIG. ``profile`` of a built-in
-    configuration is the one that fills the card, or ``all-balanced``.
+    ``devices`` are their numbers; None is each GPU with MIG. ``device_ids`` are device IDs, each
+    with the ID of the board or without. ``profile`` of a built-in configuration is the one that
+    fills the card, or ``all-balanced``.
     """
 
     enabled: bool
     counts: Mapping[str, int] = field(default_factory=dict)
     devices: tuple[int, ...] | None = None
-    device_ids: tuple[str, ...] = ()
+    device_ids: tuple[tuple[str, str], ...] = ()
     profile: str = ""
 
     def names(self, gpu: Gpu) -> bool:
@@ -51,7 +54,9 @@ class Entry:
         return (self.devices is None or gpu.index in self.devices) and self._filtered(gpu)
 
     def _filtered(self, gpu: Gpu) -> bool:
-        return not self.device_ids or gpu.device_id in self.device_ids
+        return not self.device_ids or any(
+            device == gpu.device_id and board in ("", gpu.board) for device, board in self.device_ids
+        )
 
 
 def read_config(config: str, configs: Mapping[str, Any]) -> tuple[Entry, ...]:
@@ -171,7 +176,7 @@ def _devices(where: str, value: Any) -> tuple[int, ...] | None:
     return tuple(numbers)
 
 
-def _filters(where: str, value: Any) -> tuple[str, ...]:
+def _filters(where: str, value: Any) -> tuple[tuple[str, str], ...]:
     if not value:
         return ()
     texts = [value] if isinstance(value, str) else value
@@ -183,7 +188,7 @@ def _filters(where: str, value: Any) -> tuple[str, ...]:
                 f"{where} has {text!r}.",
                 next_step="Write PCI device and vendor as text in quotes, such as '0x233010DE'.",
             )
-        found.append(match["device"].lower())
+        found.append((match["device"].lower(), (match["board"] or "").lower()))
     return tuple(found)
 
 

@@ -28,14 +28,23 @@ _WITHOUT_MIG = ("kepler", "maxwell", "pascal", "volta", "turing", "ada")
 _RESET_GENERATIONS = ("ampere",)
 # Their services manage NVLink, not the GPU's memory, and MIG changes beside them.
 _BESIDE = ("nvidia-fabricmanager.service", "nvidia-imex.service")
+# Of a node whose layout the MIG manager of NVIDIA's GPU operator makes.
+_MANAGER_LABEL = "nvidia.com/mig.config"
 _LIST = "See nvidia-smi mig -lgip on the node."
 
 
-def plan_mig(node: Mapping[str, Any], request: Request, usage: Usage | None = None) -> Plan:
+def plan_mig(
+    node: Mapping[str, Any],
+    request: Request,
+    usage: Usage | None = None,
+    cluster: Mapping[str, Any] | None = None,
+) -> Plan:
     """Return the plan of a node.
 
     :param node: the fact ``gpu_node``.
     :param usage: who uses the GPUs; without it, use is not a reason to refuse.
+    :param cluster: the node as ``gpu_cluster_info`` returns it, or ``{'error': text}``; None for a
+        node of which nothing is known there.
     :raises InputError: the configuration is invalid.
     """
     if not request.config:
@@ -62,20 +71,64 @@ def plan_mig(node: Mapping[str, Any], request: Request, usage: Usage | None = No
                 skipped[0].next_step,
             ).error()
         )
-    if (plans or refusals) and node["mig"]["manager"] and not request.beside_others:
-        refusals.insert(0, _MANAGER.error())
-    if refusals:
-        return Plan("refuse", tuple(plans), reasons=tuple(map(str, refusals)))
-    return complete(node, plans, request, usage or Usage())
+    manager = _other_manager(node, cluster or {})
+    if (plans or refusals) and manager and not request.beside_others:
+        refusals.insert(0, manager.error())
+    if not refusals:
+        plan = complete(node, plans, request, usage or Usage())
+        refusals += [one.error() for one in _in_cluster(plan, cluster or {})]
+        if not refusals:
+            return plan
+    return Plan("refuse", tuple(plans), reasons=tuple(map(str, refusals)))
 
 
-_MANAGER = Finding(
-    "mig_other_manager",
-    "NVIDIA's MIG manager is enabled on this node: both would change the layout.",
-    "nvidia-mig-manager.service is enabled",
-    "Disable it (systemctl disable --now nvidia-mig-manager.service), or set "
-    "nvidia_mig_beside_others to true.",
-)
+def _other_manager(node: Mapping[str, Any], cluster: Mapping[str, Any]) -> Finding | None:
+    label = (cluster.get("labels") or {}).get(_MANAGER_LABEL)
+    if not label and not node["mig"]["manager"]:
+        return None
+    return Finding(
+        "mig_other_manager",
+        "NVIDIA's MIG manager is enabled on this node: both would change the layout.",
+        f"the node has the label {_MANAGER_LABEL}={label}"
+        if label
+        else "nvidia-mig-manager.service is enabled",
+        (
+            f"Switch it off in the GPU operator (migManager.enabled=false) and remove the label "
+            f"(kubectl label node {cluster.get('name')} {_MANAGER_LABEL}-)"
+            if label
+            else "Disable it (systemctl disable --now nvidia-mig-manager.service)"
+        )
+        + ", or set nvidia_mig_beside_others to true.",
+    )
+
+
+def _in_cluster(plan: Plan, cluster: Mapping[str, Any]) -> list[Finding]:
+    """Return what in the cluster prevents the plan."""
+    if not plan.partitions:
+        return []
+    if cluster.get("error"):
+        return [
+            Finding(
+                "mig_cluster_unknown",
+                "The cluster does not tell which pods use the GPUs of this node.",
+                str(cluster["error"]),
+                "Mend the connection (kubegpu_kube), then run again.",
+            )
+        ]
+    resources: Mapping[str, Any] = cluster.get("resources") or {}
+    held = [pod for resource in resources.values() for pod in resource["pods"]]
+    pods = sorted({f"{pod['namespace']}/{pod['name']}" for pod in held})
+    if not pods or not plan.interrupts:
+        return []
+    return [
+        Finding(
+            "mig_pods",
+            f"Pods use GPUs of the node {cluster['name']}, whose layout would change.",
+            f"pods: {', '.join(pods)}",
+            f"Let them end, or move them: kubectl drain {cluster['name']} --ignore-daemonsets; "
+            "then run again.",
+        )
+    ]
 
 
 def complete(
@@ -86,7 +139,7 @@ def complete(
     files: tuple[BootFile, ...] = ()
     if layouts or node["mig"]["managed"]:
         files = _changed_files(node, boot_files(layouts if request.at_boot else {}))
-    if node["nvml"] is None:
+    if node["nvml"] is None and request.at_boot:
         # Predicted for a driver that is not loaded yet, without which no UUID is known.
         files = ()
     changing = [one for one in plans if one.change]

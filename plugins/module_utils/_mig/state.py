@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .._diagnosis.evidence_types import DeviceUser
 
 _MODES = {"enabled": True, "disabled": False}
+_DEVICE, _CAPABILITY = "/dev/nvidia", "/dev/nvidia-caps/"
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,10 @@ class Usage:
         return tuple(one for one in existing if self.of_instances(gpu, (one,)))
 
     def _is_on(self, gpu: Gpu, device: str) -> bool:
-        if device == f"/dev/nvidia{gpu.minor}":
+        if gpu.minor is None:
+            # Which device file is this GPU's is unknown: it could be each of them.
+            return device[len(_DEVICE) :].isdigit() or device.startswith(_CAPABILITY)
+        if device == f"{_DEVICE}{gpu.minor}":
             return True
         return (self.capabilities or {}).get(device, (None,))[0] == gpu.minor
 
@@ -91,6 +95,9 @@ def _gpu(
         uuid=state.get("uuid") or "",
         name=state.get("name") or function.get("product") or "unknown",
         device_id=device_id,
+        board="".join(
+            str(function.get(f"subsystem_{part}_id") or "") for part in ("device", "vendor")
+        ).lower(),
         generation=function.get("generation") or "unknown",
         minor=state.get("minor_number"),
         layout=None if enabled is None else Layout(enabled, read_instances(listed or ())),

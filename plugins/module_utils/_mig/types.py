@@ -142,7 +142,8 @@ def counted(instances: Iterable[Instance]) -> str:
 class Gpu:
     """A GPU as it is.
 
-    ``index`` is its number in nvidia-smi. ``layout`` is None where the card has no MIG, or where
+    ``index`` is its number in nvidia-smi, ``board`` its subsystem: device and vendor in one number.
+    ``layout`` is None where the card has no MIG, or where
     its state is unknown; ``instances_known`` is False where only root can read the instances.
     ``pending`` is the mode after a reset or reboot. ``profiles`` is None where the card's list is
     unknown; ``from_table`` says that it is the table's, not the card's.
@@ -153,6 +154,7 @@ class Gpu:
     uuid: str
     name: str
     device_id: str
+    board: str
     generation: str
     minor: int | None
     layout: Layout | None
@@ -250,11 +252,23 @@ class Plan:
     def change(self) -> bool:
         return self.action == "change"
 
+    @property
+    def partitions(self) -> bool:
+        """Whether the layout of a GPU changes."""
+        return self.change and any(one.change for one in self.gpus)
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether programs could lose a device: a mode changes, or an instance is destroyed."""
+        return self.change and any(one.mode is not None or one.destroy for one in self.gpus)
+
     def to_json(self) -> dict[str, Any]:
         """Return the plan as the filter returns it."""
         return {
             "action": self.action,
             "change": self.change,
+            "partitions": self.partitions,
+            "interrupts": self.interrupts,
             "devices": [one.to_json() for one in self.gpus],
             "files": [one.path for one in self.files],
             "stop": list(self.stop),

@@ -13,6 +13,12 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.boot import (
+    SCRIPT_PATH,
+    UNIT,
+    boot_files,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Layout
 from tests.integration.drivers import steps
 from tests.integration.drivers.steps import (
     answer,
@@ -28,6 +34,7 @@ from tests.integration.drivers.steps import (
     words,
 )
 from tests.integration.fleet.playbooks import run_module
+from tests.testbed.nodes import execute
 
 OLD, NEW = "580.95.05", "580.178.04"
 NEXT_OLD, NEXT = "595.58.03", "595.91.07"
@@ -69,6 +76,22 @@ def rests(node, source):
 def before(node, rests):
     """/etc of the bare node."""
     return etc(node)
+
+
+@pytest.fixture
+def mig_unit(node):
+    """The unit of the role nvidia_mig, with a script that writes which module is loaded.
+
+    From Hopper on, MIG is gone with the module that is unloaded. Returns what the script wrote.
+    """
+    unit = boot_files({"GPU-0": Layout(True)})[1]
+    script = "cat /sys/module/nvidia/version >> /run/standin-mig-boot\n"
+    shell(node, "mkdir -p /etc/kubegpu")
+    for path, text in ((SCRIPT_PATH, script), (unit.path, unit.text)):
+        execute(node, "tee", path, stdin=text)
+    yield lambda: shell(node, "cat /run/standin-mig-boot").split()
+    shell(node, f"systemctl stop {UNIT}; rm -rf /etc/kubegpu {unit.path} /run/standin-mig-boot; "
+          "systemctl daemon-reload")  # fmt: skip
 
 
 def configuration(node):
@@ -135,15 +158,17 @@ def test_upgrade(node, source, before):
             assert f"{name}:amd64 ({OLD}-0ubuntu1, {NEW}-0ubuntu1)" in last
 
 
-def test_downgrade(node, source, before):
+def test_downgrade(node, source, before, mig_unit):
     reached(node, source=source, version=OLD)
     there(node, OLD, "580")
+    assert mig_unit() == [OLD]
 
 
-def test_previous_is_put_back(node, source, before):
+def test_previous_is_put_back(node, source, before, mig_unit):
     run = steps.apply(node, source=source, version="previous")
     assert run.status == 0, words(run)
     there(node, NEW, "580")
+    assert mig_unit() == [NEW]
 
 
 def test_lost_hold_is_seen_and_mended(node, source, before):

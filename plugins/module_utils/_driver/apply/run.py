@@ -234,6 +234,8 @@ def _rollback(context: Context) -> dict[str, Any]:
     if configuration.needs_initramfs(done):
         rebuild_initramfs(context.run, context.reader, context.facts["os"]["family"])
     notes.append(kernel_module.reload_previous(context.run, context.reader, pending.get("loaded")))
+    if kernel_module.loaded_version(context.reader):
+        units.restore_mig(context)
     record = record_after_rollback(context.record)
     installer.remove_unused_runfiles(context, record)
     if record is None:

@@ -206,47 +206,78 @@ CONFIGS = (
 )
 
 
-@given(st.sampled_from(CONFIGS), st.sampled_from(CONFIGS), st.integers(0, 40))
-@settings(max_examples=30 if is_full() else 3, deadline=None)
-def test_killed_before_any_command_the_next_run_converges(tmp_path_factory, first, then, before):
-    node = MigNode(tmp_path_factory.mktemp("node"), card(0, "2330"), card(1, "2330"))
-    node.units.add("nvidia-cdi-refresh.service")
-    present(request(first), node.dependencies(), False)
-    node.commands.clear()
-    node.kill_before = before
-    with contextlib.suppress(KilledError):
-        present(request(then), node.dependencies(), False)
-    node.kill_before = None
-    present(request(then), node.dependencies(), False)
-    assert not present(request(then), node.dependencies(), False)["changed"]
-    assert node.facts()["mig"]["unfinished"] == []
-    wanted = MigNode(tmp_path_factory.mktemp("other"), card(0, "2330"), card(1, "2330"))
-    present(request(then), wanted.dependencies(), False)
-    assert sorted(name for name, _start in node.layout(1)) == sorted(
-        name for name, _start in wanted.layout(1)
-    )
-    absent(request(""), node.dependencies(), False)
-    assert node.modes() == [False, False]
-    assert not (node.root / "var/lib/kubegpu").exists()
-
-
-@pytest.fixture
-def boot_paths(tmp_path, monkeypatch):
-    script, unit = f"{tmp_path}/boot/mig-layout", f"{tmp_path}/boot/kubegpu-mig.service"
+def use_boot_paths(monkeypatch, root):
+    """Have the files for the boot below a folder; return their paths."""
+    script, unit = f"{root}/boot/mig-layout", f"{root}/boot/kubegpu-mig.service"
     monkeypatch.setattr(boot, "SCRIPT_PATH", script)
     monkeypatch.setattr(boot, "UNIT_PATH", unit)
     monkeypatch.setattr(boot, "BOOT_PATHS", (script, unit))
     return script, unit
 
 
-def test_the_layout_is_made_again_at_boot(node, boot_paths, tmp_path):
+def two_cards(root, device_id):
+    node = MigNode(root, *(card(one, device_id, needs_reset=True) for one in (0, 1)))
+    node.units.add("nvidia-cdi-refresh.service")
+    return node
+
+
+@given(
+    st.sampled_from(("2330", "20b2")),
+    st.sampled_from(CONFIGS),
+    st.sampled_from(CONFIGS),
+    st.integers(0, 40),
+)
+@settings(max_examples=40 if is_full() else 3, deadline=None)
+def test_killed_before_any_command_the_next_run_converges(
+    tmp_path_factory, device_id, first, then, before
+):
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        node = two_cards(tmp_path_factory.mktemp("node"), device_id)
+        paths = use_boot_paths(monkeypatch, node.root)
+        asked = request(then, at_boot=True)
+        present(request(first, at_boot=True), node.dependencies(), False)
+        node.commands.clear()
+        node.kill_before = before
+        with contextlib.suppress(KilledError):
+            present(asked, node.dependencies(), False)
+        node.kill_before = None
+        present(asked, node.dependencies(), False)
+        assert not present(asked, node.dependencies(), False)["changed"]
+        assert node.facts()["mig"]["unfinished"] == []
+        wanted = two_cards(tmp_path_factory.mktemp("other"), device_id)
+        present(request(then), wanted.dependencies(), False)
+        for number in (0, 1):
+            assert [name for name, _start in node.layout(number)] == [
+                name for name, _start in wanted.layout(number)
+            ]
+            assert node.modes(number) == wanted.modes(number)
+        # And so does a teardown that is killed.
+        node.commands.clear()
+        node.kill_before = before
+        with contextlib.suppress(KilledError):
+            absent(request(""), node.dependencies(), False)
+        node.kill_before = None
+        absent(request(""), node.dependencies(), False)
+        assert node.modes(0) == node.modes(1) == [False, False]
+        assert not (node.root / "var/lib/kubegpu").exists()
+        assert not any(os.path.exists(path) for path in paths)
+        assert not node.facts()["mig"]["enabled"]
+
+
+@pytest.fixture
+def boot_paths(tmp_path, monkeypatch):
+    return use_boot_paths(monkeypatch, tmp_path)
+
+
+def test_the_layout_is_made_again_at_boot(boot_paths, tmp_path):
     script, unit = boot_paths
+    node = MigNode(tmp_path, card(0, "2330"))
     result = present(request(at_boot=True), node.dependencies(), False)
     assert not present(request(at_boot=True), node.dependencies(), False)["changed"]
     assert ["systemctl", "enable", "kubegpu-mig.service"] in node.commands
     assert "Before=" in Path(unit).read_text()
-    assert result["diff"][2]["before"] == ""
-    assert "layout GPU-0 7 1g.10gb:0," in result["diff"][2]["after"]
+    assert result["diff"][1]["before"] == ""
+    assert "layout GPU-0 1g.10gb:0 1g.10gb:1 " in result["diff"][1]["after"]
     node.reboot()
     assert node.modes() == [False, False]
     (tmp_path / "bin").mkdir()
@@ -254,7 +285,16 @@ def test_the_layout_is_made_again_at_boot(node, boot_paths, tmp_path):
     environment = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "STANDIN_ROOT": str(tmp_path)}
     for _again in range(2):
         subprocess.run(["sh", script], env=environment, check=True, capture_output=True)
-        assert node.layout(0) == node.layout(1) == SEVEN
+        assert node.layout() == SEVEN
+    # Some of them are gone, as where an earlier start of the unit was ended in the middle.
+    gpu = node._smi.cards()[0]
+    gpu.set_instances(gpu.instances()[2:5])
+    subprocess.run(["sh", script], env=environment, check=True, capture_output=True)
+    assert node.layout() == SEVEN
+    # As many, and other ones: what somebody made stays, and the unit fails.
+    gpu.set_instances([{**one, "profile": "1g.10gb+me"} for one in gpu.instances()])
+    other = subprocess.run(["sh", script], env=environment, check=False, capture_output=True)
+    assert other.returncode == 1
     node.fail(cgi="Insufficient Resources")
     node.reboot()
     failed = subprocess.run(
@@ -268,6 +308,17 @@ def test_the_files_for_the_boot_go_with_teardown(node, boot_paths):
     present(request(at_boot=True), node.dependencies(), False)
     absent(request("", at_boot=True), node.dependencies(), False)
     assert ["systemctl", "disable", "kubegpu-mig.service"] in node.commands
+    assert not any(os.path.exists(path) for path in boot_paths)
+    assert not (node.root / "var/lib/kubegpu").exists()
+
+
+def test_a_teardown_without_a_driver_leaves_no_unit(node, boot_paths):
+    present(request(at_boot=True), node.dependencies(), False)
+    dependencies = node.dependencies()
+    object.__setattr__(dependencies, "facts", lambda: {**node.facts(), "nvml": None})
+    result = absent(request("", at_boot=True), dependencies, False)
+    assert result["changed"]
+    assert "GPU-0, GPU-1" in node.warnings[0]
     assert not any(os.path.exists(path) for path in boot_paths)
     assert not (node.root / "var/lib/kubegpu").exists()
 

@@ -53,7 +53,7 @@ def test_a_file_of_mig_parted():
     }
     assert read_config("mixed", config) == (
         Entry(False, devices=(0,)),
-        Entry(True, {"1g.5gb": 2, "3g.20gb": 1}, (1, 2), ("20b0", "20b2")),
+        Entry(True, {"1g.5gb": 2, "3g.20gb": 1}, (1, 2), (("20b0", ""), ("20b2", "147f10de"))),
     )
 
 

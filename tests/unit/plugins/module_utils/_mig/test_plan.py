@@ -14,9 +14,9 @@ from plugins.module_utils._mig.types import Request
 from tests.unit.fixtures.mig_node import MigNode, card
 
 
-def plan(node, config, facts=None, usage=None, **options):
+def plan(node, config, facts=None, usage=None, cluster=None, **options):
     request = Request(config=config, at_boot=False, **options)
-    return plan_mig(facts or node.facts(), request, usage)
+    return plan_mig(facts or node.facts(), request, usage, cluster)
 
 
 def mixed(**counts):
@@ -89,6 +89,22 @@ def test_a_filter_that_matches_no_gpu_is_nothing_to_do(tmp_path):
         "mig-devices": {},
     }
     assert plan(node, "a100", configs={"a100": [entry]}).action == "none"
+
+
+@pytest.mark.parametrize(
+    ("board", "action"), [("11D810DE", "change"), ("147F10DE", "none"), ("", "change")]
+)
+def test_a_filter_with_a_board_is_for_that_board(tmp_path, board, action):
+    node = MigNode(tmp_path, card(0, "2330"))
+    facts = node.facts()
+    facts["gpus"][0].update(subsystem_vendor_id="10de", subsystem_device_id="11d8")
+    entry = {
+        "devices": "all",
+        "device-filter": [f"0x233010DE{':0x' if board else ''}{board}"],
+        "mig-enabled": True,
+        "mig-devices": {"1g.10gb": 7},
+    }
+    assert plan(node, "board", facts, configs={"board": [entry]}).action == action
 
 
 def changed(facts, **gpu):
@@ -166,6 +182,16 @@ def test_a_busy_gpu_is_refused_with_the_process(tmp_path):
     assert "used by python (pid 4711)" in result.reasons[0]
 
 
+def test_without_its_number_each_user_of_a_gpu_counts(tmp_path):
+    node = MigNode(tmp_path, card(0, "2330"))
+    facts = node.facts()
+    facts["nvml"]["devices"][0]["minor_number"] = None
+    result = plan(node, "all-1g.10gb", facts, usage=Usage((PYTHON,), {}))
+    assert "used by python (pid 4711)" in result.reasons[0]
+    control = DeviceUser(900, "watch", ("/dev/nvidiactl",), None)
+    assert plan(node, "all-1g.10gb", facts, usage=Usage((control,), {})).action == "change"
+
+
 def test_services_that_hold_it_are_stopped(tmp_path):
     node = MigNode(tmp_path, card(0, "2330"))
     assert plan(node, "all-1g.10gb", usage=Usage((DCGM,), {})).stop == ("nvidia-dcgm",)
@@ -197,3 +223,46 @@ def test_an_instance_in_use_stays_and_others_change(tmp_path):
     assert (
         plan(node, "mixed", usage=unknown, configs=mixed(_2g_20gb=1, _3g_40gb=1)).action == "refuse"
     )
+
+
+def in_cluster(*pods, **labels):
+    held = [{"namespace": "team", "name": name, "count": 1} for name in pods]
+    resources = {"nvidia.com/gpu": {"pods": held}, "nvidia.com/mig-1g.10gb": {"pods": held[:1]}}
+    return {"name": "gpu1", "labels": labels, "resources": resources}
+
+
+def test_pods_that_the_change_would_interrupt_are_named(tmp_path):
+    node = MigNode(tmp_path, card(0, "2330"))
+    assert plan(node, "all-1g.10gb", cluster=in_cluster()).action == "change"
+    refused = plan(node, "all-1g.10gb", cluster=in_cluster("train-1", "train-0"))
+    assert refused.action == "refuse" and not refused.partitions
+    assert "Pods use GPUs of the node gpu1, whose layout would change." in refused.reasons[0]
+    assert "pods: team/train-0, team/train-1" in refused.reasons[0]
+    request = Request("mixed", mixed(_3g_40gb=1), at_boot=False)
+    present(request, node.dependencies(), False)
+    # What is only added interrupts nobody, and without a change there is nothing to refuse.
+    busy = in_cluster("train-0")
+    added = plan(node, "mixed", cluster=busy, configs=mixed(_3g_40gb=2))
+    assert added.action == "change" and added.partitions and not added.interrupts
+    assert plan(node, "mixed", cluster=busy, configs=mixed(_3g_40gb=1)).action == "none"
+    moved = plan(node, "mixed", cluster=busy, configs=mixed(_2g_20gb=1))
+    assert moved.action == "refuse"
+
+
+def test_a_cluster_that_does_not_answer_is_a_reason_to_refuse(tmp_path):
+    node = MigNode(tmp_path, card(0, "2330"))
+    refused = plan(node, "all-1g.10gb", cluster={"error": "https://kube: connection refused"})
+    assert refused.action == "refuse"
+    assert "does not tell which pods" in refused.reasons[0]
+    assert "connection refused" in refused.reasons[0]
+    assert plan(node, "all-disabled", cluster={"error": "no"}).action == "none"
+
+
+def test_the_manager_of_the_gpu_operator_is_found_by_its_label(tmp_path):
+    node = MigNode(tmp_path, card(0, "2330"))
+    cluster = in_cluster(**{"nvidia.com/mig.config": "all-disabled"})
+    refused = plan(node, "all-1g.10gb", cluster=cluster)
+    assert "NVIDIA's MIG manager is enabled" in refused.reasons[0]
+    assert "nvidia.com/mig.config=all-disabled" in refused.reasons[0]
+    beside = plan(node, "all-1g.10gb", cluster=cluster, beside_others=True)
+    assert beside.action == "change"

@@ -11,8 +11,11 @@ import types
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.apply.run import (
+    PHASES,
     restored_streams,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.record import Record
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from tests.unit.fixtures.driver_cases import facts
 
 BEFORE = {"branch": "580", "source": "nvidia", "kernel_module": "open"}
@@ -31,3 +34,27 @@ BEFORE = {"branch": "580", "source": "nvidia", "kernel_module": "open"}
 def test_the_stream_that_stood_there_is_put_back(before, streams):
     work = types.SimpleNamespace(params={}, facts=facts("T4", "rocky9", "-"))
     assert restored_streams(work, before) == streams
+
+
+def test_the_mig_layout_comes_back_with_the_earlier_module(tree):
+    calls = []
+
+    def run(argv, **_more):
+        calls.append(" ".join(argv))
+        return Result(0, "", "")
+
+    work = types.SimpleNamespace(
+        run=run,
+        reader=tree(sys__module__nvidia__version="580.95.05\n", etc__kubegpu__mig_layout=""),
+        facts=facts("T4", "u24", "-"),
+        pending={"files": {}, "loaded": "580.95.05"},
+        record=Record(),
+        store=types.SimpleNamespace(drop=calls.append),
+        save_record=lambda record: None,
+        warn=calls.append,
+    )
+    PHASES["rollback"](work)
+    assert "systemctl restart kubegpu-mig.service" not in calls
+    work.reader = tree(**{"etc__kubegpu__mig-layout": ""})
+    PHASES["rollback"](work)
+    assert "systemctl restart kubegpu-mig.service" in calls
