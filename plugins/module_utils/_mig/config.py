@@ -55,7 +55,8 @@ class Entry:
 
     def _filtered(self, gpu: Gpu) -> bool:
         return not self.device_ids or any(
-            device == gpu.device_id and board in ("", gpu.board) for device, board in self.device_ids
+            device == gpu.device_id and board in ("", gpu.board)
+            for device, board in self.device_ids
         )
 
 
