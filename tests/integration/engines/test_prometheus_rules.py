@@ -6,15 +6,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import socket
 import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
+    gpu_monitoring_plan,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.dashboard import (
     PANELS,
     dashboard_document,
@@ -30,6 +39,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.rules im
     rules_document,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import XIDS, xid_table
+from tests.testbed.paths import HERE
 from tests.testbed.prometheus import programs
 
 pytestmark = pytest.mark.full(why="Debian's Prometheus is downloaded")
@@ -318,3 +328,116 @@ def test_no_number_of_the_table_of_xids_is_without_an_alert():
             if bool(re.fullmatch(pattern, str(number))) == (operator == "=~"):
                 hits.append(rule.name)
         assert len(hits) == 1, (number, hits)
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+@contextlib.contextmanager
+def background(*argv):
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def scrape_config(monitor, targets):
+    """Return the configuration that the Prometheus operator makes of a PodMonitor."""
+    spec = monitor["spec"]
+    (endpoint,) = spec["podMetricsEndpoints"]
+
+    def label(name):
+        return f"__meta_kubernetes_pod_label_{re.sub('[^a-zA-Z0-9]', '_', name)}"
+
+    keep = [
+        {"action": "keep", "source_labels": [label(name)], "regex": re.escape(value)}
+        for name, value in spec["selector"]["matchLabels"].items()
+    ]
+    return {
+        "job_name": "podMonitor/kubegpu",
+        "honor_labels": endpoint.get("honorLabels", False),
+        "metrics_path": endpoint["path"],
+        "scrape_interval": "1s",
+        "scrape_timeout": "1s",
+        # Debian's Prometheus has no kubernetes_sd. The file has the same labels.
+        "file_sd_configs": [{"files": [str(targets)]}],
+        "relabel_configs": [
+            *keep,
+            {"action": "keep", "source_labels": ["__meta_kubernetes_pod_container_port_name"],
+             "regex": endpoint["port"]},
+            {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
+            {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
+            {"source_labels": [label(spec["jobLabel"])], "target_label": "job"},
+        ],
+    }  # fmt: skip
+
+
+def query(address, expression):
+    text = urllib.parse.urlencode({"query": expression})
+    with urllib.request.urlopen(f"{address}/api/v1/query?{text}", timeout=10) as answer:
+        return json.load(answer)["data"]["result"]
+
+
+def wait_for(what, seconds=180):
+    last = None
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            last = what()
+        except OSError as error:
+            last = error
+        else:
+            if last:
+                return last
+        time.sleep(0.5)
+    raise AssertionError(f"not within {seconds} seconds; last: {last}")
+
+
+def discovered(plan, port):
+    """Return what Prometheus' own discovery says of a pod of the plan's DaemonSet."""
+    (daemonset,) = [one for one in plan["objects"] if one["kind"] == "DaemonSet"]
+    (container,) = daemonset["spec"]["template"]["spec"]["containers"]
+    labels = {
+        f"__meta_kubernetes_pod_label_{re.sub('[^a-zA-Z0-9]', '_', name)}": value
+        for name, value in daemonset["spec"]["template"]["metadata"]["labels"].items()
+    }
+    labels["__meta_kubernetes_namespace"] = daemonset["metadata"]["namespace"]
+    labels["__meta_kubernetes_pod_name"] = f"{daemonset['metadata']['name']}-x"
+    labels["__meta_kubernetes_pod_container_port_name"] = container["ports"][0]["name"]
+    return [{"targets": [f"127.0.0.1:{port}"], "labels": labels}]
+
+
+def test_s19_prometheus_keeps_the_labels_of_the_pods_that_use_the_gpus(promtool, tmp_path):
+    port, listen = free_port(), free_port()
+    plan = gpu_monitoring_plan({"scrape": "pod_monitor"}, kinds=["PodMonitor"])
+    (monitor,) = [one for one in plan["objects"] if one["kind"] == "PodMonitor"]
+    (tmp_path / "targets.json").write_text(json.dumps(discovered(plan, port)))
+    (tmp_path / "rules.json").write_text(json.dumps(plan["rules"]))
+    config = {
+        "global": {"evaluation_interval": "1s"},
+        "rule_files": ["rules.json"],
+        "scrape_configs": [scrape_config(monitor, tmp_path / "targets.json")],
+    }
+    (tmp_path / "prometheus.json").write_text(json.dumps(config))
+    run(promtool, "check", "config", str(tmp_path / "prometheus.json"))
+    address, standin = f"http://127.0.0.1:{listen}", str(HERE / "dcgm_exporter.py")
+    with (
+        background(sys.executable, standin, str(port), "gpu-a", "2", "team-a/train-0"),
+        background(
+            str(programs() / "prometheus"), f"--config.file={tmp_path}/prometheus.json",
+            f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{listen}",
+        ),
+    ):  # fmt: skip
+        found = wait_for(lambda: query(address, 'DCGM_FI_DEV_GPU_TEMP{gpu="0"}'))
+        (sample,) = [one["metric"] for one in found]
+        assert (sample["namespace"], sample["pod"]) == ("team-a", "train-0")
+        assert sample["job"] == "kubegpu-dcgm" and sample["Hostname"] == "gpu-a"
+        assert not [name for name in sample if name.startswith("exported_")]
+        # The role's own recording rule sees both GPUs.
+        (counted,) = wait_for(lambda: query(address, "kubegpu:gpus:count"))
+        assert counted["metric"]["Hostname"] == "gpu-a" and counted["value"][1] == "2"
