@@ -174,7 +174,7 @@ def test_s15_mixed_offers_the_instances_and_the_gpu_that_is_whole(bed):
     assert bed.free()
     # It lists devices when it starts.
     assert bed.plugin() and not bed.plugin() & pods
-    again = bed.site(**wish)
+    again = bed.mig(**wish)
     assert again.status == 0, again.output
     assert again.stats[HOST]["changed"] == 0, again.changed()
 
