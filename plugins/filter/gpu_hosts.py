@@ -51,8 +51,8 @@ options:
         C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:
-      [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, waiting, failed, not_failed,
-      driver, changed, verified, groups]
+      [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, waiting, failed,
+      not_failed, driver, changed, verified, groups]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster
