@@ -228,12 +228,3 @@ def test_s15_single_offers_instances_as_gpus(bed):
     fewer = bed.mig(nvidia_mig_config="all-3g.40gb")
     assert fewer.status == 0, fewer.output
     assert bed.comes_to_offer({GPU: 4})
-
-
-def test_s15_teardown_leaves_the_node_as_it_was_found(bed):
-    torn = play("teardown", "--limit", HOST)
-    assert torn.status == 0, torn.output
-    assert bed.modes() == ["Disabled", "Disabled"]
-    labels = bed.node()["metadata"]["labels"]
-    assert bed.free() and not any(name.startswith("kubegpu.nodes/") for name in labels)
-    assert bed.smi("ls /var/lib/kubegpu /etc/kubegpu 2>/dev/null") == ""
