@@ -35,7 +35,8 @@ options:
       - V(work) selects hosts on which the roles P(kubegpu.nodes.nvidia_driver#role),
         P(kubegpu.nodes.cuda_toolkit#role) or P(kubegpu.nodes.nvidia_container_toolkit#role) have
         something to do according to their plans, and V(runtimes) those on which the modules of
-        container runtimes have to be called for it; V(waiting) those whose batch was not started.
+        container runtimes have to be called for it; V(partitions) those of a cluster with a MIG
+        layout to change; V(waiting) those whose batch was not started.
       - V(failed) selects hosts with the fact C(kubegpu_failure), which the playbooks set, and
         V(not_failed) the others.
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
@@ -50,8 +51,8 @@ options:
         C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:
-      [facts, nvidia, amd, intel, gpu, none, work, runtimes, waiting, failed, not_failed, driver,
-      changed, verified, groups]
+      [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, waiting, failed,
+      not_failed, driver, changed, verified, groups]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster

@@ -53,6 +53,13 @@ options:
     description: Whether a unit makes the layout at boot.
     type: bool
     default: true
+  cluster:
+    description:
+      - The node as M(kubegpu.nodes.gpu_cluster_info) returns it in C(nodes). Pods on it that use
+        GPUs are a reason to refuse a change that interrupts them, and the label
+        C(nvidia.com/mig.config) one to refuse any change.
+      - A mapping with C(error) alone is a cluster that could not be asked.
+    type: dict
   beside_others:
     description: Change the node although NVIDIA's MIG manager is enabled on it.
     type: bool
@@ -70,10 +77,11 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    C(action) (none, change or refuse), C(change), C(devices) (for each GPU C(index), C(address),
-    C(uuid), C(mode), C(before), C(after), and C(destroy), C(create) and C(keep) with instances as
-    profile and first memory slice), C(files) (written for the boot), C(stop) (services), C(steps),
-    C(reasons) and C(warnings).
+    C(action) (none, change or refuse), C(change), C(partitions) (whether the layout of a GPU
+    changes), C(interrupts) (whether a mode changes or an instance is destroyed), C(devices) (for
+    each GPU C(index), C(address), C(uuid), C(mode), C(before), C(after), and C(destroy), C(create)
+    and C(keep) with instances as profile and first memory slice), C(files) (written for the boot),
+    C(stop) (services), C(steps), C(reasons) and C(warnings).
   type: dict
 """
 
@@ -92,9 +100,10 @@ def nvidia_mig_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, An
     from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.types import Plan
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
+    cluster = options.pop("cluster", None)
     check_call("nvidia_mig_plan", gpu_node, options, ARGUMENTS)
     try:
-        return plan_mig(gpu_node, read_options(options)).to_json()
+        return plan_mig(gpu_node, read_options(options), cluster=cluster).to_json()
     except InputError as error:
         return Plan("refuse", reasons=tuple(str(error).splitlines())).to_json()
 

@@ -152,6 +152,12 @@ def _has_work(variables: Variables) -> bool:
     return any(plan.get("work") is True for plan in plans)
 
 
+def _partitions(variables: Variables) -> bool:
+    """Return whether the node is of a cluster, and the layout of its GPUs would change."""
+    plan = variables.get("nvidia_mig_plan") or {}
+    return plan.get("partitions") is True and _in_cluster(variables)
+
+
 def _asks_runtimes(variables: Variables) -> bool:
     """Return whether the plan needs a runtime's module, on a machine and not in a tree."""
     plan = variables.get("nvidia_container_toolkit_plan") or {}
@@ -200,6 +206,7 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "none": lambda variables: _vendor(variables) == "none",
     "work": lambda variables: facts(variables) is not None and _has_work(variables),
     "runtimes": _asks_runtimes,
+    "partitions": _partitions,
     "waiting": lambda variables: variables.get("kubegpu_begun") is not True,
     "failed": _has_failed,
     "not_failed": lambda variables: not _has_failed(variables),

@@ -35,7 +35,7 @@ _TAIL = 60
 _LIMIT = 256 * 1024
 _FEWER = 10
 #: Finished pods use no GPU, and a cluster may have thousands of them.
-_ACTIVE = "status.phase!=Succeeded,status.phase!=Failed"
+ACTIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Reader:
     ) -> tuple[dict[str, NodeState], list[dict[str, Any]], list[dict[str, Any]]]:
         """Return the nodes' states, the Node objects and the active Pod objects."""
         nodes = list(self.cluster.list("/api/v1/nodes"))
-        pods = list(self.cluster.list("/api/v1/pods", fieldSelector=_ACTIVE))
+        pods = list(self.cluster.list("/api/v1/pods", fieldSelector=ACTIVE))
         self.dra = self._read_dra()
         return add_dra_offers(node_states(nodes, pods, extra), self.dra), nodes, pods
 

@@ -20,6 +20,7 @@ from .._kube.pod_parts import (
     mount,
     unprivileged,
 )
+from .._labels.pause import away_from_paused
 from .config import plain
 from .names import DISCOVERY_NAME, MPS_NAME, NAME, PREFIX
 from .types import Request
@@ -82,6 +83,7 @@ def _daemonset(
         "nodeSelector": {**node_selector, **request.node_selector},
         "tolerations": [dict(one) for one in request.tolerations],
         "serviceAccountName": NAME,
+        "affinity": {"nodeAffinity": away_from_paused()},
         **spec,
     }
     selector = {key: value for key, value in labels(app).items() if key != MANAGED_LABEL}
@@ -284,14 +286,13 @@ def plugin_daemonset(request: Request) -> Object:
 def _mps_affinity(request: Request) -> Object:
     """Return the affinity to the nodes whose label selects a config with MPS."""
     if not request.by_label:
-        return {}
+        return {"nodeAffinity": away_from_paused()}
     configs = request.mps_configs
     chosen = {"key": CONFIG_LABEL, "operator": "In", "values": configs}
-    terms: list[Object] = [{"matchExpressions": [chosen]}]
+    terms: list[list[Object]] = [[chosen]]
     if request.chosen in configs:
-        terms.append({"matchExpressions": [{"key": CONFIG_LABEL, "operator": "DoesNotExist"}]})
-    node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    return {"nodeAffinity": node}
+        terms.append([{"key": CONFIG_LABEL, "operator": "DoesNotExist"}])
+    return {"nodeAffinity": away_from_paused(*terms)}
 
 
 def mps_daemonset(request: Request) -> Object:

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._kube.pod_parts import Object
+from .._labels.pause import away_from_paused
 from .config import (
     Flags,
     as_file,
@@ -226,8 +227,8 @@ def _common_values(request: Request) -> Object:
         "priorityClassName": request.priority_class,
         "runtimeClassName": request.runtime_class or None,
         "nodeSelector": {**MARKER, **request.node_selector},
-        # The chart's default affinity requires labels of node-feature-discovery.
-        "affinity": {"nodeAffinity": None},
+        # In the place of the chart's, which requires labels of node-feature-discovery.
+        "affinity": {"nodeAffinity": away_from_paused()},
         "tolerations": [dict(one) for one in request.tolerations],
         "resources": plain(request.resources),
         "podAnnotations": dict(request.annotations),

@@ -23,6 +23,7 @@ def read_node(data: Mapping[str, Any], field_manager: str) -> Node:
     owners: dict[tuple[str, str], list[str]] = {}
     managed: set[tuple[str, str]] = set()
     taint_owners = []
+    cordons = False
     for entry in metadata.get("managedFields") or ():
         fields = entry.get("fieldsV1") or {}
         manager = str(entry.get("manager") or "unknown")
@@ -38,8 +39,10 @@ def read_node(data: Mapping[str, Any], field_manager: str) -> Node:
                         managed.add((kind, name[2:]))
                     else:
                         owners.setdefault((kind, name[2:]), []).append(manager)
-        if "f:taints" in (fields.get("f:spec") or {}) and manager != field_manager:
+        spec = fields.get("f:spec") or {}
+        if "f:taints" in spec and manager != field_manager:
             taint_owners.append(manager)
+        cordons = cordons or (is_own_apply and "f:unschedulable" in spec)
     if not metadata.get("managedFields"):
         # At the first apply, the API server assigns the existing fields to this manager.
         for kind in KINDS:
@@ -59,6 +62,8 @@ def read_node(data: Mapping[str, Any], field_manager: str) -> Node:
         owners={key: tuple(dict.fromkeys(names)) for key, names in owners.items()},
         managed=frozenset(managed),
         taint_owners=tuple(dict.fromkeys(taint_owners)),
+        cordoned=bool((data.get("spec") or {}).get("unschedulable")),
+        cordons=cordons,
     )
 
 

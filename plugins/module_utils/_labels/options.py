@@ -112,6 +112,16 @@ def _check_key(where: str, name: str) -> None:
         )
 
 
+def check_label(where: str, name: str, value: str) -> None:
+    """Check the value of a label.
+
+    :raises InputError: the API server would refuse it.
+    """
+    if not value:
+        raise InputError(f"{where} is empty", next_step=f"It is the value of the label {name}.")
+    _check_value(where, name, value)
+
+
 def _check_value(where: str, name: str, value: str) -> None:
     if value and not (len(value) <= LONGEST and _NAME.match(value)):
         raise InputError(

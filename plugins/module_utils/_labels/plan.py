@@ -49,23 +49,33 @@ def plan(request: Request, node: Node, *, force: bool = False) -> Plan:
             else:
                 wanted[kind][name] = value
     keys = {(kind, name) for kind in KINDS for name in wanted[kind]}
-    differs = keys != node.managed or any(
-        node.of(kind).get(name) != wanted[kind][name] for kind, name in keys
+    # A cordon of ours is that of a pause, and no run pauses the node any more.
+    differs = (
+        keys != node.managed
+        or node.cordons
+        or any(node.of(kind).get(name) != wanted[kind][name] for kind, name in keys)
     )
     taints, taint_conflicts = _plan_taints(request, node, force)
     return Plan(
-        apply=_apply_body(node, wanted) if differs else None,
+        apply=apply_body(node, wanted) if differs else None,
         taints=taints,
         conflicts=(*conflicts, *taint_conflicts),
         shown=frozenset(keys | node.managed),
     )
 
 
-def _apply_body(node: Node, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+def apply_body(
+    node: Node, wanted: Mapping[str, Mapping[str, str]], spec: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the complete configuration that the field manager applies to the node.
+
+    :param wanted: labels and annotations. What the manager applied before and is not in it, goes.
+    """
     # The uid keeps server-side apply from creating a node that was deleted meanwhile.
     metadata: dict[str, Any] = {"name": node.name, "uid": node.uid}
     metadata.update({kind: dict(wanted[kind]) for kind in KINDS if wanted[kind]})
-    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    return {**body, "spec": dict(spec)} if spec else body
 
 
 def _plan_taints(
@@ -146,4 +156,6 @@ def view(node: Node, plan_of_node: Plan, request: Request) -> dict[str, Any]:
     taints = [str(taint) for taint in map(read_taint, node.taints) if taint.identity in identities]
     if taints:
         shown["taints"] = taints
+    if node.cordons:
+        shown["unschedulable"] = True
     return shown

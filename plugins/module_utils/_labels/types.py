@@ -77,6 +77,9 @@ class Node:
     #: ``(labels, key)`` of the fields that this module applied.
     managed: frozenset[tuple[str, str]]
     taint_owners: tuple[str, ...] = ()
+    cordoned: bool = False
+    #: Whether this module cordoned it.
+    cordons: bool = False
 
     def of(self, kind: str) -> Mapping[str, str]:
         return self.labels if kind == "labels" else self.annotations

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.filter import cuda_supported_by, driver_required_by
 from tests.integration.plans.machines import by_runfile
-from tests.unit.fixtures.machines import MACHINES
+from tests.unit.fixtures.machines import MACHINES, SERVER, Function, nvidia
 
 
 def cuda(machine, version):
@@ -83,6 +83,39 @@ def test_s21_mixed_fleet_is_decided_node_by_node(plan):
     assert any("535" in text and "2026-06-30" in text for text in drivers["gpu3"]["warnings"])
     assert all("driver 535" in text or "toolkit" not in text for text in rows["gpu3"]["present"])
     assert rows["web1"]["action"] == rows["web2"]["action"] == "none"
+
+
+@pytest.mark.full(why="other machines than test_s21_mixed_fleet")
+def test_s15_s17_each_of_five_nodes_gets_exactly_its_own(plan):
+    """H100 with MIG, T4, MI300X, Flex 170 and none in one inventory."""
+    own = {
+        "h100": MACHINES["h100x8"],
+        "t4": replace(MACHINES["p4"], functions=(nvidia("0000:3b:00.0", "1eb8", "12a2"), *SERVER)),
+        "mi300x": MACHINES["mi300x8"],
+        "flex": replace(
+            MACHINES["intel-flex"],
+            functions=(
+                *SERVER,
+                Function("0000:4d:00.0", "8086", "56c0", "038000", "8086", "4905", "i915"),
+            ),
+        ),
+        "none": MACHINES["none"],
+    }
+    wish = {"nvidia_mig_config": "all-1g.10gb"}
+    rows = plan(own, {"h100": wish, "mi300x": wish, "none": wish})
+    parts = {name: {step["part"] for step in row["steps"]} for name, row in rows.items()}
+    assert {"driver", "mig", "toolkit"} <= parts["h100"]
+    assert "mig" not in parts["t4"] and {"driver", "toolkit"} <= parts["t4"]
+    for name in ("mi300x", "flex", "none"):
+        assert not parts[name] & {"driver", "mig", "cuda", "toolkit"}
+        assert rows[name]["action"] != "refuse"
+    layouts = [step for step in rows["h100"]["steps"] if step["part"] == "mig"]
+    assert len(layouts) == 8
+    assert layouts[0]["detail"] == "GPU 0: 7x 1g.10gb at 0, 1, 2, 3, 4, 5 and 6"
+    assert "predicted; the card's own list decides" in layouts[0]["reason"]
+    assert rows["none"]["why"] == ["no GPU: nothing to do"]
+    assert "Instinct MI300X" in rows["mi300x"]["gpus"][0]
+    assert "Flex 170" in rows["flex"]["gpus"][0]
 
 
 @pytest.mark.full(why="another variable than test_s21_mixed_fleet")

@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// The runtime's mark, and the GPUs that it gave: "INDEX UUID;INDEX UUID".
+// The runtime's mark, and the GPUs that it gave: "INDEX UUID;INDEX UUID". Of GPUs with MIG enabled
+// it gives the mode and the MIG devices: "INDEX enabled;INDEX UUID PROFILE".
 const (
 	runtimeMark = "KUBEGPU_STANDIN_RUNTIME"
 	givenGpus   = "KUBEGPU_STANDIN_GPUS"
+	givenMigs   = "KUBEGPU_STANDIN_MIGS"
 	givenDriver = "KUBEGPU_STANDIN_DRIVER"
 )
 
@@ -36,4 +38,25 @@ func gpus() []gpu {
 		}
 	}
 	return found
+}
+
+// mig is a MIG device; its index is that of its GPU.
+type mig struct {
+	gpu
+	profile string
+}
+
+// migs returns the MIG devices, and the indexes of the GPUs with MIG enabled.
+func migs() ([]mig, map[string]bool) {
+	var found []mig
+	enabled := map[string]bool{}
+	for _, one := range strings.Split(os.Getenv(givenMigs), ";") {
+		switch words := strings.Fields(one); len(words) {
+		case 2:
+			enabled[words[0]] = true
+		case 3:
+			found = append(found, mig{gpu{words[0], words[1]}, words[2]})
+		}
+	}
+	return found, enabled
 }

@@ -264,8 +264,8 @@ func devicePlugin(arguments []string) int {
 			return 1
 		}
 		again := waitForReason(signals, socket, retry)
-		if served != nil {
-			served.stop()
+		for _, one := range served {
+			one.stop()
 		}
 		if !again {
 			return 0
@@ -314,7 +314,7 @@ func waitForReason(signals chan os.Signal, socket uint64, retry bool) bool {
 	}
 }
 
-func startPlugin(flags map[string]string) (*server, bool, error) {
+func startPlugin(flags map[string]string) ([]*server, bool, error) {
 	klog.Info("Loading configuration.")
 	made, err := loadConfig(flags)
 	if err != nil {
@@ -347,23 +347,78 @@ func startPlugin(flags map[string]string) (*server, bool, error) {
 	}
 	klog.Info("Detected NVML platform: found NVML library")
 	klog.Info("Detected non-Tegra platform: /sys/devices/soc0/family file not found")
-	if made.Flags.MigStrategy == "single" {
-		klog.Info("No MIG devices found. Falling back to mig.strategy=none")
+	offered, err := byResource(made.Flags.MigStrategy)
+	if err != nil {
+		return nil, false, fmt.Errorf("error getting plugins: unable to load resource managers to manage "+
+			"plugin devices: error building device map: error building device map from config.resources: "+
+			"invalid MIG configuration: %v", err)
 	}
-	serving := newServer(made)
-	if len(serving.devices) == 0 {
+	var serving []*server
+	for resource, devices := range offered {
+		serving = append(serving, newServer(made, resource, devices))
+	}
+	if len(serving) == 0 {
 		klog.Info("No devices found. Waiting indefinitely.")
 		return nil, false, nil
 	}
-	if err := serving.start(); err != nil {
-		klog.Error("Could not contact Kubelet. Did you enable the device plugin feature gate?")
-		klog.Error("You can check the prerequisites at: " +
-			"https://github.com/NVIDIA/k8s-device-plugin#prerequisites")
-		klog.Error("You can learn how to set the runtime at: " +
-			"https://github.com/NVIDIA/k8s-device-plugin#quick-start")
-		return serving, true, nil
+	for _, one := range serving {
+		if err := one.start(); err != nil {
+			klog.Error("Could not contact Kubelet. Did you enable the device plugin feature gate?")
+			klog.Error("You can check the prerequisites at: " +
+				"https://github.com/NVIDIA/k8s-device-plugin#prerequisites")
+			klog.Error("You can learn how to set the runtime at: " +
+				"https://github.com/NVIDIA/k8s-device-plugin#quick-start")
+			return serving, true, nil
+		}
 	}
 	return serving, false, nil
+}
+
+const wholeGpu = "nvidia.com/gpu"
+
+// byResource returns the devices by resource, as the strategy has it.
+func byResource(strategy string) (map[string][]gpu, error) {
+	found := map[string][]gpu{}
+	divided, enabled := migs()
+	if strategy == "single" && len(enabled) == 0 {
+		klog.Info("No MIG devices found. Falling back to mig.strategy=none")
+	}
+	if strategy == "none" || len(enabled) == 0 {
+		if all := gpus(); len(all) > 0 {
+			found[wholeGpu] = all
+		}
+		return found, nil
+	}
+	profiles := map[string]bool{}
+	parts := map[string]int{}
+	for _, one := range divided {
+		profiles[one.profile] = true
+		parts[one.index]++
+	}
+	for _, one := range gpus() {
+		switch {
+		case !enabled[one.index] && strategy == "single":
+			return nil, fmt.Errorf("all devices on the node must be configured with the same migEnabled value")
+		case !enabled[one.index]:
+			found[wholeGpu] = append(found[wholeGpu], one)
+		case parts[one.index] == 0 && strategy == "single":
+			return nil, fmt.Errorf("at least one device with migEnabled=true was not configured correctly: "+
+				"device %s has no MIG devices configured", one.index)
+		case parts[one.index] == 0:
+			klog.Warningf("device %s has no MIG devices configured", one.index)
+		}
+	}
+	if strategy == "single" && len(profiles) > 1 {
+		return nil, fmt.Errorf("more than one MIG device type present on node")
+	}
+	for _, one := range divided {
+		resource := wholeGpu
+		if strategy == "mixed" {
+			resource = "nvidia.com/mig-" + strings.ReplaceAll(one.profile, "+", ".")
+		}
+		found[resource] = append(found[resource], one.gpu)
+	}
+	return found, nil
 }
 
 // server is one plugin that is known to the kubelet.
@@ -378,24 +433,24 @@ type server struct {
 	done     chan struct{}
 }
 
-func newServer(made *config) *server {
-	one := &server{config: made, resource: "nvidia.com/gpu", gpus: map[string]gpu{}}
+func newServer(made *config, resource string, devices []gpu) *server {
+	one := &server{config: made, resource: resource, gpus: map[string]gpu{}}
 	replicas := 1
 	for _, how := range []*sharing{&made.Sharing.TimeSlicing, made.Sharing.Mps} {
 		if how == nil {
 			continue
 		}
-		for _, resource := range how.Resources {
-			if resource.Name == "nvidia.com/gpu" {
-				one.sharing, replicas = how, resource.Replicas
+		for _, chosen := range how.Resources {
+			if chosen.Name == resource {
+				one.sharing, replicas = how, chosen.Replicas
 				if how.RenameByDefault {
-					one.resource = "nvidia.com/gpu.shared"
+					one.resource = resource + ".shared"
 				}
 			}
 		}
 	}
 	one.socket = api.DevicePluginPath + "nvidia-" + strings.TrimPrefix(one.resource, "nvidia.com/") + ".sock"
-	for _, device := range gpus() {
+	for _, device := range devices {
 		for replica := 0; replica < replicas; replica++ {
 			id := device.uuid
 			if one.sharing != nil {

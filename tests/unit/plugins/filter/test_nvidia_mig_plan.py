@@ -27,3 +27,12 @@ def test_a_wrong_value_is_a_refusal_and_a_wrong_name_an_error(tmp_path):
         nvidia_mig_plan(facts, konfig="half")
     with pytest.raises(AnsibleFilterError, match="gpu_node_facts"):
         nvidia_mig_plan({})
+
+
+def test_pods_of_the_cluster_are_a_refusal(tmp_path):
+    facts = MigNode(tmp_path, card(0, "2330")).facts()
+    pods = [{"namespace": "team", "name": "train-0", "count": 1}]
+    cluster = {"name": "gpu1", "labels": {}, "resources": {"nvidia.com/gpu": {"pods": pods}}}
+    assert nvidia_mig_plan(facts, config="all-3g.40gb", cluster={})["partitions"]
+    plan = nvidia_mig_plan(facts, config="all-3g.40gb", cluster=cluster)
+    assert plan["action"] == "refuse" and "team/train-0" in plan["reasons"][0]

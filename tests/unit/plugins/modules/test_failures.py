@@ -30,6 +30,7 @@ FAILING = {
     "gpu_node_verify": ("module_runner", {}),
     "gpu_test_pods": ("read_expected", {}),
     "node_gpu_label": ("read_requests", {"nodes": {}}),
+    "node_pause": ("read_requests", {"nodes": {}, "reason": "mig"}),
     "nvidia_driver": ("_read_context", {}),
     "nvidia_mig": ("module_runner", {}),
     "nvidia_repository": ("_run", {"name": "nvidia", "state": "absent"}),

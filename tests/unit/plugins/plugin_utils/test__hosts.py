@@ -72,6 +72,20 @@ def test_runtimes_of_a_tree_are_not_asked(plan, root, asked):
     assert bool(select_hosts(["a"], hostvars, "runtimes")) is asked
 
 
+@pytest.mark.parametrize(
+    ("plan", "kube", "asked"),
+    [
+        ({"partitions": True}, {"kubeconfig": "/kube"}, True),
+        ({"partitions": True}, {}, False),
+        ({"partitions": False}, {"kubeconfig": "/kube"}, False),
+        (None, {"host": "https://kube"}, False),
+    ],
+)
+def test_a_cluster_is_asked_about_the_nodes_that_would_be_partitioned(plan, kube, asked):
+    hostvars = {"a": {"nvidia_mig_plan": plan, "kubegpu_kube": kube}}
+    assert bool(select_hosts(["a"], hostvars, "partitions")) is asked
+
+
 def host(*vendors, loaded="580.126.09", **variables):
     gpus = [{"vendor": vendor} for vendor in vendors]
     return {

@@ -18,6 +18,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manif
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
     read_request,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.pause import (
+    away_from_paused,
+    leaves_paused,
+)
 
 SLICING = {"sharing": {"timeSlicing": {"resources": [{"name": "gpu", "replicas": 4}]}}}
 MPS = {"sharing": {"mps": {"resources": [{"name": "gpu", "replicas": 4}]}}}
@@ -200,6 +204,15 @@ def terms(**options):
     return [one["matchExpressions"][0] for one in node["nodeSelectorTerms"]]
 
 
+@pytest.mark.parametrize("options", [{}, {"default_config": "mps4"}, {"default_config": "shared"}])
+def test_s15_all_daemonsets_leave_a_paused_node(options):
+    configs = {"mps4": MPS, "shared": SLICING}
+    found = manifests(read_request({"configs": configs, "feature_discovery": True, **options}))
+    specs = [one["spec"]["template"]["spec"] for one in found if one["kind"] == "DaemonSet"]
+    assert len(specs) == 3
+    assert all(leaves_paused(one["affinity"]["nodeAffinity"]) for one in specs)
+
+
 def test_s15_mps_brings_its_control_daemon_to_the_nodes_that_chose_it():
     key = "nvidia.com/device-plugin.config"
     configs = {"mps4": MPS, "mps2": MPS, "shared": SLICING}
@@ -366,7 +379,7 @@ def test_the_charts_values_say_the_same():
     assert values["deviceListStrategy"] == "envvar,cdi-cri"
     assert values["runtimeClassName"] == "nvidia"
     assert values["nodeSelector"] == {"kubegpu.nodes/gpu": "nvidia"}
-    assert values["affinity"] == {"nodeAffinity": None}
+    assert values["affinity"] == {"nodeAffinity": away_from_paused()}
     assert values["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": "10%"}
     shared = helm_values(read_request({"configs": {"a": SLICING}}))
     assert shared["config"]["default"] == "default"
