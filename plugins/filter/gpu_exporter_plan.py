@@ -40,24 +40,27 @@ options:
     type: str
     default: 4.6.0-4.8.3
   image:
-    description: Image of the exporter, for V(container). Without a tag it gets that of O(version).
-      Empty is NVIDIA's own.
+    description: Image of the exporter without tag, for V(container).
     type: str
-    default: ""
+    default: nvcr.io/nvidia/k8s/dcgm-exporter
   digest:
-    description: Digest of the image, C(sha256:) and 64 digits. Empty checks none.
+    description: Digest of the image, C(sha256:) and 64 digits. Empty is the tag of O(version).
     type: str
     default: ""
   counters:
-    description: The content of the exporter's file of counters. Needed for V(packages) and
-      V(container).
-    type: str
-    default: ""
+    description: The counters of DCGM's exporter, V(default) or a list of lines of its file (field,
+      kind and help, with commas).
+    type: raw
+    default: default
   profiling:
     description: Whether the profiling metrics (C(DCGM_FI_PROF_*)) are read, which need a package
       more, and in a container the capability C(SYS_ADMIN).
     type: bool
     default: true
+  interval:
+    description: Seconds between two readings of the GPUs.
+    type: int
+    default: 15
   listen:
     description: Address and port of the exporter. Without an address, all of the node's.
     type: str
@@ -78,10 +81,6 @@ options:
       (prometheus.prometheus) and C(/var/lib/node_exporter/textfile_collector).
     type: str
     default: ""
-  textfile_interval:
-    description: Seconds between two runs of the program.
-    type: int
-    default: 15
   expected_gpus:
     description: PCI addresses of the GPUs that the node has to have, such as V(0000:3b:00.0). If
       empty, those that it has, and those that it had at an earlier run.
@@ -138,8 +137,8 @@ EXAMPLES = r"""
 RETURN = r"""
 _value:
   description: >-
-    C(action) (none, change or refuse), C(method), C(gpus) (addresses that are expected),
-    C(packages), C(optional_packages), C(obsolete), C(change_packages), C(remove_packages),
+    C(action) (none, change or refuse), C(method), C(counters) (the file's content), C(gpus)
+    (addresses that are expected), C(packages), C(optional_packages), C(obsolete), C(change_packages), C(remove_packages),
     C(repository), C(files), C(change_setup), C(scrape) (C(exporter), C(port) and C(scheme) of what
     Prometheus reads), C(change), C(steps), C(reasons) and C(warnings).
   type: dict
@@ -158,11 +157,20 @@ def gpu_exporter_plan(gpu_node: Mapping[str, Any], **options: Any) -> dict[str, 
     )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.plan import plan_exporter
     from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.types import Plan
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.metrics import (
+        counters_file,
+        read_counters,
+    )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
     check_call("gpu_exporter_plan", gpu_node, options, ARGUMENTS)
     try:
-        return plan_exporter(gpu_node, read_options(options)).to_json()
+        profiling = read_options({"profiling": options.get("profiling")}).profiling
+        counters = read_counters(
+            options.get("counters", "default"), profiling, "gpu_monitoring_counters"
+        )
+        request = read_options({**options, "counters": counters_file(counters)})
+        return plan_exporter(gpu_node, request).to_json()
     except InputError as error:
         return Plan("refuse", reasons=tuple(str(error).splitlines())).to_json()
 

@@ -40,12 +40,11 @@ options:
     type: str
     default: 4.6.0-4.8.3
   image:
-    description: Image of the exporter, for V(container). Without a tag it gets that of O(version).
-      Empty is NVIDIA's own.
+    description: Image of the exporter without tag, for V(container).
     type: str
-    default: ""
+    default: nvcr.io/nvidia/k8s/dcgm-exporter
   digest:
-    description: Digest of the image, C(sha256:) and 64 digits. Empty checks none.
+    description: Digest of the image, C(sha256:) and 64 digits. Empty is the tag of O(version).
     type: str
     default: ""
   counters:
@@ -58,6 +57,10 @@ options:
       more, and in a container the capability C(SYS_ADMIN).
     type: bool
     default: true
+  interval:
+    description: Seconds between two readings of the GPUs.
+    type: int
+    default: 15
   listen:
     description: Address and port of the exporter. Without an address, all of the node's.
     type: str
@@ -78,10 +81,6 @@ options:
       (prometheus.prometheus) and C(/var/lib/node_exporter/textfile_collector).
     type: str
     default: ""
-  textfile_interval:
-    description: Seconds between two runs of the program.
-    type: int
-    default: 15
   expected_gpus:
     description: PCI addresses of the GPUs that the node has to have, such as V(0000:3b:00.0). If
       empty, those that it has, and those that it had at an earlier run.

@@ -21,7 +21,6 @@ from .data import (
     DCGM_UNIT,
     DROP_IN_PATH,
     EXPORTER_UNIT,
-    IMAGE,
     IMAGE_SUFFIX,
     OUTPUT,
     PACKAGES,
@@ -81,7 +80,7 @@ def setup(method: str, request: Request, node: Mapping[str, Any], gpus: Sequence
         {
             PROGRAM_PATH: program_text(),
             SERVICE_PATH: _service(request, node, gpus),
-            TIMER_PATH: _timer(request.textfile_interval),
+            TIMER_PATH: _timer(request.interval),
         },
         (f"{TEXTFILE_UNIT}.timer",),
         (f"{TEXTFILE_UNIT}.timer",),
@@ -111,6 +110,7 @@ def _counters(request: Request) -> str:
 
 def _exporter_arguments(request: Request) -> list[str]:
     arguments = ["--collectors", COUNTERS_PATH, "--address", request.listen]
+    arguments += ["--collect-interval", str(request.interval * 1000)]
     if request.web_config:
         arguments += ["--web-config-file", request.web_config]
     if request.job_mapping_dir:
@@ -135,10 +135,9 @@ def _drop_in(request: Request) -> str:
 
 def image(request: Request) -> str:
     """Return the image of the exporter."""
-    name = request.image or IMAGE
-    if ":" not in name.rpartition("/")[2]:
-        name = f"{name}:{request.version}{IMAGE_SUFFIX}"
-    return f"{name}@{request.digest}" if request.digest else name
+    if request.digest:
+        return f"{request.image}@{request.digest}"
+    return f"{request.image}:{request.version}{IMAGE_SUFFIX}"
 
 
 def _container(request: Request) -> str:

@@ -36,7 +36,7 @@ _PATH = re.compile(r"/[\w./@+-]*\Z", re.ASCII)
 _LISTEN = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])?:(?P<port>\d{1,5})\Z", re.ASCII)
 _VERSION = re.compile(r"\d+(?:\.\d+){1,3}-\d+(?:\.\d+){1,3}\Z", re.ASCII)
 _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
-_IMAGE = re.compile(r"[\w./:-]*\Z", re.ASCII)
+_IMAGE = re.compile(r"[\w./:-]+\Z", re.ASCII)
 _DIGEST = re.compile(r"(?:sha256:[0-9a-f]{64})?\Z")
 _FIELD = re.compile(r"\s*(?:#.*|[A-Z][A-Z0-9_]*,\s*(?:gauge|counter|histogram|label)\s*,.*)?\Z")
 
@@ -69,7 +69,7 @@ def _check(request: Request) -> None:
         if not _ADDRESS.match(address):
             raise _wrong("expected_gpus", address, "Write PCI addresses: 0000:3b:00.0.")
     if not _IMAGE.match(request.image):
-        raise _wrong("image", request.image, "Write registry/name:tag.")
+        raise _wrong("image", request.image, "Write registry/name, without a tag.")
     if not _DIGEST.match(request.digest):
         raise _wrong("digest", request.digest, "Write sha256: and 64 digits.")
     for number, line in enumerate(request.counters.splitlines(), 1):
@@ -79,7 +79,7 @@ def _check(request: Request) -> None:
                 f"{line!r} in line {number}",
                 "Write DCGM's field, gauge, counter or label, and the help, with commas.",
             )
-    check_at_least(f"{PREFIX}textfile_interval", request.textfile_interval, 5)
+    check_at_least(f"{PREFIX}interval", request.interval)
     check_at_least(f"{PREFIX}timeout", request.timeout)
 
 

@@ -97,6 +97,7 @@ def _plan(node: Mapping[str, Any], request: Request) -> Plan:
     return Plan(
         action="change" if steps else "none",
         method=method,
+        counters=request.counters,
         gpus=gpus,
         textfile_directory=textfile_directory(request, node) if method == TEXTFILE else "",
         packages=packages,

@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core.printable import printable
 from .._core.steps import Step
-from .data import AUTO, VERSION
+from .data import AUTO, IMAGE, VERSION
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Request:
 
     :param version: the versions of DCGM and of its exporter, as in the tag of the image.
     :param counters: the text of the exporter's file of counters.
+    :param interval: seconds between two readings.
     :param listen: host and port; without a host, all addresses.
     :param expected_gpus: PCI addresses; empty are those that the node has or had.
     :param planned_repositories: addresses of repositories that the same run adds first.
@@ -28,15 +29,15 @@ class Request:
 
     method: str = AUTO
     version: str = VERSION
-    image: str = ""
+    image: str = IMAGE
     digest: str = ""
     counters: str = ""
     profiling: bool = True
     listen: str = ":9400"
+    interval: int = 15
     web_config: str = ""
     job_mapping_dir: str = ""
     textfile_directory: str = ""
-    textfile_interval: int = 15
     expected_gpus: tuple[str, ...] = ()
     beside_others: bool = False
     hold: bool = True
@@ -83,12 +84,14 @@ class Plan:
 
     :param action: none, change or refuse.
     :param method: the method that the node gets; empty: none.
+    :param counters: the text of the exporter's file of counters.
     :param gpus: PCI addresses of the GPUs that the node is expected to have.
     :param scrape: ``port``, ``scheme`` and ``exporter`` of what Prometheus reads; None: nothing.
     """
 
     action: str = "none"
     method: str = ""
+    counters: str = ""
     gpus: tuple[str, ...] = ()
     textfile_directory: str = ""
     packages: Mapping[str, str | None] = field(default_factory=dict)

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from plugins.module_utils._exporter.files import image, setup
 from plugins.module_utils._exporter.options import read_options
 from tests.unit.fixtures.node_facts import node as facts
@@ -29,8 +27,8 @@ def test_exporter_of_the_packages_uses_the_service_of_dcgm():
     assert "ExecStart=\n" in text
     assert start(text) == (
         "ExecStart=/usr/bin/dcgm-exporter --collectors /etc/kubegpu/dcgm-counters.csv --address "
-        ":9400 --web-config-file /etc/exporter/web.yml --hpc-job-mapping-dir /run/j "
-        "--remote-hostengine-info localhost:5555"
+        ":9400 --collect-interval 15000 --web-config-file /etc/exporter/web.yml "
+        "--hpc-job-mapping-dir /run/j --remote-hostengine-info localhost:5555"
     )
 
 
@@ -38,20 +36,15 @@ def test_container():
     text = start(made("container", CONTAINER, digest=DIGEST, web_config="/etc/exporter/web.yml"))
     assert "--gpus all --cap-add SYS_ADMIN --network host" in text
     assert "--volume /etc/exporter:/etc/exporter:ro" in text
-    assert f"/k8s/dcgm-exporter:4.6.0-4.8.3-distroless@{DIGEST} --collectors" in text
+    assert f"/k8s/dcgm-exporter@{DIGEST} --collectors" in text
     assert "SYS_ADMIN" not in made("container", CONTAINER, profiling=False)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("", "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"),
-        ("local:5000/dcgm-exporter", "local:5000/dcgm-exporter:4.6.0-4.8.3-distroless"),
-        ("local:5000/dcgm-exporter:mine", "local:5000/dcgm-exporter:mine"),
-    ],
-)
-def test_image(given, expected):
-    assert image(read_options({"image": given})) == expected
+def test_image():
+    expected = "local:5000/dcgm-exporter:4.5.3-4.8.2-distroless"
+    assert image(read_options({"image": "local:5000/dcgm-exporter", "version": "4.5.3-4.8.2"})) == (
+        expected
+    )
 
 
 def test_textfile_program_may_write_its_folder_only():
