@@ -116,4 +116,5 @@ class Plan:
         for name in ("gpus", "files", "obsolete"):
             values[name] = list(values[name])
         values["steps"] = [asdict(step) for step in self.steps]
+        values["changes"] = [f"{step.action} {step.detail}" for step in self.steps]
         return values

@@ -81,7 +81,7 @@ def _plan(
     if entries:
         wanted[request.targets_file] = targets_text(entries)
         if request.rules:
-            wanted[request.rules_file] = request.rules
+            wanted[request.rules_file] = f"{request.rules.rstrip()}\n"
             wanted[request.expected_file] = expected_text(entries)
     changes = []
     reasons = []
