@@ -139,9 +139,9 @@ _value:
   description: >-
     C(action) (none, change or refuse), C(method), C(counters) (the file's content), C(gpus)
     (addresses that are expected), C(packages), C(optional_packages), C(obsolete),
-    C(change_packages), C(remove_packages), C(repository), C(files), C(change_setup), C(scrape) (C(exporter), C(port) and C(scheme) of what
-    Prometheus reads), C(change), C(steps), C(changes) (the
-    steps as text), C(reasons) and C(warnings).
+    C(change_packages), C(remove_packages), C(repository), C(files), C(change_setup), C(scrape)
+    (C(exporter), C(port) and C(scheme) of what Prometheus reads), C(change), C(steps), C(changes)
+    (the steps as text), C(reasons) and C(warnings).
   type: dict
 """
 

@@ -186,12 +186,17 @@ def _offers(variables: Variables, vendor: str) -> bool:
 
 
 def _is_monitored(variables: Variables) -> bool:
-    """Return whether the host gets an exporter of its own, and not by a cluster."""
+    """Return whether the host gets an exporter of its own, and not by a cluster.
+
+    One whose last GPU is lost keeps it.
+    """
     node = facts(variables)
+    exporter = (node or {}).get("exporter") or {}
+    gpus = node is not None and bool(node["gpus"] or exporter.get("expected_gpus"))
     enabled = boolean(variables.get("gpu_monitoring_enabled", False), strict=False)
     method = variables.get("gpu_monitoring_method", "auto")
     on_host = method != "kubernetes" and (method != "auto" or not _in_cluster(variables))
-    return node is not None and bool(node["gpus"]) and enabled and on_host
+    return gpus and enabled and on_host
 
 
 def _has_exporter(variables: Variables) -> bool:

@@ -20,6 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils._exporter import program
+from plugins.module_utils._exporter.files import output_path
+from plugins.module_utils._monitoring.metrics import TEXTFILE, TEXTFILE_METRICS
 
 # As --format=csv,noheader,nounits prints them.
 V100 = (
@@ -354,3 +356,9 @@ def test_it_needs_only_an_old_python():
     assert names <= sys.stdlib_module_names
     assert "dataclasses" not in names
     assert "__future__" not in names
+
+
+def test_rules_and_dashboard_know_all_metrics():
+    declared = {one.name: (one.kind, one.help) for one in TEXTFILE_METRICS}
+    assert declared == program.METRICS
+    assert f"/{TEXTFILE}" == output_path("")
