@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import posixpath
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .._host.command import Runner
-from .._host.files import FileState, read_file, write_file
+from .._host.files import FileState, read_file, remove_empty_directories, write_file
 from .._host.systemd import journal, read_daemon
 from .._record.store import StateStore
 from .._record.transaction import FileChange
@@ -227,6 +228,10 @@ def _stop(units: Sequence[str], node: Dependencies) -> None:
             answer = node.run(["systemctl", "disable", "--now", unit], timeout=_UNIT_SECONDS)
             if not answer.ok:
                 node.warn(f"systemctl disable --now {unit} failed: {answer.last_output()}")
+            if unit.endswith(".timer"):
+                # It may run just now, and would write its files again.
+                service = f"{unit[: -len('.timer')]}.service"
+                node.run(["systemctl", "stop", service], timeout=_UNIT_SECONDS)
 
 
 def _remove_output(record: Record | None) -> None:
@@ -234,3 +239,4 @@ def _remove_output(record: Record | None) -> None:
         return
     for path in (record.output, STATE_PATH):
         write_file(FileState(path))
+    remove_empty_directories((posixpath.dirname(STATE_PATH),))
