@@ -132,8 +132,13 @@ def _apply(
     gone = [unit for unit in old if unit not in wanted.units]
 
     def load() -> None:
-        _start(wanted, restart, node)
-        _verify(plan, request, wanted, node)
+        try:
+            _start(wanted, restart, node)
+            _verify(plan, request, wanted, node)
+        except KubegpuError:
+            # While their files are there.
+            _stop([unit for unit in ours if unit not in old], node)
+            raise
 
     def load_restored() -> None:
         _run_again(old, node)
@@ -144,8 +149,7 @@ def _apply(
     try:
         change_runtime(node.store, changes, service)
     except BaseException:
-        # The files are restored. What they belong to runs again; what is new does not.
-        _stop([unit for unit in ours if unit not in old], node)
+        # The files are restored.
         _run_again(gone, node)
         if earlier is None:
             node.store.drop(RECORD)

@@ -409,7 +409,7 @@ def render(samples: Sequence[Sample]) -> str:
     """Return the samples in Prometheus' text format; each metric is one group, without doubles."""
     lines = []
     for metric, (kind, text) in METRICS.items():
-        found = {}
+        found = {}  # type: Dict[str, float]
         for sample in samples:
             if sample.metric == metric:
                 found.setdefault(_labels(sample.labels), sample.value)
