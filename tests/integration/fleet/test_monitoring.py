@@ -50,6 +50,7 @@ echo "0, GPU-1, 00000000:00:08.0, 535.1, 44, 5, 100, 7680, 23.5, 75.00, 1531, 30
 """
 VARIABLES = {
     "gpu_monitoring_enabled": True,
+    "gpu_monitoring_interval": 5,
     "gpu_monitoring_method": "{{ {'gpu1': 'textfile', 'gpu2': 'packages'}"
     ".get(inventory_hostname, 'auto') }}",
     "gpu_monitoring_prometheus_host": "cpu1",
@@ -153,8 +154,8 @@ def test_s19_hosts_are_scraped_and_a_lost_card_is_an_alert(hosts, count_calls):
     )
     assert calls == {"gpu1": 1, "gpu2": 1, "cpu1": 2}
 
-    # So that nobody waits for five minutes here.
-    script = f"sed -i 's/for: 5m/for: 10s/' {RULES} && systemctl reload prometheus"
+    # So that nobody waits for five minutes here; both alerts are pending at the same time.
+    script = f"sed -i 's/for: 5m/for: 30s/' {RULES} && systemctl reload prometheus"
     execute(prometheus, "sh", "-c", script)
     assert lost(prometheus) == []
     for name, address in (("gpu1", "0000:00:08.0"), ("gpu2", "0000:3a:00.0")):
