@@ -382,6 +382,32 @@ ansible_facts:
           returned: always
           type: dict
           sample: {managed: false, unfinished: [], at_boot: {}, enabled: false, manager: false}
+        exporter:
+          description: >-
+            Exporters of GPU metrics. C(systemd) tells whether the node runs it; C(method),
+            C(expected_gpus) (PCI addresses) and C(output) are what this collection has set up,
+            C(files) the SHA-256 of each of its files, C(units) the states of DCGM's and our units,
+            C(enabled) those of them that start at boot, and C(foreign_units) the states of known
+            units of others. C(packages) are those of DCGM, C(packages_managed) tells whether this
+            collection has installed them. C(textfile_directories) are the known folders of
+            node_exporter that exist, C(python) runs the program for them, and C(listeners) are the
+            TCP ports that are listened on, with the program's name for ports of exporters.
+          returned: always
+          type: dict
+          sample:
+            systemd: true
+            method: textfile
+            expected_gpus: ["0000:3b:00.0"]
+            output: /var/lib/prometheus/node-exporter/kubegpu.prom
+            files: {}
+            units: {nvidia-dcgm: null, kubegpu-metrics.timer: active}
+            enabled: [kubegpu-metrics.timer]
+            foreign_units: {}
+            packages: {}
+            packages_managed: false
+            textfile_directories: [/var/lib/prometheus/node-exporter]
+            python: /usr/bin/python3
+            listeners: {"22": "", "9100": ""}
         problems:
           description: >-
             The problems of the node, with C(code) (in snake case), C(cause), C(evidence) and

@@ -191,6 +191,26 @@ def _offers(variables: Variables, vendor: str) -> bool:
     return node is not None and bool(container_gpus(node, vendor))
 
 
+def _is_monitored(variables: Variables) -> bool:
+    """Return whether the host gets an exporter of its own, and not by a cluster.
+
+    One whose last GPU is lost keeps it.
+    """
+    node = facts(variables)
+    exporter = (node or {}).get("exporter") or {}
+    gpus = node is not None and bool(node["gpus"] or exporter.get("expected_gpus"))
+    enabled = boolean(variables.get("gpu_monitoring_enabled", False), strict=False)
+    method = variables.get("gpu_monitoring_method", "auto")
+    on_host = method != "kubernetes" and (method != "auto" or not _in_cluster(variables))
+    return gpus and enabled and on_host
+
+
+def _has_exporter(variables: Variables) -> bool:
+    """Return whether this collection has set up an exporter on the host."""
+    exporter = (facts(variables) or {}).get("exporter") or {}
+    return bool(exporter.get("method") or exporter.get("packages_managed"))
+
+
 def _is_verified(variables: Variables) -> bool:
     """Return whether the table of a verification shows the host."""
     enabled = boolean(variables.get("gpu_verify_enabled", True), strict=False)
@@ -212,4 +232,9 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "not_failed": lambda variables: not _has_failed(variables),
     "driver": _can_verify,
     "verified": _is_verified,
+    "monitored": lambda variables: _is_monitored(variables) and not _has_failed(variables),
+    "monitoring_work": lambda variables: (
+        (variables.get("gpu_monitoring_host_plan") or {}).get("work") is True
+    ),
+    "exporter": _has_exporter,
 }

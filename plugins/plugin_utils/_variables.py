@@ -27,6 +27,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import (
     read_options as read_driver,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.options import (
+    read_options as read_exporter,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.options import (
     read_options as read_mig,
 )
@@ -260,6 +263,9 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
             read_cuda(options)
         elif role == "nvidia_container_toolkit":
             read_toolkit(options)
+        elif role == "gpu_monitoring":
+            # The specification has the methods of both, and the exporter reads a file's text.
+            read_exporter({**options, "method": None, "counters": None})
     except KubegpuError as error:
         return str(error)
     return ""

@@ -62,7 +62,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_container_toolkit": ("toolkit", False),
     "gpu_node_labels": ("labels", True),
     "nvidia_device_plugin": ("device plugin", True),
-    "gpu_monitoring": ("monitoring", True),
+    "gpu_monitoring": ("monitoring", False),
     "gpu_verify": ("verify", False),
 }
 
@@ -71,6 +71,9 @@ KEPT_FACTS = (
     "kubegpu_begun",
     "kubegpu_failure",
     *(f"{role}_{fact}" for role in ROLES for fact in ("plan", "result")),
+    # Of hosts; those without "host" are of the cluster.
+    "gpu_monitoring_host_plan",
+    "gpu_monitoring_host_result",
 )
 
 

@@ -76,7 +76,7 @@ def _archive(release: Release) -> Path:
             old.rename(half)
         else:
             shutil.rmtree(old)
-    apt = _private_apt(release, half)
+    apt = private_apt(release, half)
     run([*apt, "update", "-q"], timeout=600)
     pool = half / "archives"
     for wish in wishes:
@@ -93,7 +93,7 @@ def _archive(release: Release) -> Path:
     return tree
 
 
-def _private_apt(release: Release, half: Path) -> list[str]:
+def private_apt(release: Release, half: Path) -> list[str]:
     """apt-get with its own folders, and the image's packages as what is installed."""
     home = half / "apt"
     shutil.rmtree(home, ignore_errors=True)

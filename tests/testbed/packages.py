@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Build the stand-in packages of the NVIDIA Container Toolkit.
+"""Build the stand-in packages of the NVIDIA Container Toolkit, and of DCGM.
 
 Names, versions, paths and dependencies are those of the real packages, and so is what they make and
 leave behind (NVIDIA/nvidia-container-toolkit, packaging/debian and deployments/systemd). The
@@ -21,6 +21,8 @@ from tests.testbed.shell import run
 
 TREES = HERE / "files" / "packages"
 VERSIONS = ("1.17.8-1", "1.19.0-1", "1.20.1-1")
+# The versions of DCGM and of its exporter that are released together.
+DCGM = (("1:4.5.3-1", "4.8.2-1"), ("1:4.6.0-1", "4.8.3-1"))
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,13 @@ def packages() -> Iterator[Package]:
             (f"{base} {exact}", f"{tools} {exact}", f"libnvidia-container1 {exact}"),
             ("nvidia-container-toolkit",),
         )
+    for dcgm, exporter in DCGM:
+        core = "datacenter-gpu-manager-4-core"
+        yield Package(core, dcgm, (), (core,))
+        proprietary = "datacenter-gpu-manager-4-proprietary"
+        yield Package(proprietary, dcgm, (f"{core} (= {dcgm})",), ())
+        name = "datacenter-gpu-manager-exporter"
+        yield Package(name, exporter, (f"{core} (>= 1:4.0.0)",), (name,))
     yield Package(
         "nvidia-docker2",
         "2.14.0-1",
@@ -67,7 +76,7 @@ def build(package: Package, architecture: str, work: Path, target: Path) -> None
         shutil.copytree(TREES / source, tree, dirs_exist_ok=True)
     for path in tree.rglob("*"):
         if path.is_file() and "@VERSION@" in (text := path.read_text()):
-            path.write_text(text.replace("@VERSION@", package.version.split("-")[0]))
+            path.write_text(text.replace("@VERSION@", package.version.split("-")[0].split(":")[-1]))
     notice = tree / "usr" / "share" / "kubegpu-standin" / package.name
     notice.parent.mkdir(parents=True)
     notice.write_text("A stand-in made by the testbed of kubegpu.nodes; nothing of NVIDIA's.\n")

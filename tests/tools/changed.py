@@ -47,6 +47,8 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/nvidia_repository.py", _CODE | _PACKAGES),
     ("plugins/*/nvidia_driver*.py", _CODE | _DRIVERS),
     ("plugins/*/nvidia_mig*.py", _CODE | _NODES | {"controller"}),
+    ("plugins/*/gpu_exporter*.py", _CODE | {"fleet"}),
+    ("plugins/*/prometheus_gpu_files.py", _CODE | {"fleet"}),
     ("plugins/*/cuda_*.py", _CODE | _DRIVERS),
     ("plugins/*/driver_required_by.py", _CODE | _DRIVERS),
     ("plugins/*/gpu_node_facts.py", _CODE | _NODES | {"controller"}),

@@ -174,6 +174,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_docker": "Docker",
     "_crio": "CRI-O",
     "_mig": "MIG",
+    "_exporter": "Exporter of a host",
     "_cuda": "CUDA",
     "_toolkit": "Container toolkit",
     "_labels": "Labels",

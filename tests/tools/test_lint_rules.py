@@ -29,6 +29,8 @@ LADDER = re.compile(
 RUFF = Path(sys.executable).parent / "ruff"
 PLUGINS = [name for name in checkout_files() if name.startswith("plugins/") and ".py" in name]
 SETTINGS = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+# Sent to nodes as a file, where it runs without the collection.
+PROGRAM = "plugins/module_utils/_exporter/program.py"
 HEAD = "from __future__ import annotations\n\n"
 
 
@@ -138,7 +140,7 @@ def test_no_plugin_imports_subprocess_or_silences_the_rules(path: str) -> None:
             imported.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             imported.add(node.module.partition(".")[0])
-    assert "subprocess" not in imported
+    assert "subprocess" not in imported or path == PROGRAM
     for rule in ("TID251", "S101"):
         assert f"noqa: {rule}" not in text
 

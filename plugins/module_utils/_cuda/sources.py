@@ -30,25 +30,31 @@ def plan_repository(
     planned: Sequence[PlannedVersion],
     packages: Mapping[str, str | None],
     tables: Tables,
+    variable: str = "cuda_toolkit_repository",
 ) -> tuple[dict[str, Any] | None, Step | None, str]:
     """Return the repository to write, its step, and a warning; None and "" for nothing.
 
+    :param variable: the user's variable with the settings of the repository.
     :raises Refusal: the repository or its key is unknown.
     """
     if not request.manage_repository or not packages:
         return None, None, ""
     if not request.repository_name.startswith(_OUR_PREFIX):
         raise Refusal(
-            f"cuda_toolkit_repository.name is {request.repository_name!r}.",
+            f"{variable}.name is {request.repository_name!r}.",
             f"let it begin with {_OUR_PREFIX!r}, by which the facts know our own file.",
         )
     if DISTRO_PACKAGE in packages:
         return (*_archive(node, request), "")
-    return _nvidia(node, request, planned, tables)
+    return _nvidia(node, request, planned, tables, variable)
 
 
 def _nvidia(
-    node: Mapping[str, Any], request: Request, planned: Sequence[PlannedVersion], tables: Tables
+    node: Mapping[str, Any],
+    request: Request,
+    planned: Sequence[PlannedVersion],
+    tables: Tables,
+    variable: str,
 ) -> tuple[dict[str, Any] | None, Step | None, str]:
     system = node["os"]
     name = system_of(node, tables.drivers).folder or ""
@@ -60,8 +66,8 @@ def _nvidia(
         raise Refusal(
             f"NVIDIA's repository for {system['id']} {system['version']} on {system['arch']} is "
             "not known.",
-            "give a runfile, or a mirror by url, key_url and key_fingerprints of "
-            "cuda_toolkit_repository.",
+            f"give {'a runfile, or ' if planned else ''}a mirror by url, key_url and "
+            f"key_fingerprints of {variable}.",
         )
     url = (request.repository_url or original).rstrip("/")
     for placeholder, text in (("{distribution}", name), ("{architecture}", architecture or "")):
@@ -89,8 +95,8 @@ def _nvidia(
             f"The key of {public} is not known by its whole fingerprint.",
             "compare it "
             "with what NVIDIA tells you by other means, and give all 40 digits as "
-            "cuda_toolkit_repository.key_fingerprints; or set the repository up yourself "
-            "(cuda_toolkit_repository.manage: false).",
+            f"{variable}.key_fingerprints; or set the repository up yourself "
+            f"({variable}.manage: false).",
         )
     repository = {
         "name": request.repository_name,

@@ -22,6 +22,9 @@ from .._driver.facts import (
     read_modules,
     read_state,
 )
+from .._exporter.data import FOREIGN_UNITS as _EXPORTERS
+from .._exporter.data import UNITS as _EXPORTER_UNITS
+from .._exporter.facts import read_exporter
 from .._hardware.pci import count_nvswitches, find_gpus
 from .._host.command import TIMED_OUT, Result
 from .._mig.boot import BOOT_PATHS
@@ -86,7 +89,7 @@ def gather(
     packages, rpm_error = read_packages(reader, system["family"])
     # No decision depends on the container runtimes of a node without a GPU.
     runtime_reader = reader if gpus or fresh else reader.files_only()
-    units, starts = read_units(runtime_reader, (*UNITS, *SERVICES))
+    units, starts = read_units(runtime_reader, (*UNITS, *SERVICES, *_EXPORTER_UNITS, *_EXPORTERS))
     nvml, nvml_error = read_nvml(reader, gpus)
     record = read_state(reader, state_path)
     runtimes, runtime_problems = _read_runtimes(
@@ -113,6 +116,7 @@ def gather(
         "runtimes": runtimes,
         "nvml": None if nvml is None else with_mig(reader, nvml),
         "mig": read_setup(reader, record, read_checksums(reader, BOOT_PATHS)),
+        "exporter": read_exporter(reader, units, packages, record),
     }
     problems = (
         *find_problems(node, nvml_error, rpm_error),

@@ -16,7 +16,7 @@ CONTAINERD_PACKAGES = ("containerd", "containerd.io", "moby-containerd")
 DOCKER_PACKAGES = ("docker.io", "docker-ce", "moby-engine")
 
 _WANTED = re.compile(
-    r"(?:lib)?nvidia-|(?:lib)?cud(?:a|nn)|libnv|libnccl|nvlsm|(?:linux-(?:modules|objects|signatures)|kmod|akmod"
+    r"(?:lib)?nvidia-|(?:lib)?cud(?:a|nn)|libnv|libnccl|nvlsm|datacenter-gpu-manager|(?:linux-(?:modules|objects|signatures)|kmod|akmod"
     r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia|docker|containerd|moby-"
 )
 # The same names as patterns of rpm.
@@ -29,6 +29,7 @@ RPM_PATTERNS = (
     "*-nvidia*",
     "*cudnn*",
     "libnccl*",
+    "datacenter-gpu-manager*",
     *CONTAINERD_PACKAGES,
     *DOCKER_PACKAGES,
 )

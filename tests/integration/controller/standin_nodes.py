@@ -35,6 +35,7 @@ MODULES = (
     "cuda_toolkit",
     "docker_runtime",
     "gpu_cluster_info",
+    "gpu_exporter",
     "gpu_node_facts",
     "gpu_node_verify",
     "gpu_test_pods",
@@ -43,6 +44,7 @@ MODULES = (
     "nvidia_mig",
     "nvidia_repository",
     "package_set",
+    "prometheus_gpu_files",
 )
 # They only look, or are about a cluster.
 LOOKING = ("gpu_cluster_info", "gpu_node_facts", "gpu_node_verify", "node_gpu_label")

@@ -59,6 +59,46 @@ def test_hosts_by_vendor_and_of_a_verification():
     assert select_hosts([*hostvars], hostvars, "intel") == ["gpu1"]
 
 
+def test_hosts_that_get_an_exporter_of_their_own():
+    monitored = {"gpu_monitoring_enabled": "yes"}
+    cluster = {"kubegpu_kube": {"kubeconfig": "/kube"}}
+    lost = host(**monitored)
+    lost["ansible_facts"]["gpu_node"]["exporter"] = {"expected_gpus": ["0000:15:00.0"]}
+    hostvars = {
+        "gpu1": host("nvidia", **monitored, gpu_monitoring_host_plan={"work": True}),
+        "amd1": host("amd", **monitored, gpu_monitoring_host_plan={"work": False}),
+        "off": host("nvidia"),
+        "in a cluster": host("nvidia", **monitored, **cluster),
+        "in a cluster, by choice": host(
+            "nvidia", **monitored, **cluster, gpu_monitoring_method="textfile"
+        ),
+        "kubernetes": host("nvidia", **monitored, gpu_monitoring_method="kubernetes"),
+        "without a GPU": host(**monitored),
+        "whose last GPU is lost": lost,
+        "failed": host("nvidia", **monitored, kubegpu_failure={"task": "Install"}),
+        "unreachable": monitored,
+    }
+    assert select_hosts([*hostvars], hostvars, "monitored") == [
+        "gpu1", "amd1", "in a cluster, by choice", "whose last GPU is lost",
+    ]  # fmt: skip
+    assert select_hosts([*hostvars], hostvars, "monitoring_work") == ["gpu1"]
+
+
+@pytest.mark.parametrize(
+    ("exporter", "there"),
+    [
+        (None, False),
+        ({"method": "", "packages_managed": False}, False),
+        ({"method": "textfile"}, True),
+        ({"method": "", "packages_managed": True}, True),
+    ],
+)
+def test_hosts_with_an_exporter_of_this_collection(exporter, there):
+    found = host("nvidia")
+    found["ansible_facts"]["gpu_node"]["exporter"] = exporter
+    assert bool(select_hosts(["a"], {"a": found}, "exporter")) is there
+
+
 @pytest.mark.parametrize(
     ("plan", "root", "asked"),
     [

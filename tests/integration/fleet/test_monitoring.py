@@ -1,0 +1,212 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Scenario S19 on hosts: Debian's Prometheus and node_exporter, and a stand-in of DCGM's exporter.
+
+gpu1 has a card of which nvidia-smi (a stand-in) alone tells, gpu2 four cards and DCGM's packages,
+and cpu1 Prometheus.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.parse
+
+import pytest
+
+from tests.integration.fleet.playbooks import ETC, on_nodes, play, run_module
+from tests.testbed.monitoring import NODE_EXPORTER, PROMETHEUS, install, purge
+from tests.testbed.nodes import execute
+
+pytestmark = pytest.mark.full(why="Prometheus, and packages of another repository")
+
+HOSTS = "gpu1:gpu2:cpu1"
+LIMIT = ("--limit", HOSTS.replace(":", ","))
+RULES = "/etc/prometheus/rules/kubegpu.yml"
+CONFIG = "/etc/prometheus/prometheus.yml"
+# Debian's file, but for the seconds.
+PROMETHEUS_YML = """\
+global:
+  scrape_interval: 1s
+  evaluation_interval: 1s
+
+rule_files:
+  # - "first_rules.yml"
+
+scrape_configs:
+  - job_name: 'prometheus'
+    static_configs:
+      - targets: ['localhost:9090']
+"""
+# Prints the one card while it is on the bus, in the form of the real program.
+NVIDIA_SMI = """\
+#!/bin/sh
+# A stand-in of the test bed.
+[ -e /sys/bus/pci/devices/0000:00:08.0 ] || { echo "No devices were found"; exit 6; }
+echo "0, GPU-1, 00000000:00:08.0, 535.1, 44, 5, 100, 7680, 23.5, 75.00, 1531, 3003, [N/A], 3, 16,\
+ [N/A], [N/A], [N/A], [N/A], Not Active, Not Active, Not Active, Tesla P4"
+"""
+VARIABLES = {
+    "gpu_monitoring_enabled": True,
+    "gpu_monitoring_interval": 5,
+    "gpu_monitoring_method": "{{ {'gpu1': 'textfile', 'gpu2': 'packages'}"
+    ".get(inventory_hostname, 'auto') }}",
+    "gpu_monitoring_prometheus_host": "cpu1",
+    "gpu_monitoring_repository": {
+        "url": "{{ nvidia_container_toolkit_repository.url }}/amd64",
+        "key_url": "{{ nvidia_container_toolkit_repository.key_url }}",
+        "key_fingerprints": "{{ nvidia_container_toolkit_repository.key_fingerprints }}",
+    },
+}
+# Where the collection has been: all of it is gone after the teardown.
+LEFT = (
+    "ls -d /usr/local/lib/kubegpu /etc/kubegpu /run/kubegpu-metrics /var/lib/kubegpu "
+    "/var/lib/prometheus/node-exporter/kubegpu.prom 2>/dev/null; "
+    "systemctl list-unit-files --no-legend 'kubegpu-metrics*' 'kubegpu-dcgm*' 'nvidia-dcgm*'; "
+    "dpkg-query -W -f '${Package} ${db:Status-Status}\\n' 'datacenter-gpu-manager*' 2>/dev/null "
+    "| grep ' installed'; true"
+)
+# dpkg keeps the settings of a package that is removed and not purged.
+KEPT = "! -path 'etc/dcgm-exporter*' "
+
+
+def etc():
+    return on_nodes(ETC.replace("! -name ld.so.cache ", f"! -name ld.so.cache {KEPT}"), HOSTS)
+
+
+def site(*arguments, **variables):
+    options = ("--tags", "monitoring", *LIMIT, *arguments)
+    return play("site", *options, variables={**VARIABLES, **variables})
+
+
+def ask(node, path):
+    """Return what the API of Prometheus answers."""
+    script = (
+        "import sys, urllib.request; "
+        "print(urllib.request.urlopen('http://127.0.0.1:9090' + sys.argv[1], timeout=10)"
+        ".read().decode())"
+    )
+    answer = execute(node, "python3", "-c", script, path, check=False)
+    return json.loads(answer)["data"] if answer.strip() else {}
+
+
+def value(node, query):
+    """Return the value of a query for one series; None without any."""
+    found = ask(node, f"/api/v1/query?query={urllib.parse.quote(query)}").get("result", [])
+    return float(found[0]["value"][1]) if len(found) == 1 else None
+
+
+def wait_for(look, wanted, seconds=90):
+    deadline = time.monotonic() + seconds
+    while (found := look()) != wanted:
+        assert time.monotonic() < deadline, f"{found!r} is not {wanted!r}"
+        time.sleep(0.3)
+
+
+def lost(node):
+    """Return the states of the alert about lost GPUs, by host."""
+    return sorted(
+        alert["state"]
+        for alert in ask(node, "/api/v1/alerts").get("alerts", [])
+        if alert["labels"]["alertname"] == "KubegpuGpuLost"
+    )
+
+
+@pytest.fixture
+def hosts(fleet):
+    found = {node.name: node for node in fleet if node.name in HOSTS.split(":")}
+    gpu1, prometheus = found["gpu1"], found["cpu1"]
+    install(gpu1, NODE_EXPORTER)
+    install(prometheus, PROMETHEUS)
+    execute(gpu1, "tee", "/usr/bin/nvidia-smi", stdin=NVIDIA_SMI)
+    execute(gpu1, "chmod", "755", "/usr/bin/nvidia-smi")
+    execute(prometheus, "tee", CONFIG, stdin=PROMETHEUS_YML)
+    execute(prometheus, "systemctl", "reload-or-restart", "prometheus")
+    yield found
+    play("teardown", *LIMIT, variables=VARIABLES)
+    execute(gpu1, "rm", "-f", "/usr/bin/nvidia-smi")
+    purge(gpu1, NODE_EXPORTER)
+    purge(prometheus, PROMETHEUS)
+
+
+def test_s19_hosts_are_scraped_and_a_lost_card_is_an_alert(hosts, count_calls):
+    prometheus = hosts["cpu1"]
+    before = etc()
+    predicted = site("--check", "--diff")
+    assert predicted.status == 0, predicted.output
+    assert etc() == before
+    run = site("--diff")
+    assert run.status == 0, run.output
+    assert run.changed() == predicted.changed()
+
+    wait_for(lambda: value(prometheus, "count(DCGM_FI_DEV_GPU_TEMP)"), 4.0)
+    wait_for(lambda: value(prometheus, "count(kubegpu_gpu_temperature_celsius)"), 1.0)
+    assert value(prometheus, "sum(kubegpu_gpus_expected)") == 5.0
+    assert value(prometheus, "kubegpu_textfile_source_up{source='nvidia-smi'}") == 1.0
+    assert value(prometheus, "count(up==1)") == 3.0
+
+    with count_calls() as calls:
+        again = site()
+    assert {host: numbers["changed"] for host, numbers in again.stats.items()} == dict.fromkeys(
+        HOSTS.split(":"), 0
+    )
+    assert calls == {"gpu1": 1, "gpu2": 1, "cpu1": 2}
+
+    # So that nobody waits for five minutes here; both alerts are pending at the same time.
+    script = f"sed -i 's/for: 5m/for: 30s/' {RULES} && systemctl reload prometheus"
+    execute(prometheus, "sh", "-c", script)
+    assert lost(prometheus) == []
+    for name, address in (("gpu1", "0000:00:08.0"), ("gpu2", "0000:3a:00.0")):
+        execute(hosts[name], "mv", f"/opt/standin/pci/{address}", "/root/lost-card")
+    wait_for(lambda: lost(prometheus), ["pending", "pending"])
+    wait_for(lambda: lost(prometheus), ["firing", "firing"])
+    warned = site("--check")
+    assert "The node had a GPU at 0000:00:08.0, which is not on the PCI bus" in warned.output
+    for name, address in (("gpu1", "0000:00:08.0"), ("gpu2", "0000:3a:00.0")):
+        execute(hosts[name], "mv", "/root/lost-card", f"/opt/standin/pci/{address}")
+    wait_for(lambda: lost(prometheus), [])
+
+    torn = play("teardown", *LIMIT, variables=VARIABLES)
+    assert torn.status == 0, torn.output
+    assert etc() == before
+    assert not any(on_nodes(LEFT, HOSTS).values())
+    wait_for(lambda: value(prometheus, "count(up)"), 1.0)
+    assert play("teardown", *LIMIT, variables=VARIABLES).changed() == {}
+
+
+def test_s19_prometheus_refuses_broken_rules_and_keeps_the_old_ones(hosts):
+    prometheus = hosts["cpu1"]
+    assert site().status == 0
+    before = execute(prometheus, "cat", RULES, CONFIG)
+    module = "kubegpu.nodes.prometheus_gpu_files"
+    broken = "groups: [{name: a, rules: [{alert: b, expr: 'up =='}]}]"
+    for check in ((), ("--check",)):
+        answer = run_module("cpu1", module, {"rules": broken}, *check)["cpu1"]
+        assert f"promtool refuses {RULES}" in answer["msg"]
+        assert "parse error" in answer["msg"]
+    # Another's file, which Prometheus would not load with ours.
+    execute(prometheus, "sh", "-c", f"echo 'broken: [' >> {CONFIG}")
+    bad = execute(prometheus, "cat", RULES, CONFIG)
+    answer = run_module("cpu1", module, {"rules": "groups: []"})["cpu1"]
+    assert f"promtool refuses {CONFIG}" in answer["msg"]
+    assert execute(prometheus, "cat", RULES, CONFIG) == bad
+    execute(prometheus, "sed", "-i", "$d", CONFIG)
+    assert execute(prometheus, "cat", RULES, CONFIG) == before
+    assert ask(prometheus, "/api/v1/rules")["groups"]
+
+
+def test_s19_exporter_of_somebody_else_is_named_and_left_alone(hosts):
+    node = hosts["gpu2"]
+    script = "systemd-run --unit somebodys-exporter python3 -m http.server 9400"
+    execute(node, "sh", "-c", script)
+    wait_for(lambda: execute(node, "sh", "-c", "grep -c :24B8 /proc/net/tcp || true").strip(), "1")
+    try:
+        run = site("--limit", "gpu2")
+        assert run.status == 0, run.output
+        assert run.changed() == {}
+        assert "port 9400: python3 (pid " in run.output
+        assert "left alone" in run.output
+    finally:
+        execute(node, "systemctl", "stop", "somebodys-exporter")
