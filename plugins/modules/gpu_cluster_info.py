@@ -58,12 +58,17 @@ options:
     description: >-
       Namespace of this collection's device plugin. If set, the module returns RV(plugin_objects).
     type: str
+  plugin_vendor:
+    description: The vendor of the device plugin in O(plugin_namespace).
+    type: str
+    choices: [nvidia, amd, intel]
+    default: nvidia
   plugin_content:
     description:
       - Further objects of O(plugin_namespace) to return in RV(plugin_objects).
       - V(pods) returns the plugin's pods with name, node and start time only.
-      - V(all) returns all pods, config maps, secrets, services and claims with name, labels and
-        type only.
+      - V(all) returns all pods, config maps, secrets, services, claims and daemon sets with name,
+        labels and type only.
     type: str
     choices: [none, pods, all]
     default: none
@@ -290,6 +295,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.insta
     CONTENT,
     plugin_objects,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.names import PLUGINS
 from ansible_collections.kubegpu.nodes.plugins.module_utils._core.printable import printable
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installed import (
     read_monitoring,
@@ -305,6 +311,7 @@ def main() -> None:
             "rollout": {"type": "bool", "default": False},
             "all_nodes": {"type": "bool", "default": False},
             "plugin_namespace": {"type": "str"},
+            "plugin_vendor": {"type": "str", "choices": list(PLUGINS), "default": "nvidia"},
             "plugin_content": {"type": "str", "choices": list(CONTENT), "default": CONTENT[0]},
             "monitoring_namespace": {"type": "str"},
             "metrics": {"type": "bool", "default": False},
@@ -326,7 +333,8 @@ def main() -> None:
         result = build_result(snapshot, expected, only_gpu=not module.params["all_nodes"])
         if namespace:
             content = module.params["plugin_content"]
-            result["plugin_objects"] = plugin_objects(cluster, namespace, content)
+            vendor = module.params["plugin_vendor"]
+            result["plugin_objects"] = plugin_objects(cluster, namespace, content, vendor)
         if module.params["monitoring_namespace"]:
             result["monitoring"] = read_monitoring(cluster, module.params["monitoring_namespace"])
         if module.params["metrics"]:

@@ -59,6 +59,64 @@ options:
     description: Regular expression that one of the last 1000 lines of the log must match.
     type: str
     default: Test PASSED
+  amd:
+    description:
+      - What a pod runs that requests GPUs of AMD, instead of O(image), O(command), O(args) and
+        O(expect). The default shows that the container has C(/dev/kfd) and the render node of its
+        GPU; an image with ROCm and C(rocminfo) shows more.
+      - A node with GPUs of NVIDIA and another vendor is tested with NVIDIA's.
+    type: dict
+    suboptions:
+      image:
+        description: The image, by tag or by digest.
+        type: str
+        default: docker.io/library/busybox:1.37.0
+      command:
+        description: Command of the container. The default lists the device nodes.
+        type: list
+        elements: str
+        default:
+          - sh
+          - -c
+          - >-
+            for node in /dev/kfd /dev/dri/renderD*;
+            do test -c $node || exit 1; echo given $node; done
+      args:
+        description: Arguments of the command.
+        type: list
+        elements: str
+        default: []
+      expect:
+        description: Regular expression that one of the last 1000 lines of the log must match.
+        type: str
+        default: ^given /dev/dri/renderD\d+
+  intel:
+    description: The same for GPUs of Intel.
+    type: dict
+    suboptions:
+      image:
+        description: The image, by tag or by digest.
+        type: str
+        default: docker.io/library/busybox:1.37.0
+      command:
+        description: Command of the container. The default lists the device nodes.
+        type: list
+        elements: str
+        default:
+          - sh
+          - -c
+          - >-
+            for node in /dev/dri/renderD*;
+            do test -c $node || exit 1; echo given $node; done
+      args:
+        description: Arguments of the command.
+        type: list
+        elements: str
+        default: []
+      expect:
+        description: Regular expression that one of the last 1000 lines of the log must match.
+        type: str
+        default: ^given /dev/dri/renderD\d+
   count:
     description: Number of GPUs that each pod requests.
     type: int
@@ -237,7 +295,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.api import (
     read_connection,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.apply import PodTests
-from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.options import read_options
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.options import (
+    read_options,
+    sample_argument,
+)
 
 _ARGUMENT_SPEC: dict[str, typing.Any] = {
     "state": {"type": "str", "choices": ["tested", "absent"], "default": "tested"},
@@ -257,6 +318,8 @@ _ARGUMENT_SPEC: dict[str, typing.Any] = {
         "elements": "dict",
         "default": [{"operator": "Exists", "effect": "NoSchedule"}],
     },
+    "amd": sample_argument("amd"),
+    "intel": sample_argument("intel"),
     "namespace": {"type": "str", "default": "kubegpu"},
     "remove_namespace": {"type": "bool", "default": True},
     "pull_policy": {

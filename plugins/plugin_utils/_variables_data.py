@@ -62,6 +62,9 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_container_toolkit": ("toolkit", False),
     "gpu_node_labels": ("labels", True),
     "nvidia_device_plugin": ("device plugin", True),
+    "gpu_device_plugin": ("device plugin", True),
+    "amd_device_plugin": ("AMD device plugin", True),
+    "intel_device_plugin": ("Intel device plugin", True),
     "gpu_monitoring": ("monitoring", False),
     "gpu_verify": ("verify", False),
 }

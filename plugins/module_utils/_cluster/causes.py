@@ -20,8 +20,8 @@ from .causes_dra import (
     plugin_offers,
 )
 from .causes_pod import explain_misplaced_pod, explain_missing_pod, explain_pod
-from .pods import shorten
-from .types import Expected, Shortfall, View
+from .pods import PodView, shorten
+from .types import Expected, Shortfall, View, vendor_of
 from .workloads import (
     OPERATOR,
     Workload,
@@ -89,19 +89,38 @@ def _find_cause(expected: Expected, state: NodeState, view: View) -> tuple[Findi
         return _not_ready(state), None
     if by_dra(expected, state) and state.dra is not None:
         return explain_dra_offer(expected, state, state.dra), None
-    serving = [
-        part for part in view.parts if part.vendor in expected.vendors or not expected.vendors
-    ]
+    vendors = _lacking(expected, state) or expected.vendors
+    serving = [part for part in view.parts if part.vendor in vendors or not vendors]
     if not plugins(serving) and dra_drivers(serving):
         return explain_missing_dra_offer(dra_drivers(serving)[0], expected, state, view)
     if not plugins(serving):
-        return _no_plugin(serving, expected), None
-    pods = view.plugin_pods(state.name)
+        return _no_plugin(serving, vendors), None
+    others = [part for part in plugins(view.parts) if part not in serving]
+    pods = [pod for pod in view.plugin_pods(state.name) if not _is_of(pod, others)]
     if not pods:
         part = min(plugins(serving), key=lambda one: not one.managed)
         return explain_missing_pod(part, state, view), None
     pod = pods[0]
     return explain_pod(expected, state, pod), pod.full_name
+
+
+def _lacking(expected: Expected, state: NodeState) -> set[str]:
+    """Return the vendors whose GPUs the node does not offer as expected."""
+    return {
+        vendor_of(name)
+        for name, count in expected.resources.items()
+        if state.resource(name).allocatable != count and vendor_of(name)
+    }
+
+
+def _is_of(pod: PodView, parts: Sequence[Workload]) -> bool:
+    """Return whether one of these DaemonSets has the pod: a node can have two plugins."""
+    labels = pod.labels or {}
+    return any(
+        pod.namespace == part.namespace
+        and all(labels.get(name) == value for name, value in part.selector.items())
+        for part in parts
+    )
 
 
 def uncertain_node(refusal: InputError) -> Finding:
@@ -138,7 +157,7 @@ def _not_ready(state: NodeState) -> Finding:
     )
 
 
-def _no_plugin(parts: Sequence[Workload], expected: Expected) -> Finding:
+def _no_plugin(parts: Sequence[Workload], vendors: set[str]) -> Finding:
     operators = [part for part in parts if part.kind == OPERATOR]
     if operators:
         return Finding(
@@ -147,7 +166,7 @@ def _no_plugin(parts: Sequence[Workload], expected: Expected) -> Finding:
             "",
             "Look at the operator's log and at its ClusterPolicy (devicePlugin.enabled).",
         )
-    what = " or ".join(sorted(expected.vendors)) or "these GPUs"
+    what = " or ".join(sorted(vendors)) or "these GPUs"
     return Finding(
         "no_plugin",
         f"No device plugin for {what} is in the cluster.",

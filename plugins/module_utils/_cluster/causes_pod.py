@@ -12,7 +12,7 @@ from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
 from .allocation import NodeState
 from .pods import PodView, find_pod_problem, shorten
-from .types import Expected, View
+from .types import Expected, View, vendor_of
 from .workloads import (
     DRA_DRIVER,
     OURS,
@@ -21,6 +21,14 @@ from .workloads import (
 )
 
 _UNHEALTHY = re.compile(r"marked unhealthy|marking device as unhealthy", re.IGNORECASE)
+
+
+# Where a vendor's driver reports the faults of a GPU.
+_LOOK_AT = {
+    "": "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q",
+    "amd": "Look at dmesg | grep amdgpu there",
+    "intel": "Look at dmesg | grep -E 'i915|xe' there",
+}
 
 
 def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding:
@@ -48,7 +56,7 @@ def explain_missing_pod(part: Workload, state: NodeState, view: View) -> Finding
             f"The {what} {who} does not tolerate the taint of {state.name}: "
             f"{', '.join(keeps.taints)}.",
             "",
-            "Add it to nvidia_device_plugin_tolerations, or take the taint off."
+            f"Add it to {part.vendor}_device_plugin_tolerations, or take the taint off."
             if part.managed
             else "Add a toleration to the DaemonSet, or take the taint off.",
         )
@@ -94,32 +102,20 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
             f"{resource.capacity - resource.allocatable} of {resource.capacity} {name} on "
             f"{state.name} are unhealthy.",
             shorten(lines[-1]) if lines else seen,
-            "Look for Xid in the kernel's log there (dmesg), and at nvidia-smi -q; after a repair, "
-            f"delete the pod {pod.full_name}.",
+            f"{_LOOK_AT.get(vendor_of(name), _LOOK_AT[''])}; after a repair, delete the pod "
+            f"{pod.full_name}.",
         )
     if known is not None:
         return known
     if resource.allocatable > 0:
-        more = resource.allocatable > count
-        return Finding(
-            "wrong_count",
-            f"{state.name} offers {resource.allocatable} {name}, and {count} are expected.",
-            seen,
-            "Compare the plugin's sharing (the label nvidia.com/device-plugin.config and its "
-            "ConfigMap) with what is requested"
-            + (
-                f", and delete the pod {pod.full_name} if it is older than that."
-                if more
-                else ", and nvidia-smi -L on the node with its PCI devices."
-            ),
-        )
+        return _wrong_count(name, count, resource.allocatable, seen, pod, state)
     if pod.phase == "Pending":
         return Finding(
             "plugin_starting",
             f"The device plugin's pod {pod.full_name} has not started yet on {state.name}.",
             seen,
-            "Give it more time (nvidia_device_plugin_wait_timeout) or run it again; what it waits "
-            f"for says: kubectl -n {pod.namespace} describe pod {pod.name}",
+            f"Give it more time ({vendor_of(name) or 'nvidia'}_device_plugin_wait_timeout) or run "
+            f"it again; what it waits for says: kubectl -n {pod.namespace} describe pod {pod.name}",
         )
     last = pod.last_lines(3)
     return Finding(
@@ -129,6 +125,33 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
         shorten(" | ".join(last)) if last else seen,
         f"Delete the pod {pod.full_name}, so that it registers again; if that does not help, look "
         "at kubelet's journal there.",
+    )
+
+
+def _wrong_count(
+    name: str, count: int, offered: int, seen: str, pod: PodView, state: NodeState
+) -> Finding:
+    cause = f"{state.name} offers {offered} {name}, and {count} are expected."
+    vendor = vendor_of(name)
+    if vendor in ("amd", "intel"):
+        return Finding(
+            "wrong_count",
+            cause,
+            seen,
+            f"Compare the variables {vendor}_device_plugin_* and the arguments of the pod "
+            f"{pod.full_name} with the render nodes on the node (ls -l /dev/dri/by-path).",
+        )
+    return Finding(
+        "wrong_count",
+        f"{state.name} offers {offered} {name}, and {count} are expected.",
+        seen,
+        "Compare the plugin's sharing (the label nvidia.com/device-plugin.config and its "
+        "ConfigMap) with what is requested"
+        + (
+            f", and delete the pod {pod.full_name} if it is older than that."
+            if offered > count
+            else ", and nvidia-smi -L on the node with its PCI devices."
+        ),
     )
 
 
@@ -174,6 +197,12 @@ def _explain_missing_nvml(
     )
 
 
+def _marker(pod: PodView) -> str:
+    """Return the label by which a managed plugin selects its nodes."""
+    vendor = (pod.labels or {}).get("app.kubernetes.io/name", "").partition("-")[0]
+    return f"kubegpu.nodes/gpu-{vendor}" if vendor in ("amd", "intel") else "kubegpu.nodes/gpu"
+
+
 def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     managed = (pod.labels or {}).get("app.kubernetes.io/managed-by") == OURS
     known = find_pod_problem(pod)
@@ -183,7 +212,7 @@ def explain_misplaced_pod(expected: Expected, state: NodeState, pod: PodView) ->
         f"The device plugin's pod {pod.full_name} is on {state.name}, which has no GPU: it has "
         "nothing to offer there.",
         known.evidence if known else (last[0] if last else f"the pod is {pod.phase}"),
-        f"Remove the label that selects it: kubectl label node {state.name} kubegpu.nodes/gpu-"
+        f"Remove the label that selects it: kubectl label node {state.name} {_marker(pod)}-"
         if managed
         else "Give the DaemonSet a nodeSelector, such as kubegpu.nodes/gpu: nvidia, which "
         "kubegpu.nodes.site sets on the nodes with GPUs.",

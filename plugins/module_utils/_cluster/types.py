@@ -31,6 +31,11 @@ _FINAL = frozenset(
 )  # fmt: skip
 
 
+def vendor_of(resource: str) -> str:
+    """Return the vendor of a resource's name; empty if it is unknown."""
+    return _VENDORS.get(resource.partition("/")[0], "")
+
+
 @dataclass(frozen=True)
 class Expected:
     """The resources that a host should offer, and relevant facts of the host."""
@@ -53,11 +58,7 @@ class Expected:
 
     @property
     def vendors(self) -> set[str]:
-        return {
-            _VENDORS[domain]
-            for domain in (name.partition("/")[0] for name in self.resources)
-            if domain in _VENDORS
-        }
+        return {vendor for vendor in map(vendor_of, self.resources) if vendor}
 
 
 @dataclass(frozen=True)

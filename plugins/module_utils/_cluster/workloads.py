@@ -41,6 +41,9 @@ _IMAGES = (
     # container for the configuration of feature discovery is named gpu-feature-discovery-sidecar
     # and comes first (k8s-device-plugin v0.20.0, templates/daemonset-gfd.yml).
     (None, "nvidia", "", r"(^|/)k8s-device-plugin$", r"mps-control-daemon|config-manager"),
+    # AMD's labeller has the image of AMD's plugin, and labels nodes only
+    # (ROCm/k8s-device-plugin, k8s-ds-amdgpu-labeller.yaml).
+    (None, "amd", "", r"(^|/)k8s-device-plugin$", r"k8s-node-labeller"),
     (FEATURE_DISCOVERY, "nvidia", "GPU feature discovery", r"(^|/)gpu-feature-discovery$", None),
     (FEATURE_DISCOVERY, "nvidia", "GPU feature discovery", r"(^|/)k8s-device-plugin$",
      r"gpu-feature-discovery"),
@@ -193,6 +196,10 @@ def _role(
         if "mps-control" in words or "mps-control" in name:
             return None
         return DEVICE_PLUGIN, "nvidia", "NVIDIA device plugin"
+    if name.startswith(("amd-device-plugin", "amdgpu-dp-ds")):
+        return DEVICE_PLUGIN, "amd", "AMD device plugin"
+    if name.startswith(("intel-device-plugin", "intel-gpu-plugin")):
+        return DEVICE_PLUGIN, "intel", "Intel GPU plugin"
     if name == "gpu-feature-discovery":
         return FEATURE_DISCOVERY, "nvidia", "GPU feature discovery"
     if name == "gpu-operator":

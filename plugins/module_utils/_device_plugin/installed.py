@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._kube.api import Cluster
-from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME, PREFIX
+from .names import DISCOVERY_NAME, HANDLER, LABELLER_NAME, MPS_NAME, PLUGINS, PREFIX
 
-#: Values of the label ``app.kubernetes.io/name`` of the plugin's pods.
-_APPS = tuple(name.removeprefix(PREFIX) for name in (NAME, MPS_NAME, DISCOVERY_NAME))
+#: DaemonSets beside a vendor's plugin.
+_MORE = {"nvidia": (MPS_NAME, DISCOVERY_NAME), "amd": (LABELLER_NAME,), "intel": ()}
 #: Kinds of unmanaged objects that keep the namespace from being removed.
 _KINDS = {
     "Pod": "pods",
@@ -27,9 +27,11 @@ CONTENT = ("none", "pods", "all")
 
 
 def plugin_objects(
-    cluster: Cluster, namespace: str, content: str = CONTENT[0]
+    cluster: Cluster, namespace: str, content: str = CONTENT[0], vendor: str = "nvidia"
 ) -> list[dict[str, Any]]:
     """Return the namespace, the RuntimeClass and the plugin's DaemonSet, as far as they exist.
+
+    Only NVIDIA's plugin has a RuntimeClass.
 
     :param content: further objects of the namespace. ``pods``: the plugin's pods, reduced to name,
         node and start time, because each node has one. ``all``: objects of several kinds, of any
@@ -38,19 +40,22 @@ def plugin_objects(
     inside = f"/api/v1/namespaces/{namespace}"
     sets = f"/apis/apps/v1/namespaces/{namespace}/daemonsets"
     classes = "/apis/node.k8s.io/v1/runtimeclasses"
-    found = [
-        _named("v1", "Namespace", cluster.get(inside)),
-        _named("node.k8s.io/v1", "RuntimeClass", cluster.get(f"{classes}/{HANDLER}")),
-        _named("apps/v1", "DaemonSet", cluster.get(f"{sets}/{NAME}")),
-    ]
+    found = [_named("v1", "Namespace", cluster.get(inside))]
+    if vendor == "nvidia":
+        found.append(_named("node.k8s.io/v1", "RuntimeClass", cluster.get(f"{classes}/{HANDLER}")))
+    found.append(_named("apps/v1", "DaemonSet", cluster.get(f"{sets}/{PLUGINS[vendor]}")))
     if content == "pods":
-        chosen = f"app.kubernetes.io/name in ({','.join(_APPS)})"
+        apps = [name.removeprefix(PREFIX) for name in (PLUGINS[vendor], *_MORE[vendor])]
+        chosen = f"app.kubernetes.io/name in ({','.join(apps)})"
         for item in cluster.list(f"{inside}/pods", labelSelector=chosen):
             found.append(_named("v1", "Pod", _placed(item)))
     elif content == "all":
         for kind, plural in _KINDS.items():
             for item in cluster.list(f"{inside}/{plural}"):
                 found.append(_named("v1", kind, _outside(item)))
+        # A plugin of another vendor may have no pod, and needs the namespace nevertheless.
+        for item in cluster.list(sets):
+            found.append(_named("apps/v1", "DaemonSet", _outside(item)))
     return [item for item in found if item]
 
 

@@ -16,7 +16,9 @@ from .._kube.pod_parts import Object
 from .config import Config
 from .daemonsets import MANAGED_BY, MANAGED_LABEL
 from .manifests import absent, helm_values, identity, manifests
-from .names import HANDLER, NAME
+from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
+from .names import PREFIX as NAME_PREFIX
+from .objects import keeps_namespace
 from .options import PREFIX, read_request
 from .sharing import check_cdi, check_sharing, expected, undivided
 from .types import Request
@@ -25,7 +27,7 @@ HostRefusal = tuple[str, KubegpuError]
 METHODS = ("manifest", "helm")
 _SHARED_KINDS = ("Namespace", "RuntimeClass")
 _MAY_DIFFER = "What may differ is nvidia_device_plugin_config, the config that a host chooses."
-_SECRETS_OF_THE_SYSTEM = ("kubernetes.io/service-account-token", "helm.sh/release.v1")
+_APPS = tuple(name.removeprefix(NAME_PREFIX) for name in (NAME, MPS_NAME, DISCOVERY_NAME))
 
 
 def default_handler(node: Mapping[str, Any], seen: Mapping[str, Any] | None = None) -> str | None:
@@ -79,7 +81,7 @@ def plan(
     seen = {identity(item): item for item in existing}
     warnings: list[str] = []
     reasons: list[str] = []
-    result = _empty_result(others)
+    result = empty_result(others)
     try:
         _check_method(method)
         runtime_class, reason = _runtime_class(options, hosts, seen)
@@ -91,14 +93,14 @@ def plan(
         warnings += request.remarks
     except KubegpuError as error:
         refusals.append(("", error))
-        return _build_result(result, refusals, warnings, reasons)
+        return build_result(result, refusals, warnings, reasons)
 
     if teardown:
         result["absent"] = [*absent(request), *_removable_objects(request, existing)]
-        return _build_result(result, [], warnings, [])
+        return build_result(result, [], warnings, [])
     if others:
         # Two plugins would register the same resource alternately.
-        return {**_build_result(result, [], warnings, reasons), "action": "leave"}
+        return {**build_result(result, [], warnings, reasons), "action": "leave"}
     refusals += [("", one) for one in _check_runtime_class(seen)]
     for name in sorted(hosts):
         _plan_host(request, name, hosts[name], result, refusals, warnings)
@@ -106,10 +108,10 @@ def plan(
     reasons += unmanaged
     result["objects"], result["values"] = objects, values
     result["absent"] = absent(request, objects)
-    return _build_result(result, refusals, warnings, reasons)
+    return build_result(result, refusals, warnings, reasons)
 
 
-def _empty_result(others: Sequence[str]) -> dict[str, Any]:
+def empty_result(others: Sequence[str]) -> dict[str, Any]:
     return {
         "objects": [],
         "absent": [],
@@ -144,7 +146,7 @@ def _select_objects(
     return objects, reasons
 
 
-def _build_result(
+def build_result(
     result: dict[str, Any], refusals: Sequence[HostRefusal], warnings: list[str], reasons: list[str]
 ) -> dict[str, Any]:
     refused = [
@@ -289,7 +291,7 @@ def _removable_objects(request: Request, existing: Sequence[Mapping[str, Any]]) 
     objects.
     """
     inside = [one for one in existing if one["metadata"].get("namespace") == request.namespace]
-    others = [one for one in inside if not is_managed(one) and not _is_automatic(one)]
+    others = keeps_namespace(inside, NAME, _APPS)
     found = [
         {"apiVersion": "v1", "kind": "Secret", "metadata": _place(one)}
         for one in inside
@@ -314,16 +316,6 @@ def _place(item: Mapping[str, Any]) -> dict[str, str]:
 
 def is_managed(item: Mapping[str, Any]) -> bool:
     return (item["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGED_BY
-
-
-def _is_automatic(item: Mapping[str, Any]) -> bool:
-    """Return whether Kubernetes or Helm creates this object by itself in such a namespace."""
-    kind, _namespace, name = identity(item)
-    return (
-        (kind == "ConfigMap" and name == "kube-root-ca.crt")
-        or (kind == "Secret" and str(item.get("type")) in _SECRETS_OF_THE_SYSTEM)
-        or name.startswith(NAME)
-    )
 
 
 def _check_runtime_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> list[Refusal]:

@@ -282,7 +282,8 @@ class PodTests:
         path = f"/api/v1/namespaces/{self.request.namespace}/pods"
 
         def make(target: Target) -> dict[str, Any]:
-            body = pod_manifest(target, self.request, self.run_id, self.owner)
+            request = self.request.of(target.resource)
+            body = pod_manifest(target, request, self.run_id, self.owner)
             end = self.clock() + _ACCOUNT
             while True:
                 try:
@@ -348,7 +349,8 @@ class PodTests:
         for (target, bare), answer in zip(ready, views):
             view = bare if isinstance(answer, KubeError) else answer
             state = states.get(target.node) or _EMPTY
-            results[target.key] = judge(target, self.request, view, state, waited)
+            request = self.request.of(target.resource)
+            results[target.key] = judge(target, request, view, state, waited)
             details[target.key] = {
                 "pod": view.full_name if view else None,
                 "resource": target.resource,

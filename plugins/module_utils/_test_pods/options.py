@@ -11,7 +11,25 @@ from typing import Any
 
 from .._core.options import check_at_least, check_expression
 from .._kube.image import check_reference
-from .types import Request
+from .types import Request, Sample
+
+#: The option of each vendor, and how the names of its resources begin.
+SAMPLES = {"amd": "amd.com/", "intel": "gpu.intel.com/"}
+# A container has the device nodes of the GPU that it was given, and no others.
+_LIST = "for node in {nodes}; do test -c $node || exit 1; echo given $node; done"
+_NODES = {"amd": "/dev/kfd /dev/dri/renderD*", "intel": "/dev/dri/renderD*"}
+
+
+def sample_argument(option: str) -> dict[str, Any]:
+    """Return the argument spec of a vendor's option."""
+    command = ["sh", "-c", _LIST.format(nodes=_NODES[option])]
+    options = {
+        "image": {"type": "str", "default": "docker.io/library/busybox:1.37.0"},
+        "command": {"type": "list", "elements": "str", "default": command},
+        "args": {"type": "list", "elements": "str", "default": []},
+        "expect": {"type": "str", "default": r"^given /dev/dri/renderD\d+"},
+    }
+    return {"type": "dict", "apply_defaults": True, "options": options}
 
 
 def read_options(params: Mapping[str, Any]) -> Request:
@@ -23,6 +41,14 @@ def read_options(params: Mapping[str, Any]) -> Request:
     for name in ("count", "timeout"):
         check_at_least(name, params[name])
     check_reference("image", params["image"])
+    samples = {}
+    for option, prefix in SAMPLES.items():
+        sample = params[option]
+        check_reference(f"{option}.image", sample["image"])
+        check_expression(f"{option}.expect", sample["expect"])
+        samples[prefix] = Sample(
+            sample["image"], tuple(sample["command"]), tuple(sample["args"]), sample["expect"]
+        )
     return Request(
         image=params["image"],
         expect=params["expect"],
@@ -38,4 +64,5 @@ def read_options(params: Mapping[str, Any]) -> Request:
         run_as_user=params["run_as_user"],
         timeout=params["timeout"],
         busy_fails=params["busy"] == "fail",
+        samples=samples,
     )

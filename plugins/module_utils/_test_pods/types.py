@@ -7,14 +7,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .._core.finding import Finding
 
+# Resources whose pods run with NVIDIA's image and RuntimeClass.
+_NVIDIA = "nvidia.com/"
 # Value of ``runtime_class``: the class that the cluster's device plugin uses.
 AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the test pods of AMD or Intel GPUs run."""
+
+    image: str
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    expect: str
 
 
 @dataclass(frozen=True)
@@ -26,6 +38,8 @@ class Request:
     :param auto_class: whether ``runtime_class`` was taken from the device plugin, not requested.
     :param timeout: seconds, including the pull of the image.
     :param busy_fails: whether a node whose GPUs are all allocated counts as failed.
+    :param samples: what pods run that ask for another resource than NVIDIA's, by the beginning of
+        its name.
     """
 
     image: str
@@ -43,6 +57,26 @@ class Request:
     run_as_user: int = 65532
     timeout: int = 120
     busy_fails: bool = False
+    samples: Mapping[str, Sample] = field(default_factory=dict)
+
+    def of(self, resource: str) -> Request:
+        """Return the request for a pod that asks for this resource."""
+        if resource.startswith(_NVIDIA):
+            return self
+        found = self
+        if self.auto_class:
+            # AMD's and Intel's GPUs need no handler of a runtime.
+            found = replace(found, runtime_class="")
+        for prefix, sample in self.samples.items():
+            if resource.startswith(prefix):
+                found = replace(
+                    found,
+                    image=sample.image,
+                    command=sample.command,
+                    args=sample.args,
+                    expect=sample.expect,
+                )
+        return found
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,8 @@ def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Row
             )
             for name, role in (
                 ("device plugin", "nvidia_device_plugin"),
+                ("AMD device plugin", "amd_device_plugin"),
+                ("Intel device plugin", "intel_device_plugin"),
                 ("monitoring", "gpu_monitoring"),
             )
         ],

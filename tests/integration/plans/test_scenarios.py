@@ -118,6 +118,39 @@ def test_s15_s17_each_of_five_nodes_gets_exactly_its_own(plan):
     assert "Flex 170" in rows["flex"]["gpus"][0]
 
 
+def test_s17_a_fleet_of_three_vendors_is_planned_in_one_table(plan):
+    unserved = replace(
+        MACHINES["mi300x8"],
+        functions=tuple(
+            replace(one, driver=None) if one.vendor == "1002" else one
+            for one in MACHINES["mi300x8"].functions
+        ),
+    )
+    rows = plan(
+        {
+            "t4": by_runfile(MACHINES["p4"], "580.95.05"),
+            "mi300": MACHINES["mi300x8"],
+            "mi300-bare": unserved,
+            "flex": MACHINES["intel-flex"],
+            "web1": MACHINES["none"],
+        }
+    )
+    assert {name: row["action"] for name, row in rows.items() if name != "t4"} == {
+        "mi300": "none",
+        "mi300-bare": "none",
+        "flex": "none",
+        "web1": "none",
+    }
+    assert {name for name, row in rows.items() if "driver" in row} == {"t4"}
+    assert rows["mi300"]["gpus"] == ["8x Instinct MI300X (CDNA 3)"]
+    assert rows["mi300"]["why"] == ["AMD: the kernel's driver amdgpu serves it, nothing to do here"]
+    assert "i915 serves it" in rows["flex"]["why"][0]
+    # Where no driver serves the cards, the plan says that none is installed, and why.
+    assert "installs none" in rows["mi300-bare"]["why"][0]
+    assert any("bound to no driver" in text for text in rows["mi300-bare"]["warnings"])
+    assert rows["web1"]["why"] == ["no GPU: nothing to do"]
+
+
 @pytest.mark.full(why="another variable than test_s21_mixed_fleet")
 def test_s21_one_branch_for_all_is_a_wish(plan):
     own = {

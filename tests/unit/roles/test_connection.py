@@ -22,6 +22,7 @@ SPEAKERS = {
     "gpu_node_labels": {"kubegpu.nodes.node_gpu_label"},
     "gpu_verify": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.gpu_test_pods"},
     "nvidia_mig": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.node_pause"},
+    "gpu_device_plugin": {"kubegpu.nodes.gpu_cluster_info", "kubernetes.core.k8s"},
     "nvidia_device_plugin": {
         "kubegpu.nodes.gpu_cluster_info", "kubernetes.core.helm", "kubernetes.core.k8s",
     },

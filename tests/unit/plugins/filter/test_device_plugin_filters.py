@@ -12,6 +12,18 @@ import kubernetes_validate
 import pytest
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.kubegpu.nodes.plugins.filter.amd_device_plugin_manifests import (
+    amd_device_plugin_manifests,
+)
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_device_plugin_plan import (
+    gpu_device_plugin_plan,
+)
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
+    gpu_resources_expected,
+)
+from ansible_collections.kubegpu.nodes.plugins.filter.intel_device_plugin_manifests import (
+    intel_device_plugin_manifests,
+)
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_expected import (
     nvidia_device_plugin_expected,
 )
@@ -21,6 +33,7 @@ from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_manif
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_plan import (
     nvidia_device_plugin_plan,
 )
+from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
 from tests.unit.fixtures.node_facts import P4, node
 
 #: The oldest and the newest Kubernetes that is supported.
@@ -84,6 +97,30 @@ def test_kubernetes_own_schema_takes_every_object(version, wish):
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
+@pytest.mark.parametrize(
+    ("manifests", "wish"),
+    [
+        (amd_device_plugin_manifests, {}),
+        (amd_device_plugin_manifests, {"labeller": True, "health": True, "pull_secret": "own"}),
+        (intel_device_plugin_manifests, {"resources": {"requests": {"cpu": "40m"}}}),
+        (intel_device_plugin_manifests, {"allow_ids": [], "monitoring": True}),
+    ],
+)
+def test_kubernetes_own_schema_takes_the_plugins_of_amd_and_intel(version, manifests, wish):
+    for one in manifests(wish):
+        kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_a_wrong_option_of_amd_and_intel_is_named():
+    with pytest.raises(AnsibleFilterError, match="amd_device_plugin_version"):
+        amd_device_plugin_manifests({"version": "latest"})
+    with pytest.raises(AnsibleFilterError, match="neither amd nor intel"):
+        gpu_device_plugin_plan({}, "nvidia", {})
+    with pytest.raises(AnsibleFilterError, match="gpu_node of a"):
+        gpu_device_plugin_plan({}, "amd", {"a": {}})
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
 def test_the_schema_refuses_what_is_wrong(version):
     wrong = nvidia_device_plugin_manifests({})[-1]
     wrong["spec"]["template"]["spec"]["containers"][0]["securityContext"]["privilegd"] = True
@@ -142,3 +179,25 @@ def test_expected_and_plan_agree():
     assert shown == {"nvidia.com/gpu.shared": 8}
     made = nvidia_device_plugin_plan(wishes, {"a": {"gpu_node": facts, "config": "shared"}})
     assert made["expected"]["a"]["resources"] == shown
+
+
+def test_s17_what_a_node_of_each_vendor_should_offer():
+    nvidia = node()
+    assert gpu_resources_expected(nvidia) == {"nvidia.com/gpu": 1}
+    assert gpu_resources_expected(amd_node()) == {"amd.com/gpu": 2}
+    assert gpu_resources_expected(intel_node("i915", "xe"), intel={"shared": 2}) == {
+        "gpu.intel.com/i915": 2,
+        "gpu.intel.com/xe": 2,
+    }
+    assert gpu_resources_expected(node(gpus=[])) == {}
+    both = amd_node()
+    both["gpus"] = [*nvidia["gpus"], *both["gpus"]]
+    assert gpu_resources_expected(both) == {"nvidia.com/gpu": 1, "amd.com/gpu": 2}
+    for one in both["device_nodes"]:
+        one["partition"] = "cpx_nps4"
+    # What is unknown is not looked at; where all of it is, any GPU will do.
+    assert gpu_resources_expected(both) == {"nvidia.com/gpu": 1}
+    both["gpus"] = both["gpus"][1:]
+    assert gpu_resources_expected(both) is None
+    with pytest.raises(AnsibleFilterError, match="intel_device_plugin_shared"):
+        gpu_resources_expected(intel_node("xe"), intel={"shared": 0})

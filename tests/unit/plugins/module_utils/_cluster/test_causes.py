@@ -191,3 +191,49 @@ def test_what_a_foreign_plugin_shares_is_not_judged():
     theirs = daemonset("theirs", labels={})
     assert cause(node(gpus=40), plugin_pod(labels={}), daemonsets=(theirs,)) is None
     assert cause(node(gpus=40, labels=MARKER), plugin_pod()).finding.code == "wrong_count"
+
+
+APP = PLUGIN_LABELS["app.kubernetes.io/name"]
+AMD_LABELS = {
+    "app.kubernetes.io/name": "amd-device-plugin",
+    "app.kubernetes.io/managed-by": "kubegpu.nodes",
+}
+AMD = daemonset(
+    "kubegpu-amd-device-plugin",
+    labels=AMD_LABELS,
+    image="mirror.example/amd:1",
+    selector={"app.kubernetes.io/name": "amd-device-plugin"},
+    nodeSelector={"kubegpu.nodes/gpu-amd": "true"},
+)
+
+
+def amd_cause(*pods, labels=None, gpus=0, count=2):
+    """Of a node that has all of NVIDIA's GPUs and some of AMD's."""
+    made = node(gpus=4, labels=MARKER if labels is None else labels)
+    for part in ("capacity", "allocatable"):
+        made["status"][part]["amd.com/gpu"] = str(gpus)
+    resources = {GPU: 4, "amd.com/gpu": count}
+    (expected,) = read_expected({"n1": {"resources": resources}})
+    nvidia = daemonset(nodeSelector=MARKER, selector={"app.kubernetes.io/name": APP})
+    view = View(recognize([nvidia, AMD], "DaemonSet"), {"n1": [plugin_pod(), *pods]}, {})
+    return find_shortfall(expected, node_states([made], [])["n1"], view)
+
+
+def test_of_two_vendors_the_plugin_of_the_one_that_is_missing_is_looked_at():
+    short = amd_cause()
+    assert short.finding.code == "plugin_selects_not"
+    assert "kubegpu-amd-device-plugin" in short.finding.cause
+    assert "kubegpu.nodes/gpu-amd=true" in short.finding.cause
+    labels = {**MARKER, "kubegpu.nodes/gpu-amd": "true"}
+    assert amd_cause(labels=labels).finding.code == "plugin_not_started"
+    its = plugin_pod(labels=AMD_LABELS)
+    short = amd_cause(its, labels=labels, gpus=1)
+    assert short.finding.code == "wrong_count"
+    assert "amd_device_plugin_" in short.finding.next_step
+    assert amd_cause(its, labels=labels, gpus=2) is None
+
+
+def test_a_plugin_of_amd_on_a_node_without_gpu_goes_with_its_own_label():
+    short = cause(node(), plugin_pod(labels=AMD_LABELS), daemonsets=(AMD,), count=0)
+    assert short.finding.code == "plugin_without_gpu"
+    assert "kubegpu.nodes/gpu-amd-" in short.finding.next_step

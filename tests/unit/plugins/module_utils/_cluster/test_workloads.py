@@ -137,3 +137,20 @@ def test_what_the_pods_tolerate_is_read():
     item["spec"]["template"]["spec"]["tolerations"] = [taint]
     [found] = recognize([item], "DaemonSet")
     assert found.tolerations == (taint,)
+
+
+def test_plugins_of_amd_and_intel_are_known_by_image_or_label_and_the_labeller_is_none():
+    labeller = daemonset("labeller", labels={}, image="docker.io/rocm/k8s-device-plugin:labeller-1")
+    labeller["spec"]["template"]["spec"]["containers"][0]["command"] = ["./k8s-node-labeller"]
+    made = [
+        daemonset("a", labels={}, image="docker.io/rocm/k8s-device-plugin:1.31.0.9"),
+        daemonset("b", labels={"name": "amdgpu-dp-ds"}, image="mirror/x:1"),
+        daemonset("c", labels={"app": "intel-gpu-plugin"}, image="mirror/y:1"),
+        labeller,
+    ]
+    parts = recognize(made, "DaemonSet")
+    assert [(one.name, one.kind, one.vendor) for one in parts] == [
+        ("a", "device_plugin", "amd"),
+        ("b", "device_plugin", "amd"),
+        ("c", "device_plugin", "intel"),
+    ]

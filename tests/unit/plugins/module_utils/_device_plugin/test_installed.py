@@ -56,7 +56,7 @@ class StandinServer:
             return Answer(403, json.dumps({"message": "no", "reason": "Forbidden"}).encode(), {})
         if path in self.objects:
             return Answer(200, json.dumps(self.objects[path]).encode(), {})
-        if inside == INSIDE and last in self.lists:
+        if inside in (INSIDE, SET.rpartition("/")[0].rpartition("/")[0]) and last in self.lists:
             return Answer(200, json.dumps({"items": self.lists[last]}).encode(), {})
         return Answer(404, json.dumps({"reason": "NotFound"}).encode(), {})
 
@@ -107,6 +107,17 @@ def test_its_pods_are_those_of_all_that_the_plugin_consists_of():
         assert one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/name"] in chosen
 
 
+def test_amds_plugin_has_its_own_names_and_no_runtime_class():
+    server = StandinServer()
+    server.objects[SET.replace("nvidia", "amd")] = named("kubegpu-amd-device-plugin")
+    found = plugin_objects(server.cluster, "kubegpu", "pods", "amd")
+    assert [one["kind"] for one in found] == ["Namespace", "DaemonSet", "Pod"]
+    assert found[1]["metadata"]["name"] == "kubegpu-amd-device-plugin"
+    chosen = server.asked[-1][2]
+    assert "amd-device-plugin" in chosen and "amd-node-labeller" in chosen
+    assert CLASS not in [path for _method, path, _query in server.asked]
+
+
 def test_what_is_not_there_is_left_out():
     server = StandinServer()
     server.objects = {}
@@ -120,11 +131,11 @@ def test_of_all_that_lies_in_the_namespace_nothing_but_its_names_is_told():
     secret["metadata"]["annotations"] = {"last-applied": "aHVudGVyMg=="}
     server = StandinServer(
         secrets=[secret], configmaps=[named("m", data={"a": "b"})], services=[named("s")],
-        persistentvolumeclaims=[named("p")],
+        persistentvolumeclaims=[named("p")], daemonsets=[named("d", spec={"template": {}})],
     )  # fmt: skip
     found = plugin_objects(server.cluster, "kubegpu", "all")
     assert {identity(one)[0] for one in found[3:]} == {
-        "Pod", "ConfigMap", "Secret", "Service", "PersistentVolumeClaim",
+        "Pod", "ConfigMap", "Secret", "Service", "PersistentVolumeClaim", "DaemonSet",
     }  # fmt: skip
     assert "aHVudGVyMg==" not in json.dumps(found)
     (told,) = (one for one in found if one["kind"] == "Secret")

@@ -22,7 +22,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.plan impo
     pod_manifest,
     pod_name,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.types import Request, Target
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.types import (
+    Request,
+    Sample,
+    Target,
+)
 from tests.unit.fixtures.cluster_objects import GPU, node, pod
 
 REQUEST = Request("image", "Test PASSED", tolerations=({"operator": "Exists"},))
@@ -56,6 +60,23 @@ def test_the_pod_that_is_made():
     assert made["spec"]["automountServiceAccountToken"] is False
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert container["env"] == [{"name": "X", "value": "1"}]
+
+
+def test_pods_of_amd_and_intel_run_their_own_sample_without_a_runtime_class():
+    sample = Sample("busybox", ("sh", "-c", "ls"), (), "renderD")
+    request = replace(
+        REQUEST,
+        runtime_class="nvidia",
+        auto_class=True,
+        samples={"amd.com/": sample, "gpu.intel.com/": replace(sample, image="other")},
+    )
+    assert request.of(GPU) is request
+    made = request.of("amd.com/gpu")
+    assert (made.image, made.command, made.expect) == ("busybox", sample.command, "renderD")
+    assert made.runtime_class == ""
+    assert request.of("gpu.intel.com/xe").image == "other"
+    # A class that was asked for is kept.
+    assert replace(request, auto_class=False).of("amd.com/gpu").runtime_class == "nvidia"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,156 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""S17: one run over nodes of NVIDIA, AMD, Intel and none, with a real API server.
+
+The nodes are made and run no pods; what they offer is in their status, as kubelets would report it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.testbed import cluster_made
+from tests.tools.environments import collections
+from tests.unit.fixtures.kernel_gpus import amd_node, intel_node
+from tests.unit.fixtures.node_facts import node
+
+pytestmark = pytest.mark.full(why="plugins of more vendors; test_site.py has one on a real kubelet")
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.set_fact:
+        gpu_node: "{{ facts }}"
+        cacheable: true
+    - ansible.builtin.include_tasks: "{{ playbooks }}/{{ tasks }}.yml"
+"""
+LABEL = "kubegpu.nodes/gpu"
+# A node, its facts and what its kubelet reports.
+HOSTS = {
+    "vendor-intel": (intel_node("xe"), {"gpu.intel.com/xe": "1"}),
+    "vendor-both": (
+        {**amd_node(), "gpus": [*node()["gpus"], *amd_node()["gpus"]]},
+        {"nvidia.com/gpu": "1", "amd.com/gpu": "2"},
+    ),
+    "vendor-none": (node(gpus=[]), {}),
+}
+
+
+def facts_of(name):
+    facts = HOSTS[name][0]
+    return {**facts, "os": {**facts["os"], "machine_id": cluster_made.machine_id(name)}}
+
+
+def made(name):
+    one = cluster_made.node(name)
+    one["status"]["capacity"] = one["status"]["allocatable"] = {"cpu": "8", **HOSTS[name][1]}
+    return one
+
+
+class Run:
+    """A run: its exit status, its screen, and how many tasks changed something."""
+
+    def __init__(self, done):
+        self.status = done.returncode
+        self.output = done.stdout + done.stderr
+        self.changed = sum(int(count) for count in re.findall(r"changed=(\d+)", done.stdout))
+
+
+@pytest.fixture
+def play(api, tmp_path):
+    cluster_made.create(api, [made(name) for name in HOSTS])
+    hosts = {name: {"ansible_connection": "local", "facts": facts_of(name)} for name in HOSTS}
+    variables = {
+        "kubegpu_kube": {"kubeconfig": str(api.kubeconfig)},
+        "playbooks": f"{collections()}/ansible_collections/kubegpu/nodes/playbooks/tasks",
+        # No controller makes pods here, so that the rollout is not waited for.
+        **{f"{vendor}_device_plugin_wait_timeout": 1 for vendor in ("nvidia", "amd", "intel")},
+    }
+    (tmp_path / "inventory.yml").write_text(
+        yaml.safe_dump({"all": {"hosts": hosts, "vars": variables}})
+    )
+    (tmp_path / "play.yml").write_text(PLAY)
+
+    def run(tasks, *arguments, **options):
+        program = Path(sys.executable).parent / "ansible-playbook"
+        argv = [str(program), "-i", "inventory.yml", "play.yml", *arguments]
+        return Run(
+            subprocess.run(
+                [*argv, "--extra-vars", json.dumps({"tasks": tasks, **options})],
+                cwd=tmp_path,
+                env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(collections())},
+                capture_output=True,
+                text=True,
+                timeout=1200,
+                check=False,
+            )
+        )
+
+    yield run
+    cluster_made.delete(api, [*HOSTS])
+
+
+def daemonsets(api):
+    text = api.kubectl("-n", "kubegpu", "get", "daemonsets", "-o", "json", check=False)
+    items = json.loads(text)["items"] if text.startswith("{") else []
+    return {one["metadata"]["name"]: one["spec"]["template"]["spec"] for one in items}
+
+
+def selected(api, spec):
+    """The nodes that a DaemonSet's selector takes."""
+    labels = ",".join(f"{name}={value}" for name, value in spec["nodeSelector"].items())
+    text = api.kubectl("get", "nodes", "-l", labels, "-o", "name")
+    return {one.removeprefix("node/") for one in text.split()}
+
+
+def test_s17_each_vendor_gets_its_own_plugin_and_nothing_is_left(api, play):
+    labeller = {"amd_device_plugin_labeller": True}
+    checked = play("kubernetes", "--check", "--diff", **labeller)
+    assert checked.status == 0, checked.output
+    assert daemonsets(api) == {}
+    first = play("kubernetes", **labeller)
+    assert first.status == 0, first.output
+    assert checked.changed == first.changed > 0, checked.output + first.output
+    plugins = daemonsets(api)
+    assert {name: selected(api, spec) for name, spec in plugins.items()} == {
+        "kubegpu-nvidia-device-plugin": {"vendor-both"},
+        "kubegpu-amd-device-plugin": {"vendor-both"},
+        "kubegpu-amd-node-labeller": {"vendor-both"},
+        "kubegpu-intel-device-plugin": {"vendor-intel"},
+    }
+    again = play("kubernetes", **labeller)
+    assert (again.status, again.changed) == (0, 0), again.output
+    # What is no longer asked for is removed, and nothing else.
+    assert play("kubernetes").changed == 1
+    assert set(plugins) - set(daemonsets(api)) == {"kubegpu-amd-node-labeller"}
+    # As the playbook teardown has it.
+    gone = play("teardown_device_plugins", gpu_verify_result={"plugins": ["amd", "intel"]})
+    assert gone.status == 0, gone.output
+    assert daemonsets(api) == {}
+    left = api.kubectl("get", "clusterroles,clusterrolebindings,runtimeclasses", "-o", "name")
+    assert "kubegpu" not in left and "runtimeclass" not in left
+    assert "kubegpu" not in api.kubectl("get", "namespaces", "-o", "name")
+
+
+def test_s17_a_node_that_does_not_offer_its_gpus_says_why(api, play):
+    # The graphics of a processor, which this node does not report.
+    name = "vendor-both"
+    facts = facts_of(name)
+    facts["gpus"] = facts["gpus"][1:]
+    extra = {**facts["device_nodes"][-1], "address": "0000:46:00.0"}
+    facts["device_nodes"] = [*facts["device_nodes"], extra]
+    done = play("kubernetes", "--limit", name, facts=facts)
+    assert done.status != 0
+    assert "expected is amd.com/gpu: 3" in " ".join(done.output.split())
+    gone = play("teardown_device_plugins", "--limit", name, gpu_verify_result={"plugins": ["amd"]})
+    assert gone.status == 0, gone.output
