@@ -74,6 +74,13 @@ def there(api):
     return sorted([*listed, *crds])
 
 
+def changed(done):
+    """The number of changes in Ansible's recap."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    recap = done.stdout.rpartition("PLAY RECAP")[2]
+    return int(recap.partition("changed=")[2].split()[0])
+
+
 @pytest.mark.full(why="a refusal before anything is applied; the stage unit has its reasons")
 def test_s22_kubernetes_1_20_is_refused_with_what_would_be_needed(api, run):
     done = run(PLAY)
@@ -86,4 +93,22 @@ def test_s22_kubernetes_1_20_is_refused_with_what_would_be_needed(api, run):
         "CDI: containerd 1.6.20, without CDI",
     ):
         assert words in done.stdout
+    assert there(api) == []
+
+
+@pytest.mark.full(why="the other entry points of the role that was refused")
+def test_s22_the_report_shows_each_precondition(api, run):
+    done = run(PLAY, entry="report", nvidia_dra_driver_enabled=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = " ".join(done.stdout.split())
+    for part in (
+        "DRA: cluster",
+        "DRA: gpu1.example.com",
+        "driver: 580.126.09",
+        "device plugin: none",
+    ):
+        assert part in words
+    planned = run(PLAY, entry="plan")
+    assert planned.returncode == 0, planned.stdout
+    assert changed(planned) == 0
     assert there(api) == []
