@@ -17,7 +17,8 @@ description:
   - V(plan) returns what would change on each host and why. A refusal of one part does not hide the
     changes of the others. A host with wrong values of variables is refused.
   - V(result) returns what is on the hosts of O(batch) after a run, and why hosts failed or wait.
-  - V(cluster) returns what would change in Kubernetes.
+  - V(cluster) returns what would change in Kubernetes. V(dra) returns what NVIDIA's DRA driver
+    needs, and what is there.
   - V(verification) returns the results of M(kubegpu.nodes.gpu_node_verify) and of the cluster.
 positional: _input, what, hostvars
 options:
@@ -29,7 +30,7 @@ options:
   what:
     description: The table.
     type: str
-    choices: [plan, result, cluster, verification]
+    choices: [plan, result, cluster, dra, verification]
     required: true
   hostvars:
     description: Ansible's C(hostvars).
@@ -135,6 +136,8 @@ _value:
       C(open), what is still to be done.
     - With V(cluster) one row for each host that the cluster has or should have, and one for the
       device plugin, with C(node), C(kubernetes) (the node's name there), C(changes) and C(why).
+      With an enabled DRA driver, or V(dra), one row for it, and one for the preconditions of the
+      cluster and of each node.
     - With V(verification) C(node); the name of each layer with V(ok), V(failed), V(not tried) or
       V(null) (nothing is known of it); C(result), the same for all of them; C(failed); C(causes), a
       sentence with evidence and next step for each failure; C(not_tried), why; C(proof), what was

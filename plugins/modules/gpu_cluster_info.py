@@ -82,6 +82,11 @@ options:
       of all of them, by one scrape through the API server. See RV(metric_layers).
     type: bool
     default: false
+  dra_namespace:
+    description: >-
+      Namespace of this collection's DRA driver. If set, the module returns RV(kubernetes) and
+      RV(dra_objects).
+    type: str
 attributes:
   check_mode:
     description: Reads the same objects in check mode.
@@ -187,12 +192,15 @@ foreign:
   elements: dict
 dra:
   description: >-
-    The version of C(resource.k8s.io) that was read (null if the server has no supported one), and
-    the device classes of NVIDIA's GPUs.
+    The version of C(resource.k8s.io) that was read (null if the server has no supported one), all
+    versions that are C(served), the device classes of NVIDIA's GPUs, and the number of resource
+    C(slices) of each node.
   returned: always
   type: dict
   sample:
     version: v1
+    served: [v1, v1beta2, v1beta1]
+    slices: {gpu1: 1}
     classes:
       - {name: gpu.nvidia.com, driver: gpu.nvidia.com, type: gpu, resource: nvidia.com/gpu}
 missing:
@@ -251,6 +259,20 @@ monitoring:
     kinds: [ServiceMonitor, PodMonitor, PrometheusRule]
     objects:
       - {apiVersion: v1, kind: Namespace, metadata: {name: kubegpu}}
+kubernetes:
+  description: The version of the API server.
+  returned: with O(dra_namespace)
+  type: str
+  sample: v1.34.2
+dra_objects:
+  description: >-
+    The namespace and the objects of this collection's DRA driver, the definitions of compute
+    domains, and all compute domains, with name, namespace and labels only.
+  returned: with O(dra_namespace)
+  type: list
+  elements: dict
+  sample:
+    - {apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu.nvidia.com}}
 waited:
   description: The time waited, in seconds.
   returned: always
@@ -301,6 +323,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installe
     read_monitoring,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.verify import metric_layers
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.installed import dra_objects
 
 
 def main() -> None:
@@ -315,6 +338,7 @@ def main() -> None:
             "plugin_content": {"type": "str", "choices": list(CONTENT), "default": CONTENT[0]},
             "monitoring_namespace": {"type": "str"},
             "metrics": {"type": "bool", "default": False},
+            "dra_namespace": {"type": "str"},
             **KUBE_ARGUMENTS,
         },
         supports_check_mode=True,
@@ -339,6 +363,11 @@ def main() -> None:
             result["monitoring"] = read_monitoring(cluster, module.params["monitoring_namespace"])
         if module.params["metrics"]:
             result["metric_layers"] = metric_layers(cluster, snapshot, expected)
+        if module.params["dra_namespace"]:
+            result["kubernetes"] = str(cluster.version().get("gitVersion") or "")
+            result["dra_objects"] = dra_objects(
+                cluster, module.params["dra_namespace"], snapshot.view.dra.version
+            )
     except KubegpuError as error:
         fail(module, error, layers=build_unreachable(expected, "allocatable", error))
     for note in [*snapshot.notes, *reader.notes]:

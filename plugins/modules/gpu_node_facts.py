@@ -188,7 +188,8 @@ ansible_facts:
             - C(streams) maps the modules of dnf 4 with an enabled stream to that stream. It is
               V(null) if it cannot be read, and empty with other package managers.
             - C(pending_reboot) is V(true) if the installed version differs from the loaded one.
-            - C(services) maps units to their state.
+            - C(services) maps units to their state (V(active), V(inactive), V(masked) and so on);
+              V(null) for a unit that is not there.
             - C(configuration) maps existing files that M(kubegpu.nodes.nvidia_driver) can write to
               their SHA-256, or V(null) if a file cannot be read.
             - C(managed) is whether this collection installed the driver, according to the record on
@@ -345,6 +346,13 @@ ansible_facts:
               cdi_enabled: null
             docker: null
             crio: null
+        kubelet:
+          description: >-
+            The kubelet's C(directory), and which of its C(plugin_folders) (V(plugins_registry),
+            V(plugins)) are there; V(null) if the node has no such directory.
+          returned: always
+          type: dict
+          sample: {directory: /var/lib/kubelet, plugin_folders: [plugins_registry, plugins]}
         nvml:
           description: >-
             Data of the driver: C(driver_version), C(cuda_version) and C(devices), with memory in

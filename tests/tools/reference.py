@@ -179,6 +179,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_toolkit": "Container toolkit",
     "_labels": "Labels",
     "_device_plugin": "Device plugin",
+    "_dra": "DRA driver",
     "_cluster": "Cluster",
     "_kube": "GPU requests of pods",
     "_test_pods": "Test pods",

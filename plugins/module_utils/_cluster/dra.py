@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .allocation import DraOffer, NodeState, PodUse, Resource, is_gpu_resource
-from .workloads import DRA_DRIVER, Workload
+from .workloads import DRA_DRIVER, OURS, Workload
 
 Object = Mapping[str, Any]
 
@@ -110,18 +110,34 @@ class Dra:
     classes: tuple[DeviceClass, ...] = ()
     devices: Mapping[str, tuple[Device, ...]] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
+    #: All versions of the group that the server has.
+    served: tuple[str, ...] = ()
+    #: Number of resource slices by node.
+    slices: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "version": self.version or None,
+            "served": list(self.served),
             "classes": [one.to_json() for one in self.classes],
+            "slices": dict(self.slices),
         }
 
 
-def served_version(group: Object | None) -> str:
-    """Return the newest supported version from the response of ``/apis/resource.k8s.io``."""
-    served = {str(one.get("version")) for one in (group or {}).get("versions") or ()}
+def served_versions(group: Object | None) -> tuple[str, ...]:
+    """Return all versions in the response of ``/apis/resource.k8s.io``, in its order."""
+    return tuple(str(one.get("version")) for one in (group or {}).get("versions") or ())
+
+
+def newest_version(served: Sequence[str]) -> str:
+    """Return the newest supported version; empty if there is none."""
     return next((version for version in VERSIONS if version in served), "")
+
+
+def count_slices(items: Iterable[Object]) -> dict[str, int]:
+    """Return the number of resource slices of each node."""
+    nodes = [str((item.get("spec") or {}).get("nodeName") or "") for item in items]
+    return {node: nodes.count(node) for node in sorted(set(nodes)) if node}
 
 
 def read_classes(items: Iterable[Object]) -> tuple[DeviceClass, ...]:
@@ -311,7 +327,7 @@ def class_parts(dra: Dra, parts: Iterable[Workload]) -> list[Workload]:
             name=one.name,
             image="",
             container="",
-            managed=False,
+            managed=one.managed_by == OURS,
             managed_by=one.managed_by,
         )
         for one in sorted(dra.classes, key=lambda one: one.name)

@@ -17,11 +17,13 @@ from .dra import (
     GROUP,
     Dra,
     add_dra_offers,
+    count_slices,
     drivers,
+    newest_version,
     read_claims,
     read_classes,
     read_devices,
-    served_version,
+    served_versions,
 )
 from .pods import PodView, add_events
 from .workloads import (
@@ -47,7 +49,7 @@ class Reader:
     notes: list[str] = field(default_factory=list)
     #: The DRA objects of the last call of :meth:`states`.
     dra: Dra = field(default_factory=Dra)
-    _dra_version: str | None = None
+    _served: tuple[str, ...] | None = None
 
     def states(
         self, extra: Sequence[str] = ()
@@ -63,11 +65,11 @@ class Reader:
 
         A missing API group, or a missing permission to read it, is not an error.
         """
-        if self._dra_version is None:
-            self._dra_version = self._served_version()
-        version = self._dra_version
+        if self._served is None:
+            self._served = self._served_versions()
+        version = newest_version(self._served)
         if not version:
-            return Dra()
+            return Dra(served=self._served)
         base = f"/apis/{GROUP}/{version}"
         classes = read_classes(self._list_dra(base, "deviceclasses"))
         slices = [
@@ -77,16 +79,16 @@ class Reader:
         ]
         devices = read_devices(slices)
         claims = read_claims(self._list_dra(base, "resourceclaims")) if devices else ()
-        return Dra(version, classes, devices, claims)
+        return Dra(version, classes, devices, claims, self._served, count_slices(slices))
 
-    def _served_version(self) -> str:
+    def _served_versions(self) -> tuple[str, ...]:
         try:
-            return served_version(self.cluster.get(f"/apis/{GROUP}"))
+            return served_versions(self.cluster.get(f"/apis/{GROUP}"))
         except KubeError as error:
             if error.status != 403:
                 raise
             self._note(f"Whether a DRA driver offers GPUs cannot be seen: {error.cause}", error)
-            return ""
+            return ()
 
     def _list_dra(self, base: str, kind: str, **params: object) -> list[dict[str, Any]]:
         try:

@@ -10,21 +10,28 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from .dra import TITLE as DRA_TITLE
 from .feature_discovery import TITLE, Steady, discoveries
 from .pods import PodView
 from .read import Reader
 from .snapshot import add_details, offers, take_snapshot
 from .types import Expected, Snapshot
 from .workloads import (
+    DRA_DRIVER,
     EXPORTER,
     FEATURE_DISCOVERY,
     Workload,
+    dra_drivers,
     exporters,
     plugins,
 )
 
 _INTERVAL = 3.0
-_TITLES = {FEATURE_DISCOVERY: TITLE, EXPORTER: "the exporter"}
+_TITLES = {
+    FEATURE_DISCOVERY: TITLE,
+    DRA_DRIVER: DRA_TITLE,
+    EXPORTER: "the exporter",
+}
 #: Number of restarts after which waiting for a container is given up.
 _RESTARTS_IN_VAIN = 2
 Sleep = Callable[[float], None]
@@ -101,7 +108,12 @@ def _unfinished_rollouts(snapshot: Snapshot) -> list[Workload]:
     parts = snapshot.view.parts
     return [
         part
-        for part in (*plugins(parts), *discoveries(parts), *exporters(parts, "nvidia"))
+        for part in (
+            *plugins(parts),
+            *dra_drivers(parts),
+            *discoveries(parts),
+            *exporters(parts, "nvidia"),
+        )
         if part.managed and not part.rolled_out
     ]
 

@@ -49,6 +49,7 @@ from .runtimes import UNITS, RuntimePaths, read_runtimes
 from .system import (
     read_archive,
     read_kernels,
+    read_kubelet,
     read_nouveau,
     read_python,
     read_secure_boot,
@@ -114,6 +115,7 @@ def gather(
         "container_toolkit": read_toolkit(reader, packages),
         "repositories": read_repositories(reader),
         "runtimes": runtimes,
+        "kubelet": read_kubelet(reader),
         "nvml": None if nvml is None else with_mig(reader, nvml),
         "mig": read_setup(reader, record, read_checksums(reader, BOOT_PATHS)),
         "exporter": read_exporter(reader, units, packages, record),

@@ -32,6 +32,12 @@ _UNIT_FOLDERS = (
 # Microseconds since the machine was started.
 _STARTED = "ExecMainStartTimestampMonotonic"
 _EFI = "/sys/firmware/efi"
+# Plain kubelets, k3s and RKE2; k0s; MicroK8s.
+_KUBELET_FOLDERS = (
+    *("/var/lib/kubelet", "/var/lib/k0s/kubelet", "/var/snap/microk8s/common/var/lib/kubelet"),
+)
+# Folders that the kubelet makes at its start: for the sockets of plugins, and for their data.
+_PLUGIN_FOLDERS = ("plugins_registry", "plugins")
 _MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
 
 _APT_LIST = "/etc/apt/sources.list"
@@ -225,6 +231,18 @@ def read_unit_states(text: str, names: tuple[str, ...]) -> dict[str, str | None]
     """Return the states from the output of ``systemctl show``, one paragraph for each unit."""
     states: dict[str, str | None] = dict.fromkeys(names)
     for name, fields in _unit_fields(text, names):
-        if fields.get("LoadState", "not-found") != "not-found":
-            states[name] = fields.get("ActiveState")
+        load, active = fields.get("LoadState", "not-found"), fields.get("ActiveState")
+        if load != "not-found":
+            states[name] = "masked" if (load, active) == ("masked", "inactive") else active
     return states
+
+
+def read_kubelet(reader: NodeReader) -> dict[str, Any] | None:
+    """Return the fact ``kubelet``: its folder, and which folders for plugins are in it."""
+    folder = next((path for path in _KUBELET_FOLDERS if reader.is_dir(path)), None)
+    if folder is None:
+        return None
+    return {
+        "directory": folder,
+        "plugin_folders": [name for name in _PLUGIN_FOLDERS if reader.is_dir(f"{folder}/{name}")],
+    }

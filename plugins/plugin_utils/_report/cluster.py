@@ -47,6 +47,41 @@ def cluster_plan(
     return rows
 
 
+def dra_plan(plan: Mapping[str, Any], changed: bool) -> list[dict[str, Any]]:
+    """Return a row for the DRA driver, one for what it needs of the cluster, and one a node.
+
+    :param plan: the plan of the DRA driver; empty for none.
+    """
+    if not plan:
+        return []
+    rows = [_row("DRA driver", plan.get("api") or None, _dra_steps(plan, changed))]
+    needed = plan.get("preconditions") or ()
+    for node in dict.fromkeys(one["node"] for one in needed):
+        steps = [_needed(one) for one in needed if one["node"] == node]
+        rows.append(_row(f"DRA: {node or 'cluster'}", None, steps))
+    return rows
+
+
+def _dra_steps(plan: Mapping[str, Any], changed: bool) -> list[tuple[str, str]]:
+    refusals = plan.get("refusals") or ()
+    if refusals:
+        others = f" and {len(refusals) - 1} more" if len(refusals) > 1 else ""
+        return [("refused", f"DRA: not possible: {refusals[0]['cause']}{others}")]
+    if not changed:
+        return []
+    steps = []
+    if plan.get("replaced"):
+        steps.append(("remove the device plugin", "the DRA driver gives out its GPUs"))
+    kinds = sorted({str(item["kind"]) for item in plan.get("objects") or ()})
+    return [*steps, (f"apply {', '.join(kinds)}", "; ".join(plan.get("reasons") or ()))]
+
+
+def _needed(one: Mapping[str, Any]) -> tuple[str, str]:
+    seen = f" ({one['evidence']})" if one["evidence"] else ""
+    step = f". {one['next_step']}" if one["next_step"] else ""
+    return f"{one['name']}: {one['value']}", f"{one['verdict']}{seen}{step}"
+
+
 def _steps(key: str, node: Mapping[str, Any], unknown: set[str]) -> list[tuple[str, str]]:
     if key in unknown:
         return [("none: not in the cluster", "no node has its machine id or its name")]

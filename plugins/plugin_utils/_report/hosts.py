@@ -16,7 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import
 
 from .._hosts import NODE_ROLES, facts, select_hosts, wrong_values
 from .._rollout import failure_message
-from .cluster import cluster_plan
+from .cluster import cluster_plan, dra_plan
 from .nodes import NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
 from .verification import rows as verification
 
@@ -126,10 +126,8 @@ def _to_verify(host: str, variables: Variables) -> bool:
     return bool(
         boolean(variables.get("gpu_verify_all", False), strict=False)
         or (labels.get(host) or {}).get("changed")
-        or any(
-            (variables.get(f"{vendor}_device_plugin_result") or {}).get("changed")
-            for vendor in vendors
-        )
+        or any(_result_changed(variables, f"{vendor}_device_plugin") for vendor in vendors)
+        or _result_changed(variables, "nvidia_dra_driver")
         or _is_changed(host, variables)
     )
 
@@ -144,14 +142,10 @@ def _is_changed(host: str, variables: Variables) -> bool:
 def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
     """Return the plan table of the cluster, from the facts that its hosts have in common."""
     variables = hostvars[hosts[0]]
-    return cluster_plan(
+    rows = cluster_plan(
         variables.get("gpu_node_labels_result") or {},
         [
-            (
-                name,
-                variables.get(f"{role}_plan") or {},
-                bool((variables.get(f"{role}_result") or {}).get("changed")),
-            )
+            (name, variables.get(f"{role}_plan") or {}, _result_changed(variables, role))
             for name, role in (
                 ("device plugin", "nvidia_device_plugin"),
                 ("AMD device plugin", "amd_device_plugin"),
@@ -160,6 +154,17 @@ def cluster_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Row
             )
         ],
     )
+    dra = variables.get("nvidia_dra_driver_plan") or {}
+    return [*rows, *dra_plan(dra, _result_changed(variables, "nvidia_dra_driver"))]
+
+
+def dra_rows(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Rows:
+    """Return the table of what the DRA driver needs, and what is there."""
+    return dra_plan(hostvars[hosts[0]].get("nvidia_dra_driver_plan") or {}, False)
+
+
+def _result_changed(variables: Variables, role: str) -> bool:
+    return bool((variables.get(f"{role}_result") or {}).get("changed"))
 
 
 def verification_rows(
@@ -200,5 +205,6 @@ TABLES: Mapping[str, Callable[..., Rows]] = {
     "plan": plan_rows,
     "result": result_rows,
     "cluster": cluster_rows,
+    "dra": dra_rows,
     "verification": verification_rows,
 }

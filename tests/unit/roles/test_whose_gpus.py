@@ -14,6 +14,9 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
+from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_dra_driver_plan import (
+    nvidia_dra_driver_plan,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import build_result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.snapshot import take_snapshot
@@ -51,6 +54,35 @@ def seen(**objects):
     cluster = StandinCluster(nodes=[node("n1")], **objects)
     cluster.groups["/apis/resource.k8s.io"] = group("v1", "v1beta2", "v1beta1")
     return build_result(take_snapshot(Reader(cluster), []), [])
+
+
+def of_kind(made, kind):
+    return [one for one in made["objects"] if one["kind"] == kind]
+
+
+def test_our_own_dra_driver_keeps_the_device_plugin_away_whatever_is_set():
+    made = nvidia_dra_driver_plan({}, {}, {"kubernetes": "v1.34.2", "dra": {"served": ["v1"]}})
+    cluster = seen(
+        daemonsets=of_kind(made, "DaemonSet"), deviceclasses=of_kind(made, "DeviceClass")
+    )
+    assert cluster["foreign"] == []
+    for beside in (False, True):
+        others = value(
+            "__nvidia_device_plugin_others_words",
+            __nvidia_device_plugin_cluster=cluster,
+            nvidia_device_plugin_beside_others=beside,
+        )
+        assert others == [
+            "NVIDIA's DRA driver (DaemonSet kubegpu/kubegpu-nvidia-dra-driver-kubelet-plugin)"
+        ]
+    # Compute domains alone give out no GPU.
+    alone = nvidia_dra_driver_plan(
+        {"gpus": False, "compute_domains": True}, {}, {"dra": {"served": ["v1"]}}
+    )
+    cluster = seen(daemonsets=of_kind(alone, "DaemonSet"))
+    assert (
+        value("__nvidia_device_plugin_others_words", __nvidia_device_plugin_cluster=cluster) == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,11 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.dra import 
     Dra,
     add_dra_offers,
     drivers,
+    newest_version,
     read_claims,
     read_classes,
     read_devices,
-    served_version,
+    served_versions,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
@@ -144,10 +145,11 @@ def test_a_class_says_it_where_the_workload_does_not():
 
 
 def test_the_newest_version_that_is_known_is_read():
-    assert served_version(group("v2", "v1", "v1beta1")) == "v1"
-    assert served_version(group("v1beta1", "v1beta2")) == "v1beta2"
-    assert served_version(group("v1alpha3")) == ""
-    assert served_version(None) == ""
+    assert newest_version(served_versions(group("v2", "v1", "v1beta1"))) == "v1"
+    assert newest_version(served_versions(group("v1beta1", "v1beta2"))) == "v1beta2"
+    assert newest_version(served_versions(group("v1alpha3"))) == ""
+    assert served_versions(group("v1alpha3")) == ("v1alpha3",)
+    assert served_versions(None) == ()
 
 
 @pytest.mark.parametrize("beta", [False, True])
@@ -214,6 +216,8 @@ def test_a_node_that_the_driver_serves_is_as_expected():
     assert shown["resources"][GPU]["allocatable"] == 2 and shown["resources"][GPU]["dra"] is True
     assert shown["dra"]["capacity"] == {"gpu": 2}
     assert result["dra"]["version"] == "v1"
+    assert result["dra"]["served"] == ["v1", "v1beta2", "v1beta1"]
+    assert result["dra"]["slices"] == {"n1": 1}
     assert {"name": "gpu.nvidia.com", "driver": GPU_DRIVER, "type": "gpu", "resource": GPU} in (
         result["dra"]["classes"]
     )

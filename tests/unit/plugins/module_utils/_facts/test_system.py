@@ -14,6 +14,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._facts.system import
     is_blocked,
     read_archive,
     read_kernels,
+    read_kubelet,
     read_nouveau,
     read_secure_boot,
     read_unit_starts,
@@ -119,9 +120,20 @@ def test_unit_states() -> None:
     assert read_unit_states(text, ("containerd", "xx", "docker", "more")) == {
         "containerd": "active",
         "xx": None,
-        "docker": "inactive",
+        "docker": "masked",
         "more": None,
     }
+
+
+def test_the_kubelets_folders_for_plugins(tmp_path: Path, reader: NodeReader) -> None:
+    assert read_kubelet(reader) is None
+    (tmp_path / "var/lib/k0s/kubelet/plugins_registry").mkdir(parents=True)
+    assert read_kubelet(reader) == {
+        "directory": "/var/lib/k0s/kubelet",
+        "plugin_folders": ["plugins_registry"],
+    }
+    (tmp_path / "var/lib/kubelet/plugins").mkdir(parents=True)
+    assert read_kubelet(reader) == {"directory": "/var/lib/kubelet", "plugin_folders": ["plugins"]}
 
 
 class Systemd(NodeReader):

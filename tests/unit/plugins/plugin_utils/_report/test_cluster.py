@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
-from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.cluster import cluster_plan
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.cluster import (
+    cluster_plan,
+    dra_plan,
+)
 
 NODE = {"node": "n1", "changed": False, "labels": {"kubegpu.nodes/gpu": "nvidia"}, "taints": []}
 LEFT = {"node": None, "changed": False, "labels": {}}
@@ -49,6 +52,44 @@ def test_a_conflict_names_the_owner():
     row = first(conflicts=[conflict])
     assert row["changes"] == ["label accelerator: left alone"]
     assert row["why"] == ["it is 'k80' and belongs to kubectl-label"]
+
+
+NEEDED = [
+    {"node": None, "name": "Kubernetes", "value": "v1.20.2", "verdict": "missing",
+     "evidence": "/version", "next_step": "Upgrade."},
+    {"node": "gpu1", "name": "driver", "value": "580.126.09", "verdict": "met",
+     "evidence": "", "next_step": ""},
+    {"node": "gpu1", "name": "CDI", "value": "off", "verdict": "missing",
+     "evidence": "the dump", "next_step": "Switch it on."},
+]  # fmt: skip
+
+
+def test_the_dra_driver_and_what_it_needs():
+    refused = {
+        "action": "refuse",
+        "preconditions": NEEDED,
+        "refusals": [{"cause": "Kubernetes: v1.20.2"}, {"cause": "CDI: off"}],
+    }
+    rows = {row["node"]: row for row in dra_plan(refused, False)}
+    assert list(rows) == ["DRA driver", "DRA: cluster", "DRA: gpu1"]
+    assert rows["DRA driver"]["why"] == ["DRA: not possible: Kubernetes: v1.20.2 and 1 more"]
+    assert rows["DRA: cluster"]["changes"] == ["Kubernetes: v1.20.2"]
+    assert rows["DRA: cluster"]["why"] == ["missing (/version). Upgrade."]
+    assert rows["DRA: gpu1"]["changes"] == ["driver: 580.126.09", "CDI: off"]
+    assert rows["DRA: gpu1"]["why"] == ["met", "missing (the dump). Switch it on."]
+    assert dra_plan({}, False) == []
+
+
+def test_the_dra_driver_takes_the_device_plugins_place():
+    made = {"action": "apply", "api": "v1", "refusals": [], "preconditions": [],
+            "objects": [{"kind": "DaemonSet"}], "replaced": [{"kind": "DaemonSet"}],
+            "reasons": ["because"]}  # fmt: skip
+    (row,) = dra_plan(made, True)
+    assert row["kubernetes"] == "v1"
+    assert row["changes"] == ["remove the device plugin", "apply DaemonSet"]
+    assert row["why"] == ["the DRA driver gives out its GPUs", "because"]
+    (same,) = dra_plan(made, False)
+    assert same["changes"] == ["none"]
 
 
 def test_the_device_plugin():

@@ -1,0 +1,74 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What Kubernetes and NVIDIA's DRA driver need of each other. Data, not code.
+
+Read 2026-11-23. Sources: github.com/kubernetes-sigs/dra-driver-nvidia-gpu 9593204 (v0.5.0):
+site/content/docs/{prerequisites,install}.md, reference/feature-gates.md, pkg/featuregates, the
+chart's values and templates, api/nvidia.com/resource/v1beta1; k8s.io/api/resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+Version = tuple[int, ...]
+
+#: The first Kubernetes with each version of resource.k8s.io. Only v1 is enabled by default.
+API_SINCE: Mapping[str, Version] = {"v1": (1, 34), "v1beta2": (1, 33), "v1beta1": (1, 32)}
+#: The oldest Kubernetes of the chart (kubeVersion), and the one that the documentation asks for.
+KUBERNETES: Version = (1, 32)
+KUBERNETES_DOCUMENTED: Version = (1, 34, 2)
+#: The first Kubernetes with ValidatingAdmissionPolicy v1, enabled by default.
+POLICY_SINCE: Version = (1, 30)
+
+#: The oldest driver for GPUs, and for compute domains (feature gate IMEXDaemonsWithDNSNames).
+DRIVER_GPUS: Version = (565,)
+DRIVER_DOMAINS: Version = (570, 158, 1)
+
+#: The first releases with CDI, and with CDI enabled by default.
+CONTAINERD_CDI: Version = (1, 7)
+CONTAINERD_CDI_ON: Version = (2, 0)
+CRIO_CDI_ON: Version = (1, 27)
+
+DNS_NAMES = "IMEXDaemonsWithDNSNames"
+CLIQUE_OBJECTS = "ComputeDomainCliques"
+HOST_IMEX = "HostManagedIMEXDaemon"
+MPS = "MPSSupport"
+DYNAMIC_MIG = "DynamicMIG"
+_HEALTH = "NVMLDeviceHealthCheck"
+_METADATA = "DeviceMetadata"
+_PASSTHROUGH = "PassthroughSupport"
+
+#: The driver's feature gates, and whether each is on by default.
+FEATURE_GATES: Mapping[str, bool] = {
+    CLIQUE_OBJECTS: True,
+    "ConsumableShares": False,
+    "CrashOnNVLinkFabricErrors": True,
+    _METADATA: False,
+    "DRAListTypeAttributes": False,
+    DYNAMIC_MIG: False,
+    "FabricManagerPartitioning": False,
+    HOST_IMEX: False,
+    DNS_NAMES: True,
+    MPS: False,
+    _HEALTH: False,
+    _PASSTHROUGH: False,
+    "TimeSlicingSettings": False,
+}
+#: Gates that the driver refuses to start with together.
+GATE_CONFLICTS = ((DYNAMIC_MIG, _HEALTH), (DYNAMIC_MIG, MPS), (MPS, _HEALTH))
+#: A gate, and the one that it needs.
+GATE_NEEDS = ((CLIQUE_OBJECTS, DNS_NAMES),)
+#: Gates that need more of the host than this collection's manifests mount.
+UNSUPPORTED_GATES = (_PASSTHROUGH, _METADATA)
+
+#: Labels of nodes: NVLink clique (GPU feature discovery), and those of feature discovery that the
+#: chart selects nodes by.
+CLIQUE_LABEL = "nvidia.com/gpu.clique"
+PRESENT_LABELS = ("nvidia.com/gpu.present", "feature.node.kubernetes.io/pci-10de.present")
+
+#: IMEX_MODE: the driver starts IMEX for each compute domain, or uses the node's service.
+DRIVER_MANAGED, HOST_MANAGED = "driverManaged", "hostManaged"
+HEALTH_PORTS: Mapping[str, int] = {"gpus": 51516, "compute-domains": 51515}

@@ -1,0 +1,231 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects of the DRA driver against Kubernetes' own schemas, for each version of the API.
+
+CEL expressions are compared as text: no test here evaluates them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+
+import jsonschema
+import kubernetes_validate
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import identity
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.manifests import manifests
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.options import read_request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.types import Layout
+
+#: The versions of resource.k8s.io that a release has schemas for.
+SERVED = {
+    "1.32": ("v1beta1",),
+    "1.33": ("v1beta2", "v1beta1"),
+    **dict.fromkeys(("1.34", "1.35", "1.36", "1.37"), ("v1", "v1beta2", "v1beta1")),
+}
+OPTIONS = {
+    "plain": {},
+    "compute domains alone": {"gpus": False, "compute_domains": "true"},
+    "IMEX of the host": {"imex_mode": "hostManaged"},
+    "pods": {
+        "image": "mirror.example:5000/dra",
+        "digest": "sha256:" + "a" * 64,
+        "image_pull_policy": "Always",
+        "pull_secret": "mirror",
+        "priority_class": "",
+        "tolerations": [],
+        "node_selector": {"pool": "gpu"},
+        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
+        "max_unavailable": "2",
+        "annotations": {"example.com/owner": "team"},
+        "namespace": "gpus",
+        "kubelet_directory": "/var/lib/k0s/kubelet",
+        "driver_root": "/run/nvidia/driver",
+        "feature_gates": {"MPSSupport": True, "TimeSlicingSettings": True},
+    },
+}
+
+
+def made(options=None, api="v1", domains=True, **layout):
+    return manifests(read_request(options or {}), Layout(api, domains, **layout))
+
+
+def named(objects, kind, name=None):
+    (found,) = [
+        one for one in objects if one["kind"] == kind and name in (None, one["metadata"]["name"])
+    ]
+    return found
+
+
+def pod(objects, kind="DaemonSet"):
+    return named(objects, kind)["spec"]["template"]["spec"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def schemas():
+    """Each file of schemas is parsed once, not for each object."""
+    with pytest.MonkeyPatch.context() as patch:
+        read = kubernetes_validate.utils.schema_contents
+        patch.setattr(kubernetes_validate.utils, "schema_contents", functools.lru_cache(read))
+        yield
+
+
+@pytest.mark.parametrize("release", SERVED)
+def test_kubernetes_own_schema_takes_every_object(release):
+    """Objects that several versions and options have in common are validated once."""
+    distinct = {}
+    for api, case in itertools.product(SERVED[release], OPTIONS):
+        objects = made(OPTIONS[case], api)
+        assert len(objects) >= 15
+        identities = [identity(one) for one in objects]
+        assert len(identities) == len(set(identities))
+        distinct.update({json.dumps(one, sort_keys=True): one for one in objects})
+    for one in distinct.values():
+        kubernetes_validate.validate(one, release, strict=True)
+
+
+@pytest.mark.parametrize(("release", "api"), [("1.32", "v1"), ("1.33", "v1"), ("1.32", "v1beta2")])
+def test_an_older_release_does_not_take_a_newer_version(release, api):
+    with pytest.raises(kubernetes_validate.SchemaNotFoundError):
+        kubernetes_validate.validate(
+            named(made(api=api), "DeviceClass", "gpu.nvidia.com"), release, strict=True
+        )
+
+
+def test_gpus_alone_have_no_controller_and_few_rights():
+    objects = made(domains=False)
+    assert {one["kind"] for one in objects}.isdisjoint({"Deployment", "CustomResourceDefinition"})
+    assert [one["metadata"]["name"] for one in objects if one["kind"] == "DeviceClass"] == [
+        "gpu.nvidia.com", "mig.nvidia.com",
+    ]  # fmt: skip
+    (container,) = pod(objects)["containers"]
+    assert container["command"] == ["gpu-kubelet-plugin", "-v", "4"]
+    rules = {one["resources"][0]: one["verbs"] for one in named(objects, "ClusterRole")["rules"]}
+    assert rules["nodes"] == ["get", "list", "watch"]
+    assert "secrets" not in rules and "delete" in rules["resourceslices"]
+
+
+def test_compute_domains_alone_serve_no_gpu():
+    objects = made({"gpus": False, "compute_domains": "true"})
+    (container,) = pod(objects)["containers"]
+    assert container["command"][0] == "compute-domain-kubelet-plugin"
+    classes = [one["metadata"]["name"] for one in objects if one["kind"] == "DeviceClass"]
+    assert classes == [
+        "compute-domain-default-channel.nvidia.com", "compute-domain-daemon.nvidia.com",
+    ]  # fmt: skip
+
+
+def test_with_imex_of_the_host_no_daemon_is_made():
+    objects = made({"imex_mode": "hostManaged"})
+    names = {one["metadata"]["name"] for one in objects}
+    assert "compute-domain-daemon.nvidia.com" not in names
+    assert "compute-domain-daemon-service-account" not in names
+    assert "compute-domain-daemon-service-account" in {one["metadata"]["name"] for one in made()}
+
+
+@pytest.mark.parametrize(("api", "lent"), [("v1", "nvidia.com/gpu"), ("v1beta1", None)])
+def test_only_v1_lends_the_name_of_the_device_plugins_resource(api, lent):
+    gpu = named(made(api=api), "DeviceClass", "gpu.nvidia.com")
+    assert gpu["spec"].get("extendedResourceName") == lent
+    (rule,) = gpu["spec"]["selectors"]
+    assert rule["cel"]["expression"] == (
+        "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
+    )
+
+
+def test_pods_run_where_the_label_is_and_the_node_is_not_paused():
+    spec = pod(made({"node_selector": {"pool": "gpu"}}))
+    assert spec["nodeSelector"] == {"kubegpu.nodes/gpu": "nvidia", "pool": "gpu"}
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert required["nodeSelectorTerms"] == [
+        {"matchExpressions": [{"key": "kubegpu.nodes/pause", "operator": "DoesNotExist"}]}
+    ]
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_what_the_api_server_refuses_beyond_its_schema(case):
+    """Rules of the API server's own code that no schema has."""
+    for one in made(OPTIONS[case]):
+        if one["kind"] not in ("DaemonSet", "Deployment"):
+            continue
+        template = one["spec"]["template"]
+        labels = template["metadata"]["labels"]
+        assert one["spec"]["selector"]["matchLabels"].items() <= labels.items()
+        volumes = {volume["name"] for volume in template["spec"].get("volumes", ())}
+        for container in (
+            *template["spec"]["containers"], *template["spec"].get("initContainers", ()),
+        ):  # fmt: skip
+            mounts = container.get("volumeMounts", ())
+            assert {mount["name"] for mount in mounts} <= volumes
+            variables = [pair["name"] for pair in container["env"]]
+            assert len(variables) == len(set(variables))
+            if any(mount.get("mountPropagation") == "Bidirectional" for mount in mounts):
+                assert container["securityContext"] == {"privileged": True}
+
+
+def test_the_folders_of_another_kubelet():
+    spec = pod(made({"kubelet_directory": "/var/lib/k0s/kubelet"}))
+    paths = {one["name"]: one["hostPath"]["path"] for one in spec["volumes"]}
+    assert paths["plugins"] == "/var/lib/k0s/kubelet/plugins"
+    for container in spec["containers"]:
+        variables = {pair["name"]: pair.get("value") for pair in container["env"]}
+        assert variables["KUBELET_REGISTRAR_DIRECTORY_PATH"] == paths["plugins-registry"]
+        assert variables["NVIDIA_VISIBLE_DEVICES"] == "void"
+
+
+@pytest.mark.parametrize(("root", "parent"), [("/", "/"), ("/run/nvidia/driver", "/run/nvidia")])
+def test_the_parent_of_the_drivers_root_is_mounted(root, parent):
+    volumes = pod(made({"driver_root": root}))["volumes"]
+    paths = {one["name"]: one["hostPath"]["path"] for one in volumes}
+    assert (paths["driver-root"], paths["driver-root-parent"]) == (root, parent)
+
+
+def test_the_driver_labels_cliques_only_where_nothing_else_does():
+    def label(**layout):
+        container = pod(made(**layout))["containers"][-1]
+        return {one["name"]: one.get("value") for one in container["env"]}[
+            "GPU_CLIQUE_LABEL_ENABLED"
+        ]
+
+    assert (label(clique_label=True), label()) == ("true", "false")
+
+
+def test_the_policy_names_the_account_of_the_plugin():
+    objects = made({"namespace": "gpus"})
+    policy = named(objects, "ValidatingAdmissionPolicy")
+    account = named(objects, "ServiceAccount", pod(objects)["serviceAccountName"])
+    assert account["metadata"]["namespace"] == "gpus"
+    (condition,) = policy["spec"]["matchConditions"]
+    assert condition["expression"] == (
+        f"request.userInfo.username == 'system:serviceaccount:gpus:{account['metadata']['name']}'"
+    )
+    binding = named(objects, "ValidatingAdmissionPolicyBinding")
+    assert binding["spec"]["policyName"] == policy["metadata"]["name"]
+    assert not [one for one in made(policy=False) if "Admission" in one["kind"]]
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        ({"channel": {"resourceClaimTemplate": {"name": "c"}}, "numNodes": 0}, None),
+        ({"channel": {"resourceClaimTemplate": {"name": "c"}, "allocationMode": "All"}}, None),
+        ({"numNodes": 2}, "'channel' is a required property"),
+        ({"channel": {"resourceClaimTemplate": {}}}, "'name' is a required property"),
+        ({"channel": {"resourceClaimTemplate": {"name": "c"}, "allocationMode": "Two"}}, "Two"),
+        ({"channel": {"resourceClaimTemplate": {"name": "c"}}, "numNodes": -1}, "minimum"),
+    ],
+)
+def test_the_definition_of_a_compute_domain(spec, error):
+    definition = named(made(), "CustomResourceDefinition", "computedomains.resource.nvidia.com")
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    domain = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "spec": spec}
+    if error is None:
+        jsonschema.validate(domain, schema)
+        return
+    with pytest.raises(jsonschema.ValidationError, match=error):
+        jsonschema.validate(domain, schema)

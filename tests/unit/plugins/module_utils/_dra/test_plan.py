@@ -1,0 +1,173 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import identity
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.installed import dra_objects
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.names import (
+    CONTROLLER_NAME,
+    PLUGIN_NAME,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.plan import plan, teardown
+from tests.unit.fixtures.cluster_objects import daemonset, pod
+from tests.unit.fixtures.cluster_objects import node as node_object
+from tests.unit.fixtures.dra_cluster import MARKER, RELEASES, release, seen, standin
+from tests.unit.fixtures.node_facts import P4, node
+from tests.unit.plugins.module_utils._dra.test_node_preconditions import GB200, READY
+
+HOSTS = {"gpu1": {"gpu_node": node(**READY)}, "web": {"gpu_node": node(gpus=[])}}
+CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
+
+
+def rack():
+    imex = {"driver__packages": {"nvidia-imex": "580"},
+            "driver__services": {"nvidia-imex": "masked"}}  # fmt: skip
+    return {"gpu1": {"gpu_node": node(gpus=[GB200], **READY, **imex)}}
+
+
+def kinds(objects):
+    return {one["kind"] for one in objects}
+
+
+def installed(made, *, domains=()):
+    """A cluster that has what a plan applied."""
+    objects: dict = {}
+    for one in made["objects"][made["objects"][0]["kind"] == "Namespace" :]:
+        kind = one["kind"].lower()
+        plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}{'es' * kind.endswith('s')}"
+        objects.setdefault(plural if plural != kind else f"{kind}s", []).append(one)
+    cluster = standin(**{"computedomains": list(domains), **objects})
+    for one in objects.get("customresourcedefinitions", ()):
+        cluster.groups[CRD_PATH + one["metadata"]["name"]] = one
+    return cluster
+
+
+@pytest.mark.parametrize("name", [name for name in RELEASES if name != "1.20"])
+def test_each_release_gets_objects_of_the_newest_version(name):
+    made = plan({}, HOSTS, release(name))
+    assert made["action"] == "apply" and made["refusals"] == []
+    assert made["api"] == RELEASES[name][1][0] and not made["compute_domains"]
+    versions = {one["apiVersion"] for one in made["objects"] if one["kind"] == "DeviceClass"}
+    assert versions == {f"resource.k8s.io/{made['api']}"}
+    assert made["expected"]["gpu1"]["resources"] == {"nvidia.com/gpu": 1}
+    assert list(made["expected"]) == ["gpu1"]
+
+
+def test_on_1_20_nothing_is_applied_and_it_is_said_what_is_needed():
+    made = plan({}, HOSTS, release("1.20"))
+    assert made["action"] == "refuse"
+    assert (made["objects"], made["replaced"], made["absent"]) == ([], [], [])
+    assert made["text"].startswith("DRA: not possible.\n\nKubernetes: v1.20.2\nSeen: /version of")
+    assert "resource.k8s.io: not served" in made["text"]
+    assert "Upgrade Kubernetes to 1.34.2 or later" in made["text"]
+    # The nodes are reported all the same.
+    assert {one["node"] for one in made["preconditions"]} == {None, "gpu1"}
+    assert {one["verdict"] for one in made["preconditions"] if one["node"]} == {"met"}
+
+
+def test_every_missing_precondition_is_a_refusal_and_every_advice_a_warning():
+    facts = node(**{**READY, "driver__loaded": None, "kubelet": None})
+    made = plan({}, {"gpu1": {"gpu_node": facts}}, release("1.33"))
+    missing = [one for one in made["preconditions"] if one["verdict"] == "missing"]
+    assert [one["host"] for one in made["refusals"]] == [one["node"] or "" for one in missing]
+    assert sorted(one["name"] for one in missing) == ["driver", "kubelet's folder"]
+    (warning,) = made["warnings"]
+    assert warning.startswith("Kubernetes: v1.33.1") and "NVIDIA documents" in warning
+    assert "gpu1: driver: none" in made["text"]
+
+
+def test_options_that_are_wrong_or_differ():
+    made = plan({"version": "latest"}, HOSTS, release("1.34"))
+    assert made["action"] == "refuse" and "pins no version" in made["text"]
+    hosts = {name: {**host, "options": {"version": name}} for name, host in HOSTS.items()}
+    made = plan({}, hosts, release("1.34"))
+    assert "nvidia_dra_driver_version differs between gpu1 and web" in made["text"]
+    assert made["objects"] == []
+
+
+def test_our_device_plugin_goes_first():
+    cluster = release("1.34", daemonsets=[daemonset()])
+    assert plan({}, HOSTS, cluster)["action"] == "refuse"
+    made = plan({"device_plugin": "remove"}, HOSTS, cluster)
+    assert made["action"] == "apply"
+    names = [identity(one) for one in made["replaced"]]
+    assert ("DaemonSet", "kubegpu", "kubegpu-nvidia-device-plugin") in names
+    assert not kinds(made["replaced"]) & {"Namespace", "RuntimeClass"}
+    assert plan({}, HOSTS, release("1.34"))["replaced"] == []
+
+
+def test_the_device_plugin_is_not_removed_under_a_pod():
+    nodes = [node_object("n1", gpus=1, labels=MARKER)]
+    cluster = release("1.34", daemonsets=[daemonset()], nodes=nodes, pods=[pod("train", gpus=1)])
+    made = plan({"device_plugin": "remove"}, HOSTS, cluster)
+    assert made["action"] == "refuse" and "default/train" in made["text"]
+    assert made["replaced"] == []
+
+
+def test_compute_domains_alone_run_beside_any_device_plugin():
+    hosts, options = rack(), {"gpus": False}
+    foreign = daemonset("nvdp", "kube-system", labels={})
+    for part in (daemonset(), foreign):
+        made = plan(options, hosts, release("1.34", daemonsets=[part]))
+        assert made["action"] == "apply" and made["compute_domains"]
+        assert made["replaced"] == [] and made["expected"] == {}
+        assert "Deployment" in kinds(made["objects"])
+
+
+def test_domains_come_with_a_rack_and_stay_in_a_run_without_it():
+    made = plan({}, rack(), release("1.34"))
+    assert made["compute_domains"] and "compute domains: nodes of a GB200 NVL72" in made["reasons"]
+    later = plan({}, HOSTS, seen(installed(made)))
+    assert (
+        later["compute_domains"] and "compute domains: they are there already" in later["reasons"]
+    )
+    gone = plan({"compute_domains": "false"}, HOSTS, seen(installed(made)))
+    assert ("Deployment", "kubegpu", CONTROLLER_NAME) in [identity(one) for one in gone["absent"]]
+    assert ("DaemonSet", "kubegpu", PLUGIN_NAME) not in [identity(one) for one in gone["absent"]]
+
+
+def test_the_second_plan_is_the_first_and_removes_nothing():
+    first = plan({}, HOSTS, release("1.34"))
+    second = plan({}, HOSTS, seen(installed(first)))
+    assert second["objects"] == first["objects"]
+    assert second["absent"] == second["replaced"] == second["refusals"] == []
+
+
+def test_teardown_removes_all_but_the_namespace():
+    made = plan({}, rack(), release("1.34", namespaces=()))
+    result = teardown(dra_objects(installed(made), "kubegpu", "v1"))
+    left = {identity(one) for one in made["objects"]} - {identity(one) for one in result["absent"]}
+    assert left == {("Namespace", "", "kubegpu")}
+    assert result["absent"][0]["kind"] == "Deployment"
+    assert result["action"] == "apply" and result["warnings"] == []
+
+
+def test_compute_domains_of_users_keep_their_definition():
+    made = plan({}, rack(), release("1.34"))
+    domain = {"metadata": {"name": "job", "namespace": "team"}}
+    result = teardown(dra_objects(installed(made, domains=[domain]), "kubegpu", "v1"))
+    assert not kinds(result["absent"]) & {"CustomResourceDefinition", "ComputeDomain"}
+    assert "as the cluster has team/job" in result["warnings"][0]
+
+
+def test_definitions_and_namespaces_of_others_are_left_as_they_are():
+    made = plan({}, rack(), release("1.34"))
+    cluster = installed(made)
+    for path, one in cluster.groups.items():
+        if path.startswith(CRD_PATH):
+            one["metadata"]["labels"] = {}
+    again = plan({}, rack(), seen(cluster))
+    assert not kinds(again["objects"]) & {"CustomResourceDefinition", "Namespace"}
+    assert sum("was there before" in reason for reason in again["reasons"]) == 3
+    absent = teardown(dra_objects(cluster, "kubegpu", "v1"))["absent"]
+    assert "CustomResourceDefinition" not in kinds(absent)
+
+
+def test_a_passed_through_gpu_is_not_expected():
+    gpus = [P4, {**P4, "kernel_driver": "vfio-pci"}]
+    made = plan({}, {"gpu1": {"gpu_node": node(gpus=gpus, **READY)}}, release("1.34"))
+    assert made["expected"]["gpu1"]["resources"] == {"nvidia.com/gpu": 1}
