@@ -25,6 +25,7 @@ from .._driver.facts import (
 from .._exporter.data import FOREIGN_UNITS as _EXPORTERS
 from .._exporter.data import UNITS as _EXPORTER_UNITS
 from .._exporter.facts import read_exporter
+from .._exporter.record import RECORD
 from .._hardware.pci import count_nvswitches, find_gpus
 from .._host.command import TIMED_OUT, Result
 from .._mig.boot import BOOT_PATHS
@@ -88,11 +89,12 @@ def gather(
     dkms = read_dkms(reader)
     modules = read_modules(reader, [kernel["version"] for kernel in kernels], dkms)
     packages, rpm_error = read_packages(reader, system["family"])
-    # No decision depends on the container runtimes of a node without a GPU.
-    runtime_reader = reader if gpus or fresh else reader.files_only()
+    record = read_state(reader, state_path)
+    # No decision depends on the units of a node without a GPU, unless it had one and is monitored.
+    monitored = RECORD in ((record or {}).get("values") or {})
+    runtime_reader = reader if gpus or fresh or monitored else reader.files_only()
     units, starts = read_units(runtime_reader, (*UNITS, *SERVICES, *_EXPORTER_UNITS, *_EXPORTERS))
     nvml, nvml_error = read_nvml(reader, gpus)
-    record = read_state(reader, state_path)
     runtimes, runtime_problems = _read_runtimes(
         runtime_reader, units, paths, packages, starts, record, fresh=fresh
     )
