@@ -25,6 +25,7 @@ FAILING = {
     "cuda_toolkit": ("_dependencies", {}),
     "docker_runtime": ("module_runner", {}),
     "gpu_cluster_info": ("read_expected", {}),
+    "gpu_exporter": ("module_runner", {}),
     "gpu_node_health": ("module_stream", {}),
     "gpu_node_maintenance": ("read_request", {"nodes": {}, "state": "cordoned", "run": "a"}),
     "gpu_node_verify": ("module_runner", {}),
@@ -35,6 +36,7 @@ FAILING = {
     "nvidia_mig": ("module_runner", {}),
     "nvidia_repository": ("_run", {"name": "nvidia", "state": "absent"}),
     "package_set": ("_run", {"name": "nvidia", "state": "absent"}),
+    "prometheus_gpu_files": ("module_runner", {}),
     "runfile_download": ("_run", {"url": "https://example.com/a.run"}),
 }
 # The facts have problems of a node as data, and tables and variables are read by actions.
