@@ -13,12 +13,11 @@ from typing import Any
 from .._core.errors import InputError
 from .._kube.image import check_pinned, is_tag
 from .._kube.pod_parts import Object, check_max_unavailable, max_unavailable
+from .._labels.pause import away_from_paused
 
 MANAGED_BY = "kubegpu.nodes"
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
 APP_LABEL = "app.kubernetes.io/name"
-#: While a node has this label, its GPUs are being changed and no plugin may hold them.
-PAUSE = "kubegpu.nodes/pause"
 SHARED_KINDS = ("Namespace", "RuntimeClass")
 _SECRETS_OF_THE_SYSTEM = ("kubernetes.io/service-account-token", "helm.sh/release.v1")
 
@@ -110,10 +109,7 @@ def metadata(request: PluginRequest | None, name: str, app: str) -> Object:
 
 def not_paused() -> Object:
     """Return the affinity to the nodes whose GPUs are not being changed."""
-    rule = {"key": PAUSE, "operator": "DoesNotExist"}
-    terms = [{"matchExpressions": [rule]}]
-    node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    return {"nodeAffinity": node}
+    return {"nodeAffinity": away_from_paused()}
 
 
 def namespace_object(request: PluginRequest) -> Object:

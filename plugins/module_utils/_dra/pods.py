@@ -25,12 +25,11 @@ from .._kube.pod_parts import (
     mount,
     unprivileged,
 )
+from .._labels.pause import away_from_paused
 from .data import HEALTH_PORTS
 from .names import APPLICATION, CONTROLLER_NAME, PLUGIN_NAME
 from .types import Layout, Request
 
-#: While a node has this label, its GPUs change: a new MIG layout, a new driver.
-PAUSE_LABEL = "kubegpu.nodes/pause"
 GPUS, DOMAINS = "gpus", "compute-domains"
 
 _COMPONENT = "app.kubernetes.io/component"
@@ -70,7 +69,7 @@ def plugin_daemonset(request: Request, layout: Layout) -> Object:
     pod: Object = {
         **_common(request, PLUGIN_NAME),
         "nodeSelector": {**MARKER, **request.node_selector},
-        "affinity": _not_paused(),
+        "affinity": {"nodeAffinity": away_from_paused()},
         "tolerations": [dict(one) for one in request.tolerations],
         "initContainers": [_wait_for_driver(request)],
         "containers": [_plugin_container(request, layout, name) for name in served],
@@ -147,12 +146,6 @@ def _template(request: Request, component: str, pod: Mapping[str, Any]) -> Objec
         "metadata": data,
         "spec": {key: value for key, value in pod.items() if value not in ("", [], {})},
     }
-
-
-def _not_paused() -> Object:
-    rule = {"key": PAUSE_LABEL, "operator": "DoesNotExist"}
-    terms = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def _common_variables(request: Request) -> dict[str, Any]:

@@ -18,8 +18,6 @@ PREFIX = "kubegpu.nodes"
 MARKER = f"{PREFIX}/gpu"
 #: The label of each vendor of a node, ``true``: a node can have GPUs of two vendors.
 VENDOR_MARKER = f"{PREFIX}/gpu-{{vendor}}"
-#: The pods of this collection's DaemonSets leave a node that has this label.
-PAUSE = f"{PREFIX}/pause"
 #: NVIDIA's device plugin reads the name of the node's config from this label.
 PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
 LONGEST = 63

@@ -19,7 +19,8 @@ from .node import managed_metadata
 from .plan import apply_body
 from .types import Node, Plan
 
-#: The label of a paused node; its value is the reason, such as ``mig``.
+#: The label of a paused node, which the pods of this collection's DaemonSets leave; its value is
+#: the reason, such as ``mig``.
 PAUSE = f"{PREFIX}/pause"
 _KEY = ("labels", PAUSE)
 
@@ -53,9 +54,13 @@ def paused_for(node: Node) -> str:
 
 
 def plan_pause(node: Node, reason: str) -> Plan:
-    """Return how to pause the node. One that is paused for another reason stays as it is."""
+    """Return how to pause the node. One that is paused for another reason stays as it is.
+
+    So does one that another field manager paused, such as that of a maintenance.
+    """
     paused = paused_for(node)
-    if paused and (paused != reason or node.cordoned):
+    foreign = PAUSE in node.labels and not paused
+    if foreign or (paused and (paused != reason or node.cordoned)):
         return _plan(None)
     managed = managed_metadata(node)
     labels = {**managed["labels"], PAUSE: reason}

@@ -15,11 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
-from .._labels.desired import PAUSE
+from .._labels.pause import leaves_paused
 from .types import GOES, GONE, KEPT, LEAVES, REFUSED, WAITS, DaemonSets, Decision, Pod, Request
 
 _MIRROR = "kubernetes.io/config.mirror"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 Object = Mapping[str, Any]
 
@@ -63,21 +62,10 @@ def read_daemonsets(items: Iterable[Object]) -> DaemonSets:
     for item in items:
         uid = str((item.get("metadata") or {}).get("uid") or "")
         uids.add(uid)
-        if _pauses(((item.get("spec") or {}).get("template") or {}).get("spec") or {}):
+        pod = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+        if leaves_paused((pod.get("affinity") or {}).get("nodeAffinity") or {}):
             pausing.add(uid)
     return DaemonSets(frozenset(uids), frozenset(pausing))
-
-
-def _pauses(spec: Object) -> bool:
-    """Return whether a pod may only be on nodes without the label that pauses it."""
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
-    rule = (PAUSE, "DoesNotExist")
-    return bool(terms) and all(
-        rule
-        in [(one.get("key"), one.get("operator")) for one in term.get("matchExpressions") or ()]
-        for term in terms
-    )
 
 
 def classify(

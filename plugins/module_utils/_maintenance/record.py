@@ -13,7 +13,7 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.finding import Finding
-from .._labels.desired import PAUSE
+from .._labels.pause import PAUSE
 from .types import PAUSED_BY, RECORD, Node, Record, Request
 
 _TEXTS = ("run", "reason", "since")

@@ -23,6 +23,7 @@ from .._kube.pod_parts import (
     mount,
     unprivileged,
 )
+from .._labels.pause import away_from_paused
 from .metrics import JOB
 from .names import (
     APPLICATION,
@@ -37,8 +38,6 @@ from .names import (
 )
 from .types import ANNOTATIONS, Request
 
-#: While a node has this label, its GPUs change, and nothing may use them.
-PAUSE_LABEL = "kubegpu.nodes/pause"
 # Its value becomes the label ``job`` of the targets.
 _JOB_LABEL = "kubegpu.nodes/job"
 _COUNTERS_FOLDER = "/etc/kubegpu"
@@ -156,7 +155,7 @@ def _daemonset(request: Request, scrape: str) -> Object:
         "runtimeClassName": request.runtime_class,
         "imagePullSecrets": [{"name": request.pull_secret}] if request.pull_secret else [],
         "nodeSelector": {**MARKER, **request.node_selector},
-        "affinity": _not_paused(),
+        "affinity": {"nodeAffinity": away_from_paused()},
         "tolerations": [dict(one) for one in request.tolerations],
         "serviceAccountName": NAME,
         "automountServiceAccountToken": bool(request.pod_labels),
@@ -183,12 +182,6 @@ def _daemonset(request: Request, scrape: str) -> Object:
             },
         },
     }
-
-
-def _not_paused() -> Object:
-    term = {"matchExpressions": [{"key": PAUSE_LABEL, "operator": "DoesNotExist"}]}
-    node = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    return {"nodeAffinity": node}
 
 
 def _container(request: Request) -> Object:

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.desired import PAUSE
+from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.pause import PAUSE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import RECORD
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_node_maintenance
 from tests.integration import ansible_process

@@ -232,6 +232,16 @@ def test_a_pause_for_another_reason_stays(cluster):
     assert resume(cluster, reason="upgrade")["n1"].changed
 
 
+def test_a_node_in_maintenance_is_paused_already_and_stays_so(cluster):
+    """gpu_node_maintenance labels the node with a field manager of its own."""
+    cluster.node()["metadata"]["labels"][PAUSE] = "maintenance"
+    cluster.node()["spec"]["unschedulable"] = True
+    cluster.objects["pods"] = [cluster_objects.pod("web", "n1")]
+    assert not pause(cluster)["n1"].changed
+    assert not resume(cluster)["n1"].changed
+    assert cluster.state() == ("maintenance", True) and not cluster.applied
+
+
 def test_the_next_labels_end_a_pause_that_was_left(cluster):
     pause(cluster)
     result = cluster.label()
