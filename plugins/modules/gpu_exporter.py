@@ -14,7 +14,7 @@ description:
   - Writes the files of one method, starts its units and waits until the metrics are there. If they
     are not, the earlier files and units are restored.
   - The files of another method are removed.
-  - An exporter that somebody else has set up is reported and left alone.
+  - An exporter that this module has not set up is reported and left alone.
 options:
   state:
     description: V(absent) stops the units that the module has enabled, and restores the files.
@@ -88,7 +88,7 @@ options:
     elements: str
     default: []
   beside_others:
-    description: Whether an exporter is set up beside one that somebody else has installed.
+    description: Whether an exporter is set up beside one that this module has not installed.
     type: bool
     default: false
   timeout:

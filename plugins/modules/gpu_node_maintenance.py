@@ -41,7 +41,7 @@ options:
     description:
       - V(cordoned) keeps new pods off the nodes.
       - V(drained) cordons the nodes and takes pods off them.
-      - V(released) gives back nodes that this run holds. Nodes that nobody holds are not changed.
+      - V(released) gives back nodes that this run holds. Nodes that no run holds are not changed.
     type: str
     choices: [cordoned, drained, released]
     required: true
@@ -272,7 +272,7 @@ nodes:
       sample: [{namespace: ml, name: web-0, owner: StatefulSet/web, gpus: 1, seconds: 3.1}]
     waiting:
       description: >-
-        Pods that have not left, with the same keys. C(why) is V(goes) for a pod to be evicted,
+        Pods that have not left, with the same keys. C(why) is V(evict) for a pod to be evicted,
         V(leaves) for one that ends, V(waits) for one that may finish. C(deletion) is the time by
         which the pod should have ended. C(code) and C(cause) are those of the last refusal.
       returned: always

@@ -101,7 +101,8 @@ class _Program:
         output, write_output = os.pipe()
         errors, write_errors = os.pipe()
         try:
-            self.pid = os.posix_spawn(
+            # run_command waits for a program that cannot be killed, and keeps all that it prints.
+            self.pid = os.posix_spawn(  # pylint: disable=ansible-bad-function
                 self._argv[0],
                 self._argv,
                 {**os.environ, **C_LOCALE},

@@ -14,7 +14,7 @@ from .._kube.api import Cluster
 from .._kube.errors import KubeError
 from .answers import Outcome, judge, still_running, still_there
 from .plan import read_pod
-from .types import GOES, LEAVES, WAITS, Node, Request
+from .types import EVICT, LEAVES, WAITS, Node, Request
 from .work import Going, Work
 
 _FIRST_PAUSE = 1.0
@@ -50,7 +50,7 @@ class Drain:
         A node fails if one of its pods can never be. A budget may let a pod go later.
         """
         pairs = [
-            (work, going) for work in works for going in work.open.values() if going.kind == GOES
+            (work, going) for work in works for going in work.open.values() if going.kind == EVICT
         ]
         self._ask(pairs, dry_run=True)
         for work, going in pairs:
@@ -61,9 +61,9 @@ class Drain:
         """Take the answers of :meth:`preflight` for those of the evictions."""
         for work in works:
             for uid, going in work.open.items():
-                if going.kind == GOES and going.outcome.finding:
+                if going.kind == EVICT and going.outcome.finding:
                     work.fail(going.outcome.finding, going.pod)
-                elif going.kind == GOES:
+                elif going.kind == EVICT:
                     work.evicted[uid] = {**going.pod.to_json(), "seconds": None}
                 if work.node is not None and not work.node.ready and going.told:
                     work.fail(still_there(going.pod, work.node, None), going.pod)

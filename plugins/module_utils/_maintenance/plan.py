@@ -16,7 +16,7 @@ from typing import Any
 
 from .._core.finding import Finding
 from .._labels.pause import leaves_paused
-from .types import GOES, GONE, KEPT, LEAVES, REFUSED, WAITS, DaemonSets, Decision, Pod, Request
+from .types import EVICT, GONE, KEPT, LEAVES, REFUSED, WAITS, DaemonSets, Decision, Pod, Request
 
 _MIRROR = "kubernetes.io/config.mirror"
 
@@ -85,7 +85,7 @@ def classify(
     if waiting and _may_finish(pod, request):
         return Decision(pod, WAITS)
     findings = tuple(_refusals(pod, request))
-    return Decision(pod, REFUSED if findings else GOES, findings=findings)
+    return Decision(pod, REFUSED if findings else EVICT, findings=findings)
 
 
 def _why_kept(pod: Pod, request: Request, daemonsets: DaemonSets) -> str:

@@ -28,8 +28,8 @@ CORDONED, DRAINED, RELEASED = "cordoned", "drained", "released"
 STATES = (CORDONED, DRAINED, RELEASED)
 
 # What becomes of a pod.
-GONE, KEPT, LEAVES, WAITS, REFUSED, GOES = "gone", "kept", "leaves", "waits", "refused", "goes"
-CLASSES = (GONE, KEPT, LEAVES, WAITS, REFUSED, GOES)
+GONE, KEPT, LEAVES, WAITS, REFUSED, EVICT = "gone", "kept", "leaves", "waits", "refused", "evict"
+CLASSES = (GONE, KEPT, LEAVES, WAITS, REFUSED, EVICT)
 
 
 @dataclass(frozen=True)

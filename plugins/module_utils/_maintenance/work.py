@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .._core.finding import Finding
 from .answers import Outcome
 from .record import view
-from .types import GOES, GONE, KEPT, LEAVES, REFUSED, WAITS, Decision, Node, Pod
+from .types import EVICT, GONE, KEPT, LEAVES, REFUSED, WAITS, Decision, Node, Pod
 
 if TYPE_CHECKING:
     from .._cluster.types import Expected
@@ -24,7 +24,7 @@ class Going:
     """A pod that is to leave its node."""
 
     pod: Pod
-    #: ``goes`` (to be evicted), ``leaves`` (by itself) or ``waits`` (may finish)
+    #: ``evict`` (to be evicted), ``leaves`` (by itself) or ``waits`` (may finish)
     kind: str
     outcome: Outcome = field(default_factory=Outcome)
 
@@ -99,7 +99,7 @@ class Work:
     def to_evict(self) -> list[Going]:
         if self.waits:
             return []
-        return [going for going in self.open.values() if going.kind == GOES and not going.told]
+        return [going for going in self.open.values() if going.kind == EVICT and not going.told]
 
     def remove(self, uid: str) -> None:
         """Take note that a pod is gone."""

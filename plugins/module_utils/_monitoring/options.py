@@ -60,7 +60,8 @@ def read_request(options: Mapping[str, Any]) -> Request:
     for label in request.pod_labels:
         _check_expression(label)
     # Read once, so that a wrong entry is refused before anything else.
-    _ = request.collected, request.xid_table
+    for name in ("collected", "xid_table"):
+        getattr(request, name)
     return request
 
 

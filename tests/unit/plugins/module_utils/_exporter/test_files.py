@@ -67,4 +67,4 @@ def test_program_is_sent_as_it_is():
     path = "/usr/local/lib/kubegpu/metrics.py"
     text = setup("textfile", read_options({"textfile_directory": "/srv"}), facts(), []).files[path]
     compile(text, path, "exec")
-    assert text.endswith("sys.exit(status)\n")
+    assert text.endswith("raise SystemExit(status)\n")

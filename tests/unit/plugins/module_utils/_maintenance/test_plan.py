@@ -51,13 +51,13 @@ JOB = {"owner_kind": "Job", "owner_name": "train"}
 @pytest.mark.parametrize(
     ("one", "options", "expected"),
     [
-        (pod(), {}, "goes"),
+        (pod(), {}, "evict"),
         (pod(phase="Succeeded"), {}, "gone"),
         (pod(phase="Failed", **BARE), {}, "gone"),
-        (pod(phase="Pending"), {}, "goes"),
+        (pod(phase="Pending"), {}, "evict"),
         (pod(deletion="2026-11-23T12:00:00Z", **BARE), {}, "leaves"),
         (pod(labels=KEEP, **BARE), {}, "kept label"),
-        (pod(labels=KEEP), {"keep_labels": {}}, "goes"),
+        (pod(labels=KEEP), {"keep_labels": {}}, "evict"),
         (pod(mirror=True, owner_kind="Node"), {}, "kept static"),
         (daemon("agent"), {}, "kept daemonset"),
         (daemon("agent", gpus=0), {"all_pods": True}, "kept daemonset"),
@@ -68,27 +68,27 @@ JOB = {"owner_kind": "Job", "owner_name": "train"}
         (daemon("plugin", gpus=0), {"pause": True}, "leaves"),
         # The DaemonSet is gone: nobody makes its pod again.
         (daemon("gone"), {}, "refused unmanaged_pod"),
-        (daemon("gone"), {"unmanaged": "delete"}, "goes"),
+        (daemon("gone"), {"unmanaged": "delete"}, "evict"),
         (pod(gpus=0), {}, "kept no_gpu"),
         (pod(gpus=0, **BARE), {}, "kept no_gpu"),
-        (pod(gpus=0), {"all_pods": True}, "goes"),
+        (pod(gpus=0), {"all_pods": True}, "evict"),
         (pod(**BARE), {}, "refused unmanaged_pod"),
-        (pod(**BARE), {"unmanaged": "delete"}, "goes"),
-        (pod(in_memory=("shm",)), {}, "goes"),
+        (pod(**BARE), {"unmanaged": "delete"}, "evict"),
+        (pod(in_memory=("shm",)), {}, "evict"),
         (pod(in_memory=("shm",)), {"local_data": "refuse"}, "refused local_data"),
         (pod(on_disk=("a",)), {}, "refused local_data"),
-        (pod(on_disk=("a",)), {"local_data": "delete"}, "goes"),
+        (pod(on_disk=("a",)), {"local_data": "delete"}, "evict"),
         (pod(on_disk=("a",), **BARE), {}, "refused local_data unmanaged_pod"),
         # The one permission does not imply the other.
         (pod(on_disk=("a",), **BARE), {"local_data": "delete"}, "refused unmanaged_pod"),
         (pod(on_disk=("a",), **BARE), {"unmanaged": "delete"}, "refused local_data"),
-        (pod(**JOB), {}, "goes"),
+        (pod(**JOB), {}, "evict"),
         (pod(**JOB), {"wait_for": WaitFor(("Job",))}, "waits"),
         (pod(on_disk=("a",), **JOB), {"wait_for": WaitFor(("Job",))}, "waits"),
-        (pod(), {"wait_for": WaitFor(("Job",))}, "goes"),
+        (pod(), {"wait_for": WaitFor(("Job",))}, "evict"),
         (pod(), {"wait_for": WaitFor(())}, "waits"),
-        (pod(**JOB), {"wait_for": WaitFor(("Job",), namespaces=("other",))}, "goes"),
-        (pod(**JOB), {"wait_for": WaitFor(("Job",), {"a": "b"})}, "goes"),
+        (pod(**JOB), {"wait_for": WaitFor(("Job",), namespaces=("other",))}, "evict"),
+        (pod(**JOB), {"wait_for": WaitFor(("Job",), {"a": "b"})}, "evict"),
         (pod(labels={"a": "b"}, **JOB), {"wait_for": WaitFor(("Job",), {"a": "b"})}, "waits"),
         (pod(gpus=0, **JOB), {"wait_for": WaitFor(("Job",))}, "kept no_gpu"),
     ],
@@ -144,10 +144,10 @@ def test_every_pod_is_in_one_class_and_a_refusal_says_why(one, options, waiting)
     assert bool(decision.findings) == (decision.kind == "refused")
     assert bool(decision.why) == (decision.kind == "kept")
     assert waiting or decision.kind != "waits"
-    if decision.kind in ("goes", "waits", "refused"):
+    if decision.kind in ("evict", "waits", "refused"):
         assert not one.mirror
         assert one.owner_kind != "DaemonSet" or one.owner_uid not in DAEMONS.uids
-    if decision.kind == "goes" and options.local_data != "delete":
+    if decision.kind == "evict" and options.local_data != "delete":
         assert not one.on_disk
 
 
