@@ -12,12 +12,16 @@ import json
 import signal
 import tempfile
 
+from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 
 def run_module(main, arguments, *, check=False, diff=True):
     """Return what the module printed; ``failed`` tells."""
     output = io.StringIO()
+    # Those of modules that this process ran before.
+    warnings._global_warnings.clear()
+    warnings._global_deprecations.clear()
     # A module makes its temporary folder itself, and removes it when its process ends: not here.
     with tempfile.TemporaryDirectory(prefix="kubegpu-module-") as folder:
         given = {
