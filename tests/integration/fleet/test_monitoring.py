@@ -152,7 +152,7 @@ def test_s19_hosts_are_scraped_and_a_lost_card_is_an_alert(hosts, count_calls):
     assert {host: numbers["changed"] for host, numbers in again.stats.items()} == dict.fromkeys(
         HOSTS.split(":"), 0
     )
-    assert calls == {"gpu1": 1, "gpu2": 1, "cpu1": 2}
+    assert {host: n for host, n in calls.items() if n} == {"gpu1": 1, "gpu2": 1, "cpu1": 2}
 
     # So that nobody waits for five minutes here; both alerts are pending at the same time.
     script = f"sed -i 's/for: 5m/for: 30s/' {RULES} && systemctl reload prometheus"
