@@ -74,9 +74,7 @@ def gpu_resources_expected(
         nvidia_device_plugin_expected,
     )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.vendor_options import (  # noqa: E501
-        read_request,
-    )
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import vendor_options
     from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.vendor_plan import (
         expected,
     )
@@ -93,7 +91,9 @@ def gpu_resources_expected(
     for vendor, given in (("amd", amd), ("intel", intel)):
         if container_gpus(gpu_node, vendor):
             try:
-                found.append(expected(gpu_node, read_request(vendor, given or {}))[0])
+                found.append(
+                    expected(gpu_node, vendor_options.read_request(vendor, given or {}))[0]
+                )
             except KubegpuError as error:
                 raise AnsibleFilterError(f"gpu_resources_expected: {error}") from error
     known = [resources for resources in found if resources is not None]

@@ -212,6 +212,7 @@ EXAMPLES = r"""
   become: false
   run_once: true
   register: preflight
+  # The findings of all nodes are shown, not only those of the first that fails.
   failed_when: false
 """
 

@@ -30,7 +30,7 @@ attributes:
       (C(dryRun)). Does not wait.
     support: full
   diff_mode:
-    description: A pause is taken back by the run that began it.
+    description: A pause is ended by the run that began it.
     support: none
   platform:
     description: Runs on a host that reaches the API server.

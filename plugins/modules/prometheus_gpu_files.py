@@ -60,7 +60,8 @@ options:
     type: str
     default: /etc/prometheus/prometheus.yml
   rules_file:
-    description: The file of rules to write. A second one beside it has C(-expected) in its name.
+    description: >-
+      The file of rules to write. A second file in the same folder has C(-expected) in its name.
     type: str
     default: /etc/prometheus/rules/kubegpu.yml
   targets_file:

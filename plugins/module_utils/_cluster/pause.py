@@ -238,7 +238,7 @@ def _still_there(node: Node, names: Sequence[str], timeout: float) -> Finding:
     return Finding(
         "pause_timeout",
         f"Pods of this collection have not left the paused node {node.name} in {timeout:.0f} "
-        "seconds; the pause is taken back.",
+        "seconds; the pause is ended.",
         f"pods: {', '.join(names)}",
         f"Look at: kubectl describe pod, and whether the kubelet of {node.name} answers.",
     )

@@ -65,6 +65,7 @@ def _unbound(node: Mapping[str, Any]) -> list[Finding | None]:
     vendors = [vendor for vendor in gpu_vendors(node["gpus"]) if vendor in IN_KERNEL]
     if not vendors:
         return []
+    # Imported only with such a GPU: the node compiles each imported file.
     from .._diagnosis.drm import find_unbound  # noqa: PLC0415
 
     return [find_unbound(node, vendor) for vendor in vendors]

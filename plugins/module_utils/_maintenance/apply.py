@@ -187,7 +187,7 @@ class Maintenance:
             self._patch(works, release)
 
     def _patch(self, works: Sequence[Work], make: Patch) -> None:
-        """Patch the nodes. One that somebody changed in between is read and judged anew."""
+        """Patch the nodes. One that another client changed in between is read and planned again."""
         tried: set[str] = set()
 
         def send(work: Work) -> Node | Finding | None:

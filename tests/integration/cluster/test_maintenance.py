@@ -144,7 +144,7 @@ def test_a_cordon_and_its_record_are_one_request(kube, maintain):
 
 def test_a_node_that_was_cordoned_by_hand_is_so_afterwards(api, kube, maintain):
     api.kubectl("cordon", A)
-    # Nobody's node is not given back.
+    # A node that no run holds is not released.
     assert not maintain("released")["changed"] and cordoned(kube)
     answer = maintain("cordoned")
     assert answer["changed"] and answer["nodes"][A]["was_unschedulable"] is True
@@ -192,7 +192,7 @@ def test_nodes_are_found_by_machine_id_and_unknown_ones_are_told(kube, arguments
 
 @pytest.mark.full(why="writers at the same time, as in test_labels.py")
 def test_a_node_that_changes_in_between_is_read_again(kube, arguments):
-    """The patch carries the version that was read; on 409 the node is judged anew."""
+    """The patch carries the version that was read; on 409 the node is read and planned again."""
     stop = threading.Event()
 
     def disturb():
