@@ -2,99 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The objects of the DRA driver against Kubernetes' own schemas, for each version of the API.
+"""The objects of the DRA driver.
 
-CEL expressions are compared as text: no test here evaluates them.
+CEL expressions are compared as text: no test here evaluates them. Kubernetes' own schemas judge the
+objects in tests/unit/plugins/filter/test_nvidia_dra_driver_schemas.py, as the controller alone has
+them.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
-import json
-
-import jsonschema
-import kubernetes_validate
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import identity
-from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.manifests import manifests
-from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.options import read_request
-from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.types import Layout
-
-#: The versions of resource.k8s.io that a release has schemas for.
-SERVED = {
-    "1.32": ("v1beta1",),
-    "1.33": ("v1beta2", "v1beta1"),
-    **dict.fromkeys(("1.34", "1.35", "1.36", "1.37"), ("v1", "v1beta2", "v1beta1")),
-}
-OPTIONS = {
-    "plain": {},
-    "compute domains alone": {"gpus": False, "compute_domains": "true"},
-    "IMEX of the host": {"imex_mode": "hostManaged"},
-    "pods": {
-        "image": "mirror.example:5000/dra",
-        "digest": "sha256:" + "a" * 64,
-        "image_pull_policy": "Always",
-        "pull_secret": "mirror",
-        "priority_class": "",
-        "tolerations": [],
-        "node_selector": {"pool": "gpu"},
-        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}},
-        "max_unavailable": "2",
-        "annotations": {"example.com/owner": "team"},
-        "namespace": "gpus",
-        "kubelet_directory": "/var/lib/k0s/kubelet",
-        "driver_root": "/run/nvidia/driver",
-        "feature_gates": {"MPSSupport": True, "TimeSlicingSettings": True},
-    },
-}
-
-
-def made(options=None, api="v1", domains=True, **layout):
-    return manifests(read_request(options or {}), Layout(api, domains, **layout))
-
-
-def named(objects, kind, name=None):
-    (found,) = [
-        one for one in objects if one["kind"] == kind and name in (None, one["metadata"]["name"])
-    ]
-    return found
+from tests.unit.fixtures.dra_objects import OPTIONS, made, named
 
 
 def pod(objects, kind="DaemonSet"):
     return named(objects, kind)["spec"]["template"]["spec"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def schemas():
-    """Each file of schemas is parsed once, not for each object."""
-    with pytest.MonkeyPatch.context() as patch:
-        read = kubernetes_validate.utils.schema_contents
-        patch.setattr(kubernetes_validate.utils, "schema_contents", functools.lru_cache(read))
-        yield
-
-
-@pytest.mark.parametrize("release", SERVED)
-def test_kubernetes_own_schema_takes_every_object(release):
-    """Objects that several versions and options have in common are validated once."""
-    distinct = {}
-    for api, case in itertools.product(SERVED[release], OPTIONS):
-        objects = made(OPTIONS[case], api)
-        assert len(objects) >= 15
-        identities = [identity(one) for one in objects]
-        assert len(identities) == len(set(identities))
-        distinct.update({json.dumps(one, sort_keys=True): one for one in objects})
-    for one in distinct.values():
-        kubernetes_validate.validate(one, release, strict=True)
-
-
-@pytest.mark.parametrize(("release", "api"), [("1.32", "v1"), ("1.33", "v1"), ("1.32", "v1beta2")])
-def test_an_older_release_does_not_take_a_newer_version(release, api):
-    with pytest.raises(kubernetes_validate.SchemaNotFoundError):
-        kubernetes_validate.validate(
-            named(made(api=api), "DeviceClass", "gpu.nvidia.com"), release, strict=True
-        )
 
 
 def test_gpus_alone_have_no_controller_and_few_rights():
@@ -207,25 +130,3 @@ def test_the_policy_names_the_account_of_the_plugin():
     binding = named(objects, "ValidatingAdmissionPolicyBinding")
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
     assert not [one for one in made(policy=False) if "Admission" in one["kind"]]
-
-
-@pytest.mark.parametrize(
-    ("spec", "error"),
-    [
-        ({"channel": {"resourceClaimTemplate": {"name": "c"}}, "numNodes": 0}, None),
-        ({"channel": {"resourceClaimTemplate": {"name": "c"}, "allocationMode": "All"}}, None),
-        ({"numNodes": 2}, "'channel' is a required property"),
-        ({"channel": {"resourceClaimTemplate": {}}}, "'name' is a required property"),
-        ({"channel": {"resourceClaimTemplate": {"name": "c"}, "allocationMode": "Two"}}, "Two"),
-        ({"channel": {"resourceClaimTemplate": {"name": "c"}}, "numNodes": -1}, "minimum"),
-    ],
-)
-def test_the_definition_of_a_compute_domain(spec, error):
-    definition = named(made(), "CustomResourceDefinition", "computedomains.resource.nvidia.com")
-    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    domain = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "ComputeDomain", "spec": spec}
-    if error is None:
-        jsonschema.validate(domain, schema)
-        return
-    with pytest.raises(jsonschema.ValidationError, match=error):
-        jsonschema.validate(domain, schema)

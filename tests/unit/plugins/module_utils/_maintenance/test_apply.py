@@ -30,10 +30,8 @@ from tests.unit.fixtures.cluster_objects import node, pod
 from tests.unit.fixtures.standin_cluster import StandinCluster, Time
 
 DUE = "2026-11-23T12:00:00Z"
-BLOCKED = KubeError(
-    "no", status=429, causes=(("DisruptionBudget",
-    "The disruption budget b1 needs 1 healthy pods and has 1 currently"),),
-)  # fmt: skip
+SHORT = "The disruption budget b1 needs 1 healthy pods and has 1 currently"
+BLOCKED = KubeError("no", status=429, causes=(("DisruptionBudget", SHORT),))
 FORBIDDEN = KubeError("The right 'create' on 'pods/eviction'", status=403, reason="Forbidden")
 LOST = KubeError("no answer", reason="Unreachable")
 

@@ -35,8 +35,8 @@ def exporter(name="kubegpu-dcgm-exporter", image=IMAGE, **more):
     )
 
 
-def cluster(status=READY, log="", exporters=None, **more):
-    made = pod("exporter-x", namespace="kubegpu", labels=LABELS, status=status)
+def cluster(status=None, log="", exporters=None, **more):
+    made = pod("exporter-x", namespace="kubegpu", labels=LABELS, status=status or READY)
     objects = {
         "nodes": [node(gpus=2)], "pods": [made],
         "daemonsets": [exporter()] if exporters is None else exporters, **more,
