@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_cluster_info, gpu_test_pods
+from tests.integration.cluster.workloads import Pods, admin
 from tests.testbed import cluster_made
 from tests.testbed.paths import REPOSITORY
-from tests.unit.fixtures.cluster_objects import daemonset
+from tests.unit.fixtures.cluster_objects import PLUGIN_LABELS, daemonset
 from tests.unit.module_process import run_module
 
 EMPTY, FULL, FREE = "verify-empty", "verify-full", "verify-free"
@@ -91,6 +92,27 @@ def run_pods(kubeconfig, *names, **options):
     nodes = {name: {"resources": {GPU: 2}} for name in names}
     given = {"kubeconfig": kubeconfig, "nodes": nodes, "timeout": 1, **options}
     return run_module(gpu_test_pods.main, given)
+
+
+@pytest.fixture
+def exporter(made):
+    """An exporter of this collection; no kubelet runs it, so that it serves no page."""
+    labels = {**PLUGIN_LABELS, "app.kubernetes.io/name": "dcgm-exporter"}
+    where = {"nodeSelector": {"kubernetes.io/hostname": EMPTY}}
+    one = {
+        "apiVersion": "apps/v1", "kind": "DaemonSet",
+        **daemonset(
+            "kubegpu-dcgm-exporter", image="nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3",
+            labels=labels, container_name="dcgm-exporter", selector=labels, **where,
+        ),
+    }  # fmt: skip
+    del one["status"]
+    Pods(admin(made)).make("exporter-1", EMPTY, namespace="kubegpu", labels=labels, gpus=0)
+    apply(made, one)
+    yield
+    made.kubectl("-n", "kubegpu", "delete", "daemonset", "kubegpu-dcgm-exporter")
+    made.kubectl("-n", "kubegpu", "delete", "pod", "-l", "app.kubernetes.io/name=dcgm-exporter",
+                 "--force", "--grace-period=0")  # fmt: skip
 
 
 def left(plane):
@@ -174,13 +196,16 @@ def test_a_namespace_is_made_and_goes_only_if_nobody_uses_it(made):
     *(f"{number}-{index}" for number, index in RULES[1:]), why="another rule is left out"
 )
 @pytest.mark.parametrize(("number", "index"), RULES)
-def test_no_rule_can_be_left_out(made, kubeconfig, number, index):
+def test_no_rule_can_be_left_out(made, kubeconfig, exporter, number, index):
     less = json.loads(json.dumps(DOCUMENTS[number]))
     rule = less["rules"].pop(index)
     (resource,), (verb,) = rule["resources"], rule["verbs"]
     apply(made, less)
     try:
-        found = json.dumps([look(kubeconfig), run_pods(kubeconfig, FREE)])
+        card = {"vendor": "nvidia", "kernel_driver": "nvidia"}
+        expected = {EMPTY: {"resources": {GPU: 1}, "gpus": [card]}}
+        seen = look(kubeconfig, expected=expected, metrics=True)
+        found = json.dumps([seen, run_pods(kubeconfig, FREE)])
     finally:
         apply(made, DOCUMENTS[number])
         for name in left(made):
