@@ -252,6 +252,7 @@ def test_a_link_that_is_signed_for_get_only(site, served):
     assert answer["path"] == str(site.target) and site.target.read_bytes() == CONTENT
 
 
+@pytest.mark.full(why="from where the checksum comes: test_wrong_checksum has what it is for")
 def test_checksum_by_url(site, served, secure):
     runfile = {"url": f"{served}/{NAME}"}
     sums = {**runfile, "checksum": f"{secure}/{NAME}.sha256sum"}

@@ -138,6 +138,7 @@ def test_nobody_else_reads_the_password(play, pipelining):
     assert "environment-" not in json.dumps(found["stat"])
 
 
+@pytest.mark.full(why="what Ansible does without our way")
 def test_a_task_s_environment_would_show_it(play):
     """What the roles did before: the same look finds it, so that it would be seen above, too."""
     found = play({}, True, environment={"https_proxy": PROXY})

@@ -102,8 +102,8 @@ def test_where_the_size_of_batches_is_said(nodes, where):
     assert run.at_once() == {"list": 4, "nowhere": 8}.get(where, 3)
 
 
+@pytest.mark.full(why="test_nodes_in_work_... has a failure, this a connection that is lost")
 @pytest.mark.parametrize("module", ["nvidia_driver", "cdi_specification"])
-@pytest.mark.full("cdi_specification", why="a connection that is lost later")
 def test_a_lost_node_in_a_batch_by_itself_does_not_end_the_run(nodes, module):
     """Ansible ends the run when all hosts of a batch are unreachable: with serial 1 any one."""
     own = {"gpu1": {"standin_lost": module}}

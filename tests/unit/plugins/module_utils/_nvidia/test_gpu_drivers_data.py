@@ -87,11 +87,11 @@ def test_a_branch_between_two_lowest_drivers_does_not_serve(branch, version, nee
     assert problem == (needed and f"H20-3e at 0000:01:00.0 needs driver {needed} or newer")
 
 
-@pytest.mark.parametrize("device", sorted(PRODUCTS))
-def test_every_row_has_one_lowest_driver_a_branch_in_order(device):
-    versions = [tuple(map(int, text.split("."))) for text in gpu(device).minimum]
-    assert versions == sorted(versions)
-    assert len({version[0] for version in versions}) == len(versions)
+def test_every_row_has_one_lowest_driver_a_branch_in_order():
+    for device in PRODUCTS:
+        versions = [tuple(map(int, text.split("."))) for text in gpu(device).minimum]
+        assert versions == sorted(versions), device
+        assert len({version[0] for version in versions}) == len(versions), device
 
 
 def test_rows_of_the_user_may_name_one_lowest_driver_or_several():

@@ -203,20 +203,20 @@ def made_so(given, plan):
     return node
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: " | ".join(row[:4]))
-def test_a_second_run_has_nothing_to_do(row):
-    gpus, on, stands, wished, _outcome = row
-    given = facts(gpus, on, stands)
+@pytest.mark.parametrize("wished", sorted({row[3] for row in ROWS}))
+def test_a_second_run_has_nothing_to_do(wished):
     options = read_options(wish(wished))
-    plan = plan_driver(given, *options)
-    if not plan.change:
-        return
-    node = made_so(given, plan)
-    if wished == "previous":
-        # The module keeps the record of what was put back.
-        node["driver"]["previous"] = given["driver"]["previous"]
-    again = plan_driver(node, *options)
-    assert (again.action, [*again.steps]) == ("none", []), again.reasons
+    for row in [row for row in ROWS if row[3] == wished]:
+        given = facts(*row[:3])
+        plan = plan_driver(given, *options)
+        if not plan.change:
+            continue
+        node = made_so(given, plan)
+        if wished == "previous":
+            # The module keeps the record of what was put back.
+            node["driver"]["previous"] = given["driver"]["previous"]
+        again = plan_driver(node, *options)
+        assert (again.action, [*again.steps]) == ("none", []), (row, again.reasons)
 
 
 # Details of packages, repository, files and the rest.
