@@ -61,6 +61,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "cuda_toolkit": ("cuda", False),
     "nvidia_container_toolkit": ("toolkit", False),
     "gpu_node_labels": ("labels", True),
+    "gpu_kubernetes_objects": ("objects", True),
     "nvidia_dra_driver": ("DRA driver", True),
     "nvidia_device_plugin": ("device plugin", True),
     "gpu_device_plugin": ("device plugin", True),

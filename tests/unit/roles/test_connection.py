@@ -18,14 +18,14 @@ import yaml
 
 ROLES = Path(__file__).parents[3] / "roles"
 SPEAKERS = {
-    "gpu_monitoring": {"kubegpu.nodes.gpu_cluster_info", "kubernetes.core.k8s"},
+    "gpu_monitoring": {"kubegpu.nodes.gpu_cluster_info"},
     "gpu_node_labels": {"kubegpu.nodes.node_gpu_label"},
     "gpu_verify": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.gpu_test_pods"},
     "nvidia_mig": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.node_pause"},
-    "gpu_device_plugin": {"kubegpu.nodes.gpu_cluster_info", "kubernetes.core.k8s"},
-    "nvidia_device_plugin": {
-        "kubegpu.nodes.gpu_cluster_info", "kubernetes.core.helm", "kubernetes.core.k8s",
-    },
+    "gpu_device_plugin": {"kubegpu.nodes.gpu_cluster_info"},
+    "gpu_kubernetes_objects": {"kubernetes.core.k8s"},
+    "nvidia_device_plugin": {"kubegpu.nodes.gpu_cluster_info", "kubernetes.core.helm"},
+    "nvidia_dra_driver": {"kubegpu.nodes.gpu_cluster_info"},
 }  # fmt: skip
 
 
@@ -51,8 +51,11 @@ def test_the_connection_is_a_default_of_each_module_by_its_name(role):
     assert keys == SPEAKERS[role] and keys <= modules and not others
 
 
-def test_tls_is_verified_whatever_the_environment_says():
-    path = ROLES / "nvidia_device_plugin" / "vars" / "main.yml"
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [("gpu_kubernetes_objects", "connection"), ("nvidia_device_plugin", "helm_connection")],
+)
+def test_tls_is_verified_whatever_the_environment_says(role, name):
+    path = ROLES / role / "vars" / "main.yml"
     variables = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for name in ("k8s", "helm"):
-        assert variables[f"__nvidia_device_plugin_{name}_connection"]["validate_certs"] is True
+    assert variables[f"__{role}_{name}"]["validate_certs"] is True

@@ -29,28 +29,15 @@ def value(name, **variables):
     return template(trust_as_template("{{ " + name + " }}"), **variables)
 
 
-def daemonset(name, changed):
-    return {"changed": changed, "result": {"kind": "DaemonSet", "metadata": {"name": name}}}
-
-
 PLUGIN, DISCOVERY = "kubegpu-nvidia-device-plugin", "kubegpu-gpu-feature-discovery"
 
 
 @pytest.mark.parametrize(
-    ("results", "sets", "applied"),
-    [
-        ([], 0, 0),
-        ([daemonset(PLUGIN, False), daemonset(DISCOVERY, False)], 0, 0),
-        # Feature discovery alone is new: its pods are waited for, too.
-        ([daemonset(PLUGIN, False), daemonset(DISCOVERY, True)], 1, 0),
-        ([daemonset(PLUGIN, True), daemonset(DISCOVERY, True)], 2, 1),
-        # One call for all objects answers in one.
-        ([{"changed": True, "result": {"results": [daemonset(PLUGIN, True)]}}], 1, 1),
-    ],
+    ("changed", "applied"), [([], 0), ([DISCOVERY], 0), ([PLUGIN, DISCOVERY], 1)]
 )
-def test_which_daemonsets_this_run_changed(results, sets, applied):
-    known = {"__nvidia_device_plugin_objects": {"results": results}}
-    assert len(value("__nvidia_device_plugin_sets", **known)) == sets
+def test_which_daemonset_is_the_plugins_own(changed, applied):
+    sets = [{"kind": "DaemonSet", "metadata": {"name": name}} for name in changed]
+    known = {"__nvidia_device_plugin_sets": sets}
     assert len(value("__nvidia_device_plugin_applied", **known)) == applied
 
 

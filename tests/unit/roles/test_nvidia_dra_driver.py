@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
@@ -59,19 +58,3 @@ def test_the_filter_takes_what_the_role_says_of_a_host():
         options, {**rows, "gpu2": other}, release("1.34"), {**facts, "gpu2": node()}
     )
     assert "nvidia_dra_driver_version differs" in refused["text"]
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_the_namespace_comes_before_what_is_in_it(there):
-    cluster = release("1.34", namespaces=("kubegpu",) if there else ())
-    made = nvidia_dra_driver_plan({}, {}, cluster)
-    known = {"__nvidia_dra_driver_cluster": cluster, "nvidia_dra_driver_plan": made}
-    first, rest = (value(f"__nvidia_dra_driver_{name}", **known) for name in ("first", "rest"))
-    assert len(first) + len(rest) == len(made["objects"])
-    assert (first == []) == there
-    if not there:
-        assert first[0]["kind"] == "Namespace"
-        assert all("namespace" in one["metadata"] for one in rest)
-    predict = {**known, "ansible_check_mode": True}
-    assert value("__nvidia_dra_driver_only_predict", **predict) is not there
-    assert value("__nvidia_dra_driver_only_predict", **known) is False
