@@ -69,7 +69,7 @@ def made(api):
     cluster_made.delete(api, [EMPTY, FULL, FREE])
     # No kubelet ends them, and the namespace would wait for ever for that.
     api.kubectl("-n", "kubegpu", "delete", "pods", "--all", "--force", "--grace-period=0")
-    api.kubectl("delete", "namespace", "kubegpu", "--timeout=600s")
+    api.kubectl("delete", "-f", "-", "--timeout=600s", stdin=yaml.safe_dump_all(DOCUMENTS))
 
 
 @pytest.fixture(scope="module")
