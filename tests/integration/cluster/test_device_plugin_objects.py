@@ -115,6 +115,7 @@ def limited(api, tmp_path):
     api.kubectl("delete", "--wait=true", "-f", str(RIGHTS))
 
 
+@pytest.mark.full(why="the rights of one more role; test_maintenance has those of its own")
 def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(api, limited, play):
     """Binding and class of somebody else are objects that the token could delete before."""
     binding, runtime_class = "somebodys", "kata"
