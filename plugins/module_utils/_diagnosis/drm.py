@@ -10,6 +10,7 @@ only. This collection does not install these drivers, so that each next step say
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,18 +25,33 @@ _INSTALL = {
     "intel": "a newer kernel of the distribution, or for Flex and Max cards Intel's package "
     "intel-i915-dkms (repository https://repositories.intel.com/gpu)",
 }
+_ADDRESS = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", re.IGNORECASE)
 # Whether group or all users may read and write.
 _GROUP_MAY = 0o060
 _ALL_MAY = 0o006
 
 
-def reported(node: Mapping[str, Any]) -> list[Finding]:
-    """Return the errors of these drivers that the facts have as problems."""
-    return [
-        Finding(one["code"], one["cause"], one["evidence"], one["next_step"])
-        for one in node["problems"]
-        if one["code"] in _CODES
-    ]
+def reported(node: Mapping[str, Any], vendor: str) -> list[Finding]:
+    """Return the errors of the vendor's drivers that the facts have as problems.
+
+    Errors of other cards, such as the graphics of a processor, are left out.
+    """
+    own = {gpu["address"] for gpu in vendor_gpus(node, vendor)}
+    found = []
+    for one in node["problems"]:
+        cards = addresses(f"{one['cause']} {one['evidence']}")
+        if (
+            one["code"] in _CODES
+            and any(f"driver {name} " in one["cause"] for name in DRIVERS[vendor])
+            and (not cards or cards & own)
+        ):
+            found.append(Finding(one["code"], one["cause"], one["evidence"], one["next_step"]))
+    return found
+
+
+def addresses(text: str) -> set[str]:
+    """Return the PCI addresses in a text; lines of old kernels have none."""
+    return {found.lower() for found in _ADDRESS.findall(text)}
 
 
 def find_unbound(node: Mapping[str, Any], vendor: str) -> Finding | None:

@@ -25,7 +25,7 @@ def gpu_vendor(gpus: Sequence[Mapping[str, Any]]) -> str:
     NVIDIA takes precedence: a server with an NVIDIA card and an on-board Intel chip is an NVIDIA
     node.
     """
-    found = {gpu["vendor"] for gpu in gpus}
+    found = {gpu.get("vendor") for gpu in gpus}
     return next((vendor for vendor in VENDORS if vendor in found), "none")
 
 
@@ -37,16 +37,24 @@ def gpu_vendors(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     first = gpu_vendor(gpus)
     bound = {
-        gpu["vendor"] for gpu in gpus if gpu.get("kernel_driver") in DRIVERS.get(gpu["vendor"], ())
+        gpu.get("vendor")
+        for gpu in gpus
+        if gpu.get("kernel_driver") in DRIVERS.get(str(gpu.get("vendor")), ())
     }
     return [vendor for vendor in VENDORS if vendor == first or vendor in bound]
 
 
 def container_gpus(node: Mapping[str, Any], vendor: str = "nvidia") -> list[Mapping[str, Any]]:
-    """Return a vendor's GPUs for containers: those not passed through to a virtual machine."""
+    """Return a vendor's GPUs for containers: those not passed through to a virtual machine.
+
+    They are none if the vendor is not one of :func:`gpu_vendors`.
+    """
+    gpus = node.get("gpus") or ()
+    if vendor not in gpu_vendors(gpus):
+        return []
     return [
         gpu
-        for gpu in node.get("gpus") or ()
+        for gpu in gpus
         if gpu.get("vendor") == vendor
         and not str(gpu.get("kernel_driver") or "").startswith("vfio")
     ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .._core.finding import Finding
 from .._diagnosis.drm import (
     find_device_nodes,
     find_not_loaded,
@@ -84,7 +83,7 @@ def _pci(node: Mapping[str, Any], vendor: str, expected: int | None, subject: st
 
 def _module(node: Mapping[str, Any], vendor: str, subject: str) -> LayerResult:
     missing = find_not_loaded(node, vendor)
-    logged = _logged(node, vendor)
+    logged = reported(node, vendor)
     if logged:
         # A GPU whose firmware is missing may stay bound, and does not compute.
         return from_finding(MODULE, logged[0], subject=subject)
@@ -96,15 +95,6 @@ def _module(node: Mapping[str, Any], vendor: str, subject: str) -> LayerResult:
         if name in node["kernel_drivers"]
     ]
     return LayerResult(MODULE, True, proof=f"{' and '.join(loaded)} is loaded", subject=subject)
-
-
-def _logged(node: Mapping[str, Any], vendor: str) -> list[Finding]:
-    """Return the errors of the vendor's drivers in the kernel's log."""
-    return [
-        finding
-        for finding in reported(node)
-        if any(f"driver {name} " in finding.cause for name in DRIVERS[vendor])
-    ]
 
 
 def _devices(node: Mapping[str, Any], vendor: str, subject: str) -> LayerResult:

@@ -56,6 +56,10 @@ def test_hosts_by_vendor_and_of_a_verification():
     assert select_hosts([*hostvars], hostvars, "verified") == ["gpu1", "amd1", "unreachable"]
     assert select_hosts([*hostvars], hostvars, "gpu") == ["gpu1", "off", "amd1"]
     assert select_hosts([*hostvars], hostvars, "amd") == ["amd1"]
+    # No driver for containers serves its second vendor's card, and no label selects it.
+    assert select_hosts([*hostvars], hostvars, "intel") == []
+    gpus = hostvars["gpu1"]["ansible_facts"]["gpu_node"]["gpus"]
+    gpus[0]["kernel_driver"] = "i915"
     assert select_hosts([*hostvars], hostvars, "intel") == ["gpu1"]
 
 

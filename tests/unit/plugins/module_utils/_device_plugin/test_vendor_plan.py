@@ -248,3 +248,16 @@ def test_a_namespace_of_somebody_else_is_left_as_it_is():
     made = plan("amd", {}, {}, existing=[theirs])
     assert "Namespace" not in [one["kind"] for one in made["objects"]]
     assert made["reasons"] == ["Namespace kubegpu was there before and is left as it is"]
+
+
+def test_an_old_card_for_the_screen_beside_nvidias_is_not_waited_for():
+    radeon = {**amd_node()["gpus"][0], "kernel_driver": "radeon"}
+    facts = node(gpus=[*node()["gpus"], radeon])
+    made = plan("amd", {}, {"a": {"gpu_node": facts}})
+    assert (made["expected"], made["unknown"]) == ({}, {})
+    served = node(
+        gpus=[*node()["gpus"], {**radeon, "kernel_driver": "amdgpu"}],
+        device_nodes=amd_node()["device_nodes"][:2],
+    )
+    made = plan("amd", {}, {"a": {"gpu_node": served}})
+    assert made["expected"]["a"]["resources"] == {"amd.com/gpu": 1}

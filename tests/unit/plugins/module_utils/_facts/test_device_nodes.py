@@ -97,8 +97,17 @@ def test_nothing_is_read_on_other_nodes(tmp_path, name):
 class Live(NodeReader):
     """A tree whose ``dmesg`` has a log."""
 
+    log = LOG
+
     def run(self, argv, timeout=30):
-        return Result(0, LOG, "")
+        return Result(0, self.log, "")
+
+
+def errors_of(tree, log):
+    _reader, _functions, gpus = read(tree)
+    reader = Live(str(tree))
+    reader.log = log
+    return read_errors(reader, gpus)
 
 
 def test_firmware_that_is_missing_is_named_once_and_with_its_file(tree):
@@ -107,3 +116,54 @@ def test_firmware_that_is_missing_is_named_once_and_with_its_file(tree):
     assert finding.code == "drm_firmware_missing"
     assert "amdgpu/psp_13_0_6_sos.bin" in finding.cause and FIRST in finding.cause
     assert [one.code for one in others] == ["drm_probe_failed"]
+
+
+# github.com/ROCm/legacy-rocm-build, issue 912: AMD says that ROCm does not need this file.
+OPTIONAL = """\
+[ 3.353] amdgpu 0000:06:00.0: Direct firmware load for amdgpu/vega20_ta.bin failed with error -2
+[ 3.353] amdgpu 0000:06:00.0: psp v11.0: Failed to load firmware "amdgpu/vega20_ta.bin"
+[ 4.890] [drm] Initialized amdgpu 3.35.0 20150101 for 0000:06:00.0 on minor 1
+"""
+
+
+def test_a_card_that_starts_without_a_firmware_file_is_no_failure(tree):
+    (finding,) = errors_of(tree, OPTIONAL)
+    assert finding.code == "drm_firmware_optional"
+    assert "amdgpu/vega20_ta.bin" in finding.cause and FIRST in finding.cause
+    # Another card started.
+    (finding,) = errors_of(tree, OPTIONAL.replace("for 0000:06", "for 0000:26"))
+    assert finding.code == "drm_firmware_missing"
+    # Linux 6.14 and later write the line of the start so.
+    newer = OPTIONAL.replace(
+        "[drm] Initialized amdgpu 3.35.0 20150101",
+        "amdgpu 0000:06:00.0: [drm] Initialized amdgpu 3.61.0",
+    )
+    assert [one.code for one in errors_of(tree, newer)] == ["drm_firmware_optional"]
+
+
+def test_a_start_that_failed_before_another_one_is_over(tree):
+    failed = "[4.2] amdgpu 0000:06:00.0: probe with driver amdgpu failed with error -22\n"
+    start = "[9.0] [drm] Initialized amdgpu 3.57.0 20150101 for 0000:06:00.0 on minor 1\n"
+    assert errors_of(tree, failed + start) == []
+    assert [one.code for one in errors_of(tree, start + failed)] == ["drm_probe_failed"]
+
+
+def test_firmware_for_video_and_power_saving_is_not_needed_to_compute(tree):
+    log = (
+        "[4.1] i915 0000:06:00.0: [drm] *ERROR* GT0: {} firmware i915/dg2_{}.bin: fetch failed "
+        "-ENOENT\n[4.2] [drm] Initialized i915 1.6.0 20230929 for 0000:06:00.0 on minor 1\n"
+    )
+    (finding,) = errors_of(tree, log.format("HuC", "huc_gsc"))
+    assert finding.code == "drm_firmware_optional" and "HuC firmware" in finding.cause
+    # Without GuC i915 says that it started, and submits nothing.
+    assert [one.code for one in errors_of(tree, log.format("GuC", "guc_70"))] == [
+        "drm_firmware_failed"
+    ]
+
+
+def test_the_first_card_of_many_is_not_lost_in_what_the_driver_says_later(tree):
+    later = "[5.0] amdgpu 0000:26:00.0: amdgpu: ring comp_1.0.0 uses VM inv eng 4 on hub 0\n"
+    assert [one.code for one in errors_of(tree, LOG + later * 400)] == [
+        "drm_firmware_missing",
+        "drm_probe_failed",
+    ]

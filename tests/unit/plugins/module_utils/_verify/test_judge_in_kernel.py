@@ -73,6 +73,19 @@ def test_firmware_that_is_missing_fails_the_module_that_is_loaded():
     assert results_of(facts)["module"].ok
 
 
+def test_firmware_of_the_graphics_of_a_processor_does_not_fail_the_cards():
+    facts = amd_node()
+    line = "amdgpu 0000:c4:00.0: amdgpu: Fatal error during GPU init"
+    cause = "The driver amdgpu could not start a GPU: Fatal error during GPU init."
+    facts["problems"] = [Finding("drm_probe_failed", cause, line, "Look.").as_problem()]
+    assert results_of(facts)["module"].ok
+    facts["problems"][0]["evidence"] = line.replace("c4", "26")
+    assert results_of(facts)["module"].code == "drm_probe_failed"
+    # Lines of old kernels name no card.
+    facts["problems"][0]["evidence"] = "amdgpu: probe failed"
+    assert results_of(facts)["module"].code == "drm_probe_failed"
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
