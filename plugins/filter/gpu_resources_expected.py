@@ -70,36 +70,18 @@ def gpu_resources_expected(
     intel: Mapping[str, Any] | None = None,
 ) -> dict[str, int] | None:
     """Return the number of each resource."""
-    from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_expected import (
-        nvidia_device_plugin_expected,
-    )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin import vendor_options
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.vendor_plan import (
-        expected,
-    )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import (
-        container_gpus,
-        gpu_vendor,
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.resources import (
+        expected_resources,
     )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
     check_call("gpu_resources_expected", gpu_node)
-    found = []
-    if gpu_vendor(gpu_node["gpus"]) == "nvidia":
-        found.append(nvidia_device_plugin_expected(gpu_node, nvidia, config))
-    for vendor, given in (("amd", amd), ("intel", intel)):
-        if container_gpus(gpu_node, vendor):
-            try:
-                found.append(
-                    expected(gpu_node, vendor_options.read_request(vendor, given or {}))[0]
-                )
-            except KubegpuError as error:
-                raise AnsibleFilterError(f"gpu_resources_expected: {error}") from error
-    known = [resources for resources in found if resources is not None]
-    if found and not known:
-        return None
-    return {name: count for resources in known for name, count in resources.items()}
+    given = {"nvidia": nvidia or {}, "amd": amd or {}, "intel": intel or {}}
+    try:
+        return expected_resources(gpu_node, given, config)
+    except KubegpuError as error:
+        raise AnsibleFilterError(f"gpu_resources_expected: {error}") from error
 
 
 class FilterModule:

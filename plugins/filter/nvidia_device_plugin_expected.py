@@ -57,27 +57,17 @@ def nvidia_device_plugin_expected(
     gpu_node: Mapping[str, Any], options: Mapping[str, Any] | None = None, config: str = ""
 ) -> dict[str, int] | None:
     """Return the number of each resource."""
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.sharing import (
-        expected,
-    )
-    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
-        read_request,
-    )
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import KubegpuError
+    from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.resources import (
+        expected_nvidia,
+    )
     from ansible_collections.kubegpu.nodes.plugins.plugin_utils._plan_filters import check_call
 
     check_call("nvidia_device_plugin_expected", gpu_node)
     try:
-        request = read_request({**(options or {}), "runtime_class": ""})
+        return expected_nvidia(gpu_node, options or {}, config)
     except KubegpuError as error:
         raise AnsibleFilterError(f"nvidia_device_plugin_expected: {error}") from error
-    chosen = request.config(config)
-    if chosen is None:
-        raise AnsibleFilterError(
-            f"nvidia_device_plugin_expected: there is no config {config!r}; there are: "
-            f"{', '.join(sorted(request.configs)) or 'none'}"
-        )
-    return expected(gpu_node, chosen)
 
 
 class FilterModule:

@@ -16,19 +16,17 @@ from .._kube.pod_parts import (
     environment,
     from_field,
     host_path,
-    max_unavailable,
     mount,
     unprivileged,
 )
 from .._labels.pause import away_from_paused
 from .config import plain
 from .names import DISCOVERY_NAME, MPS_NAME, NAME, PREFIX
+from .objects import daemonset, not_paused
 from .types import Request
 
 CONFIG_NAME = f"{NAME}-config"
 CONTAINER = "nvidia-device-plugin"
-MANAGED_BY = "kubegpu.nodes"
-MANAGED_LABEL = "app.kubernetes.io/managed-by"
 MARKER = {"kubegpu.nodes/gpu": "nvidia"}
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
 CHECKSUM = "kubegpu.nodes/config-checksum"
@@ -37,21 +35,6 @@ _CONFIGS = "/available-configs"
 _CONFIG_FILE = "/config/config.yaml"
 _CDI = "/var/run/cdi"
 _FEATURES = "/etc/kubernetes/node-feature-discovery/features.d"
-
-
-def labels(name: str) -> dict[str, str]:
-    return {
-        "app.kubernetes.io/name": name,
-        "app.kubernetes.io/instance": "kubegpu",
-        MANAGED_LABEL: MANAGED_BY,
-    }
-
-
-def metadata(request: Request | None, name: str, app: str = CONTAINER) -> Object:
-    data: Object = {"name": name, "labels": labels(app)}
-    if request is not None:
-        data["namespace"] = request.namespace
-    return data
 
 
 def config_data(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -76,37 +59,13 @@ def _daemonset(
         # The plugin reads its config only at startup.
         data = json.dumps(config_files(request), sort_keys=True)
         annotations[CHECKSUM] = hashlib.sha256(data.encode()).hexdigest()
-    pod: Object = {
-        "priorityClassName": request.priority_class,
+    pods = {
         "runtimeClassName": request.runtime_class,
-        "imagePullSecrets": [{"name": request.pull_secret}] if request.pull_secret else [],
-        "nodeSelector": {**node_selector, **request.node_selector},
-        "tolerations": [dict(one) for one in request.tolerations],
         "serviceAccountName": NAME,
-        "affinity": {"nodeAffinity": away_from_paused()},
+        "affinity": not_paused(),
         **spec,
     }
-    selector = {key: value for key, value in labels(app).items() if key != MANAGED_LABEL}
-    template: Object = {"labels": labels(app)}
-    if annotations:
-        template["annotations"] = annotations
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": metadata(request, name, app),
-        "spec": {
-            "selector": {"matchLabels": selector},
-            "updateStrategy": {
-                "type": "RollingUpdate",
-                "rollingUpdate": {"maxUnavailable": max_unavailable(request.max_unavailable)},
-            },
-            # Omit empty fields: applying them would take ownership of them.
-            "template": {
-                "metadata": template,
-                "spec": {key: value for key, value in pod.items() if value not in ("", [], {})},
-            },
-        },
-    }
+    return daemonset(request, name, app, pods, node_selector, annotations)
 
 
 def _flag_environment(request: Request) -> dict[str, Any]:
@@ -286,7 +245,7 @@ def plugin_daemonset(request: Request) -> Object:
 def _mps_affinity(request: Request) -> Object:
     """Return the affinity to the nodes whose label selects a config with MPS."""
     if not request.by_label:
-        return {"nodeAffinity": away_from_paused()}
+        return not_paused()
     configs = request.mps_configs
     chosen = {"key": CONFIG_LABEL, "operator": "In", "values": configs}
     terms: list[list[Object]] = [[chosen]]

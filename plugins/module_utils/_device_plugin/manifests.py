@@ -11,7 +11,6 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._kube.pod_parts import Object
-from .._labels.pause import away_from_paused
 from .config import (
     Flags,
     as_file,
@@ -19,18 +18,25 @@ from .config import (
 )
 from .daemonsets import (
     CONFIG_NAME,
-    MANAGED_BY,
-    MANAGED_LABEL,
+    CONTAINER,
     MARKER,
     config_data,
     config_files,
     discovery_daemonset,
     discovery_security_context,
-    metadata,
     mps_daemonset,
     plugin_daemonset,
 )
 from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
+from .objects import (
+    MANAGED_BY,
+    MANAGED_LABEL,
+    identity,
+    metadata,
+    namespace_object,
+    not_paused,
+    service_account,
+)
 from .settings import Release, at_least, chart_values, read_release
 from .types import Request
 
@@ -54,16 +60,10 @@ _KINDS = (
 _CLUSTER_WIDE = frozenset({"Namespace", "RuntimeClass", "ClusterRole", "ClusterRoleBinding"})
 
 
-def identity(item: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return kind, namespace and name."""
-    data = item["metadata"]
-    return str(item["kind"]), str(data.get("namespace") or ""), str(data["name"])
-
-
 def manifests(request: Request) -> list[Object]:
     """Return the objects in the order of application."""
     objects = [namespace_object(request.namespace), _runtime_class()]
-    objects.append(_service_account(request))
+    objects.append(service_account(request, NAME, CONTAINER))
     objects.extend(_rights(request))
     if request.configs:
         objects.append(_config_map(request))
@@ -94,37 +94,12 @@ def absent(request: Request, wanted: Sequence[Mapping[str, Any]] = ()) -> list[O
     return found
 
 
-def namespace_object(name: str) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": name,
-            "labels": {
-                MANAGED_LABEL: MANAGED_BY,
-                # Plugins mount host directories, which the stricter levels forbid.
-                "pod-security.kubernetes.io/enforce": "privileged",
-            },
-        },
-    }
-
-
 def _runtime_class() -> Object:
     return {
         "apiVersion": "node.k8s.io/v1",
         "kind": "RuntimeClass",
         "metadata": {"name": HANDLER, "labels": {MANAGED_LABEL: MANAGED_BY}},
         "handler": HANDLER,
-    }
-
-
-def _service_account(request: Request) -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": metadata(request, NAME),
-        # Only pods that use the API server mount the token.
-        "automountServiceAccountToken": False,
     }
 
 
@@ -139,7 +114,7 @@ def _rights(request: Request) -> list[Object]:
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "ClusterRole",
-                "metadata": metadata(None, NAME),
+                "metadata": metadata(None, NAME, CONTAINER),
                 "rules": [
                     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}
                 ],
@@ -147,7 +122,7 @@ def _rights(request: Request) -> list[Object]:
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "ClusterRoleBinding",
-                "metadata": metadata(None, NAME),
+                "metadata": metadata(None, NAME, CONTAINER),
                 "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": NAME},
                 "subjects": [subject],
             },
@@ -157,7 +132,7 @@ def _rights(request: Request) -> list[Object]:
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "Role",
-                "metadata": metadata(request, NAME),
+                "metadata": metadata(request, NAME, CONTAINER),
                 "rules": [
                     {
                         "apiGroups": ["nfd.k8s-sigs.io"],
@@ -171,7 +146,7 @@ def _rights(request: Request) -> list[Object]:
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "RoleBinding",
-                "metadata": metadata(request, NAME),
+                "metadata": metadata(request, NAME, CONTAINER),
                 "roleRef": {"apiGroup": group, "kind": "Role", "name": NAME},
                 "subjects": [subject],
             },
@@ -183,7 +158,7 @@ def _config_map(request: Request) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": metadata(request, CONFIG_NAME),
+        "metadata": metadata(request, CONFIG_NAME, CONTAINER),
         "data": config_files(request),
     }
 
@@ -228,7 +203,7 @@ def _common_values(request: Request) -> Object:
         "runtimeClassName": request.runtime_class or None,
         "nodeSelector": {**MARKER, **request.node_selector},
         # In the place of the chart's, which requires labels of node-feature-discovery.
-        "affinity": {"nodeAffinity": away_from_paused()},
+        "affinity": not_paused(),
         "tolerations": [dict(one) for one in request.tolerations],
         "resources": plain(request.resources),
         "podAnnotations": dict(request.annotations),

@@ -112,15 +112,15 @@ def not_paused() -> Object:
     return {"nodeAffinity": away_from_paused()}
 
 
-def namespace_object(request: PluginRequest) -> Object:
+def namespace_object(name: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {
-            "name": request.namespace,
+            "name": name,
             "labels": {
                 MANAGED_LABEL: MANAGED_BY,
-                # Device plugins mount host directories, which the stricter levels forbid.
+                # The pods mount host directories, which the stricter levels forbid.
                 "pod-security.kubernetes.io/enforce": "privileged",
             },
         },

@@ -12,14 +12,14 @@ from typing import Any
 
 from .._core.errors import InputError
 from .._core.options import argument_spec, read_arguments
-from .._kube.image import check_pinned
-from .._kube.pod_parts import check_max_unavailable, text
+from .._kube.pod_parts import text
 from .config import (
     Flags,
     plain,
     read_configs,
     read_strategies,
 )
+from .objects import check_request
 from .settings import (
     DISCOVERY_SINCE,
     Reading,
@@ -62,11 +62,7 @@ def read_request(options: Mapping[str, Any]) -> Request:
     reading = Reading(read_release(given["version"]))
     flags = _read_flags({name: given.pop(name) for name in _FLAGS}, reading)
     request = Request(**given, flags=flags)
-    for name in ("namespace", "image", "kubelet_directory", "mps_root"):
-        if not getattr(request, name):
-            raise InputError(f"{PREFIX}{name} is empty")
-    check_pinned(PREFIX, request.image, request.version, request.digest, Request.version)
-    check_max_unavailable(PREFIX, request.max_unavailable)
+    check_request(request, PREFIX, "mps_root")
     if request.feature_discovery_api and not request.feature_discovery:
         request = replace(request, feature_discovery_api=False)
     if request.feature_discovery and not at_least(request.release, DISCOVERY_SINCE):

@@ -14,18 +14,16 @@ from .._core.printable import printable
 from .._hardware.vendors import container_gpus
 from .._kube.pod_parts import Object
 from .config import Config
-from .daemonsets import MANAGED_BY, MANAGED_LABEL
-from .manifests import absent, helm_values, identity, manifests
+from .manifests import absent, helm_values, manifests
 from .names import DISCOVERY_NAME, HANDLER, MPS_NAME, NAME
 from .names import PREFIX as NAME_PREFIX
-from .objects import keeps_namespace
+from .objects import SHARED_KINDS, identity, is_managed, is_unmanaged, keeps_namespace, place
 from .options import PREFIX, read_request
 from .sharing import check_cdi, check_sharing, expected, undivided
 from .types import Request
 
 HostRefusal = tuple[str, KubegpuError]
 METHODS = ("manifest", "helm")
-_SHARED_KINDS = ("Namespace", "RuntimeClass")
 _MAY_DIFFER = "What may differ is nvidia_device_plugin_config, the config that a host chooses."
 _APPS = tuple(name.removeprefix(NAME_PREFIX) for name in (NAME, MPS_NAME, DISCOVERY_NAME))
 
@@ -137,10 +135,10 @@ def _select_objects(
     objects: list[Object] = []
     reasons: list[str] = []
     for item in manifests(request):
-        if _is_unmanaged(item, seen):
+        if is_unmanaged(item, seen):
             kind, _namespace, name = identity(item)
             reasons.append(f"{kind} {name} was there before and is left as it is")
-        elif method != "helm" or item["kind"] in _SHARED_KINDS:
+        elif method != "helm" or item["kind"] in SHARED_KINDS:
             # With Helm, the chart brings the other objects under its own names.
             objects.append(item)
     return objects, reasons
@@ -277,13 +275,6 @@ def _check_login(request: Request, given: Sequence[str]) -> None:
         )
 
 
-def _is_unmanaged(
-    item: Mapping[str, Any], seen: Mapping[tuple[str, str, str], Mapping[str, Any]]
-) -> bool:
-    there = seen.get(identity(item))
-    return there is not None and item["kind"] in _SHARED_KINDS and not is_managed(there)
-
-
 def _removable_objects(request: Request, existing: Sequence[Mapping[str, Any]]) -> list[Object]:
     """Return the managed secrets, RuntimeClass and namespace, which only teardown removes.
 
@@ -293,7 +284,7 @@ def _removable_objects(request: Request, existing: Sequence[Mapping[str, Any]]) 
     inside = [one for one in existing if one["metadata"].get("namespace") == request.namespace]
     others = keeps_namespace(inside, NAME, _APPS)
     found = [
-        {"apiVersion": "v1", "kind": "Secret", "metadata": _place(one)}
+        {"apiVersion": "v1", "kind": "Secret", "metadata": place(one)}
         for one in inside
         if one["kind"] == "Secret" and is_managed(one)
     ]
@@ -305,17 +296,6 @@ def _removable_objects(request: Request, existing: Sequence[Mapping[str, Any]]) 
         metadata = {"name": item["metadata"]["name"]}
         found.append({"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": metadata})
     return found
-
-
-def _place(item: Mapping[str, Any]) -> dict[str, str]:
-    return {
-        "name": str(item["metadata"]["name"]),
-        "namespace": str(item["metadata"]["namespace"]),
-    }
-
-
-def is_managed(item: Mapping[str, Any]) -> bool:
-    return (item["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGED_BY
 
 
 def _check_runtime_class(seen: Mapping[tuple[str, str, str], Mapping[str, Any]]) -> list[Refusal]:

@@ -15,36 +15,22 @@ from .config import (
     Flags,
     plain_config,
 )
+from .objects import PluginRequest, default_tolerations
 from .settings import (
     Release,
     read_release,
 )
 
-_TOLERATIONS: tuple[Mapping[str, Any], ...] = (
-    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
-    {"key": "CriticalAddonsOnly", "operator": "Exists"},
-)
-
 
 @dataclass(frozen=True)
-class Request:
+class Request(PluginRequest):
     """The desired device plugin. Fields are named as the role's options, without its prefix."""
 
-    namespace: str = "kubegpu"
     image: str = "nvcr.io/nvidia/k8s-device-plugin"
     version: str = "v0.20.1"
-    digest: str = ""
-    image_pull_policy: str = "IfNotPresent"
-    pull_secret: str = ""
+    tolerations: Sequence[Mapping[str, Any]] = default_tolerations("nvidia.com/gpu")
     #: The RuntimeClass of the pods; empty where the default runtime is nvidia on all nodes.
     runtime_class: str = ""
-    priority_class: str = "system-node-critical"
-    tolerations: Sequence[Mapping[str, Any]] = _TOLERATIONS
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    resources: Mapping[str, Any] = field(default_factory=dict)
-    max_unavailable: str = "10%"
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    kubelet_directory: str = "/var/lib/kubelet"
     mps_root: str = "/run/nvidia/mps"
     environment: Mapping[str, str] = field(default_factory=dict)
     feature_discovery: bool = False
@@ -60,11 +46,6 @@ class Request:
     def release(self) -> Release | None:
         """The plugin's release, which decides its valid settings; None for other kinds of tags."""
         return read_release(self.version)
-
-    @property
-    def reference(self) -> str:
-        """The image with tag or digest."""
-        return f"{self.image}@{self.digest}" if self.digest else f"{self.image}:{self.version}"
 
     @property
     def chosen(self) -> str:

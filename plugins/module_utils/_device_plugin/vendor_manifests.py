@@ -52,7 +52,7 @@ def manifests(request: AmdRequest | IntelRequest) -> list[Object]:
     """Return the objects in the order of application."""
     vendor = "amd" if isinstance(request, AmdRequest) else "intel"
     name, app = PLUGINS[vendor], app_names(vendor)[0]
-    objects = [namespace_object(request), service_account(request, name, app)]
+    objects = [namespace_object(request.namespace), service_account(request, name, app)]
     if isinstance(request, IntelRequest):
         return [*objects, _intel_plugin(request, name, app)]
     objects.append(_amd_plugin(request, name, app))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._cluster.dra import GROUP
-from .._device_plugin.manifests import namespace_object
+from .._device_plugin.objects import namespace_object
 from .._kube.pod_parts import Object
 from .crds import custom_resources
 from .data import HOST_MANAGED, MPS

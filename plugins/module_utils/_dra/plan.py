@@ -14,8 +14,8 @@ from .._core.errors import KubegpuError, Refusal
 from .._core.printable import printable
 from .._core.versions import version_numbers
 from .._device_plugin.manifests import absent as plugin_absent
-from .._device_plugin.manifests import identity
-from .._device_plugin.plan import differing_options, expected_of, is_managed, refusal_text
+from .._device_plugin.objects import identity, is_managed
+from .._device_plugin.plan import differing_options, expected_of, refusal_text
 from .._device_plugin.types import Request as PluginRequest
 from .._hardware.vendors import container_gpus
 from .._kube.pod_parts import Object

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._device_plugin.config import plain
-from .._device_plugin.daemonsets import MANAGED_BY, MANAGED_LABEL, MARKER
+from .._device_plugin.daemonsets import MARKER
+from .._device_plugin.objects import MANAGED_BY, MANAGED_LABEL
 from .._kube.pod_parts import (
     Object,
     environment,

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._device_plugin.config import plain
-from .._device_plugin.daemonsets import CHECKSUM, MANAGED_BY, MANAGED_LABEL, MARKER
-from .._device_plugin.manifests import namespace_object
+from .._device_plugin.daemonsets import CHECKSUM, MARKER
+from .._device_plugin.objects import MANAGED_BY, MANAGED_LABEL, namespace_object
 from .._kube.pod_parts import (
     Object,
     environment,

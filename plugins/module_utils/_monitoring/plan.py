@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.errors import KubegpuError, Refusal
-from .._device_plugin.daemonsets import MANAGED_BY, MANAGED_LABEL
-from .._device_plugin.manifests import identity
-from .._device_plugin.plan import differing_options, is_managed, refusal_text
+from .._device_plugin.objects import MANAGED_BY, MANAGED_LABEL, identity, is_managed
+from .._device_plugin.plan import differing_options, refusal_text
 from .manifests import manifests
 from .metrics import metric_names
 from .names import MONITORING_API, POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR

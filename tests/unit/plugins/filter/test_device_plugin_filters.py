@@ -12,17 +12,14 @@ import kubernetes_validate
 import pytest
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.kubegpu.nodes.plugins.filter.amd_device_plugin_manifests import (
-    amd_device_plugin_manifests,
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_device_plugin_manifests import (
+    gpu_device_plugin_manifests,
 )
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_device_plugin_plan import (
     gpu_device_plugin_plan,
 )
 from ansible_collections.kubegpu.nodes.plugins.filter.gpu_resources_expected import (
     gpu_resources_expected,
-)
-from ansible_collections.kubegpu.nodes.plugins.filter.intel_device_plugin_manifests import (
-    intel_device_plugin_manifests,
 )
 from ansible_collections.kubegpu.nodes.plugins.filter.nvidia_device_plugin_expected import (
     nvidia_device_plugin_expected,
@@ -98,22 +95,24 @@ def test_kubernetes_own_schema_takes_every_object(version, wish):
 
 @pytest.mark.parametrize("version", KUBERNETES)
 @pytest.mark.parametrize(
-    ("manifests", "wish"),
+    ("vendor", "wish"),
     [
-        (amd_device_plugin_manifests, {}),
-        (amd_device_plugin_manifests, {"labeller": True, "health": True, "pull_secret": "own"}),
-        (intel_device_plugin_manifests, {"resources": {"requests": {"cpu": "40m"}}}),
-        (intel_device_plugin_manifests, {"allow_ids": [], "monitoring": True}),
+        ("amd", {}),
+        ("amd", {"labeller": True, "health": True, "pull_secret": "own"}),
+        ("intel", {"resources": {"requests": {"cpu": "40m"}}}),
+        ("intel", {"allow_ids": [], "monitoring": True}),
     ],
 )
-def test_kubernetes_own_schema_takes_the_plugins_of_amd_and_intel(version, manifests, wish):
-    for one in manifests(wish):
+def test_kubernetes_own_schema_takes_the_plugins_of_amd_and_intel(version, vendor, wish):
+    for one in gpu_device_plugin_manifests(wish, vendor):
         kubernetes_validate.validate(one, version, strict=True)
 
 
 def test_a_wrong_option_of_amd_and_intel_is_named():
     with pytest.raises(AnsibleFilterError, match="amd_device_plugin_version"):
-        amd_device_plugin_manifests({"version": "latest"})
+        gpu_device_plugin_manifests({"version": "latest"}, "amd")
+    with pytest.raises(AnsibleFilterError, match="one of amd, intel"):
+        gpu_device_plugin_manifests({}, "nvidia")
     with pytest.raises(AnsibleFilterError, match="neither amd nor intel"):
         gpu_device_plugin_plan({}, "nvidia", {})
     with pytest.raises(AnsibleFilterError, match="gpu_node of a"):
@@ -199,5 +198,7 @@ def test_s17_what_a_node_of_each_vendor_should_offer():
     assert gpu_resources_expected(both) == {"nvidia.com/gpu": 1}
     both["gpus"] = both["gpus"][1:]
     assert gpu_resources_expected(both) is None
+    with pytest.raises(AnsibleFilterError, match="gpu_resources_expected: there is no"):
+        gpu_resources_expected(nvidia, config="b")
     with pytest.raises(AnsibleFilterError, match="intel_device_plugin_shared"):
         gpu_resources_expected(intel_node("xe"), intel={"shared": 0})

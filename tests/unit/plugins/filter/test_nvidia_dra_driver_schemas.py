@@ -18,7 +18,7 @@ import jsonschema
 import kubernetes_validate
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import identity
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objects import identity
 from tests.unit.fixtures.dra_objects import OPTIONS, SERVED, made, named
 
 

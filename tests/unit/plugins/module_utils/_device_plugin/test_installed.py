@@ -14,9 +14,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.insta
     plugin_objects,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
-    identity,
     manifests,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objects import identity
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
     read_request,
 )

@@ -12,9 +12,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     absent,
     helm_values,
-    identity,
     manifests,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objects import identity
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.options import (
     read_request,
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import identity
+from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objects import identity
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.installed import dra_objects
 from ansible_collections.kubegpu.nodes.plugins.module_utils._dra.names import (
     CONTROLLER_NAME,

@@ -1,0 +1,55 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The GPU resources that a node should offer, from its facts and the plugins' options. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._core.errors import InputError
+from .._hardware.vendors import container_gpus, gpu_vendor
+from . import options, sharing, vendor_options, vendor_plan
+
+
+def expected_nvidia(
+    node: Mapping[str, Any], given: Mapping[str, Any], config: str = ""
+) -> dict[str, int] | None:
+    """Return the resources of NVIDIA's plugin; None if the facts do not determine them.
+
+    :param given: the options of the role, without its prefix.
+    :param config: the node's config; empty for the default one.
+    :raises InputError: an option is invalid, or there is no such config.
+    """
+    request = options.read_request({**given, "runtime_class": ""})
+    chosen = request.config(config)
+    if chosen is None:
+        raise InputError(
+            f"there is no config {config!r}; there are: "
+            f"{', '.join(sorted(request.configs)) or 'none'}"
+        )
+    return sharing.expected(node, chosen)
+
+
+def expected_resources(
+    node: Mapping[str, Any], given: Mapping[str, Mapping[str, Any]], config: str = ""
+) -> dict[str, int] | None:
+    """Return the resources of all vendors; None if the facts determine none of them.
+
+    :param given: the options of each vendor's role.
+    :param config: the node's config of NVIDIA's plugin.
+    :raises InputError: an option is invalid.
+    """
+    found = []
+    if gpu_vendor(node["gpus"]) == "nvidia":
+        found.append(expected_nvidia(node, given.get("nvidia", {}), config))
+    for vendor in vendor_options.VENDORS:
+        if container_gpus(node, vendor):
+            request = vendor_options.read_request(vendor, given.get(vendor, {}))
+            found.append(vendor_plan.expected(node, request)[0])
+    known = [resources for resources in found if resources is not None]
+    if found and not known:
+        return None
+    return {name: count for resources in known for name, count in resources.items()}
