@@ -97,6 +97,16 @@ options:
     type: dict
     default: {}
     version_added: 0.1.0
+  preserve:
+    description:
+      - Files whose content and mode stay as they are, although scripts of the packages change or
+        remove them, such as those of C(amd-container-toolkit), which remove C(/etc/cdi). A C(*)
+        in the last part of a path matches any text.
+      - They are saved in the record before the package manager runs and restored after it. After
+        a run that was killed in between, the next one restores them.
+    type: list
+    elements: str
+    default: []
   update_cache:
     description:
       - Allow a refresh of the package lists. They are refreshed only if a requested version is not
@@ -321,6 +331,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "packages": {"type": "dict"},
     "hold": {"type": "bool", "default": True},
     "obsolete": {"type": "list", "elements": "str", "default": []},
+    "preserve": {"type": "list", "elements": "str", "default": []},
     "update_cache": {"type": "bool", "default": True},
     "optional": {"type": "dict", "default": {}},
     "module_streams": {"type": "dict", "default": {}},

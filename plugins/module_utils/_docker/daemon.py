@@ -45,7 +45,8 @@ def needs(
     notes: list[str] = []
     info = running.info
     actual = (parse_version(info.version) if info is not None else None) or version
-    if request.present and actual is not None and actual < _GPUS_SINCE:
+    hooked = request.present and request.needs_hook
+    if hooked and actual is not None and actual < _GPUS_SINCE:
         notes.append(
             f"Docker {_dotted(actual)} has no --gpus (it came with 19.03): start GPU containers "
             f"with --runtime={request.name}."
@@ -67,7 +68,7 @@ def needs(
     else:
         reload += _reload_reasons(document, info, running.flags)
         restart += _cdi_reasons(document, info, actual)
-    if request.present and (actual is None or actual >= _GPUS_SINCE):
+    if hooked and (actual is None or actual >= _GPUS_SINCE):
         if running.hook_path is None:
             notes.append(
                 f"{HOOK} is not installed: docker run --gpus will not work. "

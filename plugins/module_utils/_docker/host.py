@@ -65,7 +65,8 @@ class DockerHost:
         if not self.has_program(path):
             raise InputError(
                 f"runtime_path: there is no program {path} on this node.",
-                next_step="Install the NVIDIA container toolkit first, or correct runtime_path.",
+                next_step="Install the container toolkit of the GPUs' vendor first, or correct "
+                "runtime_path.",
             )
 
     def daemon(self) -> Daemon:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 BUILTIN_DEFAULT = "runc"
 HOOK = "nvidia-container-runtime-hook"
+# Its containers ask for their GPUs themselves, and dockerd needs no hook for it.
+AMD_RUNTIME = "amd-container-runtime"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -37,6 +40,11 @@ class Request:
     runtime_args: tuple[str, ...] | None
     set_default: bool
     cdi: bool | None
+
+    @property
+    def needs_hook(self) -> bool:
+        """Whether ``--gpus`` needs NVIDIA's hook."""
+        return posixpath.basename(self.runtime_path) != AMD_RUNTIME
 
     def checked(self) -> Request:
         """Return the request.

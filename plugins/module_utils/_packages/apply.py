@@ -16,6 +16,7 @@ from typing import Any
 
 from .._core.errors import KubegpuError
 from .._record.store import StateStore
+from . import preserve
 from . import streams as modules
 from .failures import explain
 from .host import Host
@@ -48,6 +49,22 @@ class Result:
 
 def prepare(options: Options, host: Host, store: StateStore) -> Result:
     """Plan the set; if something differs, record the intent and return the calls to make."""
+    preserve.check_patterns(options.preserve)
+    # What a run left that was killed while the package manager worked.
+    left = preserve.differing(store, options.name)
+    if not options.check_mode:
+        preserve.restore(store, options.name)
+    result = _prepare(options, host, store)
+    if left:
+        result.values["changed"] = True
+        result.values["reasons"] = [
+            f"{', '.join(left)}: restored, since the run before was killed",
+            *result.values["reasons"],
+        ]
+    return result
+
+
+def _prepare(options: Options, host: Host, store: StateStore) -> Result:
     request, present = options.request, options.present
     record = Record.from_json(store.get(options.key))
     host = host.with_streams(read_streams(host, request, present, record))
@@ -66,6 +83,8 @@ def prepare(options: Options, host: Host, store: StateStore) -> Result:
         refresh_for_rollback(host, options, record, database)
     plan = promised = plan_from_database(host, request, present, record, database)
     broken = broken_packages(database.packages)
+    if plan.changed:
+        preserve.save(store, options.name, options.preserve)
     if (plan.install or plan.to_remove) and (broken or host.interrupted()):
         repair(host, plan, broken, (record.coming or ()) if record else ())
         database = host.manager.read_all()
@@ -82,6 +101,7 @@ def prepare(options: Options, host: Host, store: StateStore) -> Result:
         result.values["_tasks"] = _begin(options, host, store, plan, record, resolution, database)
     else:
         _complete(options, host, store, plan, record, database)
+        preserve.restore(store, options.name)
     return result
 
 
@@ -196,6 +216,7 @@ def finish(options: Options, host: Host, store: StateStore) -> Result:
             evidence=options.failure,
             next_step="Wait for that run to end, and start no two runs for one node at a time.",
         )
+    preserve.restore(store, options.name)
     database = host.manager.read_all()
     plan = plan_after_change(request, present, record, database.packages)
     version_only = installed_names(

@@ -30,6 +30,7 @@ class Options:
     update_cache: bool = True
     repository_expected: bool = True
     lock_timeout: int = 120
+    preserve: tuple[str, ...] = ()
     warn: Callable[[str], None] = field(default=lambda _text: None, compare=False)
     run: str = ""
     failure: str = ""
@@ -54,6 +55,7 @@ def read_options(
         update_cache=params["update_cache"],
         repository_expected=params["repository_expected"],
         lock_timeout=params["lock_timeout"],
+        preserve=tuple(params["preserve"]),
         warn=warn,
         run=params["_run"],
         failure=params["_failure"],

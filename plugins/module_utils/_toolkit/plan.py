@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .._core.errors import InputError, Refusal
 from .._core.printable import printable
-from .._core.redact import addresses
 from .._core.steps import Step
 from .._core.versions import package_numbers
 from .._crio.plan import RUNTIMES_SETTING
@@ -28,7 +27,7 @@ from .._nvidia.toolkit import (
     Family,
 )
 from .._nvidia.toolkit_paths import CDI_SERVICE_PATH
-from .._repository.addresses import same_repository
+from .._repository.entry import accepted_keys, plan_entry
 from .._runtime.toml_settings import check as check_settings
 from .runtimes import (
     containerd_refusal,
@@ -288,54 +287,13 @@ def _repository(
     if not request.manage_repository:
         return None, None
     url = (request.repository_url or family.repository_url).rstrip("/")
-    accepted = tuple(
-        text.replace(" ", "").upper() for text in request.key_fingerprints or KEY_FINGERPRINTS
-    )
-    entries = [
-        entry
-        for entry in node["repositories"]
-        if entry["enabled"] and same_repository(entry["uri"], (url, *family.earlier_urls))
-    ]
-    shown = addresses(url, True)
     wanted = {
         "name": request.repository_name,
-        "url": shown,
-        "key_fingerprints": list(accepted),
+        "key_fingerprints": accepted_keys(request.key_fingerprints, KEY_FINGERPRINTS),
         "replaces": list(family.earlier_urls),
         "check_packages": family.signed_packages,
     }
-    good = [
-        entry
-        for entry in entries
-        if same_repository(entry["uri"], (url,)) and _trusted(entry, accepted)
-    ]
-    if not entries:
-        reason = "no source of the container toolkit is there"
-        return wanted, Step("repository", "add", shown, reason)
-    if len(entries) == 1 and good:
-        return None, None
-    files = ", ".join(sorted({str(entry["file"]) for entry in entries}))
-    if len(entries) > 1:
-        reason = (
-            f"more than one entry gives it ({files}); package managers refuse that or mix them up"
-        )
-    elif same_repository(entries[0]["uri"], (url,)):
-        seen = ", ".join(_keys(entries[0])) or "no key of its own"
-        reason = f"{files} trusts {seen}, not {', '.join(accepted)}"
-    else:
-        reason = f"{files} gives {entries[0]['uri']}"
-    return wanted, Step("repository", "replace", shown, reason)
-
-
-def _keys(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the fingerprints of all keys that an entry trusts."""
-    one = entry["key_fingerprint"]
-    return tuple(entry.get("key_fingerprints") or ((one,) if one else ()))
-
-
-def _trusted(entry: Mapping[str, Any], accepted: Sequence[str]) -> bool:
-    keys = _keys(entry)
-    return bool(keys) and set(keys) <= set(accepted)
+    return plan_entry(node["repositories"], wanted, url, "the container toolkit")
 
 
 def _config_steps(
