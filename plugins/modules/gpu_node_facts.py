@@ -287,6 +287,15 @@ ansible_facts:
             cdi_spec: {path: /var/run/cdi/nvidia.yaml, driver_version: 580.126.09}
             config: {nvidia-container-runtime.mode: auto}
             obsolete_packages: {}
+        amd_container_toolkit:
+          description:
+            - C(version) of AMD's container toolkit and whether it is C(held), the CDI specification
+              (C(cdi_spec), with C(path), C(devices), C(nodes) and C(made_for), the render nodes for
+              which this collection made it), the C(render_nodes) of the node, and whether a change
+              of the package was C(interrupted). V(null) on a node without AMD GPUs.
+          returned: always
+          type: dict
+          sample: null
         repositories:
           description:
             - Package repositories of NVIDIA, AMD and Intel, and those that this collection wrote,

@@ -27,6 +27,7 @@ Variables = Mapping[str, Any]
 
 # The roles that change a node, in the order in which they run.
 NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
+AMD_ROLE = "amd_container_toolkit"
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _DELEGATE = "kubegpu_kube.delegate"
 _NAMESPACE = "kubegpu_kube_namespace"
@@ -91,6 +92,8 @@ def _applies(wrong: Mapping[str, Any], variables: Variables) -> bool:
     if wrong["cluster"]:
         return _in_cluster(variables)
     vendors = _vendors(variables)
+    if wrong["part"] == "AMD toolkit":
+        return _uses_amd_toolkit(variables)
     return bool(vendors) if wrong["part"] == "verify" else vendors[:1] == ["nvidia"]
 
 
@@ -191,6 +194,25 @@ def _offers(variables: Variables, vendor: str) -> bool:
     return node is not None and bool(container_gpus(node, vendor))
 
 
+def _uses_amd_toolkit(variables: Variables) -> bool:
+    """Return whether AMD's container toolkit is asked for on a host with AMD GPUs."""
+    enabled = boolean(variables.get(f"{AMD_ROLE}_enabled", False), strict=False)
+    return enabled and _offers(variables, "amd")
+
+
+def _has_amd_toolkit(variables: Variables) -> bool:
+    """Return whether a part of AMD's container toolkit is on the host, for a teardown."""
+    node = facts(variables) or {}
+    toolkit = node.get(AMD_ROLE) or {}
+    files = [str(entry.get("file")) for entry in node.get("repositories") or ()]
+    return bool(
+        toolkit.get("version")
+        or toolkit.get("cdi_spec")
+        or toolkit.get("interrupted")
+        or any("/kubegpu-amd-" in name for name in files)
+    )
+
+
 def _is_monitored(variables: Variables) -> bool:
     """Return whether the host gets an exporter of its own, and not by a cluster.
 
@@ -226,6 +248,11 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "none": lambda variables: _vendor(variables) == "none",
     "work": lambda variables: facts(variables) is not None and _has_work(variables),
     "runtimes": _asks_runtimes,
+    "amd_toolkit": lambda variables: _uses_amd_toolkit(variables) and not _has_failed(variables),
+    "amd_work": lambda variables: (
+        (variables.get(f"{AMD_ROLE}_plan") or {}).get("work") is True and not _has_failed(variables)
+    ),
+    "amd_teardown": _has_amd_toolkit,
     "partitions": _partitions,
     "waiting": lambda variables: variables.get("kubegpu_begun") is not True,
     "failed": _has_failed,

@@ -33,6 +33,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._exporter.options im
 from ansible_collections.kubegpu.nodes.plugins.module_utils._mig.options import (
     read_options as read_mig,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.amd_types import (
+    read_amd_request as read_amd_toolkit,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import (
     read_request as read_toolkit,
 )
@@ -263,6 +266,8 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
             read_cuda(options)
         elif role == "nvidia_container_toolkit":
             read_toolkit(options)
+        elif role == "amd_container_toolkit":
+            read_amd_toolkit(options)
         elif role == "gpu_monitoring":
             # The specification has the methods of both, and the exporter reads a file's text.
             read_exporter({**options, "method": None, "counters": None})

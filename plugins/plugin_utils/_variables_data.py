@@ -60,6 +60,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_mig": ("mig", False),
     "cuda_toolkit": ("cuda", False),
     "nvidia_container_toolkit": ("toolkit", False),
+    "amd_container_toolkit": ("AMD toolkit", False),
     "gpu_node_labels": ("labels", True),
     "gpu_kubernetes_objects": ("objects", True),
     "nvidia_dra_driver": ("DRA driver", True),

@@ -39,6 +39,7 @@ REPOSITORY_KEYS = {
     "manage_repository": "repository.manage",
     "repository_name": "repository.name",
     "repository_url": "repository.url",
+    "repository_suite": "repository.suite",
     "repository_key_url": "repository.key_url",
     "key_fingerprints": "repository.key_fingerprints",
 }

@@ -115,6 +115,7 @@ def gather(
         "kernels": [{**kernel, "driver": modules[kernel["version"]]} for kernel in kernels],
         "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
         "container_toolkit": read_toolkit(reader, packages),
+        "amd_container_toolkit": _read_amd_toolkit(reader, packages, record, gpus),
         "repositories": read_repositories(reader),
         "runtimes": runtimes,
         "kubelet": read_kubelet(reader),
@@ -129,6 +130,21 @@ def gather(
     )
     node["problems"] = [problem.as_problem() for problem in problems]
     return node
+
+
+def _read_amd_toolkit(
+    reader: NodeReader,
+    packages: Sequence[Package],
+    record: Mapping[str, Any] | None,
+    gpus: Sequence[Mapping[str, Any]],
+) -> dict[str, Any] | None:
+    """Return the fact ``amd_container_toolkit``, None for a node without AMD GPUs."""
+    if not any(gpu["vendor"] == "amd" for gpu in gpus):
+        return None
+    # Imported only with such a GPU: the node compiles each imported file.
+    from .._toolkit.amd_facts import read_amd_toolkit  # noqa: PLC0415
+
+    return read_amd_toolkit(reader, packages, record)
 
 
 def _read_runtimes(

@@ -14,10 +14,10 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
-from .._hosts import NODE_ROLES, facts, select_hosts, wrong_values
+from .._hosts import AMD_ROLE, NODE_ROLES, facts, select_hosts, wrong_values
 from .._rollout import failure_message
 from .cluster import cluster_plan, dra_plan
-from .nodes import NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
+from .nodes import AMD_PART, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
 from .verification import rows as verification
 
 Variables = Mapping[str, Any]
@@ -48,13 +48,14 @@ def _plan_row(
     plans = _plans(variables)
     wrong = wrong_values(host, variables)
     is_nvidia = bool(select_hosts([host], {host: variables}, "nvidia"))
+    planned = all(part in plans for part in PARTS)
     if node is None:
         return unknown_row(host, NOT_READ)
-    if is_nvidia and not wrong and len(plans) < len(PARTS):
+    if is_nvidia and not wrong and not planned:
         return unknown_row(host, _NOT_PLANNED)
-    return node_plan(
-        host, node, plans if is_nvidia else {}, _runtimes(variables), run_tags, skip_tags, wrong
-    )
+    if not is_nvidia:
+        plans = {part: plan for part, plan in plans.items() if part == AMD_PART}
+    return node_plan(host, node, plans, _runtimes(variables), run_tags, skip_tags, wrong)
 
 
 def result_rows(
@@ -134,7 +135,7 @@ def _to_verify(host: str, variables: Variables) -> bool:
 
 def _is_changed(host: str, variables: Variables) -> bool:
     """Return whether a role changed the node, and no reboot or restart is left to be done."""
-    results = (variables.get(f"{role}_result") or {} for role in NODE_ROLES)
+    results = (variables.get(f"{role}_result") or {} for role in (*NODE_ROLES, AMD_ROLE))
     changed = any(result.get("changed") for result in results)
     return changed and not result_row(host, variables)["open"]
 
@@ -191,13 +192,16 @@ def verification_rows(
 
 def _plans(variables: Variables) -> dict[str, Mapping[str, Any]]:
     """Return the plans that the host has, by part."""
-    names = {part: f"{role}_plan" for part, role in zip(PARTS, NODE_ROLES)}
+    parts, roles = (*PARTS, AMD_PART), (*NODE_ROLES, AMD_ROLE)
+    names = {part: f"{role}_plan" for part, role in zip(parts, roles)}
     return {part: variables[name] for part, name in names.items() if name in variables}
 
 
 def _runtimes(variables: Variables) -> dict[str, Mapping[str, Any]]:
     result = variables.get("nvidia_container_toolkit_result") or {}
-    return dict(result.get("runtimes") or {})
+    amd = variables.get(f"{AMD_ROLE}_result") or {}
+    docker = {"docker": amd["docker"]} if amd.get("docker") else {}
+    return {**docker, **(result.get("runtimes") or {})}
 
 
 # By the option ``what`` of the filter gpu_report.

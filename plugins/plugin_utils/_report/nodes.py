@@ -19,6 +19,8 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
 
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "mig", "cuda", "toolkit")
+#: After those of NVIDIA's GPUs.
+AMD_PART = "AMD toolkit"
 
 # Codes of problems in the facts that the driver's plan reports itself.
 _DECIDED_BY_DRIVER = (
@@ -76,7 +78,7 @@ def node_plan(
         return {**row, **_refused_values(wrong)}
     if gpu_vendor(node["gpus"]) == "none":
         return {**row, "why": ["no GPU: nothing to do"]}
-    parts = {part: (plans or {})[part] for part in PARTS if (plans or {}).get(part)}
+    parts = {part: (plans or {})[part] for part in (*PARTS, AMD_PART) if (plans or {}).get(part)}
     if not parts:
         return {**row, "why": [_in_kernel(node)], "warnings": _problems(node, {})}
     planned = [
@@ -150,9 +152,7 @@ def node_result(
         "driver": _driver_text(node, driver, results.get("driver"), predicted),
         "mig": _mig_text(mig, results.get("mig")),
         "cuda": _cuda_text(node, cuda, predicted),
-        "toolkit": toolkit.get("version")
-        if toolkit_done or not node
-        else node["container_toolkit"]["version"],
+        "toolkit": _toolkit_text(node, plans, toolkit_done),
         "containerd": _runtime_text(
             results.get("containerd")
             or _converged_result(node, "containerd", toolkit.get("converged", ()))
@@ -165,9 +165,22 @@ def node_result(
             *_driver_pending(driver, results.get("driver")),
             *_mig_pending(results.get("mig")),
             *restarts,
-            *(text for plan in (driver, mig, cuda, toolkit) for text in plan.get("warnings", ())),
+            *(text for plan in plans.values() for text in plan.get("warnings", ())),
         ],
     }
+
+
+def _toolkit_text(
+    node: Mapping[str, Any] | None, plans: Mapping[str, Mapping[str, Any]], done: bool
+) -> str | None:
+    """Return the versions of the container toolkits, of NVIDIA and of AMD."""
+    own = (plans.get("toolkit") or {}).get("version")
+    if node and not done:
+        own = node["container_toolkit"]["version"]
+    amd = (plans.get(AMD_PART) or {}).get("version")
+    if node and not done:
+        amd = (node.get("amd_container_toolkit") or {}).get("version")
+    return " and ".join(text for text in (own, f"AMD {amd}" if amd else None) if text) or None
 
 
 def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -183,7 +196,7 @@ def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **{
             part: {"action": "refuse", "reasons": messages}
             for part, messages in reasons.items()
-            if part in PARTS
+            if part in (*PARTS, AMD_PART)
         },
         "action": "refuse",
         "steps": steps,
@@ -371,8 +384,8 @@ def _part_steps(
 
 def _tag(step: Mapping[str, str]) -> str:
     """Return the tag of the playbook site that runs a step."""
-    is_runtime = step["part"] == "toolkit" and step["step"] in _RUNTIMES
-    return "runtime" if is_runtime else step["part"]
+    part = "toolkit" if step["part"] == AMD_PART else step["part"]
+    return "runtime" if part == "toolkit" and step["step"] in _RUNTIMES else part
 
 
 def selected(tag: str, run_tags: Sequence[str], skip_tags: Sequence[str]) -> bool:
@@ -432,6 +445,8 @@ def _problems(node: Mapping[str, Any], parts: Mapping[str, Mapping[str, Any]]) -
 def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -> list[str]:
     """Return what a refused part means for the parts after it."""
     if not refused:
+        return []
+    if refused[0] not in PARTS:
         return []
     after = [part for part in PARTS[PARTS.index(refused[0]) + 1 :] if part not in refused]
     later = [part for part in after if any(step["part"] == part for step in steps)]

@@ -28,6 +28,7 @@ from tests.unit.fixtures.node_facts import installed, node
 
 TIMEOUT = 600
 MODULES = (
+    "amd_cdi_specification",
     "cdi_specification",
     "container_toolkit_config",
     "containerd_runtime",
