@@ -18,8 +18,9 @@ from .._diagnosis.drm import (
     vendor_gpus,
 )
 from .._hardware.vendors import DRIVERS, IN_KERNEL, NAMES, gpu_vendors
+from .._toolkit.amd_cdi import stale
 from .evidence import count_of, from_finding
-from .types import DEVICES, MODULE, PCI, LayerResult, Request
+from .types import DEVICES, MODULE, PCI, TOOLKIT, LayerResult, Request
 
 
 def judge_in_kernel(node: Mapping[str, Any], request: Request) -> list[LayerResult]:
@@ -34,7 +35,33 @@ def judge_in_kernel(node: Mapping[str, Any], request: Request) -> list[LayerResu
             subject = NAMES[vendor] if len(vendors) > 1 else ""
             expected = request.gpus if len(vendors) == 1 else None
             found += _judge_vendor(node, vendor, expected, subject)
+    if "amd" in vendors:
+        found += _toolkit(node, NAMES["amd"] if len(vendors) > 1 else "")
     return found
+
+
+def _toolkit(node: Mapping[str, Any], subject: str) -> list[LayerResult]:
+    """Return whether AMD's container toolkit, where it is, has the node's devices."""
+    toolkit = node["amd_container_toolkit"] or {}
+    spec = toolkit.get("cdi_spec")
+    if not toolkit.get("version") or not spec:
+        return []
+    why = stale(spec["nodes"], spec["made_for"], toolkit["render_nodes"])
+    if why is None:
+        proof = f"AMD's toolkit {toolkit['version']}, {spec['path']} fits the devices"
+        return [LayerResult(TOOLKIT, True, proof=proof, subject=subject)]
+    return [
+        LayerResult(
+            TOOLKIT,
+            False,
+            "amd_cdi_outdated",
+            f"The CDI specification of the AMD GPUs does not fit the node: {why}.",
+            str(spec["path"]),
+            "Run kubegpu.nodes.site for this node with amd_container_toolkit_enabled: true, or "
+            "amd-ctk cdi generate as root.",
+            subject=subject,
+        )
+    ]
 
 
 def _judge_vendor(

@@ -151,6 +151,47 @@ def test_s17_a_fleet_of_three_vendors_is_planned_in_one_table(plan):
     assert rows["web1"]["why"] == ["no GPU: nothing to do"]
 
 
+@pytest.mark.full(why="an option of one vendor's hosts")
+def test_s17_amds_container_toolkit_only_where_it_is_asked_for_and_possible(plan):
+    loaded = {"/sys/module/amdgpu/version": "6.14.14\n", "/dev/dri/renderD128": ""}
+    mi300 = replace(MACHINES["mi300x8"], files={**MACHINES["mi300x8"].files, **loaded})
+    wish = {"amd_container_toolkit_enabled": True}
+    rows = plan(
+        {
+            "mi300": mi300,
+            "mi300-bare": MACHINES["mi300x8"],
+            "mi300-plain": mi300,
+            "mi300-wrong": mi300,
+            "flex": MACHINES["intel-flex"],
+            "web1": MACHINES["none"],
+        },
+        {
+            "mi300": wish,
+            "mi300-bare": wish,
+            "mi300-wrong": {**wish, "amd_container_toolkit_docker": "perhaps"},
+            "flex": wish,
+            "web1": wish,
+        },
+    )
+    assert rows["mi300"]["changes"] == [
+        "AMD toolkit repository: add",
+        "AMD toolkit packages: install toolkit 1.3.0",
+        "cdi: refresh amd.com/gpu",
+    ]
+    assert {name: row["action"] for name, row in rows.items()} == {
+        "mi300": "change",
+        # The package does not install without its driver.
+        "mi300-bare": "refuse",
+        "mi300-plain": "none",
+        "mi300-wrong": "refuse",
+        "flex": "none",
+        "web1": "none",
+    }
+    assert "amdgpu is not loaded" in rows["mi300-bare"]["why"][0]
+    assert any("amd_container_toolkit_docker" in text for text in rows["mi300-wrong"]["warnings"])
+    assert "nothing to do here" in rows["mi300-plain"]["why"][0]
+
+
 @pytest.mark.full(why="another variable than test_s21_mixed_fleet")
 def test_s21_one_branch_for_all_is_a_wish(plan):
     own = {

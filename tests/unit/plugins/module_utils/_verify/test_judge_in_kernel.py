@@ -136,3 +136,19 @@ def test_two_vendors_each_with_its_layers():
     assert pci["AMD"].proof == "1 GPU bound to the driver amdgpu"
     module = {one.subject: one.ok for one in results if one.layer == "module"}
     assert module == {"": True, "AMD": False}
+
+
+def test_the_cdi_specification_of_amds_toolkit_where_it_is():
+    facts = amd_node()
+    assert "toolkit" not in results_of(facts)
+    toolkit = facts["amd_container_toolkit"]
+    nodes = toolkit["render_nodes"]
+    toolkit.update(
+        version="1.3.0~24.04",
+        cdi_spec={"path": "/etc/cdi/amd.json", "devices": ["0"], "nodes": nodes, "made_for": nodes},
+    )
+    assert "fits the devices" in results_of(facts)["toolkit"].proof
+    toolkit["render_nodes"] = nodes[:1]
+    result = results_of(facts)["toolkit"]
+    assert (result.ok, result.code) == (False, "amd_cdi_outdated")
+    assert "renderD129, which is not there" in result.cause
