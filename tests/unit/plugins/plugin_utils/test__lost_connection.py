@@ -81,7 +81,7 @@ def test_every_play_that_works_in_batches_says_so():
                 assert play["vars"][VARIABLE] is True, path
                 assert "rollout('serial'" in play["serial"]
                 assert any("rescue" in task for task in play["tasks"])
-    assert seen == 3
+    assert seen == 5
 
 
 def test_what_fails_by_the_module_fail_is_a_refusal():
