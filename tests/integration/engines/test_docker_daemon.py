@@ -152,6 +152,30 @@ def test_without_hook_no_restart_is_asked_for(running):
     assert any("is not installed" in reason for reason in answer["reasons"])
 
 
+@pytest.mark.full(why="the runtime of another vendor")
+def test_s17_amds_runtime_beside_nvidias(running):
+    running.predicted(set_default=True, **RELOADS)
+    program = running.bin / "amd-container-runtime"
+    program.write_text('#!/bin/sh\nexec runc "$@"\n')
+    program.chmod(0o755)
+    amd = {"name": "amd", "runtime_path": str(program), **RELOADS}
+    answer = running.predicted(**amd)
+    assert answer["changed"] and answer["reloaded"] and not answer["restart_required"]
+    # NVIDIA's hook is nothing that AMD's containers need.
+    assert not any("hook" in reason for reason in answer["reasons"])
+    info = running.dockerd.info()
+    assert {"amd", "nvidia"} < set(info["Runtimes"]) and info["DefaultRuntime"] == "nvidia"
+    assert info["Runtimes"]["amd"]["path"] == str(program)
+    assert not running.predicted(**amd)["changed"]
+    assert not running.predicted(set_default=True, **RELOADS)["changed"]
+    assert running.predicted(**{**amd, "state": "absent"})["changed"]
+    info = running.dockerd.info()
+    assert "amd" not in info["Runtimes"] and info["DefaultRuntime"] == "nvidia"
+    running.predicted(state="absent", **RELOADS)
+    assert running.config.read_text() == '{\n    "debug": false\n}\n'
+    assert running.leftovers() == []
+
+
 def test_cdi_needs_a_restart_before_28_and_nothing_from_then_on(running):
     answer = running.predicted(cdi=True, **RELOADS)
     assert answer["restart_required"] is (running.version == "26.1")

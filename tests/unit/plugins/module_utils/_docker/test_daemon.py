@@ -106,6 +106,14 @@ def test_docker_19_03_is_not_told_so():
     assert needs(info=replace(INFO, version="19.03.15"), hook_path="/h").notes == ()
 
 
+def test_amds_runtime_needs_no_hook_of_nvidia():
+    amd = replace(REQUEST, name="amd", runtime_path="/usr/local/bin/amd-container-runtime")
+    info = replace(INFO, version="28.5.2")
+    assert needs(request=amd, info=info) == Needs()
+    assert needs(request=amd, info=info, hook_path="/h", started_before_hook=True) == Needs()
+    assert needs(info=info).notes, "NVIDIA's needs it"
+
+
 def test_version_of_the_running_dockerd_counts_not_of_the_installed():
     wanted = needs(info=replace(INFO, version="18.09.9"), version=NEW)
     assert "18.09.9" in wanted.notes[0]
