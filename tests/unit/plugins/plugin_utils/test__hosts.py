@@ -10,6 +10,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._hosts import (
     gpu_vendor,
     host_groups,
     select_hosts,
+    wrong_values,
 )
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.hosts import changed_hosts
 
@@ -200,3 +201,36 @@ def test_what_a_run_changed_is_verified():
     }
     assert changed_hosts([*hostvars], hostvars) == ["changed", "labelled", "plugin", "asked for"]
     assert select_hosts([*hostvars], hostvars, "driver") == [*hostvars][:6]
+
+
+def test_hosts_with_amds_container_toolkit():
+    wanted = {"amd_container_toolkit_enabled": True}
+    hostvars = {
+        "on": host("amd", **wanted, amd_container_toolkit_plan={"work": True}),
+        "done": host("amd", **wanted, amd_container_toolkit_plan={"work": False}),
+        "off": host("amd"),
+        "other": host("nvidia", **wanted),
+        "failed": host("amd", **wanted, kubegpu_failure={"task": "x"}),
+    }
+    assert select_hosts([*hostvars], hostvars, "amd_toolkit") == ["on", "done"]
+    assert select_hosts([*hostvars], hostvars, "amd_work") == ["on"]
+    assert select_hosts([*hostvars], hostvars, "amd_teardown") == []
+    node = hostvars["done"]["ansible_facts"]["gpu_node"]
+    for there in ("version", "cdi_spec", "interrupted"):
+        node["amd_container_toolkit"] = {there: "x"}
+        assert select_hosts([*hostvars], hostvars, "amd_teardown") == ["done"]
+    # Its package is gone, and a run was killed before the repository was.
+    node["amd_container_toolkit"] = {}
+    node["repositories"] = [
+        {"file": "/etc/apt/sources.list.d/kubegpu-amd-container-toolkit.sources"}
+    ]
+    assert select_hosts([*hostvars], hostvars, "amd_teardown") == ["done"]
+
+
+def test_a_wrong_value_of_amds_toolkit_refuses_the_hosts_that_use_it():
+    wrong = {"variable": "amd_container_toolkit_docker", "part": "AMD toolkit", "cluster": False}
+    checked = {"wrong": {"a": [wrong]}}
+    using = host("amd", __kubegpu_variables=checked, amd_container_toolkit_enabled=True)
+    assert wrong_values("a", using) == [wrong]
+    assert not wrong_values("a", host("amd", __kubegpu_variables=checked))
+    assert not wrong_values("a", host("nvidia", __kubegpu_variables=checked))

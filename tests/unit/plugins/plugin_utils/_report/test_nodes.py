@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.filter.amd_container_toolkit_plan import (
+    amd_container_toolkit_plan,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
     Request as ToolkitRequest,
@@ -15,6 +18,7 @@ from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.nodes import
     node_plan,
     node_result,
 )
+from tests.unit.fixtures.kernel_gpus import amd_node
 from tests.unit.fixtures.node_facts import P4, installed, node
 
 
@@ -386,3 +390,27 @@ def test_what_the_tags_leave_out_is_named_and_not_shown():
     nothing = row("labels")
     assert (nothing["action"], nothing["changes"]) == ("none", [])
     assert nothing["why"] == ["nothing that this run does"]
+
+
+def test_amds_toolkit_is_a_part_of_its_own():
+    facts = amd_node()
+    facts["os"].update(id="ubuntu", version="24.04")
+    plans = {"AMD toolkit": amd_container_toolkit_plan(facts)}
+    row = node_plan("mi300-1", facts, plans)
+    assert row["changes"] == [
+        "AMD toolkit repository: add",
+        "AMD toolkit packages: install toolkit 1.3.0",
+        "cdi: refresh amd.com/gpu",
+        "docker: add runtime amd",
+    ]
+    assert len(row["why"]) == 4 and row["AMD toolkit"]["action"] == "install"
+    # The tags of the playbook are those of NVIDIA's.
+    assert node_plan("a", facts, plans, run_tags=("runtime",))["changes"] == row["changes"][3:]
+    assert node_plan("a", facts, plans, run_tags=("toolkit",))["changes"] == row["changes"][:3]
+    docker = {"docker": {"changed": True, "runtimes": {"amd": {}}, "restart_required": True}}
+    result = node_result("mi300-1", plans, docker, facts)
+    assert result["toolkit"] == "AMD 1.3.0" and result["docker"] == ["amd", "changed"]
+    assert result["open"][0].startswith("restart docker")
+    facts["os"]["version"] = "20.04"
+    refused = node_plan("mi300-1", facts, {"AMD toolkit": amd_container_toolkit_plan(facts)})
+    assert (refused["action"], refused["changes"]) == ("refuse", ["AMD toolkit: refused"])
