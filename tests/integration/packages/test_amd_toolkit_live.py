@@ -17,6 +17,7 @@ import os
 import platform
 import shutil
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,8 @@ def node(tmp_path_factory):
     try:
         # Debian's archive has nothing that the toolkit needs, and its lists are long.
         (root / "etc/apt/sources.list").unlink()
-        make_machine(root, MACHINES["mi300x8"])
+        # The PCI tree alone: the files beside it are empty stand-ins of the system's.
+        make_machine(root, replace(MACHINES["mi300x8"], files={}))
         for path, text in {
             "/etc/os-release": UBUNTU,
             "/sys/module/amdgpu/drivers/x": "",
