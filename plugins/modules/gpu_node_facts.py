@@ -291,8 +291,9 @@ ansible_facts:
           description:
             - C(version) of AMD's container toolkit and whether it is C(held), the CDI specification
               (C(cdi_spec), with C(path), C(devices), C(nodes) and C(made_for), the render nodes for
-              which this collection made it), the C(render_nodes) of the node, and whether a change
-              of the package was C(interrupted). V(null) on a node without AMD GPUs.
+              which this collection made it), the C(render_nodes) of the node, and the files that a
+              killed change of the package left to be restored (C(interrupted)). V(null) on a node
+              without AMD GPUs.
           returned: always
           type: dict
           sample: null

@@ -43,7 +43,9 @@ def read_amd_toolkit(
             for name in sorted(reader.list_dir(_DEVICES))
             if name.startswith("renderD")
         ],
-        "interrupted": bool(values.get(f"package_set_preserved:{PACKAGE_SET}")),
+        "interrupted": [
+            str(one["path"]) for one in values.get(f"package_set_preserved:{PACKAGE_SET}") or ()
+        ],
     }
 
 

@@ -183,6 +183,9 @@ def _cdi(node: Mapping[str, Any], request: AmdRequest) -> Step | None:
     """Return the step that makes the specification, where devices are other than it has."""
     toolkit = _toolkit(node)
     spec, nodes = toolkit["cdi_spec"] or {}, toolkit["render_nodes"]
+    if amd_data.CDI_PATH in toolkit["interrupted"]:
+        # The step before restores it.
+        return None
     reason = stale(spec.get("nodes"), spec.get("made_for"), nodes) if request.cdi else None
     return Step("cdi", "refresh", amd_data.CDI_KIND, reason) if reason else None
 

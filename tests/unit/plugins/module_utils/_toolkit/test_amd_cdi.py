@@ -174,8 +174,8 @@ def test_facts(tmp_path):
             "made_for": ["/dev/dri/renderD128"],
         },
         "render_nodes": ["/dev/dri/renderD128", "/dev/dri/renderD129"],
-        "interrupted": True,
+        "interrupted": ["/etc/cdi/x"],
     }
     (tmp_path / "etc/cdi/amd.json").unlink()
     bare = read_amd_toolkit(reader, [], None)
-    assert (bare["version"], bare["cdi_spec"], bare["interrupted"]) == (None, None, False)
+    assert (bare["version"], bare["cdi_spec"], bare["interrupted"]) == (None, None, [])

@@ -100,7 +100,13 @@ def test_a_node_that_has_it_all_is_left_alone():
     [
         ({"version": "1.2.0~24.04"}, None, ""),
         ({"held": False}, ("packages", "hold"), "removes? /etc/cdi|would remove /etc/cdi"),
-        ({"interrupted": True}, ("packages", "repair"), "killed"),
+        ({"interrupted": ["/etc/cdi/x"]}, ("packages", "repair"), "killed"),
+        # It is among the files that come back.
+        (
+            {"interrupted": ["/etc/cdi/amd.json"], "cdi_spec": None},
+            ("packages", "repair"),
+            "killed",
+        ),
         ({"cdi_spec": None}, ("cdi", "refresh"), "no CDI specification"),
         ({"render_nodes": NODES[:1]}, ("cdi", "refresh"), "renderD129, which is not there"),
         ({"render_nodes": [*NODES, "/dev/dri/renderD130"]}, ("cdi", "refresh"), "made for"),
