@@ -13,10 +13,11 @@ from .._core.errors import KubegpuError, Refusal
 from .._device_plugin.daemonsets import MANAGED_BY, MANAGED_LABEL
 from .._device_plugin.manifests import identity
 from .._device_plugin.plan import differing_options, is_managed, refusal_text
+from .._exporter.options import PREFIX
 from .manifests import manifests
 from .metrics import metric_names
 from .names import MONITORING_API, POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR
-from .options import PREFIX, read_request
+from .options import read_request
 from .rules import silent
 from .types import ANNOTATIONS, AUTO, NONE, SCRAPES, Request
 
