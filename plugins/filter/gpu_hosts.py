@@ -45,8 +45,8 @@ options:
         a GPU or no facts. These three omit hosts with C(gpu_verify_enabled=false).
       - V(monitored) selects hosts with a GPU of any vendor that get an exporter of their own
         (C(gpu_monitoring_enabled)), V(monitoring_work) those on which the plan of
-        P(kubegpu.nodes.gpu_monitoring#role) changes something, and V(exporter) those on which this
-        collection has set one up.
+        P(kubegpu.nodes.gpu_monitoring#role) changes something, V(scraped) those whose plan is no
+        refusal, and V(exporter) those on which this collection has set one up.
       - V(groups) returns the inventory groups of the hosts with facts, which are C(kubegpu_) with
         each vendor of the GPUs (C(kubegpu_nvidia), C(kubegpu_amd), C(kubegpu_intel),
         C(kubegpu_none)), C(kubegpu_gpu) for any of these vendors, and C(kubegpu_cluster) if its
@@ -56,7 +56,8 @@ options:
     type: str
     choices:
       [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, waiting, failed,
-      not_failed, driver, changed, verified, groups, monitored, monitoring_work, exporter]
+      not_failed, driver, changed, verified, groups, monitored, monitoring_work, scraped,
+      exporter]
     default: facts
 seealso:
   - plugin: kubegpu.nodes.one_cluster

@@ -403,13 +403,14 @@ ansible_facts:
         exporter:
           description: >-
             Exporters of GPU metrics. C(systemd) tells whether the node runs it; C(method),
-            C(expected_gpus) (PCI addresses) and C(output) are what this collection has set up,
-            C(files) the SHA-256 of each of its files, C(units) the states of DCGM's and our units,
-            C(enabled) those of them that start at boot, and C(foreign_units) the states of known
-            units of others. C(packages) are those of DCGM, C(packages_managed) tells whether this
-            collection has installed them. C(textfile_directories) are the known folders of
-            node_exporter that exist, C(python) runs the program for them, and C(listeners) are the
-            TCP ports that are listened on, with the program's name for ports of exporters.
+            C(expected_gpus) (PCI addresses), C(output) (the file of metrics) and C(page) (their
+            address) are what this collection has set up, C(files) the SHA-256 of each of its files,
+            C(units) the states of DCGM's and our units, C(enabled) those of them that start at
+            boot, and C(foreign_units) the states of known units of others. C(packages) are those of
+            DCGM, C(packages_managed) tells whether this collection has installed them.
+            C(textfile_directories) are the known folders of node_exporter that exist, C(python)
+            runs the program for them, and C(listeners) are the TCP ports that are listened on, with
+            the program's name for ports of exporters.
           returned: always
           type: dict
           sample:
@@ -417,6 +418,7 @@ ansible_facts:
             method: textfile
             expected_gpus: ["0000:3b:00.0"]
             output: /var/lib/prometheus/node-exporter/kubegpu.prom
+            page: ""
             files: {}
             units: {nvidia-dcgm: null, kubegpu-metrics.timer: active}
             enabled: [kubegpu-metrics.timer]

@@ -49,6 +49,12 @@ options:
     elements: str
     choices: [pci, module, devices, nvml, toolkit, runtime]
     default: [pci, module, devices, nvml, toolkit, runtime]
+  metrics:
+    description: >-
+      Whether the layer C(metrics) is judged too. The exporter that M(kubegpu.nodes.gpu_exporter)
+      has set up on this host runs, and has samples of each GPU.
+    type: bool
+    default: false
   gpus:
     description: >-
       Expected number of GPUs; of a node with GPUs of two vendors, that of NVIDIA's. The default is
@@ -298,6 +304,7 @@ _ARGUMENT_SPEC = {
         "choices": list(NODE_LAYERS),
         "default": list(NODE_LAYERS),
     },
+    "metrics": {"type": "bool", "default": False},
     "gpus": {"type": "int"},
     "driver_version": {"type": "str", "default": ""},
     "cdi": {"type": "bool", "default": False},

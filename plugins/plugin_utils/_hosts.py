@@ -263,5 +263,11 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "monitoring_work": lambda variables: (
         (variables.get("gpu_monitoring_host_plan") or {}).get("work") is True
     ),
+    # One that was not planned, or whose plan is a refusal, keeps the target that Prometheus has.
+    "scraped": lambda variables: (
+        _is_monitored(variables)
+        and not _has_failed(variables)
+        and (variables.get("gpu_monitoring_host_plan") or {}).get("action") in ("none", "change")
+    ),
     "exporter": _has_exporter,
 }

@@ -4,7 +4,9 @@
 
 """A stand-in for NVIDIA's DCGM exporter: its text format and labels, made values, no GPU.
 
-Usage: dcgm_exporter.py PORT HOST GPUS [NAMESPACE/POD]. The pod is the one that uses the first GPU.
+Usage: dcgm_exporter.py PORT HOST GPUS [NAMESPACE/POD]. The pod is the one that uses the first GPU;
+the others have no labels of a pod, as with the real one. The node's label is that of 4.8.3 and
+later.
 """
 
 from __future__ import annotations
@@ -28,11 +30,9 @@ def text(host: str, gpus: int, user: str) -> str:
                 "pci_bus_id": f"00000000:{number + 1:02X}:00.0",
                 "device": f"nvidia{number}",
                 "modelName": "stand-in",
-                "Hostname": host,
+                "hostname": host,
                 "DCGM_FI_DRIVER_VERSION": "580.95.05",
-                "container": "main" if pod else "",
-                "namespace": namespace,
-                "pod": pod,
+                **({"container": "main", "namespace": namespace, "pod": pod} if pod else {}),
             }
             inside = ",".join(f'{key}="{one}"' for key, one in labels.items())
             lines.append(f"{name}{{{inside}}} {value}")

@@ -10,7 +10,7 @@ import contextlib
 import posixpath
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .._core.errors import KubegpuError
@@ -125,7 +125,8 @@ def _apply(
     old = earlier.units if earlier else ()
     ours = [unit for unit in wanted.units if unit in old or not _is_enabled(unit, node)]
     output = output_path(plan.textfile_directory) if plan.method == TEXTFILE else ""
-    record = Record(plan.method, plan.gpus, tuple(dict.fromkeys((*old, *ours))), output)
+    page = "" if output else request.page
+    record = Record(plan.method, plan.gpus, tuple(dict.fromkeys((*old, *ours))), output, page)
     node.store.put(RECORD, record.to_json())
     restart = any(change.changed for change in changes)
 
@@ -158,7 +159,7 @@ def _apply(
         raise
     if earlier and earlier.output != output:
         _remove_output(earlier)
-    node.store.put(RECORD, Record(plan.method, plan.gpus, tuple(ours), output).to_json())
+    node.store.put(RECORD, replace(record, units=tuple(ours)).to_json())
 
 
 def _run_again(units: Sequence[str], node: Dependencies) -> None:

@@ -59,6 +59,7 @@ def read_exporter(
         "method": mine.method if mine else "",
         "expected_gpus": list(mine.gpus) if mine else [],
         "output": mine.output if mine else "",
+        "page": mine.page if mine else "",
         "files": _checksums(reader, PATHS),
         "units": {
             **{unit: states.get(unit) for unit in UNITS},

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.collection import COLLECTION
+from .._hardware.vendors import container_gpus
 from . import program
 from .data import (
     CONTAINER,
@@ -168,7 +169,7 @@ def _service(request: Request, node: Mapping[str, Any], gpus: Sequence[str]) -> 
     directory = textfile_directory(request, node)
     command = [node["exporter"]["python"], PROGRAM_PATH, "--output", output_path(directory)]
     command += ["--state", STATE_PATH, "--release", COLLECTION]
-    if any(gpu["vendor"] == "nvidia" for gpu in node["gpus"]):
+    if container_gpus(node):
         command += ["--nvidia-smi", "nvidia-smi", "--timeout", str(_SMI_SECONDS)]
     for address in gpus:
         command += ["--gpu", address]

@@ -38,7 +38,13 @@ _VERSION = re.compile(r"\d+(?:\.\d+){1,3}-\d+(?:\.\d+){1,3}\Z", re.ASCII)
 _ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\Z")
 _IMAGE = re.compile(r"[\w./:-]+\Z", re.ASCII)
 _DIGEST = re.compile(r"(?:sha256:[0-9a-f]{64})?\Z")
-_FIELD = re.compile(r"\s*(?:#.*|[A-Z][A-Z0-9_]*,\s*(?:gauge|counter|histogram|label)\s*,.*)?\Z")
+# A comma or a quote in the help would make it another number of fields, with which DCGM's exporter
+# does not start.
+_FIELD = re.compile(
+    r'\s*(?:#.*|[A-Z][A-Z0-9_]*\s*,\s*(?:gauge|counter|label)\s*,\s*[^\s,"][^,"]*)?\Z'
+)
+# Prometheus takes a sample for stale after five minutes, and DCGM's exporter forgets an Xid then.
+MAX_INTERVAL = 120
 
 
 def read_options(given: Mapping[str, Any]) -> Request:
@@ -77,10 +83,25 @@ def _check(request: Request) -> None:
             raise _wrong(
                 "counters",
                 f"{line!r} in line {number}",
-                "Write DCGM's field, gauge, counter or label, and the help, with commas.",
+                "Write DCGM's field, gauge, counter or label, and the help, with commas between "
+                "them alone.",
             )
-    check_at_least(f"{PREFIX}interval", request.interval)
+    check_interval(request.interval)
     check_at_least(f"{PREFIX}timeout", request.timeout)
+
+
+def check_interval(seconds: int) -> None:
+    """Check the seconds between two readings.
+
+    :raises InputError: they are none, or too many for the alerts.
+    """
+    name = f"{PREFIX}interval"
+    check_at_least(name, seconds)
+    if seconds > MAX_INTERVAL:
+        raise InputError(
+            f"{name} is {seconds}, and alerts need two readings in five minutes.",
+            next_step=f"Set at most {MAX_INTERVAL} seconds.",
+        )
 
 
 def _wrong(name: str, value: str, next_step: str) -> InputError:

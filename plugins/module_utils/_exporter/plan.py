@@ -17,6 +17,7 @@ from .._cuda.sources import plan_repository
 from .._cuda.types import Request as CudaRequest
 from .._cuda.types import Tables
 from .._distro.support import MANAGERS
+from .._hardware.vendors import container_gpus, passed_through
 from .._nvidia.cuda_releases import BUILT_IN
 from .._nvidia.driver_branches import driver_data
 from .._packages.types import fits
@@ -108,7 +109,7 @@ def _plan(node: Mapping[str, Any], request: Request) -> Plan:
         repository=repository,
         files=tuple(wanted.files),
         change_setup=setup_step is not None,
-        scrape=_scrape(request, method),
+        scrape=_scrape(node, request, method, gpus),
         change=bool(steps),
         steps=steps,
         reasons=tuple(f"{one.step}: {one.reason}" for one in steps)
@@ -121,7 +122,9 @@ def _method(node: Mapping[str, Any], request: Request) -> str:
     if request.method != AUTO:
         return request.method
     only_nvidia = all(gpu["vendor"] == "nvidia" for gpu in node["gpus"])
-    if not only_nvidia or node["os"]["package_manager"] not in MANAGERS:
+    # DCGM does not start where all GPUs are passed through to virtual machines.
+    passed = bool(node["gpus"]) and not container_gpus(node)
+    if not only_nvidia or passed or node["os"]["package_manager"] not in MANAGERS:
         return TEXTFILE
     try:
         _repository(node, request, {CORE_PACKAGE: None}, None)
@@ -147,14 +150,26 @@ def _foreign(node: Mapping[str, Any], request: Request, method: str) -> Finding 
     running = [f"{unit}.service ({state})" for unit, state in units.items()]
     taken = ""
     port = str(request.port)
-    if port in facts["listeners"] and not (mine and facts["units"].get(_OWN_UNITS.get(method, ""))):
-        taken = f"port {port}: {facts['listeners'][port] or 'a program of the node'}"
+    listener = facts["listeners"].get(port)
+    # Text files need no port: there a listener counts only if it is an exporter by its name.
+    counts = listener is not None and (method != TEXTFILE or "exporter" in listener)
+    if counts and not (mine and facts["units"].get(_OWN_UNITS.get(method, ""))):
+        taken = f"port {port}: {listener or 'a program of the node'}"
     if taken and request.beside_others and method != TEXTFILE:
         raise Refusal(
             f"Port {port} of the node is taken.", "set gpu_monitoring_listen.", evidence=taken
         )
     if request.beside_others or not (running or taken):
         return None
+    if not running:
+        return Finding(
+            "exporter_port_taken",
+            f"Port {port} of this node is taken by something else, which is left alone.",
+            taken,
+            "If it is an exporter of GPU metrics, use its metrics; otherwise set "
+            "gpu_monitoring_listen to another port, or gpu_monitoring_method: textfile, which "
+            "needs none.",
+        )
     return Finding(
         "foreign_exporter",
         "Another exporter of GPU metrics is on this node, and is left alone.",
@@ -284,12 +299,18 @@ def _few(reasons: Sequence[str]) -> list[str]:
     return [*reasons[:3], *([f"and {len(reasons) - 3} more"] if len(reasons) > 3 else [])]
 
 
-def _scrape(request: Request, method: str) -> dict[str, Any]:
+def _scrape(
+    node: Mapping[str, Any], request: Request, method: str, gpus: Sequence[str]
+) -> dict[str, Any]:
     """Return what Prometheus reads. The port of node_exporter is not ours."""
     if method == TEXTFILE:
-        return {"exporter": "node", "port": None, "scheme": "http"}
+        # The program tells the number of GPUs by itself.
+        return {"exporter": "node", "port": None, "scheme": "http", "gpus": 0}
+    passed = {gpu["address"] for gpu in passed_through(node)}
     return {
         "exporter": "dcgm",
         "port": request.port,
         "scheme": "https" if request.web_config else "http",
+        # DCGM shows none that is passed through to a virtual machine.
+        "gpus": len(set(gpus) - passed),
     }

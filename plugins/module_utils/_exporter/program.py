@@ -35,9 +35,11 @@ _MAX_XIDS = 1000
 
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,9})?\Z")
 _ADDRESS = re.compile(r"(?:[0-9a-f]{4})?([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
+# Lines of the kernel have a priority below 8, those that programs write have not. Xids of MIG name
+# the instance behind the address.
 _XID = re.compile(
-    r"\d+,(?P<sequence>\d+),[^;]{0,200};NVRM: Xid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]{7,16})\): "
-    r"(?P<xid>\d{1,5})(?!\d)"
+    r"[0-7],(?P<sequence>\d+),[^;]{0,200};NVRM: Xid \((?:PCI:)?(?P<address>[0-9a-fA-F:.]{7,16})"
+    r"(?: GPU-I:\d{1,3})?\): (?P<xid>\d{1,5})(?!\d)"
 )
 _SEQUENCE = re.compile(r"\d+,(\d+),")
 

@@ -23,12 +23,14 @@ class Record:
     :param gpus: PCI addresses of the GPUs that the node is expected to have.
     :param units: units that were enabled and were not before.
     :param output: the file that the program writes; empty: none.
+    :param page: address of the exporter's metrics on the host; empty: it has none.
     """
 
     method: str
     gpus: tuple[str, ...] = ()
     units: tuple[str, ...] = ()
     output: str = ""
+    page: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -36,6 +38,7 @@ class Record:
             "gpus": list(self.gpus),
             "units": list(self.units),
             "output": self.output,
+            "page": self.page,
         }
 
     @classmethod
@@ -47,4 +50,5 @@ class Record:
             tuple(data.get("gpus") or ()),
             tuple(data.get("units") or ()),
             data.get("output") or "",
+            data.get("page") or "",
         )

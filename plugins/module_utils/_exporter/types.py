@@ -61,6 +61,14 @@ class Request:
     def port(self) -> int:
         return int(self.listen.rpartition(":")[2])
 
+    @property
+    def page(self) -> str:
+        """Where the exporter's metrics are read on the host itself."""
+        host = self.listen.rpartition(":")[0]
+        local = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
+        scheme = "https" if self.web_config else "http"
+        return f"{scheme}://{local.get(host, host)}:{self.port}/metrics"
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -86,7 +94,8 @@ class Plan:
     :param method: the method that the node gets; empty: none.
     :param counters: the text of the exporter's file of counters.
     :param gpus: PCI addresses of the GPUs that the node is expected to have.
-    :param scrape: ``port``, ``scheme`` and ``exporter`` of what Prometheus reads; None: nothing.
+    :param scrape: ``port``, ``scheme`` and ``exporter`` of what Prometheus reads, and ``gpus``, how
+        many the exporter has to show, if it does not tell it by itself; None: nothing is read.
     """
 
     action: str = "none"

@@ -44,6 +44,15 @@ def gpu_vendors(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
     return [vendor for vendor in VENDORS if vendor == first or vendor in bound]
 
 
+def passed_through(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the GPUs of all vendors that are reserved for virtual machines."""
+    return [
+        gpu
+        for gpu in node.get("gpus") or ()
+        if str(gpu.get("kernel_driver") or "").startswith("vfio")
+    ]
+
+
 def container_gpus(node: Mapping[str, Any], vendor: str = "nvidia") -> list[Mapping[str, Any]]:
     """Return a vendor's GPUs for containers: those not passed through to a virtual machine.
 
@@ -52,9 +61,5 @@ def container_gpus(node: Mapping[str, Any], vendor: str = "nvidia") -> list[Mapp
     gpus = node.get("gpus") or ()
     if vendor not in gpu_vendors(gpus):
         return []
-    return [
-        gpu
-        for gpu in gpus
-        if gpu.get("vendor") == vendor
-        and not str(gpu.get("kernel_driver") or "").startswith("vfio")
-    ]
+    passed = passed_through(node)
+    return [gpu for gpu in gpus if gpu.get("vendor") == vendor and gpu not in passed]

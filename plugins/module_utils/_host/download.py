@@ -90,14 +90,15 @@ def check_exists(url: str, seconds: float) -> None:
         pass
 
 
-def read_text(url: str, size: int, seconds: float) -> str:
+def read_text(url: str, size: int, seconds: float, proxy: bool = True) -> str:
     """Return the text at an address; bytes that are not UTF-8 are replaced.
 
     :param size: the largest size in bytes.
     :param seconds: the time limit.
+    :param proxy: whether the proxies of the environment are used.
     :raises KubegpuError: it cannot be read, is too large, or is redirected to another scheme.
     """
-    with _opened(url, seconds) as response:
+    with _opened(url, seconds, use_proxy=proxy) as response:
         scheme = urlsplit(response.geturl()).scheme
         if scheme != urlsplit(url).scheme.lower():
             raise ValueError(f"it is redirected to {scheme}://")
@@ -142,9 +143,10 @@ class _NotSupported(Exception):
 
 
 @contextlib.contextmanager
-def _opened(url: str, seconds: float, method: str = "GET") -> Iterator[Any]:
+def _opened(url: str, seconds: float, method: str = "GET", **more: Any) -> Iterator[Any]:
     # Credentials in the address are sent with the first request, as apt and dnf do.
     given = {"timeout": _TIMEOUT, "force": True, "force_basic_auth": True, "method": method}
+    given.update(more)
     try:
         with time_limit(seconds), open_url(url, **given) as response:
             yield response

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .names import NAME
+
 TITLE = "GPUs (kubegpu.nodes)"
 UID = "kubegpu-nodes-gpus"
 # Grafana 10's; newer ones convert it when they load it.
@@ -20,7 +22,7 @@ _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 _METRIC = re.compile(r"\b(?:DCGM|kubegpu)_\w+")
 # The variables of the dashboard, by which kind of exporter they choose. The nodes of DCGM's have
 # names; those of the other kind are known by node_exporter's address.
-_DCGM_HOSTS = 'Hostname=~"$host"'
+_DCGM_HOSTS = 'hostname=~"$host"'
 _TEXTFILE_HOSTS = 'instance=~"$instance"'
 
 
@@ -45,7 +47,7 @@ class Panel:
 
 def _dcgm(expression: str, legend: str = "") -> Line:
     """Return a line of DCGM's exporter; ``%`` stands for the chosen hosts."""
-    return Line(expression.replace("%", _DCGM_HOSTS), "{{Hostname}} {{gpu}} {{GPU_I_ID}} " + legend)
+    return Line(expression.replace("%", _DCGM_HOSTS), "{{hostname}} {{gpu}} {{GPU_I_ID}} " + legend)
 
 
 def _textfile(expression: str, legend: str = "") -> Line:
@@ -59,9 +61,9 @@ PANELS = (
         "none",
         (
             Line(
-                "count by (Hostname) (max by (Hostname, UUID) "
+                "count by (hostname) (max by (hostname, UUID) "
                 f"(DCGM_FI_DEV_GPU_TEMP{{{_DCGM_HOSTS}}}))",
-                "{{Hostname}}",
+                "{{hostname}}",
             ),
             Line(
                 f"sum by (instance) (kubegpu_gpu_present{{{_TEXTFILE_HOSTS}}})",
@@ -143,8 +145,9 @@ PANELS = (
         "bytes",
         (
             Line(
-                f'sum by (namespace, pod) (DCGM_FI_DEV_FB_USED{{{_DCGM_HOSTS}, pod!=""}} < 1e9) '
-                "* 1048576",
+                # A scrape configuration of the user's own may give idle GPUs the exporter's pod.
+                f"sum by (namespace, pod) (DCGM_FI_DEV_FB_USED{{{_DCGM_HOSTS}, "
+                f'pod!~"|{NAME}-.+"}} < 1e9) * 1048576',
                 "{{namespace}}/{{pod}}",
             ),
         ),
@@ -155,7 +158,11 @@ PANELS = (
         (
             _dcgm("DCGM_EXP_XID_ERRORS_COUNT{%} > 0", "Xid {{xid}}"),
             _textfile(
-                "increase(kubegpu_gpu_xid_errors_total{%}[$__rate_interval]) > 0", "Xid {{xid}}"
+                # The first one has no increase.
+                "increase(kubegpu_gpu_xid_errors_total{%}[$__rate_interval]) > 0 or "
+                "(kubegpu_gpu_xid_errors_total{%} unless kubegpu_gpu_xid_errors_total{%} "
+                "offset $__rate_interval)",
+                "{{pci_bus_id}} Xid {{xid}}",
             ),
         ),
     ),
@@ -246,7 +253,7 @@ def _variables() -> list[dict[str, Any]]:
             "current": {},
             "hide": 0,
         },
-        _variable("host", "Node", "label_values(DCGM_FI_DEV_GPU_TEMP, Hostname)"),
+        _variable("host", "Node", "label_values(DCGM_FI_DEV_GPU_TEMP, hostname)"),
         _variable("instance", "Node without DCGM", "label_values(kubegpu_gpu_present, instance)"),
     ]
 

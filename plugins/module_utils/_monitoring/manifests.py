@@ -248,6 +248,23 @@ def _monitoring(request: Request, kind: str, name: str) -> Object:
     }
 
 
+def _relabelings() -> list[Object]:
+    """Return what is done to each sample.
+
+    A GPU that no pod uses has no label of a pod, so that it would get those of the exporter's own.
+    Exporters before 4.8.3 call the node ``Hostname``.
+    """
+    pods = f"{NAME}-.+"
+    return [
+        {"sourceLabels": ["Hostname"], "regex": "(.+)", "targetLabel": "hostname"},
+        *(
+            {"sourceLabels": ["pod"], "regex": pods, "targetLabel": label, "replacement": ""}
+            # The pod is last: the others are decided by it.
+            for label in ("namespace", "container", "pod")
+        ),
+    ]
+
+
 def _monitor(request: Request, kind: str, endpoints: str) -> Object:
     endpoint = {
         "port": _PORT,
@@ -257,6 +274,7 @@ def _monitor(request: Request, kind: str, endpoints: str) -> Object:
         # Otherwise the labels pod and namespace of the samples, the pods that use the GPUs, give
         # way to those of the exporter.
         "honorLabels": True,
+        "metricRelabelings": _relabelings(),
     }
     return {
         **_monitoring(request, kind, NAME),

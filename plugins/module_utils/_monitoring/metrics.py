@@ -4,8 +4,9 @@
 
 """The metrics of the exporters, and the file of counters of DCGM's. Data, and pure functions.
 
-Sources, read 2026-11-23: github.com/NVIDIA/dcgm-exporter 4.5.3-4.8.2 (etc/default-counters.csv,
-internal/pkg/collector). The metrics ``kubegpu_*`` are those of this collection's own program for
+Sources, read 2026-11-23: github.com/NVIDIA/dcgm-exporter 4.5.3-4.8.2 and 4.6.0-4.8.3
+(etc/default-counters.csv, internal/pkg/collector, internal/pkg/rendermetrics), go-dcgm b7fa315
+(pkg/dcgm/const_fields.go). The metrics ``kubegpu_*`` are those of this collection's own program for
 hosts without DCGM (``_exporter/program.py``).
 """
 
@@ -17,17 +18,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._core.errors import InputError
+from .._exporter.data import OUTPUT
+from .._exporter.program import METRICS
 
 # The label ``job`` of the targets, wherever this collection decides it: a ServiceMonitor, a
 # PodMonitor and the files of file_sd set it.
 JOB = "kubegpu-dcgm"
 # The file that the program for hosts without DCGM writes for node_exporter.
-TEXTFILE = "kubegpu.prom"
+TEXTFILE = OUTPUT
 
 GAUGE = "gauge"
 COUNTER = "counter"
 LABEL = "label"
-_KINDS = (GAUGE, COUNTER, LABEL, "histogram", "summary")
+# The exporter also takes histogram and summary, and then answers no scrape.
+_KINDS = (GAUGE, COUNTER, LABEL)
 _PROFILING = "DCGM_FI_PROF_"
 _NAME = re.compile(r"DCGM_(?:FI|EXP)_[A-Z0-9_]+\Z")
 
@@ -68,7 +72,8 @@ DCGM: tuple[Metric, ...] = (
         "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", COUNTER, "Rows remapped for uncorrected errors."
     ),
     Metric("DCGM_FI_DEV_ROW_REMAP_FAILURE", GAUGE, "Whether a row could not be remapped."),
-    Metric("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", COUNTER, "NVLink traffic of all links."),
+    Metric("DCGM_FI_DEV_ROW_REMAP_PENDING", GAUGE, "Whether a row waits for a reset."),
+    Metric("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", GAUGE, "NVLink traffic of all links."),
     Metric("DCGM_FI_DEV_VGPU_LICENSE_STATUS", GAUGE, "Whether the virtual GPU has a licence."),
     Metric("DCGM_EXP_XID_ERRORS_COUNT", GAUGE, "Xids by number in the last minutes."),
     Metric("DCGM_EXP_CLOCK_EVENTS_COUNT", GAUGE, "Reasons for slower clocks in the last minutes."),
@@ -83,33 +88,8 @@ DCGM: tuple[Metric, ...] = (
 
 # The metrics of hosts without DCGM. Labels of a GPU: gpu, uuid, pci_bus_id. Further ones: type
 # (corrected, uncorrected), reason (of a slowdown), xid, source, vendor.
-TEXTFILE_METRICS: tuple[Metric, ...] = (
-    Metric("kubegpu_textfile_info", GAUGE, "The program that wrote this file."),
-    Metric("kubegpu_textfile_source_up", GAUGE, "Whether a source of the metrics answered."),
-    Metric("kubegpu_gpus_expected", GAUGE, "GPUs that the node is expected to have."),
-    Metric("kubegpu_gpu_present", GAUGE, "Whether an expected GPU is on the PCI bus."),
-    Metric("kubegpu_gpu_info", GAUGE, "A GPU that its driver shows."),
-    Metric("kubegpu_gpu_temperature_celsius", GAUGE, "Temperature of the GPU."),
-    Metric("kubegpu_gpu_utilization_ratio", GAUGE, "Share of time in which the GPU worked."),
-    Metric("kubegpu_gpu_memory_used_bytes", GAUGE, "Memory in use."),
-    Metric("kubegpu_gpu_memory_total_bytes", GAUGE, "Memory of the GPU."),
-    Metric("kubegpu_gpu_power_watts", GAUGE, "Power draw."),
-    Metric("kubegpu_gpu_power_limit_watts", GAUGE, "Limit of the power draw."),
-    Metric("kubegpu_gpu_energy_joules_total", COUNTER, "Energy since the driver was loaded."),
-    Metric("kubegpu_gpu_clock_hertz", GAUGE, "Clock of the GPU's processors."),
-    Metric("kubegpu_gpu_memory_clock_hertz", GAUGE, "Clock of the GPU's memory."),
-    Metric("kubegpu_gpu_fan_ratio", GAUGE, "Speed of the fan, of its highest."),
-    Metric("kubegpu_gpu_pcie_generation", GAUGE, "Generation of the PCIe link now."),
-    Metric("kubegpu_gpu_pcie_width", GAUGE, "Lanes of the PCIe link now."),
-    Metric("kubegpu_gpu_ecc_errors_total", COUNTER, "Memory errors since the driver was loaded."),
-    Metric(
-        "kubegpu_gpu_row_remap_failure", GAUGE, "Whether a row of memory could not be remapped."
-    ),
-    Metric(
-        "kubegpu_gpu_row_remap_pending", GAUGE, "Whether a row is remapped with the next reset."
-    ),
-    Metric("kubegpu_gpu_clock_slowdown", GAUGE, "Whether the hardware or heat slows the GPU down."),
-    Metric("kubegpu_gpu_xid_errors_total", COUNTER, "Xids in the kernel's log since boot."),
+TEXTFILE_METRICS: tuple[Metric, ...] = tuple(
+    Metric(name, kind, text) for name, (kind, text) in METRICS.items()
 )
 
 

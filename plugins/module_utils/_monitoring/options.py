@@ -13,12 +13,11 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.options import argument_spec, check_at_least, read_arguments, wrong_value
 from .._device_plugin.config import plain
+from .._exporter.options import PREFIX, check_interval
 from .._kube.image import check_pinned
 from .._kube.pod_parts import check_max_unavailable
 from .types import ANNOTATIONS, AUTO, NONE, SCRAPES, Request
 
-#: The prefix of the role's variables.
-PREFIX = "gpu_monitoring_"
 #: Every option that ``read_request`` takes.
 OPTIONS = argument_spec(
     Request,
@@ -27,6 +26,7 @@ OPTIONS = argument_spec(
     scrape={"choices": [AUTO, *SCRAPES, ANNOTATIONS, NONE]},
     tolerations={"elements": "dict"},
 )
+_LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
 _LISTEN = re.compile(r"(?:|[0-9.]+|\[[0-9a-fA-F:]+\]):(?P<port>\d{1,5})\Z")
 
 
@@ -55,10 +55,15 @@ def read_request(options: Mapping[str, Any]) -> Request:
     match = _LISTEN.match(request.listen)
     if not match or not 0 < int(match["port"]) < 65536:
         raise wrong_value(f"{PREFIX}listen", "an address and a port, such as :9400", request.listen)
-    check_at_least(f"{PREFIX}interval", request.interval)
+    check_interval(request.interval)
     check_at_least(f"{PREFIX}temperature", request.temperature)
     for label in request.pod_labels:
         _check_expression(label)
+    for label in request.alert_labels:
+        if not _LABEL.match(str(label)):
+            raise wrong_value(
+                f"{PREFIX}alert_labels", "a mapping whose keys are names of labels", label
+            )
     # Read once, so that a wrong entry is refused before anything else.
     for name in ("collected", "xid_table"):
         getattr(request, name)

@@ -12,10 +12,11 @@ from typing import Any
 from .._core.errors import KubegpuError, Refusal
 from .._device_plugin.objects import MANAGED_BY, MANAGED_LABEL, identity, is_managed
 from .._device_plugin.plan import differing_options, refusal_text
+from .._exporter.options import PREFIX
 from .manifests import manifests
 from .metrics import metric_names
 from .names import MONITORING_API, POD_MONITOR, PROMETHEUS_RULE, SERVICE_MONITOR
-from .options import PREFIX, read_request
+from .options import read_request
 from .rules import silent
 from .types import ANNOTATIONS, AUTO, NONE, SCRAPES, Request
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._exporter.data import IMAGE, IMAGE_SUFFIX, VERSION
 from .._nvidia.xids import Xid, xid_table
 from .dashboard import dashboard_document
 from .metrics import Metric, counters_file, metric_names, read_counters, with_profiling
@@ -35,9 +36,9 @@ class Request:
     """The desired monitoring. Fields are named as the role's options, without its prefix."""
 
     namespace: str = "kubegpu"
-    image: str = "nvcr.io/nvidia/k8s/dcgm-exporter"
+    image: str = IMAGE
     #: Versions of DCGM and of the exporter, which are released in pairs.
-    version: str = "4.6.0-4.8.3"
+    version: str = VERSION
     digest: str = ""
     image_pull_policy: str = "IfNotPresent"
     pull_secret: str = ""
@@ -71,7 +72,7 @@ class Request:
     @property
     def reference(self) -> str:
         """The image with tag or digest."""
-        tag = f":{self.version}-distroless"
+        tag = f":{self.version}{IMAGE_SUFFIX}"
         return f"{self.image}@{self.digest}" if self.digest else f"{self.image}{tag}"
 
     @property

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,13 +14,12 @@ from .._cluster.pods import PodView, find_pod_problem
 from .._cluster.types import Expected, Snapshot
 from .._core.finding import Finding
 from .._core.printable import printable
+from .._exporter.page import dcgm_gpus
 from .._hardware.vendors import container_gpus
 from .._kube.api import Cluster
 from .._kube.errors import KubeError
 
 LAYER = "metrics"
-# With MIG, each instance has the UUID of its GPU.
-_SAMPLE = re.compile(r'^DCGM_[A-Z0-9_]{1,80}\{[^\n]{0,2000}?\bUUID="([^"\n]{1,100})"', re.MULTILINE)
 
 
 def metric_layers(
@@ -56,7 +54,7 @@ def _judge(
         return find_pod_problem(pod) or _not_ready(pod), ""
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/proxy/metrics"
     try:
-        samples = set(_SAMPLE.findall(cluster.text(path)))
+        samples = dcgm_gpus(cluster.text(path))
     except KubeError as error:
         return Finding(
             "exporter_no_answer",

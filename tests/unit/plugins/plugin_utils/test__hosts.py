@@ -89,6 +89,18 @@ def test_hosts_that_get_an_exporter_of_their_own():
     assert select_hosts([*hostvars], hostvars, "monitoring_work") == ["gpu1"]
 
 
+def test_a_host_that_is_refused_or_was_not_planned_keeps_its_target_in_prometheus():
+    plans = {"change": "change", "same": "none", "refused": "refuse", "failed": "change"}
+    hostvars = {
+        name: host("nvidia", gpu_monitoring_enabled=True, gpu_monitoring_host_plan={"action": one})
+        for name, one in plans.items()
+    }
+    hostvars["failed"]["kubegpu_failure"] = {"task": "Install"}
+    hostvars["stopped"] = host("nvidia", gpu_monitoring_enabled=True)
+    hostvars["off"] = host("nvidia", gpu_monitoring_host_plan={"action": "none"})
+    assert select_hosts([*hostvars], hostvars, "scraped") == ["change", "same"]
+
+
 @pytest.mark.parametrize(
     ("exporter", "there"),
     [

@@ -153,6 +153,9 @@ def test_set_up_again_and_remove(node, method):
     assert (result["diff"], result["plan"]) == (predicted["diff"], predicted["plan"])
     wanted = files.setup(method, read_options({"method": method}), node.facts(), ())
     assert set(wanted.units) <= node.enabled & node.active
+    record = Record.from_json(node.store.get(RECORD))
+    assert bool(record.output) == (method == "textfile")
+    assert record.page == ("" if record.output else "http://127.0.0.1:9400/metrics")
     node.commands.clear()
     again = node.present(method)
     assert (again["changed"], again["diff"], node.commands) == (False, [], [])

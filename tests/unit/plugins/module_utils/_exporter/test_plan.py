@@ -112,7 +112,7 @@ def test_another_method_removes_the_first_one():
         "monitoring: the method was packages",
         "monitoring: the method is textfile now",
     )
-    assert made.scrape == {"exporter": "node", "port": None, "scheme": "http"}
+    assert made.scrape == {"exporter": "node", "port": None, "scheme": "http", "gpus": 0}
 
 
 def test_automatic_method():
@@ -127,12 +127,34 @@ def test_automatic_method():
     assert plan(unknown).method == "textfile"
 
 
+def test_gpus_of_virtual_machines_are_not_expected_of_dcgm():
+    found = node()
+    found["gpus"] = [P4, {**P4, "address": "0000:00:06.0", "kernel_driver": "vfio-pci"}]
+    made = plan(found)
+    assert made.method == "packages"
+    assert len(made.gpus) == 2
+    assert made.scrape["gpus"] == 1
+    found["gpus"] = found["gpus"][1:]
+    made = plan(found)
+    assert made.method == "textfile"
+    unit = setup("textfile", read_options({}), found, made.gpus)
+    assert "nvidia-smi" not in unit.files["/etc/systemd/system/kubegpu-metrics.service"]
+
+
+def test_the_method_stays_when_the_last_gpu_is_lost():
+    found = converged("packages")
+    found["gpus"] = []
+    assert plan(found).method == "packages"
+    assert plan(found).scrape["gpus"] == 1
+
+
 @pytest.mark.parametrize(
     ("exporter", "word"),
     [
         ({"foreign_units": {"dcgm-exporter": "active"}}, "dcgm-exporter.service (active)"),
         ({"units": {"nvidia-dcgm-exporter": "inactive"}}, "nvidia-dcgm-exporter.service (inact"),
         ({"listeners": {"9400": "docker-proxy (pid 12)"}}, "port 9400: docker-proxy (pid 12)"),
+        ({"listeners": {"9400": ""}}, "port 9400: a program of the node"),
     ],
 )
 @pytest.mark.parametrize("method", ["auto", "packages", "container"])
@@ -144,6 +166,15 @@ def test_exporter_of_somebody_else_is_named_and_left_alone(method, exporter, wor
     assert made.scrape is None
     # Text files are no second exporter.
     assert plan(found, method="textfile").action == "change"
+
+
+@pytest.mark.parametrize(
+    ("listener", "method"), [("java (pid 7)", "textfile"), ("dcgm-exporter (pid 7)", "")]
+)
+def test_a_port_that_text_files_do_not_need(listener, method):
+    found = node(listeners={"9400": listener})
+    found["gpus"] = [P4, AMD]
+    assert plan(found).method == method
 
 
 def test_beside_others_needs_another_port():

@@ -258,8 +258,16 @@ def test_lines_that_only_quote_an_xid_are_not_counted(node):
         "6,2,1,-;NVRM: Xid (PCI:$(id)): 79, text\n"
         "no number;NVRM: Xid (PCI:0000:15:00): 79, text\n"
         "6,3,1,-;NVRM: Xid (PCI:0000:15:00): 99999999, text\n"
+        # Written by a program into /dev/kmsg, whatever it pretends.
+        "12,4,1,-;NVRM: Xid (PCI:0000:15:00): 79, text\n"
+        "3,5,1,-;NVRM: Xid (PCI:0000:15:00 x): 79, text\n"
     )
     assert counted(run(node)) == {}
+
+
+def test_an_xid_of_an_instance_of_mig_counts_for_its_gpu(node):
+    (node / "kmsg").write_text(xid(5, 94, "0000:01:00 GPU-I:05"))
+    assert counted(run(node)) == {("0000:01:00.0", "94"): 1}
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,14 @@ def test_lines_are_added_once_and_taken_out(text):
     data = yaml.safe_load(new)
     assert RULES in data["rule_files"]
     jobs = [one for one in data["scrape_configs"] if one["job_name"] == "kubegpu"]
+    relabel = {"source_labels": ["Hostname"], "regex": "(.+)", "target_label": "hostname"}
     assert jobs == [
-        {"job_name": "kubegpu", "honor_labels": True, "file_sd_configs": [{"files": [TARGETS]}]}
+        {
+            "job_name": "kubegpu",
+            "honor_labels": True,
+            "file_sd_configs": [{"files": [TARGETS]}],
+            "metric_relabel_configs": [relabel],
+        }
     ]
     before = yaml.safe_load(text) or {}
     for one in before.get("scrape_configs", ()):
@@ -88,6 +94,30 @@ def test_nothing_is_added_where_other_lines_name_the_files():
 def test_relative_names_and_patterns(pattern):
     text = f"rule_files:\n  - {pattern}\nscrape_configs:\n  - job_name: a\n"
     assert added(text)[1] == (f"{PATH} does not name {TARGETS}",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rule_files:\n  - '*.yml'\nscrape_configs:\n",
+        "rule_files: [/etc/*/*.yml]\nscrape_configs:\n",
+        # A pattern for targets is none for rules.
+        "scrape_configs:\n  - file_sd_configs:\n    - files: [/etc/prometheus/*/*.yml]\n",
+    ],
+)
+def test_a_pattern_that_prometheus_would_not_match_does_not_count(text):
+    missing = f"{PATH} does not name {RULES}"
+    if "[/etc/*/*" in text:
+        with pytest.raises(KubegpuError, match="rule_files"):
+            added(text)
+    else:
+        assert missing in added(text)[1]
+
+
+def test_a_line_of_somebody_who_names_the_collection_stays():
+    text = "scrape_configs:\n  - job_name: mine  # kubegpu.nodes are read here\n"
+    assert "job_name: mine" in added(text)[0]
+    assert without_lines(text) == text
 
 
 def test_a_name_in_a_comment_does_not_count():

@@ -54,7 +54,17 @@ def test_expected_gpus_are_recorded_where_no_exporter_tells_them():
     ]
 
 
-@pytest.mark.parametrize("text", ["- targets: [a]\n", '[{"targets": ["a:1"]}]', "{}", "null", '"'])
+OURS = '"labels": {"__kubegpu_host": "a", "__kubegpu_gpus": "1"}'
+
+
+@pytest.mark.parametrize("text", [
+    "- targets: [a]\n", '[{"targets": ["a:1"]}]', "{}", "null", '"',
+    # Ours, and broken by an editor.
+    '[{"targets": ["a:1"], "labels": "__kubegpu_host"}]',
+    '[{"targets": ["a:1"], "labels": ["__kubegpu_host"]}]',
+    f'[{{{OURS}}}]', f'[{{"targets": [1], {OURS}}}]',
+    f'[{{"targets": ["a:1"], {OURS.replace(chr(34) + "1" + chr(34), chr(34) + "x" + chr(34))}}}]',
+])  # fmt: skip
 def test_a_file_of_somebody_else_is_refused(text):
     with pytest.raises(KubegpuError, match="was not written by this collection"):
         read_targets(text, "/etc/prometheus/file_sd/kubegpu.yml")

@@ -24,7 +24,7 @@ def test_check_mode_starts_no_container(tmp_path, monkeypatch, check, started):
             "container", "engines", "runtime_path", "image", "pull", "command", "expect",
             "devices", "timeout", "image_timeout", "fabric", "fabric_timeout", "containerd_socket",
         )},
-        "name": "nvidia", "image_archive": None,
+        "name": "nvidia", "image_archive": None, "metrics": False,
     }  # fmt: skip
     result = verify.verify_node(params, probe.dependencies, check)
     assert [one["layer"] for one in result["layers"]][-1] == "runtime"
