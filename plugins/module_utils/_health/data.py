@@ -488,6 +488,8 @@ NVIDIA_TASKS = ("nvidia", "nv_", "nvgpu", "dcgm", "nv-")
 
 #: Seconds after an Xid in which others of the same GPU belong to it. A choice of this collection.
 FOLLOWS_WITHIN = 60
+#: The Xid by which the driver says what a GPU needs.
+RECOVERY_XID = 154
 #: Xids that belong to another Xid of the same GPU shortly before them, beside those whose action
 #: is to look for it.
-FOLLOWERS = (63, 64, 154)
+FOLLOWERS = (63, 64, RECOVERY_XID)

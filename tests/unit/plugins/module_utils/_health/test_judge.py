@@ -323,6 +323,15 @@ def test_what_was_before_a_reset_is_history():
     ]
 
 
+def test_what_was_before_a_reset_stays_history_when_the_gpu_fails_again():
+    again = (10, xid(95)), (20, recovery("None")), (40, xid(119))
+    wanted = recovery("GPU Reset Required")
+    assert found(node(*again, (41, wanted))) == [
+        ("error", "gsp_timeout", A100, (119, 154)),
+        ("info", "xid_history", A100, (95,)),
+    ]
+
+
 def test_earlier_boots_are_history_and_repetition_is_told():
     assert found(node(past=[(-50, xid(79, FALLEN))])) == [("info", "xid_history", A100, (79,))]
     assert found(node(past=[(-50, xid(31))])) == []

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 import tracemalloc
 from dataclasses import asdict
 
@@ -157,6 +159,16 @@ EXTERNAL = (
 def test_hostile_documents_are_refused(document, words):
     with pytest.raises(ValueError, match=words):
         read_document(document)
+
+
+def test_what_looks_like_many_lists_of_processes_takes_little_time():
+    """The output is searched once, not once for each of them."""
+    output = smi_document(smi_gpu()).partition("</processes>")[0] + "<processes>" * 60_000
+    begin = time.monotonic()
+    with contextlib.suppress(ValueError):
+        assert "hunter2" not in str(read_document(output))
+    assert "hunter2" not in beside_document(output)
+    assert time.monotonic() - begin < 20
 
 
 def test_hostile_values_are_cut_and_take_little_memory():
