@@ -24,7 +24,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import xid_table
 from tests.unit.fixtures.health_node import (
     A100,
+    A100_MIG,
     OTHER,
+    P4,
     T4,
     journal,
     recovery,
@@ -72,7 +74,8 @@ def only(one, **options):
 
 def test_a_fine_node_has_no_finding():
     assert found(node()) == []
-    assert found(node(answer=smi(smi_gpu(values=T4)))) == []
+    for recorded in (T4, A100_MIG, P4):
+        assert found(node(answer=smi(smi_gpu(values=recorded)))) == []
 
 
 # What nvidia-smi says instead, and the finding.
