@@ -6,7 +6,8 @@
 
 Data, not code. Names of elements were read 2026-11-23 in public records of ``nvidia-smi -q -x`` of
 513.46, 515.105.01, 535.54.03 and 590.44.01 (influxdata/telegraf,
-plugins/inputs/nvidia_smi/testdata). Where elements have two names, one is of older drivers or cards.
+plugins/inputs/nvidia_smi/testdata). Where elements have two names, one is of older drivers or
+cards.
 """
 
 from __future__ import annotations

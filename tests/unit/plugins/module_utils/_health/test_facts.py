@@ -266,7 +266,9 @@ def test_a_log_that_was_read_in_part_is_told():
     ],
 )
 def test_a_log_whose_reader_failed_in_the_middle_is_told(ended, why):
-    _events, (read,), unseen, _asked = logs({"journalctl 0": (journal((9, xid(79))), ended)}, boots=1)
+    _events, (read,), unseen, _asked = logs(
+        {"journalctl 0": (journal((9, xid(79))), ended)}, boots=1
+    )
     assert read.incomplete == why and unseen == [("kernel log of boot 0", why)]
 
 
