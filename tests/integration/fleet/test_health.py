@@ -4,8 +4,8 @@
 
 """gpu_node_health over ssh on nodes with systemd and a journal of their own.
 
-The PCI tree and nvidia-smi are stand-ins. The kernel's log is the real one of this machine; lines of
-NVIDIA's driver come from a stand-in of journalctl in front of it, as nothing is written to the log.
+The PCI tree and nvidia-smi are stand-ins. The log is the real one of this machine's kernel. Lines
+of NVIDIA's driver come from a stand-in of journalctl in front of it: nothing is written to the log.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_a_node_is_read_judged_and_compared(node):
     assert before["boot_id"] == on_nodes("cat /proc/sys/kernel/random/boot_id", NODE)[NODE]
 
     address = gpu["address"]
-    fault = smi_document(smi_gpu(address, uuid=gpu["uuid"], remapped_row_failure="Yes"))
+    fault = smi_document(smi_gpu(address, remapped_row_failure="Yes"))
     assert SECRET in fault
     replace(node, "nvidia-smi", f"cat <<'END'\n{fault}END\n")
     line = xid(95, gpu=address, name="python")
