@@ -49,6 +49,7 @@ def replace(node, program, script):
 def test_a_node_is_read_judged_and_compared(node):
     answers = health(f"{NODE}:{WITHOUT}")
     none, before = answers[WITHOUT], answers[NODE]
+    assert "ok" in none and "ok" in before, answers
     assert (none["ok"], none["gpus"], none["logs"], none["unseen"]) == (True, [], [], [])
     assert before["ok"] and before["findings"] == [] and before["hangs"] == []
     (gpu,) = before["gpus"]
