@@ -34,7 +34,8 @@ def node(fleet):
 
 
 def health(pattern=NODE, **options):
-    return run_module(pattern, "kubegpu.nodes.gpu_node_health", options)
+    # Ansible takes an empty mapping for an argument.
+    return run_module(pattern, "kubegpu.nodes.gpu_node_health", options or "")
 
 
 def codes(rows):
