@@ -44,6 +44,7 @@ class ActionModule(ActionBase):
         }
         begin = time.monotonic()
         carry: dict[str, Any] | None = None
+        requests: dict[str, int] = {}
         while True:
             internal = {"_slice": _SLICE, **({"_carry": carry} if carry else {})}
             answer: dict[str, Any] = self._execute_module(
@@ -51,6 +52,10 @@ class ActionModule(ActionBase):
             )
             answer.pop("invocation", None)
             take_over(answer, result)
+            if "requests" in answer:
+                for verb, number in answer["requests"].items():
+                    requests[verb] = requests.get(verb, 0) + number
+                answer["requests"] = requests
             carry = answer.pop("_carry", None)
             lines = answer.pop("_progress", ())
             if not carry:

@@ -309,7 +309,7 @@ nodes:
           needs: 1
           has: 1
 requests:
-  description: Number of requests to the API server, by verb. For several slices, those of the last.
+  description: Number of requests to the API server, by verb.
   returned: when the nodes could be listed
   type: dict
   sample: {list: 3, patch: 1, create: 2, get: 4}

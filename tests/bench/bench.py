@@ -45,7 +45,7 @@ PLAIN = tuple(node for node in FLEET if node.name.startswith("plain"))
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parts = ("first", "converged", "modules", "growth", "labels")
+    parts = ("first", "converged", "modules", "growth", "labels", "drain")
     parser.add_argument("--only", choices=parts, action="append", help="one part; can be repeated")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="*", default=list(growth.SIZES))
@@ -79,6 +79,9 @@ def main() -> int:
             "500": _labels(500, options.rounds),
             "5000": _labels(5000, 3, "--without-loops"),
         }
+        _keep(found)
+    if "drain" in wanted:
+        found["drain"] = _drain(200)
         _keep(found)
     print(report.text(found))
     if options.write:
@@ -212,6 +215,15 @@ def _labels(count: int, rounds: int, *more: str) -> dict[str, Any]:
         argv += ["--rounds", str(rounds), "--json", file.name, *more]
         tell(f"labels of {count} nodes")
         tell(run(argv).output)
+        found: dict[str, Any] = json.loads(Path(file.name).read_text())
+    return found
+
+
+def _drain(count: int) -> dict[str, Any]:
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        argv = [sys.executable, "-m", "tests.bench.drain", "--nodes", str(count)]
+        tell(f"drain of {count} nodes")
+        tell(run([*argv, "--json", file.name]).output)
         found: dict[str, Any] = json.loads(Path(file.name).read_text())
     return found
 

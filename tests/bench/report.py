@@ -36,6 +36,7 @@ def parts(found: dict[str, Any]) -> dict[str, str]:
         "modules": _modules,
         "growth": _growth,
         "labels": _labels,
+        "drain": _drain,
     }
     needs = {"goals": "machine", "disruption": "first"}
     return {name: maker(found) for name, maker in makers.items() if needs.get(name, name) in found}
@@ -222,3 +223,17 @@ def _labels(found: dict[str, Any]) -> str:
             )
     head = ("way", "seconds", "CPU s", "requests for nodes", "seconds for all, extrapolated")
     return table(head, rows)
+
+
+def _drain(found: dict[str, Any]) -> str:
+    one = found["drain"]
+    rows = [
+        (
+            f"{one['nodes']} nodes: {line['step']}",
+            f"{line['seconds']:.1f}",
+            f"{line['cpu']:.1f}",
+            ", ".join(f"{number} {verb}" for verb, number in sorted(line["requests"].items())),
+        )
+        for line in one["results"]
+    ]
+    return table(("step", "seconds", "CPU s", "requests"), rows)

@@ -88,6 +88,8 @@ class DraOffer:
     allocatable: Mapping[str, int]
     #: Taints of the devices that cannot be allocated, as ``gpu.nvidia.com/xid:NoSchedule``.
     taints: tuple[str, ...] = ()
+    #: The devices by device class, and the pods that hold them. A device may be in several classes.
+    by_class: Mapping[str, Resource] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return the allocatable devices as text."""

@@ -258,26 +258,28 @@ def add_dra_offers(states: Mapping[str, NodeState], dra: Dra) -> dict[str, NodeS
 
 
 def _with_devices(state: NodeState, devices: Sequence[Device], dra: Dra) -> NodeState:
-    resources = dict(state.resources)
+    resources, by_class = dict(state.resources), {}
     for one in dra.classes:
         there = state.resource(one.resource)
         mine = [device for device in devices if one.has(device)]
-        # Resources of the same name from a device plugin are separate and are not added up.
-        if (
-            not one.resource
-            or not mine
-            or there.allocatable
-            or resources.get(one.resource, Resource()).dra
-        ):
+        if not mine:
             continue
         usable = sum(not device.taints for device in mine)
         pods = _holders(mine, dra.claims, there.pods)
-        resources[one.resource] = Resource(len(mine), usable, pods, dra=True)
+        by_class[one.name] = Resource(len(mine), usable, pods, dra=True)
+        # Resources of the same name from a device plugin are separate and are not added up.
+        if (
+            one.resource
+            and not there.allocatable
+            and not resources.get(one.resource, Resource()).dra
+        ):
+            resources[one.resource] = by_class[one.name]
     offer = DraOffer(
         tuple(sorted({device.driver for device in devices})),
         _count(devices),
         _count([device for device in devices if not device.taints]),
         tuple(sorted({taint for device in devices for taint in device.taints})),
+        by_class,
     )
     return replace(state, resources=resources, dra=offer)
 

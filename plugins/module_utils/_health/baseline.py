@@ -23,6 +23,7 @@ from .types import Judged, Node
 # Seconds by which a time may differ although the event is the same one: the time of boot is
 # rounded, and the clock is corrected.
 _SAME_TIME = 5.0
+_GPU_MISSING = "gpu_missing"
 _STEP = "Give the result of an earlier run of gpu_node_health, as it was registered."
 
 
@@ -45,6 +46,11 @@ def check_baseline(given: Mapping[str, Any]) -> Mapping[str, Any] | None:
                     f"baseline.{name}[{number}] is no mapping with {', '.join(texts)}.",
                     next_step=_STEP,
                 )
+            xids = row.get("xids") or ()
+            if not isinstance(xids, (list, tuple)) or not all(isinstance(n, int) for n in xids):
+                raise InputError(
+                    f"baseline.{name}[{number}].xids is no list of numbers.", next_step=_STEP
+                )
     return given
 
 
@@ -55,7 +61,7 @@ def missing_gpus(node: Node, baseline: Mapping[str, Any]) -> list[Judged]:
     return [
         Judged(
             Finding(
-                "gpu_missing",
+                _GPU_MISSING,
                 f"GPU {gpu['address']} is not on the PCI bus any more.",
                 f"the baseline has it ({gpu.get('product') or 'unknown product'})",
                 "Power the machine off and on; see that the card is seated and powered, and look "
@@ -65,7 +71,7 @@ def missing_gpus(node: Node, baseline: Mapping[str, Any]) -> list[Judged]:
             gpu["address"],
         )
         for gpu in baseline["gpus"]
-        if gpu["address"] not in now and gpu.get("uuid") not in uuids
+        if gpu["address"] not in now and str(gpu.get("uuid")) not in uuids
     ]
 
 
@@ -101,9 +107,16 @@ def _covers(row: Mapping[str, Any], one: Judged, same_boot: bool) -> bool:
     return one.last is None or before is None or one.last <= before + _SAME_TIME
 
 
-def mended(findings: Sequence[Judged], baseline: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the findings of the baseline that are there no more."""
+def mended(
+    findings: Sequence[Judged], baseline: Mapping[str, Any], node: Node
+) -> list[dict[str, str]]:
+    """Return the findings of the baseline that are there no more.
+
+    That a GPU is missing is found by its baseline alone. In a later one, where it is missing too,
+    only the finding names it.
+    """
     now = {(one.finding.code, one.address) for one in findings}
+    on_bus = {gpu.address for gpu in node.gpus}
     gone = {
         (row["code"], row["address"]): {
             "code": row["code"],
@@ -112,6 +125,7 @@ def mended(findings: Sequence[Judged], baseline: Mapping[str, Any]) -> list[dict
         }
         for row in baseline["findings"]
         if (row["code"], row["address"]) not in now
+        and (row["code"] != _GPU_MISSING or row["address"] in on_bus)
     }
     return [gone[key] for key in sorted(gone)]
 

@@ -5,8 +5,9 @@
 """What nvidia-smi and sysfs tell of a GPU's health, and from which value on it is a finding.
 
 Data, not code. Names of elements were read 2026-11-23 in public records of ``nvidia-smi -q -x`` of
-515.105.01, 535.54.03 and 590.44.01 (influxdata/telegraf, plugins/inputs/nvidia_smi/testdata); those
-marked (u) come from a description alone. Where elements have two names, one is of older drivers.
+513.46, 515.105.01, 535.54.03 and 590.44.01 (influxdata/telegraf,
+plugins/inputs/nvidia_smi/testdata). Where elements have two names, one is of older drivers or
+cards.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _ecc(scope: str) -> tuple[Field, ...]:
             COUNT,
             tuple(f"{below}/{name}" for name in unlike),
         ),
-        # Before Turing all memories of the GPU are counted together (u).
+        # Before Turing all memories of the GPU are counted together.
         Field(
             "ecc",
             f"{scope}_dram_corrected",
@@ -488,6 +489,8 @@ NVIDIA_TASKS = ("nvidia", "nv_", "nvgpu", "dcgm", "nv-")
 
 #: Seconds after an Xid in which others of the same GPU belong to it. A choice of this collection.
 FOLLOWS_WITHIN = 60
+#: The Xid by which the driver says what a GPU needs.
+RECOVERY_XID = 154
 #: Xids that belong to another Xid of the same GPU shortly before them, beside those whose action
 #: is to look for it.
-FOLLOWERS = (63, 64, 154)
+FOLLOWERS = (63, 64, RECOVERY_XID)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .._core.printable import printable
 from .._driver.facts import loaded_version
 from .._facts.hardware import read_functions
 from .._hardware.pci import PciFunction, find_gpus
@@ -54,6 +55,10 @@ _COUNTER = re.compile(r"(?:TOTAL_\w+|(?P<name>[a-z]{2}):)\s+(?P<count>\d{1,20})"
 # Lanes that a link can have; others are read from a device that does not answer.
 _LANES = (1, 2, 4, 8, 12, 16, 32)
 _ERASED = b"\xff\xff\xff\xff"
+# Seconds that dmesg gets if the journal took all of the time.
+_LEAST = 5.0
+# A task's flag in /proc/PID/stat (linux/sched.h): it was told to end, and ends.
+_PF_EXITING = 0x4
 
 
 def read_node(
@@ -226,14 +231,24 @@ def hanging_smi(reader: NodeReader) -> Hang | None:
         if name.isdecimal() and reader.read_line(f"/proc/{name}/comm") == "nvidia-smi":
             status = reader.read_text(f"/proc/{name}/status") or ""
             state = re.search(r"^State:\s*(\w)", status, re.M)
-            pending = re.findall(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)", status, re.M)
-            # SIGKILL is pending: signal 9.
-            killed = any(int(mask, 16) >> 8 & 1 for mask in pending)
-            if killed and state and state[1] == "D":
+            if state and state[1] == "D" and _told_to_end(reader, name, status):
                 wchan = reader.read_line(f"/proc/{name}/wchan")
                 at = wchan if wchan not in (None, "0") else None
                 return Hang("nvidia-smi", int(name), 0.0, "D", at, True)
     return None
+
+
+def _told_to_end(reader: NodeReader, pid: str, status: str) -> bool:
+    """Return whether a process has SIGKILL pending (signal 9), or has taken it and ends.
+
+    One that ends closes the driver's devices, where a driver that hangs holds it again.
+    """
+    pending = re.findall(r"^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)", status, re.M)
+    if any(int(mask, 16) >> 8 & 1 for mask in pending):
+        return True
+    after_name = (reader.read_line(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
+    flags = after_name[6] if len(after_name) > 6 else ""
+    return flags.isdecimal() and bool(int(flags) & _PF_EXITING)
 
 
 def _unseen_smi(smi: Smi) -> list[tuple[str, str]]:
@@ -254,7 +269,7 @@ def read_logs(
     unseen: list[tuple[str, str]] = []
     booted = _booted(reader)
     for back in range(request.boots):
-        log, why = _read_boot(stream, -back, booted, deadline - clock())
+        log, why = _read_boot(stream, -back, booted, lambda: deadline - clock())
         if log is None:
             if back == 0:
                 unseen.append(("kernel log", why))
@@ -284,12 +299,12 @@ def _commands(boot: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _read_boot(
-    stream: Stream, boot: int, booted: float | None, seconds: float
+    stream: Stream, boot: int, booted: float | None, left: Callable[[], float]
 ) -> tuple[tuple[tuple[Event, ...], BootLog] | None, str]:
     reasons = []
     for argv in _commands(boot):
         log = KernelLog(boot, booted)
-        ended = stream(argv, log.feed, max(seconds, 1.0), _MOST_LOG)
+        ended = stream(argv, log.feed, max(left(), _LEAST), _MOST_LOG)
         log.close()
         if ended.size:
             incomplete = _incomplete(ended, log)
@@ -297,8 +312,12 @@ def _read_boot(
             return (log.events(), read), ""
         said = ended.stderr.strip().splitlines()
         ran_out = f"no answer in {ended.seconds} s" if ended.hang else "it printed nothing"
-        reasons.append(f"{argv[0]}: {said[-1][:200] if said else ran_out}")
+        reasons.append(f"{argv[0]}: {_last_line(said) if said else ran_out}")
     return None, "; ".join(dict.fromkeys(reasons))
+
+
+def _last_line(lines: list[str]) -> str:
+    return printable(lines[-1][:200])
 
 
 def _incomplete(ended: Ended, log: KernelLog) -> str:
@@ -307,6 +326,10 @@ def _incomplete(ended: Ended, log: KernelLog) -> str:
         reasons.append(f"only {ended.size} bytes were read in {ended.seconds} s")
     if ended.too_long:
         reasons.append(f"only {ended.size} bytes of it were read")
+    if ended.rc:
+        said = ended.stderr.strip().splitlines()
+        how = f"status {ended.rc}" if ended.rc > 0 else f"signal {-ended.rc}"
+        reasons.append(f"it ended with {how}" + (f": {_last_line(said)}" if said else ""))
     if log.overflowed:
         reasons.append(f"only {MOST_EVENTS} kinds of events were kept")
     return ", ".join(reasons)

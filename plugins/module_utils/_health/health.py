@@ -44,7 +44,7 @@ def result(node: Node, request: Request) -> dict[str, Any]:
         fresh = new_findings(findings, request.baseline, node.boot_id)
         compared["new"] = [_finding(one) for one in fresh]
         if _all_read(node):
-            compared["mended"] = mended(findings, request.baseline)
+            compared["mended"] = mended(findings, request.baseline, node)
     return {
         "changed": False,
         "ok": not any(one.severity == ERROR for one in findings),
@@ -63,7 +63,9 @@ def result(node: Node, request: Request) -> dict[str, Any]:
 def _all_read(node: Node) -> bool:
     """Return whether a finding that is not there is mended: what was not read shows none."""
     nvidia = any(gpu.vendor == "nvidia" for gpu in node.gpus)
-    return (node.smi.status == ANSWERED or not nvidia) and bool(node.logs or not node.gpus)
+    log = next((log for log in node.logs if log.boot == 0), None)
+    read = log is not None and not log.incomplete
+    return (node.smi.status == ANSWERED or not nvidia) and (read or not node.gpus)
 
 
 def _gpus(node: Node) -> list[dict[str, Any]]:

@@ -19,11 +19,10 @@ from .._core.finding import Finding
 from .._diagnosis.known_errors import explain
 from .._nvidia.xids import XIDS, Xid, in_line, look_up, sxid_severity
 from .._nvidia.xids_data import ERROR, FOLLOW, INFO, PROGRAM, RECOVERY, WARNING
-from .data import FOLLOWERS, FOLLOWS_WITHIN, RECOVERY_ACTIONS
+from .data import FOLLOWERS, FOLLOWS_WITHIN, RECOVERY_ACTIONS, RECOVERY_XID
 from .types import Event, Judged, shown_time
 
 _NEW_ACTION = re.compile(r"\bto 0x[0-9a-fA-F]{1,8} \((?P<action>[^)\n]{1,60})\)")
-_RECOVERY_XID = 154
 _AGAIN_STEP = (
     "The card, its seat, its power or its cooling is the likely cause. Drain the node, check them, "
     "run dcgmi diag, and have the card replaced if it comes again."
@@ -54,7 +53,7 @@ def _split(events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
         (
             event.last
             for event in present
-            if event.number == _RECOVERY_XID
+            if event.number == RECOVERY_XID
             and event.last is not None
             and recovery_action(event) == "none"
         ),
@@ -80,11 +79,18 @@ def _present(events: Sequence[Event], table: Mapping[int, Xid]) -> list[Judged]:
         # What belongs to another Xid is its evidence, but for a fault of its own.
         if leader is None or rows[event].severity == ERROR:
             found.append(_judged(event, rows[event]))
-    recovery = next((event for event in events if event.number == _RECOVERY_XID), None)
-    if recovery is None or recovery_action(recovery) in ("", "none"):
+    recovery = next(
+        (
+            event
+            for event in events
+            if event.number == RECOVERY_XID and recovery_action(event) not in ("", "none")
+        ),
+        None,
+    )
+    if recovery is None:
         return found
     leader = _leader(recovery, leaders, rows)
-    cause = leader.number if leader else _RECOVERY_XID
+    cause = leader.number if leader else RECOVERY_XID
     return [
         _recovered(one, recovery) if one.severity == ERROR or cause in one.xids else one
         for one in found
@@ -142,7 +148,7 @@ def _judged(event: Event, row: Xid) -> Judged:
 
 def _recovered(one: Judged, recovery: Event) -> Judged:
     """Return a finding with what the driver says after it (Xid 154)."""
-    if one.xids == (_RECOVERY_XID,) or None in (one.last, recovery.last):
+    if one.xids == (RECOVERY_XID,) or None in (one.last, recovery.last):
         return one
     if (recovery.last or 0.0) < (one.last or 0.0):
         return one
@@ -154,7 +160,7 @@ def _recovered(one: Judged, recovery: Event) -> Judged:
         one,
         severity=severity,
         finding=replace(one.finding, next_step=step, evidence=evidence),
-        xids=(*one.xids, _RECOVERY_XID),
+        xids=(*one.xids, RECOVERY_XID),
     )
 
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from .._core.printable import printable
 from .._core.redact import redact
-from .data import DRIVER_MESSAGES, KERNEL_DRIVERS, KERNEL_WORDS, NVIDIA_TASKS
+from .._nvidia.xids import needs_nothing
+from .data import DRIVER_MESSAGES, KERNEL_DRIVERS, KERNEL_WORDS, NVIDIA_TASKS, RECOVERY_XID
 from .types import Event
 
 #: Names of programs, MIG instances and versions that are kept of an event.
@@ -28,8 +29,8 @@ _MOST_LINE = 4096
 _MOST_SAMPLE = 300
 # What a line of interest has in it.
 _MARKS = re.compile(
-    rb"NVRM: |SXid \(|blocked for more than|"
-    + rb"|".join(f"{name} 0".encode() for name in KERNEL_DRIVERS)
+    rb"NVRM: |SXid \(|blocked for more than|(?:%s) [0-9a-f]{4,8}:"
+    % "|".join(KERNEL_DRIVERS).encode()
 )
 # journalctl -o short-unix and dmesg. A line of a message with several has neither.
 _STAMP = re.compile(
@@ -45,7 +46,7 @@ _SXID = re.compile(
     rf"\S{{1,40}}: SXid \((?:PCI:)?{_ADDRESS}\): (?P<number>\d{{1,6}}), (?P<text>.*)"
 )
 _PROGRAM = re.compile(r"\bname=(?P<name>[^,<>\n]{1,32})[,\n]")
-_FATAL = re.compile(r"\b(?P<word>non-fatal|fatal)\b", re.IGNORECASE)
+_FATAL = re.compile(r"\b(?P<not>non-?)?fatal\b", re.IGNORECASE)
 _NVLINK5 = range(144, 151)
 _GPU = re.compile(rf"\b(?:GPU |PCI:){_ADDRESS}")
 # Since 595 the client is named, and its version is in the next line.
@@ -234,7 +235,7 @@ def _notes(line: str) -> Iterator[_Note]:
                 "xid",
                 address_of(xid["address"]),
                 number,
-                _fatal(xid["text"]) if number in _NVLINK5 else "",
+                _variant(number, xid["text"]),
             ),
             (program["name"],) if program else (),
             (xid["instance"].strip(),) if xid["instance"] else (),
@@ -275,6 +276,13 @@ def _driver(line: str) -> Iterator[_Note]:
         yield _Note(("driver", address_of(gpu["address"]) if gpu else "", 0, message))
 
 
+def _variant(number: int, text: str) -> str:
+    """Return what tells Xids of one number apart."""
+    if number == RECOVERY_XID:
+        return "none" if needs_nothing(text) else ""
+    return _fatal(text) if number in _NVLINK5 else ""
+
+
 def _fatal(text: str) -> str:
     word = _FATAL.search(text)
-    return word["word"].lower() if word else ""
+    return ("non-fatal" if word["not"] else "fatal") if word else ""

@@ -31,11 +31,7 @@ from .data import (
 )
 from .types import SmiGpu
 
-_PROCESSES = re.compile(
-    r"<processes>.*?</processes>|<accounted_processes>.*?</accounted_processes>", re.DOTALL
-)
-# Without its end: a document that was cut off.
-_OPEN_PROCESSES = re.compile(r"<(?:accounted_)?processes>.*", re.DOTALL)
+_PROCESSES = re.compile(r"<(?P<end>/)?(?P<name>(?:accounted_)?processes)>")
 _DOCUMENT = re.compile(r"<\?xml.*</nvidia_smi_log>|<\?xml.*", re.DOTALL)
 _NUMBER = re.compile(r"-?\d+")
 _MOST_GPUS = 64
@@ -45,8 +41,19 @@ _MOST_BESIDE = 2000
 
 
 def without_processes(output: str) -> str:
-    """Return the output of nvidia-smi without the processes that it lists."""
-    return _OPEN_PROCESSES.sub("", _PROCESSES.sub("", output))
+    """Return the output of nvidia-smi without the processes that it lists.
+
+    A list without its end goes to the end of the output: a document that was cut off. The output is
+    searched once, since names of processes may look like lists of them.
+    """
+    kept, begin, inside = [], 0, ""
+    for tag in _PROCESSES.finditer(output):
+        if inside and tag["end"] and tag["name"] == inside:
+            begin, inside = tag.end(), ""
+        elif not inside and not tag["end"]:
+            kept.append(output[begin : tag.start()])
+            inside = tag["name"]
+    return "".join(kept) + ("" if inside else output[begin:])
 
 
 def beside_document(output: str) -> str:

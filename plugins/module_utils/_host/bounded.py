@@ -97,6 +97,7 @@ class _Program:
     def __init__(self, argv: Sequence[str]) -> None:
         self._argv = list(argv)
         self._begin = time.monotonic()
+        self._has_ended = False
         self._status: int | None = None
         output, write_output = os.pipe()
         errors, write_errors = os.pipe()
@@ -150,10 +151,10 @@ class _Program:
                         consume(part)
             while not (too_long or self._ended()) and time.monotonic() < deadline:
                 time.sleep(_INTERVAL)
-            state, wchan = (None, None) if self._status is not None else self._in_kernel()
+            state, wchan = (None, None) if self._has_ended else self._in_kernel()
         finally:
             # What was started ends, too, if a signal ends this process.
-            hung = self._status is None and not too_long
+            hung = not self._has_ended and not too_long
             self._kill()
         taken = round(time.monotonic() - self._begin, 3)
         hang = None
@@ -164,11 +165,11 @@ class _Program:
         return Ended(rc, errors.decode("utf-8", "replace"), size, taken, hang, too_long)
 
     def _ended(self) -> bool:
-        if self._status is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self._status = os.waitstatus_to_exitcode(status)
-        return self._status is not None
+        """Return whether the program has ended. It keeps its pid until :meth:`_kill`."""
+        if not self._has_ended:
+            options = os.WEXITED | os.WNOHANG | os.WNOWAIT
+            self._has_ended = os.waitid(os.P_PID, self.pid, options) is not None
+        return self._has_ended
 
     def _in_kernel(self) -> tuple[str | None, str | None]:
         """Return the state of the process, and where in the kernel it waits."""
@@ -178,7 +179,10 @@ class _Program:
         return (status[0] if status else None), (wchan if wchan not in ("", "0") else None)
 
     def _kill(self) -> None:
-        """Kill the process group, and wait a moment for the process."""
+        """Kill the process group, and wait a moment for the process.
+
+        Before it is waited for, the pid cannot be that of another group.
+        """
         os.close(self._output)
         os.close(self._errors)
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -186,6 +190,8 @@ class _Program:
         deadline = time.monotonic() + _AFTER_KILL
         while not self._ended() and time.monotonic() < deadline:
             time.sleep(_INTERVAL)
+        if self._has_ended:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
 def _read(path: str) -> str:

@@ -24,8 +24,6 @@ _BUDGET = re.compile(
 )
 _TWO_BUDGETS = "more than one PodDisruptionBudget"
 _NO_DRY_RUN = "does not support dry run"
-# Seconds after the end of its grace period in which a pod may still be on its way.
-_LATE = 30.0
 
 
 @dataclass(frozen=True)
@@ -33,12 +31,19 @@ class Outcome:
     """What an eviction came to.
 
     :param done: whether the pod leaves, or is gone.
+    :param gone: whether it was gone before it was asked to leave.
     :param final: whether asking again is in vain.
     """
 
     done: bool = False
+    gone: bool = False
     final: bool = False
     finding: Finding | None = None
+
+
+def passes(error: KubeError) -> bool:
+    """Return whether the API server may answer later: it restarts, or has too much to do."""
+    return error.status is None or error.status == 429 or error.status >= 500
 
 
 def judge(pod: Pod, error: KubeError | None) -> Outcome:
@@ -46,7 +51,9 @@ def judge(pod: Pod, error: KubeError | None) -> Outcome:
 
     :param error: None if the API server accepted it.
     """
-    if error is None or error.status == 404 or _NO_DRY_RUN in error.evidence:
+    if error is not None and error.status == 404:
+        return Outcome(done=True, gone=True)
+    if error is None or _NO_DRY_RUN in error.evidence:
         # A webhook that has no dry run cannot be asked before: the eviction itself shows it.
         return Outcome(done=True)
     if error.status == 409 or any(
@@ -164,12 +171,6 @@ def still_there(pod: Pod, node: Node, now: float | None, paused: bool = False) -
         "Look at the kubelet of the node and at the pod's finalizers and volumes. A pod with a "
         "long grace period needs a longer timeout, or grace_period.",
     )
-
-
-def is_late(pod: Pod, now: float | None) -> bool:
-    """Return whether a pod should have ended a while ago."""
-    end = unix_time(pod.deletion)
-    return bool(now and end and now > end + _LATE)
 
 
 def still_running(pod: Pod, seconds: float) -> Finding:

@@ -17,10 +17,13 @@ from .._cluster.causes import unknown_node
 from .._cluster.read import Reader
 from .._cluster.snapshot import match_hosts
 from .._cluster.wait import Clock, Sleep
+from .._core.errors import KubegpuError
 from .._core.finding import Finding
 from .._kube.api import Cluster
+from .._kube.errors import KubeError
 from .._kube.timestamp import timestamp
-from .answers import not_patched
+from .._labels.result import join_names
+from .answers import not_patched, passes
 from .drain import Drain
 from .plan import classify, read_daemonsets, read_pod
 from .record import cordon, find_obstacle, read_node, read_record, release, view
@@ -57,6 +60,26 @@ class Maintenance:
 
     def run(self) -> dict[str, dict[str, Any]]:
         """Return the rows of the nodes, by the keys of the hosts."""
+        try:
+            return self._run()
+        except KubegpuError as error:
+            left = self._left_cordoned()
+            if left:
+                error.next_step = (
+                    f"{error.next_step} Then run the same task again, which goes on, or give back "
+                    f"with state: released what stays cordoned by this run: {join_names(left)}."
+                ).strip()
+            raise
+
+    def _left_cordoned(self) -> list[str]:
+        """Return the nodes that this task has cordoned, if it ends here."""
+        if self.dry_run:
+            return []
+        earlier = self.carried.get("pending") or {}
+        keys = {key for key, one in earlier.items() if one["cordoned_here"]}
+        return sorted(keys | {work.key for work in self._works if work.cordoned_here})
+
+    def _run(self) -> dict[str, dict[str, Any]]:
         finished = dict(self.carried.get("finished") or {})
         pods = self._begin(finished)
         ready = [work for work in self._works if work.active]
@@ -83,7 +106,7 @@ class Maintenance:
 
     def _begin(self, finished: Mapping[str, Any]) -> dict[str, list[Pod]]:
         """Read the cluster, and find the node of each host; return the pods by node."""
-        states, items, pods = self._read(with_pods=self.request.state == DRAINED)
+        states, items, pods = self._read_first()
         nodes = {node.name: node for node in map(read_node, items)}
         matched, notes, doubts = match_hosts(self.request.hosts, items, states)
         self.notes += notes
@@ -103,6 +126,20 @@ class Maintenance:
                 work.resume(pending[host.key])
             self._check(work)
         return pods
+
+    def _read_first(
+        self,
+    ) -> tuple[dict[str, NodeState], list[dict[str, Any]], dict[str, list[Pod]]]:
+        """Read the cluster. Between two slices, a server that restarts is waited for as in one."""
+        begin = self.clock()
+        while True:
+            try:
+                return self._read(with_pods=self.request.state == DRAINED)
+            except KubeError as error:
+                waits = bool(self.carried) and self.clock() - begin < self.limit
+                if not waits or not passes(error):
+                    raise
+            self.sleep(self.request.poll)
 
     def _check(self, work: Work) -> None:
         """Refuse a node that another run holds, or whose record cannot be read."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from .._cluster.wait import Clock, Sleep
 from .._kube.api import Cluster
 from .._kube.errors import KubeError
-from .answers import Outcome, judge, still_running, still_there
+from .answers import Outcome, judge, passes, still_running, still_there
 from .plan import read_pod
 from .types import EVICT, LEAVES, WAITS, Node, Request
 from .work import Going, Work
@@ -43,6 +43,8 @@ class Drain:
         self._sleep = sleep
         self._clock = clock
         self._version = ""
+        #: Why the pods could not be read again; None if they could.
+        self._away: KubeError | None = None
 
     def preflight(self, works: Sequence[Work]) -> None:
         """Ask for each pod by a dry run whether it could be evicted; nothing is written yet.
@@ -111,20 +113,18 @@ class Drain:
         self._look([(work, uid) for work in works for uid in work.open])
         empty = [work for work in works if work.active and not work.open]
         again = [work for work in empty if work.look_again]
-        if again:
-            # A pod may have come before the cordon, or tolerate it.
-            self._read(again)
+        # A pod may have come before the cordon, or tolerate it.
+        read = self._read_again(again) if again else True
         for work in empty:
-            work.finish()
+            if read or not work.look_again:
+                work.finish()
         for work in works:
             self._end(work)
 
     def _ask(self, pairs: Sequence[tuple[Work, Going]], *, dry_run: bool) -> None:
         """Evict pods, or ask whether they could be."""
-        if not pairs:
+        if not pairs or not self._find_version(must=dry_run):
             return
-        if not self._version and not self._request.delete:
-            self._version = self._cluster.eviction_version()
 
         def ask(pair: tuple[Work, Going]) -> Outcome:
             going = pair[1]
@@ -140,13 +140,40 @@ class Drain:
             if isinstance(outcome, KubeError):
                 raise outcome
             going.outcome = outcome
-            if outcome.done and not dry_run:
+            if outcome.done and not outcome.gone and not dry_run:
                 work.evicted[going.pod.uid] = {**going.pod.to_json(), "seconds": None}
 
+    def _find_version(self, *, must: bool) -> bool:
+        """Find the version of evictions; False if the API server is away, which may pass."""
+        if not self._version and not self._request.delete:
+            try:
+                self._version = self._cluster.eviction_version()
+            except KubeError as error:
+                if must or not passes(error):
+                    raise
+                return False
+        return True
+
+    def _read_again(self, works: Sequence[Work]) -> bool:
+        """Read the pods of these nodes again; False if the API server is away, which may pass."""
+        self._away = None
+        try:
+            self._read(works)
+        except KubeError as error:
+            if not passes(error):
+                raise
+            self._away = error
+        return self._away is None
+
     def _remove(self, going: Going, dry_run: bool) -> None:
+        """Evict or delete a pod.
+
+        :raises KubeError: it was not there, or may not go.
+        """
         pod, grace = going.pod, self._request.grace_period
         if self._request.delete:
-            self._cluster.delete(pod.path, uid=pod.uid, grace=grace, dry_run=dry_run)
+            if not self._cluster.delete(pod.path, uid=pod.uid, grace=grace, dry_run=dry_run):
+                raise KubeError(f"The pod {pod.full_name} was gone", status=404)
         else:
             self._cluster.evict(pod.path, pod.uid, self._version, grace=grace, dry_run=dry_run)
 
@@ -162,7 +189,7 @@ class Drain:
                 found = list(self._cluster.list(folder, fieldSelector=f"metadata.name={name}"))
             except KubeError as error:
                 # A server that restarts is asked again in the next round.
-                if error.status is None or error.status >= 500:
+                if passes(error):
                     return False
                 raise
             same = [data for data in found if data["metadata"]["uid"] == uid]
@@ -183,7 +210,7 @@ class Drain:
         if wait_for is None or not work.waits or work.waited < wait_for.timeout:
             return
         if wait_for.evict:
-            self._read([work])
+            self._read_again([work])
             return
         for going in work.open.values():
             if going.kind == WAITS:
@@ -191,13 +218,24 @@ class Drain:
 
     def _end(self, work: Work) -> None:
         """Judge a node whose time is over, or whose kubelet cannot end its pods."""
-        if not work.active or not work.open or work.waits or work.node is None:
+        if not work.active or work.waits or work.node is None:
             return
         over = work.drained >= self._request.timeout
+        if not work.open:
+            if over and self._away is not None:
+                raise self._away
+            return
         stuck = not work.node.ready and all(going.told for going in work.open.values())
         if not over and not stuck:
             return
-        node = self._read_node(work.node.name) or work.node
+        try:
+            node = self._read_node(work.node.name) or work.node
+        except KubeError as error:
+            if not passes(error):
+                raise
+            if not over:
+                return
+            node = work.node
         if stuck and node.ready and not over:
             work.node = node
             return

@@ -24,7 +24,8 @@ SEVERITIES = (ERROR, WARNING, INFO)
 _NUMBER = re.compile(r"[1-9]\d{0,2}\Z")
 _KEYS = ("action", "meaning", "severity")
 _EXAMPLE = "Write {63: error} or {63: {severity: error, action: reset, meaning: 'a bad row'}}."
-_NON_FATAL = re.compile(r"\bnon-fatal\b", re.IGNORECASE)
+# Of NVLink errors the driver writes Nonfatal, of NVSwitches Non-fatal.
+_NON_FATAL = re.compile(r"\bnon-?fatal\b", re.IGNORECASE)
 _FATAL = re.compile(r"\bfatal\b", re.IGNORECASE)
 _NO_ACTION = re.compile(r"\bto 0x[0-9a-f]{1,8} \(None\)", re.IGNORECASE)
 
@@ -124,9 +125,14 @@ def in_line(number: int, text: str, table: Mapping[int, Xid] = XIDS) -> Xid:
             return replace(xid, action=data.IGNORE, severity=INFO)
         if _FATAL.search(text):
             return replace(xid, action=data.RESET, severity=ERROR)
-    if xid.action == data.RECOVERY and _NO_ACTION.search(text):
+    if xid.action == data.RECOVERY and needs_nothing(text):
         return replace(xid, action=data.IGNORE, severity=INFO)
     return xid
+
+
+def needs_nothing(text: str) -> bool:
+    """Return whether a line of Xid 154 says that nothing is to be done any more."""
+    return _NO_ACTION.search(text) is not None
 
 
 def numbers_of(severity: str, table: Mapping[int, Xid] = XIDS) -> tuple[int, ...]:

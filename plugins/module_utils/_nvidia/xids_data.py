@@ -85,7 +85,7 @@ ACTIONS: dict[str, tuple[str, str, str]] = {
     NVLINK5: (
         "WORKFLOW_NVLINK5_ERR",
         WARNING,
-        "Go by the line in the kernel's log: after Fatal reset the GPU, after Non-fatal nothing is "
+        "Go by the line in the kernel's log: after Fatal reset the GPU, after Nonfatal nothing is "
         "to be done unless Xid 154 follows.",
     ),
     RECOVERY: (

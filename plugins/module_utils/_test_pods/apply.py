@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._cluster.allocation import NodeState, node_states
+from .._cluster.dra import GROUP
 from .._cluster.pods import PodView, pod_view
 from .._cluster.read import Reader
 from .._cluster.snapshot import match_hosts
@@ -25,7 +26,9 @@ from .plan import (
     RUN_LABEL,
     SELECTOR,
     check_node,
+    choose_class,
     choose_resource,
+    claim_manifest,
     device_plugin_class,
     is_done,
     is_leftover,
@@ -243,15 +246,17 @@ class PodTests:
 
     def _target(self, host: Expected, state: NodeState, count: int) -> Target:
         resource = choose_resource(state, host.resources)
+        device_class = "" if state.resource(resource).allocatable else choose_class(state)
         return Target(
             host.key,
             state.name,
             state.labels.get("kubernetes.io/hostname") or state.name,
-            resource,
+            device_class or resource,
             count,
             host.driver,
             host.gpus,
-            dra=state.resource(resource).dra,
+            dra=bool(device_class) or state.resource(resource).dra,
+            claim=bool(device_class),
         )
 
     def _run(
@@ -287,12 +292,20 @@ class PodTests:
             end = self.clock() + _ACCOUNT
             while True:
                 try:
-                    return self.reader.cluster.create(path, body)
+                    made = self.reader.cluster.create(path, body)
+                    break
                 except KubeError as error:
                     # 'error looking up service account kubegpu/default: ... not found'
                     if "service account" not in error.evidence or self.clock() >= end:
                         raise
                 self.sleep(_INTERVAL)
+            if target.claim:
+                # After the pod, which waits for it and owns it: it goes with the pod in any case.
+                api = self.reader.dra.version
+                claims = f"/apis/{GROUP}/{api}/namespaces/{request.namespace}/resourceclaims"
+                claim = claim_manifest(target, made, api, request)
+                self.reader.cluster.create(claims, claim)
+            return made
 
         results = {}
         for target, made in zip(targets, self.reader.cluster.each(make, targets)):

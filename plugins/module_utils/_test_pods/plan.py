@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._cluster.allocation import NodeState, Resource
+from .._cluster.dra import GROUP
 from .._cluster.pods import PodView, find_pod_problem, shorten
 from .._cluster.workloads import MANAGED_BY, OURS, Workload, plugins, taint_text, tolerates
 from .._core.finding import Finding
@@ -30,6 +31,8 @@ SELECTOR = f"{MANAGED_BY}={OURS},{NAME_LABEL}={APPLICATION}"
 _NO_CLAIM = "cannot allocate all claims"
 _HOSTNAME = "kubernetes.io/hostname"
 _CONTAINER = "test"
+# Name of the claim in the pod, and of the request in the claim.
+_CLAIM = "gpu"
 # Seconds after a pod's deadline in which its run may still create pods, read logs and clean up.
 _CLEANUP_SECONDS = 300
 _MAX_NAME = 63
@@ -60,7 +63,9 @@ def pod_manifest(target: Target, request: Request, run: str, owner: str) -> dict
         "name": _CONTAINER,
         "image": request.image,
         "imagePullPolicy": request.pull_policy,
-        "resources": {"limits": {target.resource: str(target.count)}},
+        "resources": {"claims": [{"name": _CLAIM}]}
+        if target.claim
+        else {"limits": {target.resource: str(target.count)}},
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -90,6 +95,9 @@ def pod_manifest(target: Target, request: Request, run: str, owner: str) -> dict
         },
         "containers": [container],
     }
+    if target.claim:
+        claim = {"name": _CLAIM, "resourceClaimName": pod_name(target.node, run)}
+        pod["resourceClaims"] = [claim]
     if request.run_as_user == 0:
         pod["securityContext"] = {"seccompProfile": {"type": "RuntimeDefault"}}
     if request.runtime_class and not (target.dra and request.auto_class):
@@ -109,6 +117,43 @@ def pod_manifest(target: Target, request: Request, run: str, owner: str) -> dict
         },
         "spec": pod,
     }
+
+
+def claim_manifest(
+    target: Target, pod: Mapping[str, Any], api: str, request: Request
+) -> dict[str, Any]:
+    """Return the claim of a test pod, which goes with the pod that owns it.
+
+    :param pod: the pod, as the API server has made it.
+    :param api: the version of resource.k8s.io.
+    """
+    meta = pod["metadata"]
+    wanted = {
+        "deviceClassName": target.resource,
+        "allocationMode": "ExactCount",
+        "count": target.count,
+    }
+    # v1beta1 has the fields in the request itself.
+    inside = wanted if api == "v1beta1" else {"exactly": wanted}
+    return {
+        "apiVersion": f"{GROUP}/{api}",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": meta["name"],
+            "namespace": request.namespace,
+            "labels": dict(meta["labels"]),
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+            ],
+        },
+        "spec": {"devices": {"requests": [{"name": _CLAIM, **inside}]}},
+    }
+
+
+def choose_class(state: NodeState) -> str:
+    """Return the device class by which a claim can get a GPU of a node; empty if there is none."""
+    offered = state.dra.by_class if state.dra else {}
+    return next((name for name, one in offered.items() if one.allocatable), "")
 
 
 def namespace_manifest(name: str) -> dict[str, Any]:
@@ -147,7 +192,7 @@ def check_node(target: Target, state: NodeState, request: Request) -> PodResult 
     No pod waits for GPUs that are allocated to others: it could make a cluster autoscaler add a
     node, or preempt pods of lower priority.
     """
-    resource = state.resource(target.resource)
+    resource = target.of(state)
     if not state.ready:
         return _cannot(
             "node_not_ready",
@@ -157,14 +202,14 @@ def check_node(target: Target, state: NodeState, request: Request) -> PodResult 
         )
     if not resource.allocatable and state.dra is not None:
         return _cannot(
-            "dra_claim_needed",
+            "dra_no_class",
             f"The DRA driver {' and '.join(state.dra.drivers)} serves {state.name}, and no "
-            f"DeviceClass lends its devices the name {target.resource}: the test pod, which asks "
-            "by that name, cannot get one.",
-            f"ResourceSlices: {state.dra}",
-            "Run a pod with a ResourceClaim there; or set extendedResourceName: "
-            f"{target.resource} in the driver's DeviceClass, which Kubernetes knows from 1.34 on "
-            "(feature gate DRAExtendedResource).",
+            "DeviceClass has a device of it that can be given out: the test pod cannot ask for "
+            "one.",
+            f"ResourceSlices: {state.dra}"
+            + (f"; taints: {', '.join(state.dra.taints)}" if state.dra.taints else ""),
+            "See kubectl get deviceclasses, and make the classes of the driver (gpu.nvidia.com, "
+            "mig.nvidia.com); or remove the cause of the taints.",
         )
     if not resource.allocatable:
         return _failed(
@@ -291,7 +336,7 @@ def _unexpected(target: Target, request: Request, view: PodView) -> PodResult:
 
 
 def _unplaced(target: Target, view: PodView, state: NodeState) -> PodResult:
-    resource = state.resource(target.resource)
+    resource = target.of(state)
     message = view.unschedulable
     if f"Insufficient {target.resource}" in message or _NO_CLAIM in message or not message:
         if not resource.allocatable:

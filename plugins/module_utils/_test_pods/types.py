@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from .._cluster.allocation import NodeState, Resource
+
 if TYPE_CHECKING:
     from .._core.finding import Finding
 
@@ -87,6 +89,7 @@ class Target:
     :param count: how many of ``resource`` the pod requests.
     :param dra: whether a DRA driver provides the device. Such a pod needs no RuntimeClass, and
         NVIDIA's could add GPUs that the claim does not have.
+    :param claim: whether the pod asks by a ResourceClaim; ``resource`` is then the device class.
     """
 
     key: str
@@ -97,6 +100,13 @@ class Target:
     driver: str | None = None
     gpus: tuple[Mapping[str, Any], ...] = ()
     dra: bool = False
+    claim: bool = False
+
+    def of(self, state: NodeState) -> Resource:
+        """Return what its node offers of that which the pod asks for."""
+        if not self.claim:
+            return state.resource(self.resource)
+        return state.dra.by_class.get(self.resource, Resource()) if state.dra else Resource()
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,20 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.optio
 )
 
 ROLES = Path(__file__).parents[3] / "roles"
-FILES = sorted(ROLES.glob("*/files/rbac.yml"))
+FILES = sorted(ROLES.glob("*/files/rbac*.yml"))
 CHANGING = {"patch", "update", "delete", "deletecollection"}
 # Labels and taints are what the role gpu_node_labels is for, and nodes that are to come have no
-# name yet.
-ON_ANY = {("gpu_node_labels", "nodes")}
+# name yet. The DRA driver's pods have the others, and an account cannot give what it does not have.
+ON_ANY = {
+    ("gpu_node_labels", "nodes"),
+    *(
+        ("nvidia_dra_driver", resource)
+        for resource in (
+            *("resourceslices", "nodes", "pods", "resourceclaimtemplates", "computedomaincliques"),
+            *("computedomains", "computedomains/status"),
+        )
+    ),
+}
 SLICING = {"sharing": {"timeSlicing": {"resources": [{"name": "gpu", "replicas": 2}]}}}
 MPS = {"sharing": {"mps": {"resources": [{"name": "gpu", "replicas": 2}]}}}
 

@@ -59,14 +59,17 @@ def test_slices_carry_and_show_what_is_waited_for(run, shown, monkeypatch):
     monkeypatch.setattr(action.time, "monotonic", lambda: next(times))
     pending = {"changed": True, "_progress": ["n1: waiting for ml/a"], "warnings": ["w"]}
     result, calls = run(
-        {**pending, "_carry": {"pending": {"n1": 1}}},
-        {**pending, "_carry": {"pending": {"n1": 2}}},
-        {"changed": True, "ok": True, "warnings": ["w"]},
+        {**pending, "_carry": {"pending": {"n1": 1}}, "requests": {"list": 3, "patch": 1}},
+        {**pending, "_carry": {"pending": {"n1": 2}}, "requests": {"list": 9}},
+        {"changed": True, "ok": True, "warnings": ["w"], "requests": {"list": 5, "create": 2}},
         # What only the action may set.
         _slice=1,
         _carry={"x": 1},
     )
-    assert result == {"changed": True, "ok": True, "warnings": ["w"]}
+    assert result == {
+        "changed": True, "ok": True, "warnings": ["w"],
+        "requests": {"list": 17, "patch": 1, "create": 2},
+    }  # fmt: skip
     assert [call.get("_carry") for call in calls] == [
         None, {"pending": {"n1": 1}}, {"pending": {"n1": 2}},
     ]  # fmt: skip

@@ -19,6 +19,11 @@ import kubernetes_validate
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.objects import identity
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.plan import (
+    claim_manifest,
+    pod_manifest,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._test_pods.types import Request, Target
 from tests.unit.fixtures.dra_objects import OPTIONS, SERVED, made, named
 
 
@@ -43,6 +48,24 @@ def test_kubernetes_own_schema_takes_every_object(release):
         distinct.update({json.dumps(one, sort_keys=True): one for one in objects})
     for one in distinct.values():
         kubernetes_validate.validate(one, release, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("release", "api"), [(release, api) for release in SERVED for api in SERVED[release]]
+)
+def test_kubernetes_own_schema_takes_the_test_pod_and_its_claim(release, api):
+    target = Target("gpu1", "n1", "n1", "gpu.nvidia.com", 2, dra=True, claim=True)
+    request = Request("ubuntu:24.04", "GPU 0")
+    pod = pod_manifest(target, request, "run1", "here 1 1")
+    made_pod = {**pod, "metadata": {**pod["metadata"], "uid": "1"}}
+    claim = claim_manifest(target, made_pod, api, request)
+    assert claim["apiVersion"] == f"resource.k8s.io/{api}"
+    for one in (pod, claim):
+        kubernetes_validate.validate(one, release, strict=True)
+    # The form of the other versions is not taken.
+    other = claim_manifest(target, made_pod, "v1" if api == "v1beta1" else "v1beta1", request)
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate({**claim, "spec": other["spec"]}, release, strict=True)
 
 
 @pytest.mark.parametrize(("release", "api"), [("1.32", "v1"), ("1.33", "v1"), ("1.32", "v1beta2")])

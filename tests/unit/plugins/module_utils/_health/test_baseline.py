@@ -137,8 +137,9 @@ def test_what_is_mended(node):
         {"nvidia-smi": Ended(127)},
         {"nvidia-smi": ("", Ended(None, hang=Hang("nvidia-smi", 7, 60.0, "D", None, True)))},
         {"journalctl 0": Ended(1)},
+        {"journalctl 0": (journal((1, "usb")), Ended(None, too_long=True))},
     ],
-    ids=["no nvidia-smi", "hangs", "no log"],
+    ids=["no nvidia-smi", "hangs", "no log", "a part of the log"],
 )
 def test_what_was_not_read_is_not_mended(node, answers):
     before = health(node, (5, xid(31)), gpus=[PENDING])
@@ -154,6 +155,12 @@ def test_a_card_that_is_gone(tmp_path):
     one = make_node(tmp_path / "one")
     after = health(one, baseline=before)
     assert not after["ok"] and codes(after["new"]) == [("gpu_missing", OTHER)]
+    # A later result has no such card, and it is not there again for that.
+    later = health(one, baseline=after)
+    assert later["new"] == [] and later["mended"] == []
+    assert codes(health(two, gpus=[smi_gpu(), smi_gpu(OTHER)], baseline=after)["mended"]) == [
+        ("gpu_missing", OTHER)
+    ]
     # The same card in another slot is not missing.
     moved = {**before, "gpus": [{**before["gpus"][1], "uuid": f"GPU-{A100}"}]}
     assert health(one, baseline=moved)["new"] == []
@@ -167,6 +174,14 @@ def test_a_card_that_is_gone(tmp_path):
         ({"findings": ["x"], "gpus": []}, "baseline.findings[0] is no mapping"),
         ({"findings": [{"code": "x"}], "gpus": []}, "with code, severity, address"),
         ({"findings": [], "gpus": [{"address": None}]}, "baseline.gpus[0]"),
+        (
+            {"findings": [{"code": "x", "severity": "", "address": "", "xids": 7}], "gpus": []},
+            "baseline.findings[0].xids is no list of numbers",
+        ),
+        (
+            {"findings": [{"code": "x", "severity": "", "address": "", "xids": [[7]]}], "gpus": []},
+            "baseline.findings[0].xids is no list of numbers",
+        ),
     ],
 )
 def test_what_is_no_result_is_refused(baseline, words):

@@ -102,28 +102,35 @@ def test_what_becomes_of_nvidia_smi(tmp_path, answer, status, words):
     assert ("nvidia-smi" in dict(node.unseen)) == (status in ("missing", "failed"))
 
 
-def process(root, pid, state, pending, name="nvidia-smi"):
+def process(root, pid, state, pending, name="nvidia-smi", flags=0):
+    write(root, f"/proc/{pid}/stat", f"{pid} ({name}) {state} 1 {pid} {pid} 0 -1 {flags} 0 0\n")
     write(root, f"/proc/{pid}/comm", f"{name}\n")
     masks = f"SigPnd:\t0000000000000000\nShdPnd:\t{pending:016x}\n"
     write(root, f"/proc/{pid}/status", f"Name:\t{name}\nState:\t{state} (text)\n{masks}")
 
 
 KILLED = 1 << 8
+# PF_EXITING among other flags of a process.
+EXITING = 0x400104
 
 
 @pytest.mark.parametrize(
-    ("state", "pending", "name", "found"),
+    ("state", "pending", "flags", "name", "found"),
     [
-        ("D", KILLED, "nvidia-smi", True),
+        ("D", KILLED, 0, "nvidia-smi", True),
+        # It has taken SIGKILL, and hangs again where it closes the driver's devices.
+        ("D", 0, EXITING, "nvidia-smi", True),
         # Every process that asks a device is in state D for a moment.
-        ("D", 0, "nvidia-smi", False),
-        ("S", KILLED, "nvidia-smi", False),
-        ("D", KILLED, "dd", False),
+        ("D", 0, 0x400100, "nvidia-smi", False),
+        ("S", KILLED, EXITING, "nvidia-smi", False),
+        ("D", KILLED, EXITING, "dd", False),
     ],
 )
-def test_no_second_one_is_started_beside_one_that_hangs(tmp_path, state, pending, name, found):
+def test_no_second_one_is_started_beside_one_that_hangs(
+    tmp_path, state, pending, flags, name, found
+):
     root = make_node(tmp_path)
-    process(root, 4242, state, pending, name)
+    process(root, 4242, state, pending, name, flags)
     node, stream = node_of(root, {"nvidia-smi": smi_document(smi_gpu()), "dmesg": "x\n"})
     assert ("nvidia-smi" not in stream.asked) == found
     if found:
@@ -249,6 +256,34 @@ def test_a_log_that_was_read_in_part_is_told():
         "only 108 bytes of it were read",
     ]
     assert [what for what, _why in unseen] == ["kernel log of boot 0", "kernel log of boot -1"]
+
+
+@pytest.mark.parametrize(
+    ("ended", "why"),
+    [
+        (Ended(-9), "it ended with signal 9"),
+        (Ended(1, "Bad message\n"), "it ended with status 1: Bad message"),
+    ],
+)
+def test_a_log_whose_reader_failed_in_the_middle_is_told(ended, why):
+    _events, (read,), unseen, _asked = logs(
+        {"journalctl 0": (journal((9, xid(79))), ended)}, boots=1
+    )
+    assert read.incomplete == why and unseen == [("kernel log of boot 0", why)]
+
+
+def test_what_took_the_time_leaves_little_of_it_to_what_is_asked_instead():
+    """A journal that hangs, then dmesg: together they take the time once."""
+    given = []
+
+    def stream(argv, _consume, seconds, _most):
+        given.append((argv[0], seconds))
+        clock[0] += seconds
+        return Ended(None, hang=Hang(argv[0], 1, seconds, "D", None, True))
+
+    clock = [0.0]
+    read_logs(NodeReader("/nowhere"), stream, Request(timeout=60), lambda: clock[0])
+    assert given == [("journalctl", 60), ("dmesg", 5), ("dmesg", 5)]
 
 
 def test_the_time_for_all_logs_is_one():

@@ -24,7 +24,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._host.bounded import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._nvidia.xids import xid_table
 from tests.unit.fixtures.health_node import (
     A100,
+    A100_MIG,
     OTHER,
+    P4,
     T4,
     journal,
     recovery,
@@ -72,7 +74,8 @@ def only(one, **options):
 
 def test_a_fine_node_has_no_finding():
     assert found(node()) == []
-    assert found(node(answer=smi(smi_gpu(values=T4)))) == []
+    for recorded in (T4, A100_MIG, P4):
+        assert found(node(answer=smi(smi_gpu(values=recorded)))) == []
 
 
 # What nvidia-smi says instead, and the finding.
@@ -320,6 +323,15 @@ def test_what_was_before_a_reset_is_history():
     assert found(one) == [("info", "xid_history", A100, (95,))]
     assert found(node((10, xid(95)), (20, recovery("None")), (30, xid(95)))) == [
         ("error", "gpu_memory_error", A100, (95,))
+    ]
+
+
+def test_what_was_before_a_reset_stays_history_when_the_gpu_fails_again():
+    again = (10, xid(95)), (20, recovery("None")), (40, xid(119))
+    wanted = recovery("GPU Reset Required")
+    assert found(node(*again, (41, wanted))) == [
+        ("error", "gsp_timeout", A100, (119, 154)),
+        ("info", "xid_history", A100, (95,)),
     ]
 
 

@@ -49,6 +49,15 @@ LINES = [
         ("xid", "0000:9b:00.0", 149, "fatal", (), ()),
     ),
     (
+        "NVRM: Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2)",
+        ("xid", "0018:01:00.0", 145, "non-fatal", (), ()),
+    ),
+    (
+        "NVRM: Xid (PCI:0018:01:00): 154, GPU recovery action changed from 0x1 (GPU Reset "
+        "Required) to 0x0 (None)",
+        ("xid", "0018:01:00.0", 154, "none", (), ()),
+    ),
+    (
         "NVRM: Xid (PCI:0018:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 "
         "(Node Reboot Required)",
         ("xid", "0018:01:00.0", 154, "", (), ()),
@@ -77,6 +86,11 @@ LINES = [
     (
         "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
         ("kernel_driver", "0000:03:00.0", 0, "amdgpu: GPU reset", (), ()),
+    ),
+    (
+        # A domain of Hyper-V.
+        "amdgpu c05b:00:00.0: amdgpu: GPU reset begin!",
+        ("kernel_driver", "c05b:00:00.0", 0, "amdgpu: GPU reset", (), ()),
     ),
     (
         "xe 0000:03:00.0: [drm] *ERROR* GT0: timed out",

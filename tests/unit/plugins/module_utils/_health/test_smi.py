@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 import tracemalloc
 from dataclasses import asdict
 
@@ -17,7 +19,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._health.smi import (
 )
 from tests.unit.fixtures.health_node import (
     A100,
+    A100_MIG,
     OTHER,
+    P4,
     SECRET,
     T4,
     smi_document,
@@ -64,6 +68,26 @@ def test_older_names():
     assert one.values["temperature"]["margin"] == 53
     assert one.values["clocks"] == {"slowdowns": []}
     assert one.values["recovery"]["action"] is None
+
+
+def test_a_card_with_mig_devices_does_not_tell_its_rows():
+    _version, (one,) = read_document(smi_document(smi_gpu(A100, A100_MIG)))
+    assert one.values["mig"] == {"mode": "enabled", "mode_pending": "enabled"}
+    assert set(one.values["remapped_rows"].values()) == {None}
+    assert one.values["recovery"] == {
+        "action": None, "reset_required": False, "drain_and_reset_recommended": False,
+    }  # fmt: skip
+    assert (one.values["temperature"]["margin"], one.values["temperature"]["memory"]) == (62, 44)
+    assert one.values["clocks"] == {"slowdowns": []}
+
+
+def test_names_before_turing():
+    _version, (one,) = read_document(smi_document(smi_gpu(A100, P4)))
+    assert set(one.values["ecc"].values()) == {None} and one.values["clocks"] == {"slowdowns": None}
+    counted = {"volatile/double_bit/total": "2", "aggregate/single_bit/total": "7"}
+    _version, (one,) = read_document(smi_document(smi_gpu(A100, P4, **counted)))
+    assert one.values["ecc"]["volatile_dram_uncorrected"] == 2
+    assert one.values["ecc"]["aggregate_dram_corrected"] == 7
 
 
 def test_parts_of_a_sum():
@@ -157,6 +181,16 @@ EXTERNAL = (
 def test_hostile_documents_are_refused(document, words):
     with pytest.raises(ValueError, match=words):
         read_document(document)
+
+
+def test_what_looks_like_many_lists_of_processes_takes_little_time():
+    """The output is searched once, not once for each of them."""
+    output = smi_document(smi_gpu()).partition("</processes>")[0] + "<processes>" * 60_000
+    begin = time.monotonic()
+    with contextlib.suppress(ValueError):
+        assert "hunter2" not in str(read_document(output))
+    assert "hunter2" not in beside_document(output)
+    assert time.monotonic() - begin < 20
 
 
 def test_hostile_values_are_cut_and_take_little_memory():

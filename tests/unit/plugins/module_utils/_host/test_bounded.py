@@ -120,6 +120,21 @@ def test_a_signal_to_the_module_ends_the_program(stream, output):
     assert gone(int(output[0]))
 
 
+def test_the_group_is_killed_while_its_number_cannot_be_anothers(stream, output, monkeypatch):
+    """Once a process is waited for, another one may get its pid, and be killed instead."""
+    killed = []
+
+    def killpg(pid, number):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as handle:
+            killed.append(handle.read().rpartition(")")[2].split()[0])
+        real(pid, number)
+
+    real = os.killpg
+    monkeypatch.setattr(os, "killpg", killpg)
+    assert stream(["true"], output.append, 10, MUCH).rc == 0
+    assert killed == ["Z"]
+
+
 def test_nothing_stays_open(stream, output):
     before = os.listdir("/proc/self/fd")
     for argv in (["true"], ["sh", "-c", "exec sleep 20"], ["/dev/null"]):

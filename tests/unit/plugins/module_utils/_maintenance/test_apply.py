@@ -49,6 +49,8 @@ class Server(StandinCluster):
         self._due = {}
         self.patch_error = None
         self.list_errors = []
+        #: What reading all nodes is answered for the first times; None for the nodes.
+        self.away = []
 
     def eviction_version(self):
         self.calls.append("version")
@@ -91,6 +93,10 @@ class Server(StandinCluster):
         return copy.deepcopy(found)
 
     def list(self, path, **params):
+        if path == "/api/v1/nodes" and self.away:
+            error = self.away.pop(0)
+            if error is not None:
+                raise error
         if not path.startswith("/api/v1/namespaces/"):
             return super().list(path, **params)
         if self.list_errors:
@@ -335,6 +341,65 @@ def test_a_server_that_is_away_for_a_moment_ends_nothing():
     server.list_errors = [LOST, LOST]
     server.answers["a"] = [LOST, LOST]
     assert run(server)["n1"]["ok"]
+
+
+def lost(number):
+    """Return errors of a server that is away, each of its own: the last one is added to."""
+    return [KubeError("no answer", reason="Unreachable") for _one in range(number)]
+
+
+def test_a_server_that_is_away_when_all_is_read_again_ends_nothing():
+    server = Server([node("n1")], [a_pod("a")])
+    server.away = [None, *lost(1), KubeError("starts", status=503)]
+    row = run(server)["n1"]
+    assert row["ok"] and server.time.now == 3.0
+    # The node whose time is over is asked about as well.
+    server = Server([node("n1")], [a_pod("a")])
+    server.answers["a"] = BLOCKED
+    server.away = [None, *lost(1)]
+    assert codes(run(server)["n1"]) == ["pdb_blocks"] and not server.cordoned()
+
+
+def test_a_server_that_stays_away_is_told_with_what_stays_cordoned():
+    server = Server([node("n1")], [a_pod("a")])
+    server.away = [None, *lost(1000)]
+    with pytest.raises(KubeError) as caught:
+        run(server)
+    assert 60 <= server.time.now < 75 and server.cordoned()
+    assert "stays cordoned by this run: n1" in caught.value.next_step
+    # Without an answer, nothing was cordoned.
+    with pytest.raises(KubeError) as caught:
+        run(server)
+    assert caught.value.next_step == ""
+
+
+def test_a_server_that_restarts_between_two_slices_is_waited_for():
+    server = Server([node("n1")], [a_pod("a")])
+    server.answers["a"] = [BLOCKED] * 9
+    one = maintenance(server, limit=10)
+    carried = one.carry(one.run())
+    server.away = lost(2)
+    rows = maintenance(server, limit=30, carried=carried).run()
+    assert rows["n1"]["ok"] and [item["name"] for item in rows["n1"]["evicted"]] == ["a"]
+    server.away = lost(100)
+    with pytest.raises(KubeError) as caught:
+        maintenance(server, limit=30, carried=carried).run()
+    assert "stays cordoned by this run: n1" in caught.value.next_step
+
+
+def test_a_pod_that_is_gone_before_is_not_counted_as_evicted():
+    server = Server([node("n1")], [a_pod("a"), a_pod("b")])
+    real = server.evict
+
+    def evict(path, uid, version, *, grace=None, dry_run=False):
+        if path.endswith("/b") and not dry_run:
+            server._remove("b")
+            raise KubeError("not found", status=404)
+        real(path, uid, version, grace=grace, dry_run=dry_run)
+
+    server.evict = evict
+    row = run(server)["n1"]
+    assert row["ok"] and [item["name"] for item in row["evicted"]] == ["a"]
 
 
 def test_a_right_that_is_missing_on_the_node_is_named():

@@ -110,6 +110,7 @@ def test_a_wrong_entry_is_refused(rows, words):
     ("number", "line", "action", "severity"),
     [
         (149, "149, NETIR_LINK_EVT Fatal   XC0 i0 Link 08", data.RESET, "error"),
+        (149, "149, NETIR_BER_EVENT Nonfatal XC0 i0 Link 03", data.IGNORE, "info"),
         (149, "149, NETIR_LINK_EVT Non-fatal XC0 i0 Link 08", data.IGNORE, "info"),
         (149, "149, cut off", data.NVLINK5, "warning"),
         (154, "from 0x0 (None) to 0x2 (Node Reboot Required)", data.RECOVERY, "warning"),

@@ -21,6 +21,7 @@ from tests.unit.fixtures.cluster_objects import GPU, daemonset, node, pod
 from tests.unit.fixtures.dra import (
     CLASSES,
     claim,
+    device,
     device_class,
     driver_daemonset,
     group,
@@ -67,9 +68,9 @@ def begun(cluster, time=None, **more):
     )
 
 
-def run(one, *names):
+def run(one, *names, count=1):
     given = {name: {"resources": {GPU: 1}} for name in names or ("n1", "n2")}
-    return one.test(read_expected(given), 1)
+    return one.test(read_expected(given), count)
 
 
 def left(cluster):
@@ -258,12 +259,72 @@ def test_where_claims_hold_all_devices_no_pod_is_made():
     assert result["cause"] == "All 2 nvidia.com/gpu of n1 are taken, by the pod default/train (2)."
 
 
-def test_a_device_that_has_no_resources_name_is_not_tried_and_no_failure():
-    cluster = dra_node(deviceclasses=[device_class(resource=None)])
+# The versions that the server has. Its schemas judge the claim in
+# tests/unit/plugins/filter/test_nvidia_dra_driver_schemas.py.
+@pytest.mark.parametrize(
+    "served", [("v1beta1",), ("v1beta2", "v1beta1"), ("v1", "v1beta2", "v1beta1")]
+)
+def test_a_device_without_a_resources_name_is_asked_for_by_a_claim(served):
+    cluster, made = dra_node(deviceclasses=[device_class(resource=None)]), []
+    cluster.groups["/apis/resource.k8s.io"] = group(*served)
+    end = cluster.made
+
+    def keep(item):
+        made.append(item)
+        end(item)
+
+    cluster.made = keep
+    one = begun(cluster, request={"runtime_class": "auto"})
+    result = run(one, "n1", count=2)["results"]["n1"]
+    assert result["ok"] and "a pod with 2 gpu.nvidia.com said" in result["proof"]
+    (pod,), (asked,) = made, cluster.objects["resourceclaims"]
+    assert pod["spec"]["containers"][0]["resources"] == {"claims": [{"name": "gpu"}]}
+    assert "runtimeClassName" not in pod["spec"]
+    name = pod["metadata"]["name"]
+    assert pod["spec"]["resourceClaims"] == [{"name": "gpu", "resourceClaimName": name}]
+    assert asked["apiVersion"] == f"resource.k8s.io/{served[0]}"
+    # It goes with its pod, also if this run is killed.
+    assert asked["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": pod["metadata"]["uid"]}
+    ]
+    (wanted,) = asked["spec"]["devices"]["requests"]
+    fields = wanted if served[0] == "v1beta1" else wanted["exactly"]
+    assert (fields["deviceClassName"], fields["count"]) == ("gpu.nvidia.com", 2)
+
+
+def test_no_pod_waits_for_devices_that_claims_hold():
+    held = [claim(devices=("gpu-0", "gpu-1"))]
+    cluster = dra_node(deviceclasses=[device_class(resource=None)], resourceclaims=held)
     result = run(begun(cluster), "n1")["results"]["n1"]
-    assert (result["ok"], result["code"]) == (None, "dra_claim_needed")
+    assert (result["ok"], result["code"]) == (None, "all_taken")
+    assert result["cause"] == "All 2 gpu.nvidia.com of n1 are taken, by the pod default/train (2)."
+
+
+def test_a_claim_that_may_not_be_made_is_told_and_its_pod_is_deleted():
+    cluster = dra_node(deviceclasses=[device_class(resource=None)])
+    cluster.fails["create", "resourceclaims"] = KubeError(
+        "The right 'create' on 'resourceclaims' is missing", status=403, next_step="Give it."
+    )
+    result = run(begun(cluster), "n1")["results"]["n1"]
+    assert (result["ok"], result["code"]) == (False, "pod_refused")
+    assert "resourceclaims" in result["cause"] and left(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("objects", "evidence"),
+    [
+        ({"deviceclasses": []}, "ResourceSlices: 2 gpu"),
+        (
+            {"resourceslices": [resource_slice(devices=[device(0, taint="gpu.nvidia.com/xid")])]},
+            "taints: gpu.nvidia.com/xid:NoSchedule",
+        ),
+    ],
+)
+def test_devices_that_no_class_can_give_out_are_not_tried_and_no_failure(objects, evidence):
+    result = run(begun(dra_node(**objects)), "n1")["results"]["n1"]
+    assert (result["ok"], result["code"]) == (None, "dra_no_class")
     assert "The DRA driver gpu.nvidia.com serves n1" in result["cause"]
-    assert "extendedResourceName" in result["next_step"]
+    assert evidence in result["evidence"] and "kubectl get deviceclasses" in result["next_step"]
 
 
 def test_a_pod_that_lost_the_race_for_the_last_device_is_told_who_has_it():
