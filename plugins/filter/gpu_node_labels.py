@@ -51,6 +51,13 @@ options:
     description: Further labels for a machine with a GPU, by name. They override the others.
     type: dict
     default: {}
+  mig:
+    description: >-
+      Mode and MIG devices that GPUs will have when the labels are set, as C(devices) of
+      P(kubegpu.nodes.nvidia_mig_plan#filter). GPUs that are not there have those of the facts.
+    type: list
+    elements: dict
+    default: []
 seealso:
   - module: kubegpu.nodes.node_gpu_label
 """
@@ -79,7 +86,7 @@ _value:
     kubegpu.nodes/gpu.count: '4'
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -92,6 +99,7 @@ def gpu_node_labels(
     discovery_names: bool = True,
     device_plugin_config: str | None = "",
     extra: Mapping[str, Any] | None = None,
+    mig: Sequence[Mapping[str, Any]] | None = None,
 ) -> dict[str, str]:
     """Return the labels of :func:`node_labels`."""
     from ansible_collections.kubegpu.nodes.plugins.module_utils._core.errors import InputError
@@ -109,6 +117,7 @@ def gpu_node_labels(
         "discovery_names": discovery_names,
         "device_plugin_config": device_plugin_config,
         "extra": extra,
+        "mig": mig,
     }
     try:
         return node_labels(gpu_node, **read_arguments(LABEL_ARGUMENTS, given, "gpu_node_labels_"))

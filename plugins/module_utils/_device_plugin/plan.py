@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core.errors import KubegpuError, Refusal
 from .._core.printable import printable
+from .._hardware.nvml import with_planned_mig
 from .._hardware.vendors import container_gpus
 from .._kube.pod_parts import Object
 from .config import Config
@@ -65,7 +66,8 @@ def plan(
         ``node`` (its name in Kubernetes where it is not found by machine id), ``match`` (``name``
         where it is not to be found by machine id), ``options`` (its own view of the options, which
         has to be the same), ``default_runtime`` (newer than the facts), ``planned`` (whether this
-        run sets up the runtime) and ``cdi`` (whether CDI is asked for there).
+        run sets up the runtime), ``cdi`` (whether CDI is asked for there) and ``mig`` (mode and
+        devices that its GPUs will have, as :func:`with_planned_mig` takes them).
     :param chart_version: the chart's version, with the method ``helm``.
     :param existing: the cluster's objects of these names: Namespace, RuntimeClass and DaemonSet.
     :param others: descriptions of the unmanaged operators and plugins of the cluster.
@@ -101,7 +103,9 @@ def plan(
         return {**build_result(result, [], warnings, reasons), "action": "leave"}
     refusals += [("", one) for one in _check_runtime_class(seen)]
     for name in sorted(hosts):
-        _plan_host(request, name, hosts[name], result, refusals, warnings)
+        host = hosts[name]
+        facts = with_planned_mig(host["gpu_node"], host.get("mig") or ())
+        _plan_host(request, name, {**host, "gpu_node": facts}, result, refusals, warnings)
     objects, unmanaged = _select_objects(request, method, seen)
     reasons += unmanaged
     result["objects"], result["values"] = objects, values

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _MIB = 1024 * 1024
@@ -276,6 +276,27 @@ def with_smi_names(fact: Mapping[str, Any], text: str) -> dict[str, Any]:
             )
         devices.append({**device, "mig_devices": migs})
     return {**fact, "devices": devices}
+
+
+def with_planned_mig(
+    node: Mapping[str, Any], planned: Sequence[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return the fact ``gpu_node`` with the MIG mode and devices that the GPUs will have.
+
+    :param planned: the ``devices`` of ``nvidia_mig_plan``. Other GPUs stay as they are.
+    """
+    nvml = node.get("nvml")
+    if not nvml or not planned:
+        return node
+    by_address = {
+        one["address"]: {
+            "mig_mode": one["mig_mode"],
+            "mig_devices": [{"name": f"MIG {profile}"} for profile in one["mig_devices"]],
+        }
+        for one in planned
+    }
+    devices = [{**one, **by_address.get(one["address"], {})} for one in nvml["devices"]]
+    return {**node, "nvml": {**nvml, "devices": devices}}
 
 
 def _field(node: Any, path: str) -> str | None:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .._hardware.nvml import with_planned_mig
 from .._hardware.vendors import gpu_vendor, gpu_vendors
 
 PREFIX = "kubegpu.nodes"
@@ -83,6 +84,7 @@ def node_labels(
     discovery_names: bool = True,
     device_plugin_config: str = "",
     extra: Mapping[str, Any] | None = None,
+    mig: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, str]:
     """Return the labels of a node; none without a GPU.
 
@@ -91,6 +93,7 @@ def node_labels(
     :param discovery_names: whether to add labels with the names of GPU feature discovery.
     :param device_plugin_config: the plugin's configuration for this node.
     :param extra: more labels for a node with a GPU, by name.
+    :param mig: mode and devices that GPUs will have: the ``devices`` of ``nvidia_mig_plan``.
     """
     vendor = gpu_vendor(gpu_node["gpus"])
     if vendor == "none":
@@ -101,7 +104,7 @@ def node_labels(
         # Virtual functions of a card are for virtual machines, not for the host.
         if gpu["vendor"] == vendor and not gpu["virtual_function"]
     ] or [gpu for gpu in gpu_node["gpus"] if gpu["vendor"] == vendor]
-    devices = _devices(gpu_node, vendor)
+    devices = _devices(with_planned_mig(gpu_node, mig), vendor)
     labels: dict[str, str] = {MARKER: vendor}
     for one in gpu_vendors(gpu_node["gpus"]):
         labels[VENDOR_MARKER.format(vendor=one)] = "true"

@@ -39,6 +39,7 @@ LABEL_ARGUMENTS: dict[str, dict[str, Any]] = {
     "discovery_names": {"type": "bool", "default": True},
     "device_plugin_config": {"type": "str", "default": ""},
     "extra": {"type": "dict", "default": {}},
+    "mig": {"type": "list", "elements": "dict", "default": []},
 }
 
 

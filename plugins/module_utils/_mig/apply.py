@@ -203,8 +203,8 @@ def _write_files(files: Sequence[BootFile], node: Dependencies) -> None:
         return
     remove = all(file.text is None for file in files)
     if remove:
-        # While its file is there.
-        node.run(["systemctl", "disable", UNIT])
+        # While its file is there. Once it has run, systemd would keep it as active without a file.
+        node.run(["systemctl", "disable", "--now", UNIT])
     for file in files:
         key = f"{FILES}{file.path}"
         if file.text is not None:

@@ -102,6 +102,17 @@ class Layout:
     enabled: bool
     instances: tuple[Instance, ...] = ()
 
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The profiles of the MIG devices, which are the compute instances."""
+        if not self.enabled:
+            return ()
+        return tuple(
+            name
+            for one in self.instances
+            for name in ((one.profile,) if one.compute is None else one.compute)
+        )
+
     def describe(self) -> str:
         """Return the layout in one line, such as ``2x 1g.5gb at 0 and 1, 3g.20gb at 4``."""
         if not self.enabled:
@@ -191,6 +202,8 @@ class GpuPlan:
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan of the GPU as JSON values."""
+        # A mode that waits for the reboot is the one of now.
+        then = self.before if self.waits else self.after
         return {
             "index": self.gpu.index,
             "address": self.gpu.address,
@@ -201,6 +214,8 @@ class GpuPlan:
             "keep": [one.place for one in self.keep],
             "before": self.before.describe(),
             "after": self.after.describe(),
+            "mig_mode": "enabled" if then.enabled else "disabled",
+            "mig_devices": list(then.devices),
         }
 
 

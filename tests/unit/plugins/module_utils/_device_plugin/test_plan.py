@@ -12,6 +12,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._device_plugin.plan 
     plan,
     restarts,
 )
+from tests.unit.fixtures.device_plugin import device, with_devices
 from tests.unit.fixtures.node_facts import P4, node
 
 SLICING = {"sharing": {"timeSlicing": {"resources": [{"name": "gpu", "replicas": 4}]}}}
@@ -133,6 +134,26 @@ def test_s15_what_is_impossible_on_a_node_is_refused_before_anything_is_applied(
     made = plan({"configs": {"mps": MPS}}, {"a": host("mps"), "b": host()})
     assert [(one["host"], one["evidence"]) for one in made["refusals"]] == [("a", "Tesla P4")]
     assert made["objects"] == []
+
+
+def test_s15_a_layout_that_is_not_made_yet_is_what_counts():
+    addresses = ["0000:01:00.0", "0000:02:00.0"]
+    now = [
+        {**device("enabled", "3g.20gb"), "address": addresses[0]},
+        {**device(), "address": addresses[1]},
+    ]
+    one = {"gpu_node": with_devices(*now), "config": ""}
+    single = {"mig_strategy": "single"}
+    assert "on all GPUs of a node or on none" in plan(single, {"a": one})["refusals"][0]["cause"]
+    planned = [
+        {"address": address, "mig_mode": "enabled", "mig_devices": ["1g.5gb"] * 7}
+        for address in addresses
+    ]
+    made = plan(single, {"a": {**one, "mig": planned}})
+    assert made["refusals"] == []
+    assert made["expected"]["a"]["resources"] == {"nvidia.com/gpu": 14}
+    made = plan({"mig_strategy": "mixed"}, {"a": {**one, "mig": planned[:1]}})
+    assert made["expected"]["a"]["resources"] == {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.5gb": 7}
 
 
 def test_s15_nodes_share_as_they_chose():

@@ -266,3 +266,19 @@ def test_options():
         "nvidia.com/device-plugin.config": "shared",
         "rack": "7",
     }
+
+
+def test_a_layout_that_is_planned_is_what_the_labels_say():
+    facts = node(nvml=nvml(device(mig_mode="disabled"), device(address="0000:99:00.0")))
+    planned = {"address": P4["address"], "mig_mode": "enabled", "mig_devices": ["1g.5gb"] * 7}
+    labels = node_labels(facts, mig=[planned])
+    after = node_labels(
+        node(
+            nvml=nvml(
+                device(mig_mode="enabled", mig_devices=[{}] * 7), device(address="0000:99:00.0")
+            )
+        )
+    )
+    assert labels == after
+    assert (labels["kubegpu.nodes/mig"], labels["kubegpu.nodes/mig.devices"]) == ("enabled", "7")
+    assert node_labels(facts)["kubegpu.nodes/mig"] == "disabled"

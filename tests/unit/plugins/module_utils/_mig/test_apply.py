@@ -37,6 +37,14 @@ def node(tmp_path):
     return MigNode(tmp_path, card(0, "2330"), card(1, "2330"))
 
 
+def devices_of(node):
+    """Mode, and number of MIG devices, of each GPU."""
+    return {
+        one["address"]: (one["mig_mode"], len(one["mig_devices"]))
+        for one in node.facts()["nvml"]["devices"]
+    }
+
+
 @pytest.fixture
 def ampere(tmp_path):
     return MigNode(tmp_path, card(0, "20b0", needs_reset=True))
@@ -70,6 +78,10 @@ def test_check_mode_predicts_and_changes_nothing(node):
     predicted = present(request(), node.dependencies(), True)
     assert not node.commands
     assert predicted == present(request(), node.dependencies(), False)
+    assert devices_of(node) == {
+        one["address"]: (one["mig_mode"], len(one["mig_devices"]))
+        for one in predicted["plan"]["devices"]
+    }
     assert absent(request(""), node.dependencies(), True)["changed"]
     assert node.layout() == SEVEN
 
@@ -307,7 +319,7 @@ def test_the_layout_is_made_again_at_boot(boot_paths, tmp_path):
 def test_the_files_for_the_boot_go_with_teardown(node, boot_paths):
     present(request(at_boot=True), node.dependencies(), False)
     absent(request("", at_boot=True), node.dependencies(), False)
-    assert ["systemctl", "disable", "kubegpu-mig.service"] in node.commands
+    assert ["systemctl", "disable", "--now", "kubegpu-mig.service"] in node.commands
     assert not any(os.path.exists(path) for path in boot_paths)
     assert not (node.root / "var/lib/kubegpu").exists()
 

@@ -1,0 +1,120 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What check mode and the playbook plan predict after a MIG layout that is not made."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_node_labels import gpu_node_labels
+from tests.unit.fixtures.node_facts import P4, node
+
+ROOT = Path(__file__).parents[3]
+LOADER = DataLoader()
+DEVICE = {
+    "address": P4["address"],
+    "name": "NVIDIA A100-SXM4-40GB",
+    "memory_total": 40960,
+    "mig_mode": "disabled",
+    "mig_devices": [],
+}
+FACTS = node(nvml={"driver_version": "580.95.05", "cuda_version": "13.0", "devices": [DEVICE]})
+PLAN = {
+    "change": True,
+    "devices": [
+        {"address": P4["address"], "mig_mode": "enabled", "mig_devices": ["1g.5gb"] * 7},
+    ],
+}
+LEFT = ["kubegpu/kubegpu-nvidia-device-plugin"]
+
+
+def load(path):
+    return LOADER.load_from_file(str(ROOT / path), trusted_as_template=True)
+
+
+def task(path, name):
+    """Return a task of a file, also of a block in it."""
+    tasks = [one for top in load(path) for one in (top, *top.get("block", ()))]
+    (found,) = [one for one in tasks if one["name"] == name]
+    return found
+
+
+def template(text, role="nvidia_mig", **variables):
+    known = {
+        **load(f"roles/{role}/defaults/main.yml"),
+        **load(f"roles/{role}/vars/main.yml"),
+        "inventory_hostname": "gpu1",
+        "ansible_facts": {"gpu_node": FACTS},
+        **variables,
+    }
+    return Templar(LOADER, variables=known).template(text)
+
+
+def runs(one, **variables):
+    """Return whether the conditions of a task are met."""
+    conditions = one.get("when", [])
+    listed = conditions if isinstance(conditions, list) else [conditions]
+    return all(template(trust_as_template(f"{{{{ {text} }}}}"), **variables) for text in listed)
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_only_check_mode_tells_the_next_roles_the_planned_devices(check):
+    published = task("roles/nvidia_mig/tasks/partition.yml", "Publish the result")
+    result = template(
+        published["ansible.builtin.set_fact"]["nvidia_mig_result"],
+        ansible_check_mode=check,
+        nvidia_mig_plan=PLAN,
+        nvidia_mig_result={"changed": False},
+        __nvidia_mig_module={"changed": True, "reboot_required": False, "reboot_reason": ""},
+    )
+    assert result["next_devices"] == (PLAN["devices"] if check else [])
+
+
+def test_the_playbook_plan_predicts_with_the_layout_of_the_plan():
+    predict = task("playbooks/tasks/plan_kubernetes.yml", "Predict with the MIG layout")
+    known = {"nvidia_mig_plan": PLAN, "nvidia_mig_result": {"changed": False, "next_devices": []}}
+    assert runs(predict, **known)
+    made = template(predict["ansible.builtin.set_fact"]["nvidia_mig_result"], **known)
+    assert made == {"changed": False, "next_devices": PLAN["devices"]}
+    # A refused plan, and a host without one.
+    assert not runs(predict, nvidia_mig_plan={**PLAN, "change": False})
+    assert not runs(predict)
+
+
+@pytest.mark.parametrize(("devices", "mode"), [([], "disabled"), (PLAN["devices"], "enabled")])
+def test_labels_and_device_plugin_take_them(devices, mode):
+    known = {"nvidia_mig_result": {"next_devices": devices}}
+    # The filter of a collection is not found here: its argument is, and the filter by Python.
+    written = load("roles/gpu_node_labels/vars/main.yml")["__gpu_node_labels_labels"]
+    (argument,) = re.findall(r"\bmig=(.+)\)\s*}}", written)
+    mig = template(trust_as_template(f"{{{{ {argument} }}}}"), "gpu_node_labels", **known)
+    labels = gpu_node_labels(FACTS, mig=mig)
+    assert labels["kubegpu.nodes/mig"] == mode
+    assert labels.get("kubegpu.nodes/mig.devices") == ("7" if devices else None)
+    text = trust_as_template("{{ __nvidia_device_plugin_this.mig }}")
+    assert template(text, "nvidia_device_plugin", **known) == devices
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_the_plugins_pods_that_left_are_told_in_check_mode_too(check):
+    known = {
+        "ansible_check_mode": check,
+        "nvidia_mig_plan": {"partitions": True},
+        "kubegpu_kube": {"kubeconfig": "/k"},
+        "__nvidia_mig_paused": {"nodes": {"gpu1": {"left": LEFT}}},
+        "nvidia_mig_result": {"restarted": []},
+    }
+    assert runs(task("roles/nvidia_mig/tasks/change.yml", "Wait for the new resources"), **known)
+    publish = task("roles/nvidia_mig/tasks/offered.yml", "Publish which pods are made again")
+    assert runs(publish, **known)
+    made = template(publish["ansible.builtin.set_fact"]["nvidia_mig_result"], **known)
+    assert made["restarted"] == LEFT
+    wait = task("roles/nvidia_mig/tasks/offered.yml", "Wait until the node offers its instances")
+    assert runs(wait, **known) is not check
