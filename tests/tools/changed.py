@@ -63,6 +63,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/gpu_cluster_info.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_test_pods.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),
+    ("plugins/filter/gpu_upgrade.py", _CODE | {"controller"} | _CLUSTER),
     ("plugins/filter/*.py", _CODE | _REPORTS),
     ("plugins/doc_fragments/*.py", _CODE),
     # Roles and playbooks.
@@ -71,6 +72,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("roles/nvidia_mig/*", _CODE | _NODES | {"controller"}),
     ("roles/nvidia_container_toolkit/*", _CODE | _NODES | {"controller"}),
     ("roles/gpu_verify/*", _CODE | {"fleet", "cluster"}),
+    ("roles/gpu_upgrade/*", _CODE | {"controller"} | _CLUSTER),
     ("roles/*", _CODE | _CLUSTER),
     ("playbooks/examples/*", _ALWAYS | {"controller", "fleet", "cluster"}),
     ("playbooks/*", _CODE | _NODES | {"controller"}),
