@@ -57,6 +57,18 @@ def disturbed(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> str:
     return max(found, key=LEVELS.index)
 
 
+def has_work(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> bool:
+    """Return whether a node has something to change.
+
+    The plans alone can also ask a runtime whether its configuration is right, which is no reason to
+    take a node out of work.
+    """
+    pending = (plans.get("driver") or {}).get("reboot") or {}
+    return any(plan.get("action") == "refuse" or _steps(plan) for plan in plans.values()) or bool(
+        pending.get("required") and reboot != "never"
+    )
+
+
 def plan_upgrade(request: Request, hosts: Sequence[Host]) -> Plan:
     """Return the plan of all hosts, with all refusals at once."""
     if request.release:
@@ -133,8 +145,7 @@ def _split(names: Sequence[str], sizes: Sequence[int]) -> list[tuple[str, ...]]:
 
 def _plan_host(request: Request, host: Host) -> HostPlan:
     resumed = host.held_by == request.run
-    has_work = any(plan.get("work") is True for plan in host.plans.values())
-    if not resumed and not has_work and not host.failure:
+    if not resumed and not has_work(host.plans, request.reboot) and not host.failure:
         return HostPlan(host.name, NONE)
     level = disturbed(host.plans, request.reboot)
     pods = request.pods

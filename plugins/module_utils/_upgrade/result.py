@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .types import BAD, BLOCKED, DONE, KEPT, NONE, NOT_STARTED, REFUSE, REFUSED, SPENDS, UNCHANGED
+from .types import (
+    BAD,
+    BLOCKED,
+    DONE,
+    KEPT,
+    NONE,
+    NOT_STARTED,
+    REFUSE,
+    REFUSED,
+    ROLLED_BACK,
+    SPENDS,
+    UNCHANGED,
+)
 
 Object = Mapping[str, Any]
 
@@ -102,6 +114,7 @@ def report(
             "batch": one["batch"],
             "disturbs": one["disturbs"],
             "changes": one["changes"],
+            "began": bool(result.get("began")),
             "from": result.get("from") or {},
             "to": result.get("to") or {},
             "evicted": result.get("evicted") or [],
@@ -128,8 +141,11 @@ def rows(data: Object) -> list[dict[str, Any]]:
         outcome = one["outcome"]
         notes = [_note(finding) for finding in one["findings"]] if outcome != DONE else []
         if one["rolled_back_because"]:
-            notes.insert(0, f"restored, because: {one['rolled_back_because']}")
-        if outcome in KEPT:
+            what = "restored" if outcome == ROLLED_BACK else "not restored completely; it failed"
+            notes.insert(0, f"{what}, because: {one['rolled_back_because']}")
+        if outcome in KEPT and not one["began"]:
+            notes.append("nothing on it was changed. Next step: run the upgrade again")
+        elif outcome in KEPT:
             notes.append(
                 "the node stays cordoned. Next step: repair it and run the upgrade again, which "
                 "goes on with it first; or give it back with -e gpu_upgrade_release=true"

@@ -16,6 +16,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options imp
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
     disturbed,
+    has_work,
     plan_upgrade,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
@@ -68,6 +69,21 @@ def codes(plan, name):
 )
 def test_what_a_change_disturbs(plans, reboot, level):
     assert disturbed(plans, reboot) == level
+
+
+@pytest.mark.parametrize(
+    ("plans", "reboot", "works"),
+    [
+        ({"toolkit": {"work": True, "containerd": True, "steps": []}}, "auto", False),
+        ({"toolkit": {"work": True, "steps": [{"step": "cdi"}]}}, "auto", True),
+        ({"driver": {"action": "refuse", "reasons": ["no"]}}, "auto", True),
+        ({"driver": {"work": False, "reboot": {"required": True}}}, "auto", True),
+        ({"driver": {"work": False, "reboot": {"required": True}}}, "never", False),
+        ({}, "auto", False),
+    ],
+)
+def test_what_is_a_reason_to_take_a_node_out_of_work(plans, reboot, works):
+    assert has_work(plans, reboot) is works
 
 
 def test_a_canary_then_batches_of_the_size_that_is_asked_for():

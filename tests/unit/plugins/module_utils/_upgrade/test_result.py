@@ -164,10 +164,21 @@ def test_a_run_is_ok_if_all_are_done_or_need_nothing():
 
 
 @pytest.mark.parametrize("outcome", ["failed", "unreachable"])
-def test_a_node_that_stays_cordoned_has_a_next_step(outcome):
-    (one,) = rows(told(plan(planned("a")), {"a": {"outcome": outcome, "findings": [PROBLEM]}}))
-    assert any("stays cordoned" in note and "gpu_upgrade_release=true" in note
-               for note in one["notes"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("began", "words"),
+    [(True, "-e gpu_upgrade_release=true"), (False, "nothing on it was changed")],
+)
+def test_a_node_that_failed_has_a_next_step(outcome, began, words):
+    result = {"outcome": outcome, "findings": [PROBLEM], "began": began}
+    (one,) = rows(told(plan(planned("a")), {"a": result}))
+    assert words in one["notes"][-1]
+    assert ("stays cordoned" in one["notes"][-1]) is began
+
+
+def test_a_way_back_that_failed_is_told_as_such():
+    result = {"outcome": "failed", "began": True, "rolled_back_because": "nvml: no answer"}
+    (one,) = rows(told(plan(planned("a")), {"a": result}))
+    assert one["notes"][0].startswith("not restored completely; it failed, because: nvml")
 
 
 def test_the_table_of_the_plan():
