@@ -166,9 +166,7 @@ class Upgrades(Nodes):
         }
         # An extra variable, because the role's own is stronger than that of an inventory.
         folder = f"{self._folder}/records/{{{{ inventory_hostname }}}}"
-        run = self.play(
-            "upgrade", hosts, *arguments, everywhere=given, __gpu_upgrade_folder=folder
-        )
+        run = self.play("upgrade", hosts, *arguments, everywhere=given, __gpu_upgrade_folder=folder)
         return run, json.loads(report.read_text()) if report.exists() else None
 
     def cluster(self, **nodes: Any) -> None:
