@@ -73,7 +73,8 @@ options:
       - Whether to set the label C(kubegpu.nodes/pause) on the nodes, in the same request as the
         cordon. Pods of DaemonSets whose node affinity excludes nodes with this label leave, and
         O(state=drained) waits for them.
-      - V(released) removes the label if the module has set it.
+      - O(state=cordoned) with V(false) removes the label if this run has set it, so that these pods
+        come back to nodes that are still cordoned. O(state=released) removes it too.
     type: bool
     default: false
   keep_labels:

@@ -39,6 +39,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.amd_types i
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.options import (
     read_request as read_toolkit,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import (
+    read_request as read_upgrade,
+)
 
 from ._rollout import percentage_error, serial_error
 from ._variables_data import (
@@ -271,6 +274,8 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
         elif role == "gpu_monitoring":
             # The specification has the methods of both, and the exporter reads a file's text.
             read_exporter({**options, "method": None, "counters": None})
+        elif role == "gpu_upgrade":
+            read_upgrade(options)
     except KubegpuError as error:
         return str(error)
     return ""

@@ -70,6 +70,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "intel_device_plugin": ("Intel device plugin", True),
     "gpu_monitoring": ("monitoring", False),
     "gpu_verify": ("verify", False),
+    "gpu_upgrade": ("upgrade", True),
 }
 
 # Facts that the playbooks pass from play to play, and the public facts of the roles.

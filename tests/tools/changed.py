@@ -65,6 +65,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/gpu_cluster_info.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_test_pods.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),
+    ("plugins/filter/gpu_upgrade.py", _CODE | {"controller"} | _CLUSTER),
     ("plugins/filter/*.py", _CODE | _REPORTS),
     ("plugins/doc_fragments/*.py", _CODE),
     # Roles and playbooks.
@@ -74,6 +75,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("roles/nvidia_container_toolkit/*", _CODE | _NODES | {"controller"}),
     ("roles/amd_container_toolkit/*", _CODE | {"packages", "controller"}),
     ("roles/gpu_verify/*", _CODE | {"fleet", "cluster"}),
+    ("roles/gpu_upgrade/*", _CODE | {"controller"} | _CLUSTER),
     ("roles/gpu_monitoring/*", _CODE | {"fleet", "cluster"}),
     ("roles/*", _CODE | _CLUSTER),
     ("playbooks/examples/*", _ALWAYS | {"controller", "fleet", "cluster"}),

@@ -14,7 +14,7 @@ from typing import Any
 from .._core.errors import InputError
 from .._core.finding import Finding
 from .._labels.pause import PAUSE
-from .types import PAUSED_BY, RECORD, Node, Record, Request
+from .types import CORDONED, PAUSED_BY, RECORD, Node, Record, Request
 
 _TEXTS = ("run", "reason", "since")
 _FLAGS = ("was_unschedulable", "paused")
@@ -95,12 +95,18 @@ def cordon(node: Node, request: Request, now: str) -> dict[str, Any] | None:
     record = known or Record(request.run, since=now, was_unschedulable=node.unschedulable)
     if known is not None and known.run != request.run:
         record = replace(record, run=request.run)
+    # A run that takes a node over keeps the pause.
+    ends_pause = request.state == CORDONED and known == record and not request.pause
     if request.reason:
         record = replace(record, reason=request.reason)
     labels: dict[str, Any] = {}
     if request.pause and node.pause is None:
         labels[PAUSE] = PAUSED_BY
         record = replace(record, paused=True)
+    elif ends_pause and record.paused:
+        # The label may be another one's by now.
+        labels = {PAUSE: None} if node.pause == PAUSED_BY else {}
+        record = replace(record, paused=False)
     if known == record and node.unschedulable and not labels:
         return None
     metadata: dict[str, Any] = {

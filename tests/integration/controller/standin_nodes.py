@@ -92,6 +92,8 @@ class ActionModule(ActionBase):
             return {{**result, "nodes": {{}}, "labelled": sorted(self._task.args["nodes"])}}
         if NAME == "nvidia_driver" and self._task.args.get("state") == "absent":
             done.unlink(missing_ok=True)
+        elif NAME == "nvidia_driver" and self._task.args.get("version") == "previous":
+            done.unlink(missing_ok=True)
         elif NAME == "nvidia_driver":
             done.touch()
         answer = {{"changed": NAME not in LOOKING, "reboot_required": lost == "reboot",

@@ -20,6 +20,7 @@ ROLES = Path(__file__).parents[3] / "roles"
 SPEAKERS = {
     "gpu_monitoring": {"kubegpu.nodes.gpu_cluster_info"},
     "gpu_node_labels": {"kubegpu.nodes.node_gpu_label"},
+    "gpu_upgrade": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.gpu_node_maintenance"},
     "gpu_verify": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.gpu_test_pods"},
     "nvidia_mig": {"kubegpu.nodes.gpu_cluster_info", "kubegpu.nodes.node_pause"},
     "gpu_device_plugin": {"kubegpu.nodes.gpu_cluster_info"},

@@ -53,7 +53,9 @@ def modules(tasks):
 def test_every_module_that_changes_a_node_has_it():
     """A task without it would go on with the next one where a connection flickers."""
     called = set()
-    for role in ("nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit", "gpu_verify"):
+    for role in (
+        "nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit", "gpu_verify", "gpu_upgrade",
+    ):  # fmt: skip
         for path in (ROOT / "roles" / role / "tasks").glob("*.yml"):
             called |= set(modules(yaml.safe_load(path.read_text(encoding="utf-8"))))
     # Delegated to where the cluster is spoken to, in plays of their own; no connection.
@@ -79,9 +81,19 @@ def test_every_play_that_works_in_batches_says_so():
             if "serial" in play:
                 seen += 1
                 assert play["vars"][VARIABLE] is True, path
+                if path.stem == "upgrade":
+                    assert "gpu_upgrade('serial'" in play["serial"]
+                    continue
                 assert "rollout('serial'" in play["serial"]
                 assert any("rescue" in task for task in play["tasks"])
     assert seen == 5
+
+
+@pytest.mark.parametrize("name", ["record", "change", "restore", "gate"])
+def test_what_an_upgrade_does_on_a_node_is_rescued(name):
+    path = ROOT / "roles" / "gpu_upgrade" / "tasks" / f"{name}.yml"
+    (task,) = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert task["ignore_unreachable"] is True and task["rescue"] and task["block"]
 
 
 def test_what_fails_by_the_module_fail_is_a_refusal():

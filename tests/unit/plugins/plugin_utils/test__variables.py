@@ -232,6 +232,17 @@ def test_a_mig_configuration_is_known_beside_the_mapping_that_has_it():
     assert "nvidia_mig_configs[mixed][0].devices" in refused(**mixed)["nvidia_mig_config"].message
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("gpu_upgrade_batch", ["1", "0%"]), ("gpu_upgrade_canary", -1), ("gpu_upgrade_pods", "some"),
+     ("gpu_upgrade_max_unavailable", "a few"), ("gpu_upgrade_max_failed", -1)],
+)  # fmt: skip
+def test_a_wrong_value_of_an_upgrade_is_for_nodes_of_a_cluster(variable, value):
+    (one,) = refused(**{variable: value}).values()
+    assert (one.variable, one.part, one.cluster) == (variable, "upgrade", True)
+    assert refused(gpu_upgrade_batch=[1, "50%"], gpu_upgrade_canary=["gpu1"]) == {}
+
+
 @pytest.mark.parametrize("role", ["nvidia_driver", "cuda_toolkit", "nvidia_container_toolkit"])
 def test_every_key_of_a_repository_is_read_by_the_roles_reader(role):
     good = {"url": "https://m.example", "key_url": "https://m.example/k", "key_file": "k.asc",

@@ -32,7 +32,8 @@ NOW = "2026-11-23T12:00:00Z"
 
 
 def request(**options):
-    return Request((), "cordoned", options.pop("run", "r1"), **options)
+    state, run = options.pop("state", "cordoned"), options.pop("run", "r1")
+    return Request((), state, run, **options)
 
 
 def node(**more):
@@ -102,6 +103,21 @@ def test_a_run_that_takes_over_keeps_what_was_before():
     record = read_record(read_node(second))
     assert (record.run, record.since) == ("r2", NOW)
     assert record.was_unschedulable and record.paused
+
+
+def test_a_pause_ends_while_the_node_stays_cordoned():
+    """A call for a cordon without a pause, and not the drain in between."""
+    paused = cordoned(node(), pause=True)
+    assert cordon(read_node(paused), request(state="drained"), "later") is None
+    open_again = cordoned(paused)
+    assert PAUSE not in open_again["metadata"]["labels"] and open_again["spec"]["unschedulable"]
+    record = read_record(read_node(open_again))
+    assert (record.run, record.since, record.paused) == ("r1", NOW, False)
+    # Meanwhile another one has set it for a reason of its own.
+    paused["metadata"]["labels"][PAUSE] = "mig"
+    theirs = cordoned(paused)
+    assert theirs["metadata"]["labels"][PAUSE] == "mig"
+    assert not read_record(read_node(theirs)).paused
 
 
 def test_nobodys_node_is_not_given_back():

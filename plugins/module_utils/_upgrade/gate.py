@@ -1,0 +1,110 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judge a node after its upgrade. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._core.finding import Finding
+
+GATES = ("layers", "health", "pod")
+#: Layers of the verification that the cluster tells.
+_OF_CLUSTER = ("allocatable", "pod")
+
+# They do not show that the node is worse than before.
+_UNPROVEN = frozenset(("gate_failed", "not_verified", "cluster_not_asked", "reboot_left"))
+
+Object = Mapping[str, Any]
+
+
+def judge(
+    gates: Sequence[str],
+    *,
+    row: Object | None,
+    layers: Sequence[Object],
+    health: Sequence[Object],
+    reboot: str = "",
+) -> list[Finding]:
+    """Return why a node may not take pods again; empty if it may.
+
+    :param gates: which of ``GATES`` are asked for.
+    :param row: the node as ``gpu_node_maintenance`` sees it; None if the cluster was not asked.
+    :param layers: the layers of the verification.
+    :param health: each health result after the change, with ``new`` since the baseline, or with
+        ``findings`` if there was none.
+    :param reboot: why the node needs another reboot.
+    """
+    found = []
+    if reboot:
+        found.append(
+            Finding(
+                "reboot_left",
+                f"The node needs a reboot: {reboot}",
+                "",
+                "Set gpu_upgrade_reboot: auto, or reboot the node, and run the upgrade again.",
+            )
+        )
+    if row is None or not row.get("ready"):
+        found.append(
+            Finding(
+                "node_not_ready",
+                "The node is not ready after the change.",
+                "",
+                "Look at the kubelet and the container runtime: journalctl -u kubelet.",
+            )
+        )
+    if "layers" in gates:
+        found += _layers([one for one in layers if one["layer"] not in _OF_CLUSTER], "node")
+    if "pod" in gates:
+        found += _layers([one for one in layers if one["layer"] in _OF_CLUSTER], "cluster")
+    if "health" in gates:
+        found += _health(health)
+    return found
+
+
+def calls_for_way_back(findings: Sequence[Object]) -> bool:
+    """Return whether the earlier versions could help: something of the node itself is wrong."""
+    return any(finding["code"] not in _UNPROVEN for finding in findings)
+
+
+def _layers(layers: Sequence[Object], what: str) -> list[Finding]:
+    if not layers:
+        return [
+            Finding(
+                "not_verified",
+                f"No layer of the {what} was verified.",
+                "",
+                "See the task of gpu_verify in the output above.",
+            )
+        ]
+    return [
+        Finding(
+            str(one.get("code") or f"{one['layer']}_failed"),
+            f"{one['layer']}: {one.get('cause') or 'failed'}",
+            str(one.get("evidence") or ""),
+            str(one.get("next_step") or ""),
+        )
+        for one in layers
+        if one["ok"] is False
+    ]
+
+
+def _health(results: Sequence[Object]) -> list[Finding]:
+    """Return what is wrong with GPUs now and was not before the change."""
+    found: dict[tuple[str, str], Finding] = {}
+    for result in results:
+        new = result.get("new")
+        for one in result.get("findings") or () if new is None else new:
+            if one.get("severity") == "error":
+                where = f" ({one['address']})" if one.get("address") else ""
+                found[one["code"], one.get("address") or ""] = Finding(
+                    one["code"],
+                    f"{one['cause']}{where}",
+                    str(one.get("evidence") or ""),
+                    str(one.get("next_step") or ""),
+                )
+    return list(found.values())

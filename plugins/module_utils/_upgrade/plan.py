@@ -1,0 +1,276 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plan a rolling upgrade: what each change disturbs, refusals, and the batches. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .._core.finding import Finding
+from .options import amount
+from .types import (
+    ALL,
+    CHANGE,
+    GPU,
+    LEVELS,
+    NONE,
+    NOTHING,
+    REFUSE,
+    RESUME,
+    RUNTIME,
+    Host,
+    HostPlan,
+    Plan,
+    Request,
+)
+
+_OPERATOR_DRIVER = "nvidia.com/gpu.deploy.driver"
+# Steps of a driver's plan that programs on the GPUs do not notice.
+_QUIET = frozenset(("repository", "hold", "files", "kernel", "initramfs", "licence"))
+# Findings of a drain that time does not solve. The others are warnings: budgets and jobs change.
+_FOR_GOOD = frozenset(
+    ("unmanaged_pod", "local_data", "two_budgets", "forbidden", "eviction_refused")
+)
+_RUNTIMES = ("containerd", "docker", "crio")
+
+
+def disturbed(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> str:
+    """Return what the changes of a node disturb, as one of ``LEVELS``.
+
+    :param plans: the plans of the roles, by part.
+    :param reboot: ``never`` if the node may not be rebooted.
+    """
+    driver, mig = plans.get("driver") or {}, plans.get("mig") or {}
+    toolkit = plans.get("toolkit") or {}
+    found = [NOTHING]
+    steps = {step["step"] for step in driver.get("steps") or ()}
+    if steps - _QUIET or (driver.get("reboot") or {}).get("required"):
+        found.append(GPU if reboot == "never" else ALL)
+    if mig.get("interrupts"):
+        found.append(GPU)
+    if any(toolkit.get(runtime) for runtime in _RUNTIMES):
+        found.append(RUNTIME)
+    return max(found, key=LEVELS.index)
+
+
+def has_work(plans: Mapping[str, Mapping[str, Any]], reboot: str) -> bool:
+    """Return whether a node has something to change.
+
+    The plans alone can also ask a runtime whether its configuration is right, which is no reason to
+    take a node out of work.
+    """
+    pending = (plans.get("driver") or {}).get("reboot") or {}
+    return any(plan.get("action") == "refuse" or _steps(plan) for plan in plans.values()) or bool(
+        pending.get("required") and reboot != "never"
+    )
+
+
+def plan_upgrade(request: Request, hosts: Sequence[Host]) -> Plan:
+    """Return the plan of all hosts, with all refusals at once."""
+    if request.release:
+        return _plan_release(request, hosts)
+    planned = [_plan_host(request, host) for host in hosts]
+    limit = amount(request.max_unavailable, len(hosts)) if hosts else 0
+    out = {host.name for host in hosts if host.is_out(request.run)}
+    room = limit - len(out)
+    findings = [
+        *_unknown_canaries(request, hosts),
+        *_no_room(request, planned, out, limit),
+    ]
+    refused = any(host.action == REFUSE for host in planned) and request.on_refusal == "stop"
+    batches: list[tuple[str, ...]] = []
+    if not findings and not refused:
+        batches = make_batches(request, planned, room)
+    number = {name: index for index, batch in enumerate(batches, 1) for name in batch}
+    return Plan(
+        hosts=tuple(replace(host, batch=number.get(host.name)) for host in planned),
+        batches=tuple(batches),
+        findings=tuple(findings),
+        refused=bool(findings) or refused,
+        limit=limit,
+        run=request.run,
+    )
+
+
+def _plan_release(request: Request, hosts: Sequence[Host]) -> Plan:
+    """Return the plan of a run that only gives nodes back."""
+    held = tuple(host.name for host in hosts if host.held_by == request.run)
+    return Plan(
+        hosts=tuple(
+            HostPlan(host.name, RESUME, batch=1) if host.name in held else HostPlan(host.name, NONE)
+            for host in hosts
+        ),
+        batches=(held,) if held else (),
+        limit=len(hosts),
+        run=request.run,
+        release=True,
+    )
+
+
+def make_batches(request: Request, hosts: Sequence[HostPlan], room: int) -> list[tuple[str, ...]]:
+    """Return the names of the hosts in batches: unfinished ones, canaries, then the others.
+
+    :param room: how many more nodes may be out at once; a batch is never larger, but of one host
+        at least. Unfinished nodes are out already.
+    """
+    unfinished = [host.name for host in hosts if host.action == RESUME]
+    fresh = [host.name for host in hosts if host.action == CHANGE]
+    if isinstance(request.canary, int):
+        canaries = fresh[: request.canary]
+    else:
+        canaries = [name for name in request.canary if name in fresh]
+        canaries = list(dict.fromkeys(canaries))
+    rest = [name for name in fresh if name not in canaries]
+    most = max(1, room)
+    batches = [tuple(unfinished)] if unfinished else []
+    batches += _split(canaries, [most])
+    batches += _split(rest, [min(most, amount(one, len(rest))) for one in request.batch])
+    return batches
+
+
+def _split(names: Sequence[str], sizes: Sequence[int]) -> list[tuple[str, ...]]:
+    """Split names into batches; the last size is repeated."""
+    batches: list[tuple[str, ...]] = []
+    begin = 0
+    while begin < len(names):
+        size = sizes[min(len(batches), len(sizes) - 1)]
+        batches.append(tuple(names[begin : begin + size]))
+        begin += size
+    return batches
+
+
+def _plan_host(request: Request, host: Host) -> HostPlan:
+    resumed = host.held_by == request.run
+    if not resumed and not has_work(host.plans, request.reboot) and not host.failure:
+        return HostPlan(host.name, NONE)
+    level = disturbed(host.plans, request.reboot)
+    pods = request.pods
+    if pods == "auto":
+        pods = level if level in (GPU, ALL) else "none"
+    findings = tuple(_refusals(request, host))
+    problems = _drain_findings(host)
+    drain = host.drain or {}
+    return HostPlan(
+        host.name,
+        REFUSE if findings else RESUME if resumed else CHANGE,
+        disturbs=level,
+        pods=pods,
+        changes=tuple(_change(step) for plan in host.plans.values() for step in _steps(plan)),
+        leave=tuple(
+            f"{pod['namespace']}/{pod['name']}"
+            for pod in (*(drain.get("evicted") or ()), *(drain.get("waiting") or ()))
+        ),
+        findings=findings,
+        blocks=tuple(one for one in problems if one["code"] not in _FOR_GOOD),
+    )
+
+
+def _steps(plan: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return plan.get("steps") or ()
+
+
+def _change(step: Mapping[str, Any]) -> str:
+    return " ".join(part for part in (step["step"], step["action"], step.get("detail")) if part)
+
+
+def _drain_findings(host: Host) -> Sequence[Mapping[str, Any]]:
+    return (host.drain or {}).get("findings") or ()
+
+
+def _refusals(request: Request, host: Host) -> list[Finding]:
+    found = []
+    if host.failure:
+        found.append(Finding("host_failed", host.failure, "", "Solve it, or leave the host out."))
+    reasons = [
+        reason
+        for plan in host.plans.values()
+        if plan.get("action") == "refuse"
+        for reason in plan.get("reasons") or ()
+    ]
+    if reasons:
+        found.append(
+            Finding(
+                "plan_refused",
+                f"The plan of {host.name} is a refusal: {' '.join(reasons)}",
+            )
+        )
+    if host.row is None:
+        found.append(
+            Finding(
+                "no_cluster",
+                f"{host.name} belongs to no cluster: kubegpu_kube has neither kubeconfig nor host.",
+                "",
+                "Set kubegpu_kube, or use kubegpu.nodes.site, which does not drain.",
+            )
+        )
+        return found
+    found += [_as_finding(one) for one in host.row.get("findings") or ()]
+    found += [_as_finding(one) for one in _drain_findings(host) if one["code"] in _FOR_GOOD]
+    if host.labels.get(_OPERATOR_DRIVER) == "true":
+        found.append(
+            Finding(
+                "operator_driver",
+                f"NVIDIA's GPU operator installs the driver of {host.name} in a container.",
+                f"label {_OPERATOR_DRIVER}: true",
+                "Let the operator upgrade it, or switch its driver off (driver.enabled: false).",
+            )
+        )
+    driver = host.plans.get("driver") or {}
+    if request.rollback == "require" and not host.driver and driver.get("change"):
+        found.append(
+            Finding(
+                "no_way_back",
+                f"{host.name} has no driver that could be restored.",
+                "",
+                "Install the first driver with kubegpu.nodes.site, or set "
+                "gpu_upgrade_rollback: try.",
+            )
+        )
+    return found
+
+
+def _as_finding(row: Mapping[str, Any]) -> Finding:
+    names = ("code", "cause", "evidence", "next_step")
+    code, cause, evidence, step = (str(row.get(name) or "") for name in names)
+    return Finding(code, cause, evidence, step)
+
+
+def _unknown_canaries(request: Request, hosts: Sequence[Host]) -> list[Finding]:
+    if isinstance(request.canary, int):
+        return []
+    known = {host.name for host in hosts}
+    unknown = [name for name in request.canary if name not in known]
+    if not unknown:
+        return []
+    return [
+        Finding(
+            "canary_unknown",
+            f"gpu_upgrade_canary names {', '.join(unknown)}, which are no hosts of this run with "
+            "an NVIDIA GPU.",
+            "",
+            "Correct the names.",
+        )
+    ]
+
+
+def _no_room(
+    request: Request, planned: Sequence[HostPlan], out: set[str], limit: int
+) -> list[Finding]:
+    """Return why no further node may be taken out."""
+    fresh = [host.name for host in planned if host.action == CHANGE and host.name not in out]
+    if not fresh or len(out) < limit:
+        return []
+    return [
+        Finding(
+            "budget_used",
+            f"gpu_upgrade_max_unavailable ({request.max_unavailable} of {len(planned)} nodes: "
+            f"{limit}) is used up: {', '.join(sorted(out))} are not ready, or cordoned by somebody "
+            "else.",
+            "",
+            "Bring them back, or raise gpu_upgrade_max_unavailable.",
+        )
+    ]

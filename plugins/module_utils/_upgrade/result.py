@@ -1,0 +1,194 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Outcomes of the hosts, when no further batch is started, and the report. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .types import (
+    BAD,
+    BLOCKED,
+    DONE,
+    KEPT,
+    NONE,
+    NOT_STARTED,
+    REFUSE,
+    REFUSED,
+    ROLLED_BACK,
+    SPENDS,
+    UNCHANGED,
+)
+
+Object = Mapping[str, Any]
+
+
+def why_stop(
+    request_max_failed: int,
+    outcomes: Mapping[str, str],
+    batch: Sequence[str],
+    out: Sequence[str],
+    limit: int,
+) -> str:
+    """Return why a batch is not started; empty if it may be.
+
+    :param outcomes: the outcomes of the hosts so far.
+    :param out: the nodes that take no pods now, for whatever reason.
+    """
+    spent = sorted(host for host, outcome in outcomes.items() if outcome in SPENDS)
+    if len(spent) > request_max_failed:
+        return (
+            f"{len(spent)} failed ({', '.join(spent)}), and gpu_upgrade_max_failed allows "
+            f"{request_max_failed or 'none'}"
+        )
+    more = [host for host in batch if host not in out]
+    if more and len(out) + len(more) > limit:
+        return (
+            f"{', '.join(sorted(out))} are out already, and gpu_upgrade_max_unavailable allows "
+            f"{limit} nodes at once"
+        )
+    return ""
+
+
+def taken(answers: Sequence[Object], host: str) -> dict[str, Any]:
+    """Return which pods left the node of a host, and what is wrong with it.
+
+    :param answers: results of ``gpu_node_maintenance``. One without nodes failed as a whole.
+    """
+    rows = [answer["nodes"].get(host) or {} for answer in answers if answer.get("nodes")]
+    return {
+        "evicted": [
+            f"{pod['namespace']}/{pod['name']}" for row in rows for pod in row.get("evicted") or ()
+        ],
+        "findings": [
+            *(dict(finding) for row in rows for finding in row.get("findings") or ()),
+            *(problem(answer) for answer in answers if not answer.get("nodes")),
+        ],
+    }
+
+
+def problem(answer: Object) -> dict[str, str]:
+    """Return the finding of a call of ``gpu_node_maintenance`` that failed as a whole."""
+    return {
+        "code": str(answer.get("code") or "cluster_not_asked"),
+        "cause": str(answer.get("cause") or answer.get("msg") or "The cluster was not asked."),
+        "evidence": str(answer.get("evidence") or ""),
+        "next_step": str(answer.get("next_step") or ""),
+    }
+
+
+def outcome_of(plan: Object, result: Object | None, *, checked: bool) -> str:
+    """Return how a host ended.
+
+    :param plan: its part of the plan.
+    :param result: what the upgrade noted of it.
+    :param checked: whether the run only planned.
+    """
+    noted = str((result or {}).get("outcome") or "")
+    if noted:
+        return noted
+    if plan["action"] == REFUSE:
+        return REFUSED
+    if plan["action"] == NONE:
+        return UNCHANGED
+    return "planned" if checked else NOT_STARTED
+
+
+def report(
+    plan: Object, results: Mapping[str, Object], *, began: str, ended: str, checked: bool = False
+) -> dict[str, Any]:
+    """Return the content of the report.
+
+    :param plan: the plan as JSON values.
+    :param results: what the upgrade noted of each host that it started.
+    """
+    stopped = next((one["stopped"] for one in results.values() if one.get("stopped")), "")
+    hosts = {}
+    for name, one in plan["hosts"].items():
+        result = results.get(name) or {}
+        hosts[name] = {
+            "outcome": outcome_of(one, result, checked=checked),
+            "batch": one["batch"],
+            "disturbs": one["disturbs"],
+            "changes": one["changes"],
+            "began": bool(result.get("began")),
+            "from": result.get("from") or {},
+            "to": result.get("to") or {},
+            "evicted": result.get("evicted") or [],
+            "findings": result.get("findings") or [*one["findings"], *one["blocks"]],
+            "rolled_back_because": result.get("rolled_back_because") or "",
+        }
+    bad = sorted(name for name, one in hosts.items() if one["outcome"] in BAD)
+    return {
+        "run": plan["run"],
+        "began": began,
+        "ended": ended,
+        "stopped": stopped,
+        "refused": plan["refused"],
+        "findings": plan["findings"],
+        "ok": not bad and not plan["refused"],
+        "hosts": hosts,
+    }
+
+
+def rows(data: Object) -> list[dict[str, Any]]:
+    """Return the table of a report: a row for each host, with what to do next."""
+    found = []
+    for name, one in data["hosts"].items():
+        outcome = one["outcome"]
+        notes = [_note(finding) for finding in one["findings"]] if outcome != DONE else []
+        if one["rolled_back_because"]:
+            what = "restored" if outcome == ROLLED_BACK else "not restored completely; it failed"
+            notes.insert(0, f"{what}, because: {one['rolled_back_because']}")
+        if outcome in KEPT and not one["began"]:
+            notes.append("nothing on it was changed. Next step: run the upgrade again")
+        elif outcome in KEPT:
+            notes.append(
+                "the node stays cordoned. Next step: repair it and run the upgrade again, which "
+                "goes on with it first; or give it back with -e gpu_upgrade_release=true"
+            )
+        if outcome == NOT_STARTED and data["stopped"]:
+            notes.append(f"not begun: {data['stopped']}")
+        if outcome == BLOCKED:
+            notes.append("the node was given back, and nothing on it was changed")
+        found.append(
+            {
+                "node": name,
+                "batch": one["batch"] or "-",
+                "outcome": outcome.replace("_", " "),
+                "driver": _change(one, "driver"),
+                "toolkit": _change(one, "toolkit"),
+                "notes": notes,
+            }
+        )
+    return found
+
+
+def plan_rows(plan: Object) -> list[dict[str, Any]]:
+    """Return the table of a plan."""
+    return [
+        {
+            "node": name,
+            "batch": one["batch"] or "-",
+            "changes": one["changes"] or ["-" if one["action"] == NONE else one["action"]],
+            "disturbs": one["disturbs"] if one["action"] not in (NONE, REFUSE) else "-",
+            "leave": one["leave"] or ["-"],
+            "notes": [_note(finding) for finding in (*one["findings"], *one["blocks"])],
+        }
+        for name, one in plan["hosts"].items()
+    ]
+
+
+def _change(one: Object, part: str) -> str:
+    before, after = one["from"].get(part) or "-", one["to"].get(part) or ""
+    return f"{before} to {after}" if after and after != before else before
+
+
+def _note(finding: Object) -> str:
+    parts = [str(finding["cause"])]
+    if finding.get("next_step"):
+        parts.append(f"Next step: {finding['next_step']}")
+    return " ".join(parts)

@@ -1,0 +1,145 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rolling upgrade of the hosts of a play, from their variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import read_request
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import plan_upgrade
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
+    report,
+    why_stop,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import Host
+
+from ._hosts import NODE_ROLES, facts
+from ._report.nodes import PARTS
+
+Variables = Mapping[str, Any]
+Hostvars = Mapping[str, Variables]
+Object = Mapping[str, Any]
+
+
+def plan_hosts(
+    hosts: Sequence[str],
+    hostvars: Hostvars,
+    options: Object,
+    cluster: Object,
+    labels: Mapping[str, Mapping[str, str]],
+    drains: Sequence[Object] = (),
+) -> dict[str, Any]:
+    """Return the plan of the hosts as JSON values.
+
+    :param options: the variables of the role, without their prefix.
+    :param cluster: the result of ``gpu_node_maintenance`` for the hosts of the cluster.
+    :param labels: the labels of the nodes, by node.
+    :param drains: results of ``gpu_node_maintenance`` for drains in check mode.
+    :raises InputError: a value is wrong.
+    """
+    rows = cluster.get("nodes") or {}
+    drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
+    return plan_upgrade(
+        read_request(options),
+        [_host(host, hostvars[host], rows.get(host), drained.get(host), labels) for host in hosts],
+    ).to_json()
+
+
+def _host(
+    name: str,
+    variables: Variables,
+    row: Object | None,
+    drain: Object | None,
+    labels: Mapping[str, Mapping[str, str]],
+) -> Host:
+    names = {part: f"{role}_plan" for part, role in zip(PARTS, NODE_ROLES)}
+    node = facts(variables)
+    return Host(
+        name=name,
+        plans={part: variables.get(key) or {} for part, key in names.items()},
+        row=row,
+        drain=drain,
+        labels=labels.get(str((row or {}).get("node") or "")) or {},
+        failure=str((variables.get("kubegpu_failure") or {}).get("message") or ""),
+        driver=str(((node or {}).get("driver") or {}).get("installed") or ""),
+    )
+
+
+def find_plan(hosts: Sequence[str], hostvars: Hostvars) -> Object:
+    """Return the plan that the hosts have in common; empty before it is made."""
+    for host in hosts:
+        found: Object = hostvars[host].get("gpu_upgrade_plan") or {} if host in hostvars else {}
+        if found:
+            return found
+    return {}
+
+
+def rolling_hosts(hosts: Sequence[str], hostvars: Hostvars) -> list[str]:
+    """Return the hosts that are upgraded, in the order of their batches."""
+    return [host for batch in find_plan(hosts, hostvars).get("batches") or () for host in batch]
+
+
+def rolling_sizes(hosts: Sequence[str], hostvars: Hostvars) -> list[int]:
+    """Return the sizes of the batches, as Ansible's ``serial``."""
+    return [len(batch) for batch in find_plan(hosts, hostvars).get("batches") or ()] or [1]
+
+
+def select_hosts(
+    hosts: Sequence[str],
+    hostvars: Hostvars,
+    outcomes: Sequence[str],
+    pods: Sequence[str] | None = None,
+) -> list[str]:
+    """Return the hosts with one of the outcomes; an empty outcome is that of a host in work.
+
+    :param pods: which pods leave the node, as the plan has it; None for any.
+    """
+    planned = find_plan(hosts, hostvars).get("hosts") or {}
+    return [
+        host
+        for host in hosts
+        if _outcome(hostvars[host]) in outcomes
+        and (pods is None or (planned.get(host) or {}).get("pods") in pods)
+    ]
+
+
+def _outcome(variables: Variables) -> str | None:
+    result = variables.get("gpu_upgrade_result")
+    return None if result is None else str(result.get("outcome") or "")
+
+
+def stop_batch(batch: Sequence[str], hostvars: Hostvars, options: Object, cluster: Object) -> str:
+    """Return why a batch is not started; empty if it may be.
+
+    :param cluster: the result of ``gpu_node_maintenance`` for all hosts of the upgrade, now.
+    """
+    plan = find_plan(batch, hostvars)
+    rows = cluster.get("nodes") or {}
+    if not rows:
+        return f"the cluster did not answer: {cluster.get('msg') or 'no message'}"
+    outcomes = {host: _outcome(hostvars[host]) or "" for host in plan["hosts"] if host in hostvars}
+    out = [
+        host
+        for host, row in rows.items()
+        if row.get("node") and (row.get("unschedulable") or not row.get("ready"))
+    ]
+    return why_stop(read_request(options).max_failed, outcomes, batch, out, plan["limit"])
+
+
+def report_hosts(
+    hosts: Sequence[str], hostvars: Hostvars, *, began: str, ended: str, checked: bool
+) -> dict[str, Any]:
+    """Return the content of the report.
+
+    :param began: when the run began.
+    :param ended: when it ended.
+    :param checked: whether the run only planned.
+    """
+    results = {
+        host: hostvars[host].get("gpu_upgrade_result") or {} for host in hosts if host in hostvars
+    }
+    return report(find_plan(hosts, hostvars), results, began=began, ended=ended, checked=checked)

@@ -1,0 +1,173 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rolling upgrade: order, failures, the way back, and a second run after a killed one.
+
+Playbook, roles and Ansible are the real ones; nodes and cluster are stand-ins (standin_cluster.py).
+The drain itself is tested on a real API server (tests/integration/cluster/test_maintenance.py).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.controller.standin_cluster import NEW, OLD, Upgrades
+
+pytestmark = pytest.mark.full(why="the decisions are in unit tests; each run takes many seconds")
+
+FOUR = {"gpu_upgrade_max_unavailable": 2, "gpu_upgrade_batch": 2}
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    made = Upgrades(tmp_path)
+    made.cluster()
+    return made
+
+
+def hosts(count=3, **own):
+    return {f"gpu{number}": own.get(f"gpu{number}", {}) for number in range(1, count + 1)}
+
+
+def outcomes(report):
+    return {name: one["outcome"] for name, one in report["hosts"].items()}
+
+
+def changes(run):
+    """Return the calls that change a node or the cluster."""
+    looking = ("gpu_cluster_info", "gpu_node_facts", "gpu_node_health", "gpu_node_verify")
+    return [
+        (host, name, state)
+        for host, name, state in run.calls
+        if name not in looking and "check" not in (state or "")
+    ]
+
+
+def test_a_canary_and_then_batches(nodes):
+    run, report = nodes.upgrade(hosts(4), **FOUR)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == dict.fromkeys(hosts(4), "done") and report["ok"]
+    assert [report["hosts"][name]["batch"] for name in hosts(4)] == [1, 2, 2, 3]
+    assert report["hosts"]["gpu1"]["from"]["driver"] == OLD
+    assert report["hosts"]["gpu1"]["to"]["driver"] == NEW
+    assert report["hosts"]["gpu1"]["evicted"] == ["ml/web-gpu1"]
+    # Nothing is left behind, in the cluster or on a node.
+    assert nodes.held() == {} and nodes.records() == []
+    of_first = [(name, state) for host, name, state in changes(run) if host == "gpu1"]
+    names = [name for name, _state in of_first]
+    assert of_first[:2] == [
+        ("gpu_node_maintenance", "cordoned"), ("gpu_node_maintenance", "drained"),
+    ]  # fmt: skip
+    assert of_first[-1] == ("gpu_node_maintenance", "released")
+    assert names.index("nvidia_driver") < names.index("gpu_test_pods")
+    # The canary is finished before another node is touched.
+    order = [(host, state) for host, _name, state in changes(run)]
+    assert order.index(("gpu1", "released")) < order.index(("gpu2", "cordoned"))
+    words = run.words()
+    assert "How the upgrade ended" in words and f"{OLD} to {NEW}" in words
+
+
+def test_a_trial_tells_all_and_changes_nothing(nodes):
+    run, report = nodes.upgrade(hosts(gpu2={"standin_blocked": True}), "--check")
+    assert run.status == 0, run.screen
+    assert changes(run) == [] and nodes.held() == {} and nodes.records() == []
+    assert outcomes(report) == dict.fromkeys(hosts(), "planned")
+    words = run.words()
+    assert "gpu2: The budget web does not let the pod ml/web go. Next step: Give its" in words
+    assert "ml/web-gpu1" in words
+
+
+def test_a_bad_canary_gets_its_driver_back_and_nobody_else_is_touched(nodes):
+    run, report = nodes.upgrade(hosts(gpu1={"standin_sick": True}))
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {
+        "gpu1": "rolled_back", "gpu2": "not_started", "gpu3": "not_started",
+    }  # fmt: skip
+    assert report["hosts"]["gpu1"]["to"]["driver"] == OLD
+    assert "A GPU does not answer." in report["hosts"]["gpu1"]["rolled_back_because"]
+    assert "1 failed (gpu1), and gpu_upgrade_max_failed allows none" in report["stopped"]
+    assert nodes.held() == {} and nodes.records() == []
+    assert {host for host, _name, _state in changes(run)} == {"gpu1"}
+
+
+def test_a_failure_that_is_allowed_does_not_stop_the_others(nodes):
+    own = {"gpu2": {"standin_fails": "nvidia_driver", "gpu_upgrade_rollback": "never"}}
+    run, report = nodes.upgrade(
+        hosts(**own), gpu_upgrade_max_failed=1, gpu_upgrade_max_unavailable=2
+    )
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "done", "gpu2": "failed", "gpu3": "done"}
+    # It stays out, with its record, and is told how to go on.
+    assert nodes.held() == {"gpu2": "gpu-upgrade"} and nodes.records() == ["gpu2"]
+    assert "It did not build." in report["hosts"]["gpu2"]["findings"][0]["cause"]
+    assert "goes on with it first; or give it back with" in run.words()
+
+
+def test_a_lost_node_ends_neither_the_run_nor_the_report(nodes):
+    own = {"gpu1": {"standin_lost_after": True}}
+    run, report = nodes.upgrade(hosts(**own), gpu_upgrade_max_failed=1,
+                                gpu_upgrade_max_unavailable=2)  # fmt: skip
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "unreachable", "gpu2": "done", "gpu3": "done"}
+    assert nodes.held() == {"gpu1": "gpu-upgrade"}
+
+
+def test_a_node_that_cannot_be_drained_is_given_back_unchanged(nodes):
+    run, report = nodes.upgrade(hosts(gpu2={"standin_blocked": True}))
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "done", "gpu2": "blocked", "gpu3": "done"}
+    assert nodes.held() == {} and nodes.records() == []
+    assert not [call for call in run.calls if call[:2] == ("gpu2", "nvidia_driver")]
+
+
+def test_all_refusals_come_before_anything_is_touched(nodes):
+    nodes.cluster(gpu3={"unschedulable": True, "held_by": "r2", "was": False})
+    own = {"gpu1": {"nvidia_driver_branch": "390"}}
+    run, report = nodes.upgrade(hosts(**own))
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "refused", "gpu2": "not_started", "gpu3": "refused"}
+    assert changes(run) == [] and nodes.held() == {"gpu3": "r2"}
+    assert [one["code"] for one in report["hosts"]["gpu1"]["findings"]] == ["plan_refused"]
+    assert [one["code"] for one in report["hosts"]["gpu3"]["findings"]] == ["held_by_other"]
+    run, report = nodes.upgrade(
+        hosts(**own), gpu_upgrade_on_refusal="skip", gpu_upgrade_max_unavailable=2
+    )
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "refused", "gpu2": "done", "gpu3": "refused"}
+
+
+@pytest.mark.parametrize("state", ["cordoned", "drained", "released"])
+def test_a_killed_run_is_finished_by_the_next_one(nodes, state):
+    """The controller dies in the call for the node; gpu2 was cordoned by hand before."""
+    nodes.cluster(gpu2={"unschedulable": True, "held_by": "", "was": False})
+    run, report = nodes.upgrade(hosts(gpu1={"standin_kill": state}), gpu_upgrade_max_unavailable=2)
+    assert run.status not in (0, 2) and report is None
+    run, report = nodes.upgrade(hosts(), gpu_upgrade_max_unavailable=2)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == dict.fromkeys(hosts(), "done")
+    assert nodes.held() == {"gpu2": ""} and nodes.records() == []
+    # What stood there first is what the record of the killed run says.
+    assert report["hosts"]["gpu1"]["from"]["driver"] == OLD
+    assert report["hosts"]["gpu1"]["batch"] == 1
+
+
+def test_nodes_are_given_back_without_a_change(nodes):
+    nodes.cluster(
+        gpu1={"unschedulable": True, "held_by": "gpu-upgrade", "was": False},
+        gpu2={"unschedulable": True, "held_by": "gpu-upgrade", "was": True},
+        gpu3={"unschedulable": True, "held_by": "r2", "was": False},
+    )
+    run, report = nodes.upgrade(hosts(), gpu_upgrade_release=True)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == {"gpu1": "released", "gpu2": "released", "gpu3": "unchanged"}
+    assert nodes.held() == {"gpu2": "", "gpu3": "r2"}
+    assert {name for _host, name, _state in changes(run)} == {"gpu_node_maintenance"}
+
+
+def test_a_run_with_nothing_to_do_touches_nothing(nodes):
+    own = {name: {"standin_done": True} for name in hosts()}
+    run, report = nodes.upgrade(hosts(**own))
+    assert run.status == 0, run.screen
+    assert outcomes(report) == dict.fromkeys(hosts(), "unchanged")
+    assert changes(run) == [] and nodes.held() == {}

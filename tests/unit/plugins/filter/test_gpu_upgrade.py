@@ -1,0 +1,117 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The filter of the rolling upgrade as role and playbook call it."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.kubegpu.nodes.plugins.filter.gpu_upgrade import gpu_upgrade
+
+STEP = {"step": "load", "action": "load", "detail": "580.1", "reason": "asked for"}
+WORK = {"nvidia_driver_plan": {"work": True, "change": True, "steps": [STEP]}}
+HOSTS = ["gpu1", "gpu2", "gpu3"]
+
+
+def row(name, **more):
+    return {"node": f"node-{name}", "ready": True, "unschedulable": False, "held_by": "",
+            "findings": [], **more}  # fmt: skip
+
+
+def cluster(**rows):
+    return {"nodes": {name: rows.get(name) or row(name) for name in HOSTS}}
+
+
+def planned(hostvars=None, options=None, **more):
+    variables = {name: {**WORK} for name in HOSTS}
+    for name, own in (hostvars or {}).items():
+        variables[name].update(own)
+    given = {"cluster": cluster(), **more}
+    plan = gpu_upgrade(HOSTS, "plan", variables, options=options or {}, **given)
+    return plan, {name: {**own, "gpu_upgrade_plan": plan} for name, own in variables.items()}
+
+
+def test_the_order_of_the_play_is_that_of_the_batches():
+    plan, hostvars = planned(options={"canary": ["gpu3"], "max_unavailable": 2, "batch": 2})
+    assert plan["batches"] == [["gpu3"], ["gpu1", "gpu2"]]
+    assert gpu_upgrade(HOSTS, "hosts", hostvars) == ["gpu3", "gpu1", "gpu2"]
+    assert gpu_upgrade(HOSTS, "serial", hostvars) == [1, 2]
+    # --syntax-check has no hostvars, and a refused run no batches.
+    assert gpu_upgrade(HOSTS, "hosts", {}) == [] and gpu_upgrade(HOSTS, "serial", {}) == [1]
+
+
+def test_what_the_plan_is_made_from():
+    failed = {"gpu1": {"kubegpu_failure": {"message": "No route to host"}}}
+    labels = {"node-gpu2": {"nvidia.com/gpu.deploy.driver": "true"}}
+    bare = {"code": "unmanaged_pod", "cause": "bare", "evidence": "", "next_step": ""}
+    drains = [{"nodes": {"gpu3": {"findings": [bare], "evicted": [], "waiting": []}}}]
+    plan, _hostvars = planned(failed, labels=labels, drains=drains)
+    codes = {name: [one["code"] for one in own["findings"]] for name, own in plan["hosts"].items()}
+    assert codes == {
+        "gpu1": ["host_failed"], "gpu2": ["operator_driver"], "gpu3": ["unmanaged_pod"],
+    }  # fmt: skip
+    assert plan["refused"] and gpu_upgrade(plan, "plan_rows")[2]["notes"] == ["bare"]
+
+
+def test_hosts_are_selected_by_their_outcome_and_their_pods():
+    _plan, hostvars = planned({"gpu3": {"nvidia_driver_plan": {"work": True}}})
+    outcomes = {"gpu1": "", "gpu2": "failed", "gpu3": ""}
+    for name, outcome in outcomes.items():
+        hostvars[name]["gpu_upgrade_result"] = {"outcome": outcome}
+    assert gpu_upgrade(HOSTS, "select", hostvars) == ["gpu1", "gpu3"]
+    assert gpu_upgrade(HOSTS, "select", hostvars, pods=["all"]) == ["gpu1"]
+    assert gpu_upgrade(HOSTS, "select", hostvars, outcomes=["failed"]) == ["gpu2"]
+    del hostvars["gpu1"]["gpu_upgrade_result"]
+    assert gpu_upgrade(HOSTS, "select", hostvars) == ["gpu3"]
+
+
+def test_a_batch_is_started_if_there_is_room_and_nobody_failed():
+    _plan, hostvars = planned(options={"max_unavailable": 1})
+
+    def stop(batch, now, **options):
+        return gpu_upgrade(batch, "stop", hostvars, options=options, cluster=now)
+
+    assert stop(["gpu1"], cluster()) == ""
+    assert "gpu3 are out" in stop(["gpu1"], cluster(gpu3=row("gpu3", ready=False)))
+    assert "gpu3 are out" in stop(["gpu1"], cluster(gpu3=row("gpu3", unschedulable=True)))
+    hostvars["gpu2"]["gpu_upgrade_result"] = {"outcome": "rolled_back"}
+    assert "gpu2" in stop(["gpu1"], cluster())
+    assert stop(["gpu1"], cluster(), max_failed=1) == ""
+    assert stop(["gpu1"], {"msg": "No route"}) == "the cluster did not answer: No route"
+
+
+def test_the_report_has_the_plan_and_the_results():
+    _plan, hostvars = planned()
+    hostvars["gpu1"]["gpu_upgrade_result"] = {"outcome": "done", "to": {"driver": "580.1"}}
+    data = gpu_upgrade(HOSTS, "report", hostvars, began="a", ended="b")
+    assert (data["began"], data["ended"], data["ok"]) == ("a", "b", False)
+    assert data["hosts"]["gpu1"]["to"] == {"driver": "580.1"}
+    rows = gpu_upgrade(data, "report_rows")
+    assert [one["outcome"] for one in rows] == ["done", "not started", "not started"]
+    assert gpu_upgrade(HOSTS, "report", hostvars, checked=True)["ok"]
+
+
+def test_the_gate_and_the_way_back():
+    layer = {"layer": "nvml", "ok": False, "code": "", "cause": "it does not answer"}
+    found = gpu_upgrade([layer], "gate", gates=["layers"], row={"ready": True})
+    assert [one["code"] for one in found] == ["nvml_failed"]
+    assert gpu_upgrade(found, "way_back") is True
+    found = gpu_upgrade([], "gate", gates=["layers"], row={"ready": True}, reboot="in use")
+    assert gpu_upgrade(found, "way_back") is False
+
+
+def test_calls_of_the_maintenance():
+    assert gpu_upgrade([cluster()], "taken", host="gpu1") == {"evicted": [], "findings": []}
+    assert gpu_upgrade({"msg": "No route"}, "problem")["cause"] == "No route"
+
+
+@pytest.mark.parametrize(
+    ("what", "options", "text"),
+    [("order", {}, "'order' is none of plan"), ("plan", {"batch": 0}, "gpu_upgrade_batch")],
+)
+def test_a_wrong_call_says_what_is_wrong(what, options, text):
+    with pytest.raises(AnsibleFilterError, match=text):
+        gpu_upgrade(HOSTS, what, {name: {} for name in HOSTS}, options=options)

@@ -1,0 +1,240 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plan of a rolling upgrade: what is disturbed, who is refused, and the batches."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.options import (
+    amount,
+    read_request,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.plan import (
+    disturbed,
+    has_work,
+    plan_upgrade,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.types import (
+    LEVELS,
+    Host,
+    Request,
+)
+
+LOAD = {"step": "load", "action": "load", "detail": "580.126.09", "reason": "asked for"}
+HOLD = {"step": "hold", "action": "hold", "detail": "580.126.09", "reason": "an upgrade"}
+
+
+def driver(*steps, **more):
+    return {"work": True, "change": True, "action": "upgrade", "steps": list(steps), **more}
+
+
+def row(name, **more):
+    return {"node": name, "ready": True, "unschedulable": False, "held_by": "", "findings": [],
+            **more}  # fmt: skip
+
+
+def host(name, work=True, **more):
+    plans = {"driver": driver(LOAD) if work else {"work": False, "steps": []}}
+    return Host(**{"name": name, "plans": plans, "row": row(name), "driver": "550.1", **more})
+
+
+def hosts(count, **more):
+    return [host(f"gpu{number}", **more) for number in range(1, count + 1)]
+
+
+def codes(plan, name):
+    (found,) = [one for one in plan.hosts if one.name == name]
+    return [finding.code for finding in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("plans", "reboot", "level"),
+    [
+        ({}, "auto", "nothing"),
+        ({"driver": driver(LOAD)}, "auto", "all"),
+        ({"driver": driver(LOAD)}, "never", "gpu"),
+        ({"driver": driver(HOLD)}, "auto", "nothing"),
+        ({"driver": driver(reboot={"required": True, "reason": "nouveau"})}, "auto", "all"),
+        ({"mig": {"interrupts": True}}, "auto", "gpu"),
+        ({"mig": {"interrupts": False, "change": True}}, "auto", "nothing"),
+        ({"toolkit": {"containerd": True}}, "auto", "runtime"),
+        ({"toolkit": {"change_packages": True}, "cuda": {"change": True}}, "auto", "nothing"),
+        ({"toolkit": {"crio": True}, "mig": {"interrupts": True}}, "auto", "gpu"),
+    ],
+)
+def test_what_a_change_disturbs(plans, reboot, level):
+    assert disturbed(plans, reboot) == level
+
+
+@pytest.mark.parametrize(
+    ("plans", "reboot", "works"),
+    [
+        ({"toolkit": {"work": True, "containerd": True, "steps": []}}, "auto", False),
+        ({"toolkit": {"work": True, "steps": [{"step": "cdi"}]}}, "auto", True),
+        ({"driver": {"action": "refuse", "reasons": ["no"]}}, "auto", True),
+        ({"driver": {"work": False, "reboot": {"required": True}}}, "auto", True),
+        ({"driver": {"work": False, "reboot": {"required": True}}}, "never", False),
+        ({}, "auto", False),
+    ],
+)
+def test_what_is_a_reason_to_take_a_node_out_of_work(plans, reboot, works):
+    assert has_work(plans, reboot) is works
+
+
+def test_a_canary_then_batches_of_the_size_that_is_asked_for():
+    plan = plan_upgrade(Request(batch=("2",), max_unavailable="2"), hosts(6))
+    assert plan.batches == (("gpu1",), ("gpu2", "gpu3"), ("gpu4", "gpu5"), ("gpu6",))
+    assert [one.batch for one in plan.hosts] == [1, 2, 2, 3, 3, 4]
+    assert {one.pods for one in plan.hosts} == {"all"} and not plan.refused
+
+
+def test_canaries_by_name_and_sizes_as_a_list():
+    request = Request(canary=("gpu4", "gpu2", "gpu4"), batch=("1", "50%"), max_unavailable="100%")
+    plan = plan_upgrade(request, hosts(6))
+    assert plan.batches == (("gpu4", "gpu2"), ("gpu1",), ("gpu3", "gpu5"), ("gpu6",))
+
+
+def test_an_unfinished_node_comes_first_also_without_work():
+    left = host("gpu3", work=False, row=row("gpu3", held_by="gpu-upgrade", unschedulable=True))
+    plan = plan_upgrade(Request(), [host("gpu1"), host("gpu2", work=False), left])
+    assert plan.batches == (("gpu3",), ("gpu1",))
+    assert [one.action for one in plan.hosts] == ["change", "none", "resume"]
+
+
+def test_nodes_that_others_took_out_use_up_the_budget():
+    away = [
+        host("gpu1", work=False, row=row("gpu1", unschedulable=True)),
+        host("gpu2", work=False, row=row("gpu2", ready=False)),
+    ]
+    plan = plan_upgrade(Request(max_unavailable="50%"), [*away, *hosts(4)[2:]])
+    assert plan.refused and not plan.batches
+    (finding,) = plan.findings
+    assert finding.code == "budget_used" and "gpu1, gpu2" in finding.cause
+    # With room for one more, the batches are smaller than asked for.
+    plan = plan_upgrade(Request(max_unavailable="3", batch=("2",)), [*away, *hosts(4)[2:]])
+    assert plan.batches == (("gpu3",), ("gpu4",))
+
+
+def test_a_node_that_is_out_itself_may_be_upgraded():
+    away = host("gpu1", row=row("gpu1", unschedulable=True))
+    plan = plan_upgrade(Request(max_unavailable="1"), [away, host("gpu2", work=False)])
+    assert plan.batches == (("gpu1",),)
+
+
+def test_all_refusals_are_told_at_once_and_nothing_is_started():
+    held = {"code": "held_by_other", "cause": "theirs", "evidence": "", "next_step": "wait"}
+    bare = {"code": "unmanaged_pod", "cause": "bare", "evidence": "", "next_step": "delete"}
+    busy = {"code": "pdb_blocks", "cause": "web", "evidence": "", "next_step": "a replica"}
+    refused = {"action": "refuse", "work": True, "reasons": ["a Kepler GPU"], "steps": []}
+    found = [
+        host("gpu1", row=row("gpu1", held_by="r2", findings=[held])),
+        host("gpu2", drain={"findings": [bare, busy], "waiting": []}),
+        host("gpu3", plans={"driver": refused}),
+        host("gpu4", labels={"nvidia.com/gpu.deploy.driver": "true"}),
+        host("gpu5", row=None),
+        host("gpu6", driver=""),
+        host("gpu7", failure="No route to host"),
+        host("gpu8"),
+    ]
+    plan = plan_upgrade(Request(rollback="require", canary=("gpux",)), found)
+    assert plan.refused and not plan.batches
+    assert [codes(plan, one.name) for one in found] == [
+        ["held_by_other"], ["unmanaged_pod"], ["plan_refused"], ["operator_driver"],
+        ["no_cluster"], ["no_way_back"], ["host_failed"], [],
+    ]  # fmt: skip
+    assert [finding.code for finding in plan.findings] == ["canary_unknown"]
+    # What time may solve is no refusal.
+    assert plan.hosts[1].blocks == (busy,)
+    plan = plan_upgrade(Request(on_refusal="skip", max_unavailable="100%"), found)
+    assert plan.batches == (("gpu6",), ("gpu8",)) and not plan.refused
+
+
+def test_pods_that_leave_are_named():
+    drain = {
+        "findings": [],
+        "evicted": [{"namespace": "ml", "name": "web-0"}],
+        "waiting": [{"namespace": "ml", "name": "train"}],
+    }
+    (found,) = plan_upgrade(Request(), [host("gpu1", drain=drain)]).hosts
+    assert found.leave == ("ml/web-0", "ml/train") and found.changes == ("load load 580.126.09",)
+
+
+def test_a_release_takes_what_this_upgrade_holds_and_nothing_else():
+    mine = row("gpu2", held_by="gpu-upgrade", unschedulable=True)
+    theirs = row("gpu3", held_by="r2", unschedulable=True)
+    found = [host("gpu1"), host("gpu2", row=mine), host("gpu3", row=theirs)]
+    plan = plan_upgrade(Request(release=True), found)
+    assert plan.batches == (("gpu2",),) and not plan.refused
+    assert not plan_upgrade(Request(release=True), found[:1]).batches
+
+
+STATES = st.sampled_from(["", "cordoned", "down", "mine", "theirs"])
+
+
+def made(index, state, work):
+    name = f"gpu{index}"
+    given = {
+        "cordoned": {"unschedulable": True},
+        "down": {"ready": False},
+        "mine": {"unschedulable": True, "held_by": "gpu-upgrade", "was_unschedulable": False},
+        "theirs": {"unschedulable": True, "held_by": "r2", "findings": [
+            {"code": "held_by_other", "cause": "theirs"}]},
+    }.get(state, {})  # fmt: skip
+    return host(name, work=work, row=row(name, **given))
+
+
+@given(
+    st.lists(st.tuples(STATES, st.booleans()), max_size=12),
+    st.integers(0, 4),
+    st.lists(st.sampled_from(["1", "3", "25%", "100%"]), min_size=1, max_size=3),
+    st.sampled_from(["1", "2", "25%", "100%"]),
+)
+def test_batches_hold_each_host_once_and_never_too_many(states, canary, batch, most):
+    found = [made(index, state, work) for index, (state, work) in enumerate(states)]
+    request = Request(canary=canary, batch=tuple(batch), max_unavailable=most, on_refusal="skip")
+    plan = plan_upgrade(request, found)
+    flat = [name for one in plan.batches for name in one]
+    works = [one.name for one in plan.hosts if one.works]
+    assert sorted(flat) == sorted(works if not plan.refused else [])
+    out = {one.name for one in found if one.is_out(request.run)}
+    mine = {one.name for one in found if one.held_by == request.run}
+    assert set(plan.batches[0] if mine and plan.batches else ()) == (
+        mine if plan.batches else set()
+    )
+    for one in plan.batches:
+        if not mine & set(one) and plan.limit > len(out):
+            assert len(out | set(one)) <= plan.limit
+    # The others' nodes are not touched.
+    assert not {one.name for one in found if one.held_by == "r2"} & set(flat)
+    assert all(one.disturbs in LEVELS for one in plan.hosts)
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "number"),
+    [("1", 9, 1), ("25%", 4, 1), ("25%", 3, 1), ("25%", 9, 2), ("100%", 3, 3)],
+)
+def test_percentages_are_rounded_down_and_never_nothing(value, count, number):
+    assert amount(value, count) == number
+
+
+def test_values_as_a_user_writes_them():
+    request = read_request({"batch": [1, "50%"], "canary": "2", "max_unavailable": 3})
+    assert (request.batch, request.canary, request.max_unavailable) == (("1", "50%"), 2, "3")
+    assert read_request({}) == Request()
+    assert read_request({"canary": ["gpu1"]}).canary == ("gpu1",)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("batch", "0"), ("batch", "101%"), ("batch", []), ("batch", True), ("canary", -1),
+     ("canary", [""]), ("canary", {"a": 1}), ("max_unavailable", "x"), ("max_failed", -1),
+     ("pods", "some"), ("run", " "), ("rollback", "yes")],
+)  # fmt: skip
+def test_a_wrong_value_names_its_variable(name, value):
+    with pytest.raises(Exception, match=f"gpu_upgrade_{name}"):
+        read_request({name: value})

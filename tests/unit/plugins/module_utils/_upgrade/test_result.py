@@ -1,0 +1,189 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The gate's judgement, when no further batch is started, and the report."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.gate import (
+    calls_for_way_back,
+    judge,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._upgrade.result import (
+    plan_rows,
+    report,
+    rows,
+    taken,
+    why_stop,
+)
+
+GATES = ("layers", "health", "pod")
+READY = {"ready": True}
+
+
+PROBLEM = {"code": "pdb_blocks", "cause": "The budget web blocks.", "next_step": "One replica."}
+
+
+def layer(name, ok=True, **more):
+    return {"layer": name, "ok": ok, "code": "", "cause": "", "evidence": "", "next_step": "",
+            **more}  # fmt: skip
+
+
+ALL = [layer("pci"), layer("nvml"), layer("allocatable"), layer("pod")]
+WELL = {"findings": [], "new": []}
+LOST = {"code": "gpu_lost", "severity": "error", "address": "0000:05:00.0", "cause": "It is lost.",
+        "evidence": "Xid 79", "next_step": "power"}  # fmt: skip
+
+
+def verdict(**given):
+    values = {"row": READY, "layers": ALL, "health": [WELL], **given}
+    return [finding.code for finding in judge(values.pop("gates", GATES), **values)]
+
+
+def test_a_good_node_passes():
+    assert verdict() == []
+    # A busy GPU was not tried, which is no failure.
+    assert verdict(layers=[*ALL[:3], layer("pod", None)]) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"row": None}, ["node_not_ready"]),
+        ({"row": {"ready": False}}, ["node_not_ready"]),
+        ({"reboot": "the driver is in use"}, ["reboot_left"]),
+        ({"layers": [*ALL[:2]]}, ["not_verified"]),
+        ({"layers": []}, ["not_verified", "not_verified"]),
+        ({"layers": [layer("nvml", False, code="mismatch"), *ALL]}, ["mismatch"]),
+        ({"layers": [*ALL, layer("pod", False)]}, ["pod_failed"]),
+        ({"health": [{"findings": [LOST], "new": [LOST]}]}, ["gpu_lost"]),
+        # It was like that before the change, and is told elsewhere.
+        ({"health": [{"findings": [LOST], "new": []}]}, []),
+        # Without a baseline all that is wrong counts.
+        ({"health": [{"findings": [LOST], "new": None}]}, ["gpu_lost"]),
+        ({"health": [{"new": [{**LOST, "severity": "warning"}]}]}, []),
+        # The same after the soak is told once.
+        ({"health": [{"new": [LOST]}, {"new": [LOST]}]}, ["gpu_lost"]),
+        ({"gates": ("layers",), "health": [{"new": [LOST]}], "layers": ALL[:2]}, []),
+    ],
+)
+def test_what_keeps_a_node_out(given, found):
+    assert verdict(**given) == found
+
+
+def test_a_finding_has_cause_evidence_and_next_step():
+    (found,) = judge(GATES, row=READY, layers=ALL, health=[{"new": [LOST]}])
+    assert (found.cause, found.evidence, found.next_step) == (
+        "It is lost. (0000:05:00.0)", "Xid 79", "power",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "allowed", "stops"),
+    [
+        ({"a": "done", "b": "unchanged", "c": "blocked"}, 0, False),
+        ({"a": "failed"}, 0, True),
+        ({"a": "failed"}, 1, False),
+        ({"a": "rolled_back", "b": "unreachable"}, 1, True),
+    ],
+)
+def test_failures_end_the_rollout(outcomes, allowed, stops):
+    assert bool(why_stop(allowed, outcomes, ["d"], [], 1)) is stops
+
+
+def test_a_batch_waits_for_room():
+    assert "x, y are out already" in why_stop(0, {}, ["a"], ["y", "x"], 2)
+    assert not why_stop(0, {}, ["a"], ["x"], 2)
+    # The batch itself is out already, as after an interrupted run.
+    assert not why_stop(0, {}, ["x"], ["x", "y"], 1)
+
+
+def test_the_way_back_is_for_what_is_wrong_with_the_node():
+    assert calls_for_way_back([{"code": "reboot_left"}, {"code": "gpu_lost"}])
+    assert not calls_for_way_back([{"code": "gate_failed"}, {"code": "not_verified"}])
+
+
+def test_what_the_drains_of_a_host_left():
+    web = {"namespace": "ml", "name": "web-0"}
+    answers = [
+        {"nodes": {"a.example": {"findings": [], "evicted": []}}},
+        {"nodes": {"a.example": {"findings": [PROBLEM], "evicted": [web]}, "b": {}}},
+    ]
+    assert taken(answers, "a.example") == {"evicted": ["ml/web-0"], "findings": [PROBLEM]}
+    assert taken(answers, "b") == {"evicted": [], "findings": []}
+    (finding,) = taken([{"msg": "No route", "failed": True}], "b")["findings"]
+    assert finding["code"] == "cluster_not_asked" and finding["cause"] == "No route"
+
+
+def planned(name, action="change", **more):
+    return {"node": name, "action": action, "disturbs": "all", "pods": "all", "batch": 1,
+            "changes": ["load load 580"], "leave": ["ml/web"], "findings": [], "blocks": [],
+            **more}  # fmt: skip
+
+
+def plan(*hosts, **more):
+    return {"run": "gpu-upgrade", "refused": False, "findings": [], "limit": 1,
+            "hosts": {one["node"]: one for one in hosts}, **more}  # fmt: skip
+
+
+def told(found, results=None, **more):
+    return report(found, results or {}, began="a", ended="b", **more)
+
+
+def test_each_host_has_an_outcome():
+    found = plan(
+        planned("a"), planned("b", "none"), planned("c", "refuse", findings=[PROBLEM]),
+        planned("d"), planned("e", "resume"),
+    )  # fmt: skip
+    results = {
+        "a": {"outcome": "done", "from": {"driver": "550.1"}, "to": {"driver": "580.2"}},
+        "d": {"outcome": "rolled_back", "rolled_back_because": "nvml: it did not answer"},
+    }
+    results["e"] = {"outcome": "not_started", "stopped": "1 failed (d)"}
+    data = told(found, results)
+    outcomes = {name: one["outcome"] for name, one in data["hosts"].items()}
+    assert outcomes == {
+        "a": "done", "b": "unchanged", "c": "refused", "d": "rolled_back", "e": "not_started",
+    }  # fmt: skip
+    assert not data["ok"] and data["stopped"] == "1 failed (d)"
+    table = {one["node"]: one for one in rows(data)}
+    assert table["a"]["driver"] == "550.1 to 580.2" and table["a"]["notes"] == []
+    assert "not begun: 1 failed (d)" in table["e"]["notes"]
+    assert table["c"]["notes"] == ["The budget web blocks. Next step: One replica."]
+    assert table["d"]["notes"] == ["restored, because: nvml: it did not answer"]
+
+
+def test_a_run_is_ok_if_all_are_done_or_need_nothing():
+    assert told(plan(planned("a"), planned("b", "none")), {"a": {"outcome": "done"}})["ok"]
+    assert told(plan(planned("a")), checked=True)["hosts"]["a"]["outcome"] == "planned"
+    assert told(plan(planned("a")), checked=True)["ok"]
+    assert not told(plan(planned("a"), refused=True), checked=True)["ok"]
+
+
+@pytest.mark.parametrize("outcome", ["failed", "unreachable"])
+@pytest.mark.parametrize(
+    ("began", "words"),
+    [(True, "-e gpu_upgrade_release=true"), (False, "nothing on it was changed")],
+)
+def test_a_node_that_failed_has_a_next_step(outcome, began, words):
+    result = {"outcome": outcome, "findings": [PROBLEM], "began": began}
+    (one,) = rows(told(plan(planned("a")), {"a": result}))
+    assert words in one["notes"][-1]
+    assert ("stays cordoned" in one["notes"][-1]) is began
+
+
+def test_a_way_back_that_failed_is_told_as_such():
+    result = {"outcome": "failed", "began": True, "rolled_back_because": "nvml: no answer"}
+    (one,) = rows(told(plan(planned("a")), {"a": result}))
+    assert one["notes"][0].startswith("not restored completely; it failed, because: nvml")
+
+
+def test_the_table_of_the_plan():
+    found = plan(planned("a", blocks=[PROBLEM]), planned("b", "none", leave=[], changes=[]))
+    first, second = plan_rows(found)
+    assert first["leave"] == ["ml/web"] and first["disturbs"] == "all"
+    assert first["notes"] == ["The budget web blocks. Next step: One replica."]
+    assert (second["changes"], second["disturbs"], second["leave"]) == (["-"], "-", ["-"])
