@@ -178,12 +178,18 @@ class Pods:
             for item in self.kube.list(path):
                 self.kube.delete(f"{path}/{item['metadata']['name']}")
 
-        def no_pods():
+        def nothing_left():
+            # A ReplicaSet outlives its Deployment for a moment, and makes its pods again meanwhile:
+            # a test after this one would take them for its own.
+            sets = "/apis/apps/v1/namespaces/default/replicasets"
+            found = [item["metadata"]["name"] for item in self.kube.list(sets)]
+            for name in found:
+                self.kube.delete(f"{sets}/{name}")
             for name in self.list():
                 self.kube.delete(f"{BASE}/pods/{name}", grace=0)
-            return not self.list()
+            return not found and not self.list()
 
-        wait_until(no_pods)
+        wait_until(nothing_left)
 
 
 def make_nodes(plane, kube, names):
