@@ -29,6 +29,8 @@ from .fingerprint import file_signature, process_start_id
 
 _MAX_LINKS = 40
 _MAX_BYTES = 32 * 1024 * 1024
+# The kernel refuses to read files below /proc/sys for a buffer of more than 4 MiB.
+_LINE_BYTES = 64 * 1024
 
 
 class NodeReader:
@@ -56,14 +58,14 @@ class NodeReader:
         except (OSError, ValueError):
             return None
 
-    def read_text(self, path: str) -> str | None:
+    def read_text(self, path: str, limit: int = _MAX_BYTES) -> str | None:
         """Return the file as text, or None; bytes that are not UTF-8 are replaced."""
-        content = self.read_bytes(path)
+        content = self.read_bytes(path, limit)
         return None if content is None else content.decode("utf-8", "replace")
 
     def read_line(self, path: str) -> str | None:
         """Return the stripped first line; None if it is empty."""
-        text = self.read_text(path)
+        text = self.read_text(path, _LINE_BYTES)
         lines = text.split("\n", 1) if text else [""]
         return lines[0].strip() or None
 

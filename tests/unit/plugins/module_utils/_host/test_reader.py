@@ -60,6 +60,10 @@ def test_what_is_not_there_is_none(tree: NodeReader) -> None:
     assert tree.first(["/nowhere"]) is None
 
 
+def test_settings_of_the_kernel_are_read() -> None:
+    assert NodeReader().read_line("/proc/sys/kernel/ostype") == "Linux"
+
+
 def test_pipes_and_devices_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
