@@ -81,6 +81,7 @@ def variables() -> dict[str, object]:
     return {
         "kubegpu_kube": {"kubeconfig": str(KUBECONFIG)},
         "nvidia_device_plugin_image": cluster_images.DEVICE_PLUGIN_NAME,
+        "gpu_monitoring_image": cluster_images.DCGM_EXPORTER_NAME,
         "gpu_verify_image": cluster_images.SAMPLE,
         # The stand-in for nvidia-smi is a script, and needs more than a bare container has.
         "gpu_verify_container_image": cluster_images.SAMPLE,

@@ -39,6 +39,7 @@ _GO = "usr/lib/go-1.19"
 _RECIPE = 2
 # Five minutes of processor time; a machine may have much else to do.
 _BUILD_PATIENCE = 5400
+_DAY = 86400
 _MODULE = "k8s.io/kubernetes"
 # Without what the kubelet has for clouds and for Docker: containerd is what it runs pods with.
 _TAGS = "providerless,dockerless"
@@ -149,7 +150,9 @@ def _build_standin(program: Path) -> None:
     half = program.with_name(f".{program.name}.half")
     _go_build(tools, source, str(half), f"cmd/{STANDIN}")
     for old in program.parent.glob(f"{STANDIN}-*"):
-        old.unlink()
+        # Another checkout may use a younger one.
+        if time.time() - old.stat().st_mtime > _DAY:
+            old.unlink()
     half.rename(program)
 
 

@@ -21,6 +21,9 @@ BUSYBOX = "localhost/testbed/busybox:1"
 # The tag is that of the real one.
 DEVICE_PLUGIN_NAME = "localhost/testbed/k8s-device-plugin-standin"
 DEVICE_PLUGIN = f"{DEVICE_PLUGIN_NAME}:v0.20.1"
+# The tag is that of the role's default version.
+DCGM_EXPORTER_NAME = "localhost/testbed/dcgm-exporter-standin"
+DCGM_EXPORTER = f"{DCGM_EXPORTER_NAME}:4.6.0-4.8.3-distroless"
 SAMPLE = "localhost/testbed/vectoradd:cuda11.7.1-standin"
 # More than the driver of the A10 node can do, and what that of the L4 node can.
 SAMPLE_NEW = "localhost/testbed/vectoradd:cuda12.5.0-standin"
@@ -72,6 +75,12 @@ IMAGES = (
             "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
             "NVIDIA_DISABLE_REQUIRE": "true",
         },
+    ),
+    Image(
+        DCGM_EXPORTER,
+        ("dcgm-exporter",),
+        entrypoint=("dcgm-exporter",),
+        environment={"NVIDIA_DISABLE_REQUIRE": "true"},
     ),
     _sample(SAMPLE, "11.7"),
     _sample(SAMPLE_NEW, "12.5"),

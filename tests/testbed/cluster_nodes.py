@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from tests.testbed import cluster_images, network, nodes
 from tests.testbed.cluster_control import SERVICE_ADDRESS, SERVICE_DNS, SERVICES, ControlPlane
 from tests.testbed.fleet import FLEET, Node
 from tests.testbed.payload import tar
-from tests.testbed.shell import TestbedError, say
+from tests.testbed.shell import TestbedError, run, say
+from tests.testbed.tools import need
 
 _PATIENCE = 900.0
 _KUBERNETES = "etc/kubernetes"
@@ -34,6 +36,7 @@ AWS_EC2_METADATA_DISABLED=true
 def join(plane: ControlPlane, fleet: Sequence[Node]) -> None:
     """Start the kubelets that do not run, and wait until the API server has all nodes Ready."""
     started = time.monotonic()
+    need(["ip"])
     images = cluster_images.files()
     with ThreadPoolExecutor(max_workers=3) as pool:
         list(pool.map(lambda node: _join(plane, node, images), fleet))
@@ -74,7 +77,10 @@ def _state(plane: ControlPlane, node: Node) -> str:
 def _join(plane: ControlPlane, node: Node, images: dict[str, bytes]) -> None:
     if nodes.execute(node, "systemctl", "is-active", "kubelet", check=False).strip() == "active":
         return
-    address = network.address(node, network.look())
+    there = network.look()
+    address, pods = network.address(node, there), network.pods(FLEET.index(node), there)
+    # The API server reaches pods, as for the page of an exporter. The route ends with the network.
+    run(["ip", "route", "replace", str(pods), "via", address], root=True)
     contents = {
         **_identity(plane, node, address),
         f"{_KUBERNETES}/kubelet.yaml": (yaml.safe_dump(_settings(node)).encode(), 0o644),
@@ -82,7 +88,7 @@ def _join(plane: ControlPlane, node: Node, images: dict[str, bytes]) -> None:
             _ENVIRONMENT.format(name=node.kubernetes, address=address).encode(),
             0o644,
         ),
-        "etc/cni/net.d/10-testbed.conflist": (json.dumps(_pod_network(node)).encode(), 0o644),
+        "etc/cni/net.d/10-testbed.conflist": (json.dumps(_pod_network(pods)).encode(), 0o644),
     }
     for name, content in images.items():
         contents[f"opt/testbed/images/{name}"] = (content, 0o644)
@@ -141,8 +147,7 @@ def _settings(node: Node) -> dict[str, Any]:
     }
 
 
-def _pod_network(node: Node) -> dict[str, Any]:
-    number = next(index for index, one in enumerate(FLEET) if one.name == node.name)
+def _pod_network(pods: IPv4Network) -> dict[str, Any]:
     return {
         "cniVersion": "0.4.0",
         "name": "testbed",
@@ -155,7 +160,7 @@ def _pod_network(node: Node) -> dict[str, Any]:
                 "hairpinMode": True,
                 "ipam": {
                     "type": "host-local",
-                    "ranges": [[{"subnet": f"10.244.{number}.0/24"}]],
+                    "ranges": [[{"subnet": str(pods)}]],
                     "routes": [{"dst": "0.0.0.0/0"}],
                 },
             },

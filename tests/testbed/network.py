@@ -15,6 +15,9 @@ from tests.testbed.fleet import NAME, Node
 from tests.testbed.paths import RUN_LABEL, RUN_NAME
 from tests.testbed.shell import TestbedError, say
 
+# For tests of networks (RFC 2544): nothing else has addresses of these.
+_PODS = ipaddress.IPv4Network("198.18.0.0/15")
+
 
 @dataclass(frozen=True)
 class Network:
@@ -55,6 +58,18 @@ def address(node: Node, network: Network) -> str:
     if not text or ipaddress.IPv4Address(text) not in network.subnet:
         raise TestbedError(f"{node.container} has no address on {network.subnet}: {text or 'none'}")
     return text
+
+
+def pods(number: int, network: Network) -> ipaddress.IPv4Network:
+    """Return the addresses of a node's pods, other ones than those of other clusters here.
+
+    :param number: of the node in its fleet.
+    """
+    octets = network.subnet.network_address.packed
+    # The engine gives out 172.16 to 172.31, and then sixteenths of 192.168.
+    index = octets[1] - 16 if octets[0] == 172 else 16 + octets[2] // 16
+    cluster = list(_PODS.subnets(new_prefix=20))[index % 32]
+    return list(cluster.subnets(new_prefix=24))[number]
 
 
 def remove() -> None:

@@ -28,6 +28,7 @@ PACKAGES = {
     "docker": "docker.io",
     "containerd": "containerd",
     "iptables": "iptables",
+    "ip": "iproute2",
     "dpkg-source": "dpkg-dev",
 }
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"

@@ -4,7 +4,7 @@
 
 // STAND-INS for programs of NVIDIA's container images, for nodes without a chip. One program, which
 // is what it is called as: the device plugin, its configuration manager, its MPS control daemon and GPU
-// feature discovery, or the sample vectorAdd.
+// feature discovery, DCGM's exporter, or the sample vectorAdd.
 //
 // Whether there are GPUs is told by the stand-in nvidia-container-runtime on the node: it puts the
 // node's stand-in devices into the environment of a container that asks for them.
@@ -26,6 +26,8 @@ func main() {
 		os.Exit(configManager(os.Args[1:]))
 	case "vectorAdd", "sample":
 		os.Exit(vectorAdd())
+	case "dcgm-exporter":
+		os.Exit(dcgmExporter())
 	case "mps-control-daemon":
 		os.Exit(mpsControlDaemon(os.Args[1:]))
 	default:
