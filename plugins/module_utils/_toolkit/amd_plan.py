@@ -225,8 +225,8 @@ def _docker(
     if request.docker_set_default and runtime["default_runtime"] != name:
         reason = f"default is {runtime['default_runtime']}"
         return True, Step("docker", "default", f"runtime {name}", reason), notes
-    settled = (runtime.get("converged") or {}).get(name) == _fingerprint(node, request)
-    return action in ("upgrade", "downgrade") or not settled, None, notes
+    converged = (runtime.get("converged") or {}).get(name) == _fingerprint(node, request)
+    return action in ("upgrade", "downgrade") or not converged, None, notes
 
 
 def _docker_notes(runtime: Mapping[str, Any], request: AmdRequest) -> tuple[str, ...]:

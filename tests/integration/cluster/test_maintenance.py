@@ -244,7 +244,7 @@ def test_what_goes_and_what_stays(kube, pods, maintain):
     }  # fmt: skip
     assert sorted(on_node(pods)) == sorted(["static", "kept", "no-gpu", agents[A]])
     assert on_node(pods, B).count("elsewhere") == 1
-    # The StatefulSet has made the pod of the same name anew, which is not waited for.
+    # The StatefulSet has made a pod of the same name again, which is not waited for.
     assert pods.list("db-0")["db-0"]["spec"].get("nodeName") is None
     again = maintain("drained")
     assert not again["changed"] and again["requests"]["list"] == 3

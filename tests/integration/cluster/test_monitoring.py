@@ -162,7 +162,7 @@ def test_s19_the_kubelet_tells_which_pod_has_a_gpu_and_prometheus_keeps_it(ready
         assert targets == set(nodes)
 
 
-def test_s19_what_is_no_longer_wished_goes(ready):
+def test_s19_what_is_no_longer_requested_goes(ready):
     fewer = {**MONITORING, "gpu_monitoring_dashboard": False}
     checked = play("site", *ONLY, "--check", variables=fewer)
     done = play("site", *ONLY, variables=fewer)

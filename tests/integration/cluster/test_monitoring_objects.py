@@ -27,6 +27,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._monitoring.installe
     read_monitoring,
 )
 from tests.testbed import cluster_made
+from tests.testbed.paths import REPOSITORY
 from tests.tools.environments import collections
 from tests.unit.fixtures import node_facts
 
@@ -48,6 +49,8 @@ PLAY = """
         msg: "{{ gpu_monitoring_plan.reasons + gpu_monitoring_plan.others }}"
       when: gpu_monitoring_plan is defined
 """
+USER = "system:serviceaccount:kubegpu:kubegpu-monitoring"
+RIGHTS = REPOSITORY / "roles" / "gpu_monitoring" / "files" / "rbac.yml"
 KINDS = ("ServiceMonitor", "PodMonitor", "PrometheusRule")
 
 
@@ -169,6 +172,37 @@ def test_s19_the_objects_are_applied_once_and_check_says_the_same(api, play):
         fewer = play(*mode, **{**options, "gpu_monitoring_pod_labels": []})
         assert fewer.status == 0 and fewer.changed > 0, fewer.output
     assert ours(api) == objects - {f"clusterrole/{NAME}", f"clusterrolebinding/{NAME}"}
+
+
+@pytest.fixture
+def limited(api, tmp_path):
+    """A kubeconfig of one who has the rights of the manifest, and no others."""
+    api.kubectl("apply", "-f", str(RIGHTS))
+    yield str(api.authority.kubeconfig(tmp_path / "limited", api.server, USER))
+    api.kubectl("delete", "--wait=true", "-f", str(RIGHTS), "--ignore-not-found")
+
+
+def test_the_offered_rights_are_enough_for_the_role_and_for_nothing_of_others(api, limited, play):
+    api.kubectl("-n", "kubegpu", "create", "configmap", "somebodys")
+    for what in ("configmap/somebodys", "clusterrole/view", "namespace/kubegpu"):
+        assert "forbidden" in api.kubectl(
+            "--as", USER, "-n", "kubegpu", "delete", what, check=False
+        )
+    kube = {"gpu_monitoring_kube": {"kubeconfig": limited}}
+    for arguments, options in (
+        (["--check"], {"gpu_monitoring_pod_labels": ["app"]}),
+        ([], {"gpu_monitoring_pod_labels": ["app"]}),
+        # What is no longer requested, and teardown.
+        ([], {}),
+        ([], {"entry": "plan"}),
+    ):
+        done = play(*arguments, **options, **kube)
+        assert done.status == 0, done.output
+    assert ours(api) >= {f"daemonset/{NAME}", f"serviceaccount/{NAME}"}
+    done = play(entry="teardown", **kube)
+    assert done.status == 0, done.output
+    assert ours(api) == set()
+    assert "somebodys" in api.kubectl("-n", "kubegpu", "get", "configmaps", "-o", "name")
 
 
 def test_the_kinds_are_seen_and_a_foreign_exporter_is_left_alone(api, operator, play):

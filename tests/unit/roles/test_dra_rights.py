@@ -79,7 +79,8 @@ def needed(made):
         place = (meta.get("namespace", ""), group, resource, meta["name"])
         found |= {(*place, verb) for verb in CHANGES}
         if kind in ("ClusterRole", "Role"):
-            found |= expanded(meta.get("namespace", ""), one["rules"])
+            # Its binding may come before the API server's cache has the role.
+            found |= {(*place, "bind"), *expanded(meta.get("namespace", ""), one["rules"])}
     return found
 
 

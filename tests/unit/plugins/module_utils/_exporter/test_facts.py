@@ -23,7 +23,7 @@ TCP = """\
 TCP6 = """\
   sl  local_address                         remote_address                        st tx_queue
    0: 00000000000000000000000000000000:238C 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 400 1 0
-"""  # noqa: E501
+"""  # noqa: E501 - the columns of /proc/net/tcp
 
 
 @pytest.fixture
