@@ -195,8 +195,13 @@ def _cell(text: str) -> str:
     return text.replace("{{", "{").replace("}}", "}").replace("|", "\\|").replace("<", "&lt;")
 
 
-def _entries() -> Iterator[Entry]:
-    """Yield each call that makes a finding, or a known error, with a code that the source names."""
+@functools.cache
+def _entries() -> tuple[Entry, ...]:
+    """Return each call that makes a finding, or a known error, with a code from the source."""
+    return tuple(_found())
+
+
+def _found() -> Iterator[Entry]:
     names = [name for name in checkout_files() if re.match(r"plugins/module_utils/.*\.py$", name)]
     trees = {
         name: ast.parse((REPOSITORY / name).read_text(encoding="utf-8")) for name in sorted(names)

@@ -120,6 +120,7 @@ def test_a_job_that_fails_says_its_own_words(tmp_path: Path) -> None:
     assert (answer["rc"], answer["stderr"]) == (3, "no")
 
 
+@pytest.mark.full(why="another end than test_a_job_that_fails_says_its_own_words")
 def test_a_job_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     answer = play(tmp_path, cmd="sleep 60", limit=2)
     assert answer["msg"] == "The job: not finished after 2 seconds, and stopped."

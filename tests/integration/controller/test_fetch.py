@@ -298,6 +298,7 @@ def test_the_task_s_proxy_is_used(site, served):
     assert "404" not in answer["msg"] and "cannot be downloaded" in answer["msg"]
 
 
+@pytest.mark.full(why="another source than test_download_again_check")
 def test_from_the_controller(site):
     (site.folder / "files").mkdir()
     (site.folder / "files" / NAME).write_bytes(CONTENT)

@@ -121,6 +121,7 @@ def test_a_lost_node_in_a_batch_by_itself_does_not_end_the_run(nodes, module):
     assert "gpu1 failed in the task" in words
 
 
+@pytest.mark.full(why="another fault than in test_nodes_in_work_...")
 def test_a_failure_after_a_change_says_that_the_node_was_changed(nodes):
     """The CDI specification or the reboot failed after the driver was changed."""
     own = {

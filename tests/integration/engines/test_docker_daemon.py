@@ -99,6 +99,7 @@ def test_absent_takes_runtime_and_default_out_of_the_running_daemon(node, before
     assert systemctl(node) == ["reload", "reload"]
 
 
+@pytest.mark.full(why="the other direction of a reload that was lost")
 def test_absent_without_reload_says_what_is_still_to_be_done(running):
     running.predicted(set_default=True, **RELOADS)
     answer = running.predicted(state="absent")
@@ -146,6 +147,7 @@ def test_restart_if_idle_restarts_where_nothing_runs(running):
     assert "nvidia" in running.dockerd.info()["Runtimes"]
 
 
+@pytest.mark.full(why="test_gpus_needs_a_restart_... with the hook")
 def test_without_hook_no_restart_is_asked_for(running):
     answer = running.predicted(**RELOADS)
     assert not answer["restart_required"]
@@ -214,6 +216,7 @@ def test_conflict_with_default_runtime_in_the_unit_is_found_before_dockerd_finds
     )
 
 
+@pytest.mark.full(why="another option of the unit")
 def test_conflict_with_add_runtime_in_the_unit_is_found_before_a_reload_loses_it(running):
     flag = "--add-runtime=x=/bin/true"
     running.unit([flag])
@@ -227,6 +230,7 @@ def test_conflict_with_add_runtime_in_the_unit_is_found_before_a_reload_loses_it
     assert "x" not in running.dockerd.info()["Runtimes"]
 
 
+@pytest.mark.full(why="another option of the unit")
 def test_conflict_with_feature_in_the_unit_is_found_before_dockerd_finds_it(running):
     flag = "--feature=cdi=false"
     running.unit([flag])
@@ -274,6 +278,7 @@ def test_restart_that_fails_puts_the_old_file_back(running):
     assert running.leftovers() == []
 
 
+@pytest.mark.full(why="test_restart_that_fails_... puts it back, too")
 def test_reload_that_is_not_taken_puts_the_old_file_back(running, monkeypatch):
     """Somebody's later edit of another file in the way: dockerd keeps its old configuration."""
     before = running.config.read_bytes()

@@ -80,6 +80,7 @@ def test_input_6_64_bit_integers(node):
     assert text.count(HUGE) == 2
 
 
+@pytest.mark.full(why="another content that stays")
 def test_input_6_other_features_stay_with_cdi_on(node):
     content = b'{\n    "features": {\n        "buildkit": true\n    }\n}\n'
     text, info = round_trip(node, content, cdi=True)
@@ -115,7 +116,7 @@ def test_input_6_trailing_data(node):
 
 
 @pytest.mark.full(
-    *(f"{version}-{name}" for version in VERSIONS for name in ("null line", "white space")),
+    *(f"{version}-{name}" for version in VERSIONS for name in ("null", "null line", "white space")),
     why="another spelling of 'null' and of 'empty'",
 )
 @pytest.mark.parametrize(
@@ -217,6 +218,7 @@ def test_input_12_removal_restores_the_default_of_before(node):
     round_trip(node, content)
 
 
+@pytest.mark.full(why="the unit tests of the editor edit in between, too")
 def test_input_12_removal_keeps_what_somebody_added_since(node):
     node.config.write_bytes(b'{\n    "default-runtime": "runc",\n    "debug": false\n}\n')
     node.predicted(set_default=True, cdi=True)
@@ -270,6 +272,7 @@ def test_input_15_names_and_paths_are_validated(node, options):
     assert node.leftovers() == []
 
 
+@pytest.mark.full(why="the inputs of number 6 in one file")
 def test_scenario_8_hand_written_file_keeps_everything(node):
     content = (
         b'{\n  "registry-mirrors": ["https://mirror.example"],\n'

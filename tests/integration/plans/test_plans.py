@@ -122,6 +122,7 @@ def test_wishes_are_variables_of_a_host(plan):
     assert rows["two"]["driver"]["pinning"]
 
 
+@pytest.mark.full(why="another variable than test_wishes_are_variables_of_a_host")
 def test_a_new_branch_is_data(plan):
     rows = plan(
         {"h100": MACHINES["h100x8"]},

@@ -77,6 +77,7 @@ def test_a_wrong_value_is_a_refusal_in_the_table_and_is_said_once(tmp_path):
     assert "failed=1" not in run.screen
 
 
+@pytest.mark.full(why="wrong values of more than one host, as in test_a_wrong_value_is_a_...")
 def test_a_value_that_is_wrong_for_all_names_no_host(tmp_path):
     run = plan(
         tmp_path,
@@ -92,6 +93,7 @@ def test_a_value_that_is_wrong_for_all_names_no_host(tmp_path):
     assert {*run.rows["a"]["changes"]} == {"driver: refused", "toolkit: refused"}
 
 
+@pytest.mark.full(why="another place of the variable")
 def test_a_value_of_the_play_is_judged_for_each_host(tmp_path):
     """It can be made of a host's variable, and a host's variable of the play's."""
     mine = tmp_path / "mine.yml"

@@ -109,6 +109,7 @@ def test_an_unknown_area_or_number_is_refused(words, capsys):
     assert "--number is" in (said := capsys.readouterr().err) or "no such area: none" in said
 
 
+@pytest.mark.full(why="six runs of pytest; it is no part of the collection")
 def test_the_worker_tells_what_is_caught_and_puts_the_file_back(tmp_path):
     """Real tests in a folder: one defect is seen, one is not, one never ends."""
     (tmp_path / "test_it.py").write_text("import it\ndef test_it(): assert it.double(2) == 4\n")

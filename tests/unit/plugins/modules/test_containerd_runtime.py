@@ -139,7 +139,7 @@ CRUN = TEXT.replace(
     ("text", "version"),
     [
         pytest.param(SECRET, "1.7.24", id="runc-1.7"),
-        pytest.param(CRUN, "2.1.9", id="crun-2.1"),
+        pytest.param(CRUN, "2.1.9", id="crun-2.1", marks=pytest.mark.full(why="another file")),
         pytest.param(CRUN, "1.7.24", id="crun-1.7", marks=pytest.mark.full(why="another file")),
         pytest.param("", "1.7.24", id="empty", marks=pytest.mark.full(why="another file")),
         pytest.param(None, "2.1.9", id="none", marks=pytest.mark.full(why="no file")),

@@ -90,6 +90,7 @@ def test_the_real_dpkg_of_this_machine():
     assert read(real, ["dpkg", "no-such-package"]).packages == {"dpkg": database.packages["dpkg"]}
 
 
+@pytest.mark.full(why="the stage packages has the real apt")
 @needs_apt
 def test_the_real_apt_of_this_machine():
     assert available(real, []) == {}

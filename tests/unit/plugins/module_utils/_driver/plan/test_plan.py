@@ -135,6 +135,7 @@ def check_install(plan, gpus, on, where):
         assert plan.lock["patterns"], where
 
 
+@pytest.mark.full(why="test_what_holds_of_every_plan has a machine without GPUs")
 def test_a_node_without_nvidia_gpus_is_never_touched():
     for on, stands, wished in itertools.product(SYSTEMS, PRESENT, WISHES):
         if not wished.startswith("absent"):
