@@ -57,8 +57,8 @@ def allows(rights, wanted):
     namespace, group, resource, name, verb = wanted
     return any(
         (where, group, resource, which, verb) in rights
-        for where in {namespace, ""}
-        for which in {name, ""}
+        for where in (namespace, "")
+        for which in (name, "")
     )
 
 
