@@ -224,3 +224,15 @@ def test_a_filter_imports_what_it_needs_where_it_is_called(name):
     ours = [module for module in imports if ".module_utils." in module and "kubegpu" in module]
     # A small one without imports of its own.
     assert [module for module in ours if not module.endswith("._hardware.vendors")] == []
+
+
+def test_what_runs_with_a_nodes_python_imports_nothing_of_the_controller() -> None:
+    """The full tier runs these with Python 3.9, which cannot read the newest ansible-core."""
+    folders = ("tests/unit/plugins/module_utils/", "tests/unit/plugins/modules/")
+    controller = re.compile(
+        r"^\s*from ansible_collections\.kubegpu\.nodes\.plugins\.(?:action|callback|filter)\b", re.M
+    )
+    names = [name for name in checkout_files() if name.startswith(folders) and ".py" in name]
+    assert names
+    texts = {name: (REPOSITORY / name).read_text(encoding="utf-8") for name in names}
+    assert [name for name, text in texts.items() if controller.search(text)] == []
