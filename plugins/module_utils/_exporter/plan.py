@@ -143,7 +143,8 @@ def _foreign(node: Mapping[str, Any], request: Request, method: str) -> Finding 
         return None
     # Also after a run that was killed between the packages and their setup.
     packages = facts["method"] == PACKAGES or facts["packages_managed"]
-    mine = facts["method"] == method or (packages and method == PACKAGES)
+    # Also one that another method takes the place of.
+    ours = {facts["method"], PACKAGES} if packages else {facts["method"]}
     units = dict(facts["foreign_units"])
     if facts["units"].get(EXPORTER_UNIT) and not packages:
         units[EXPORTER_UNIT] = facts["units"][EXPORTER_UNIT]
@@ -153,7 +154,7 @@ def _foreign(node: Mapping[str, Any], request: Request, method: str) -> Finding 
     listener = facts["listeners"].get(port)
     # Text files need no port: there a listener counts only if it is an exporter by its name.
     counts = listener is not None and (method != TEXTFILE or "exporter" in listener)
-    if counts and not (mine and facts["units"].get(_OWN_UNITS.get(method, ""))):
+    if counts and not any(facts["units"].get(_OWN_UNITS.get(one, "")) for one in ours):
         taken = f"port {port}: {listener or 'a program of the node'}"
     if taken and request.beside_others and method != TEXTFILE:
         raise Refusal(

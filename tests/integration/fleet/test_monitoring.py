@@ -5,7 +5,7 @@
 """Scenario S19 on hosts: Debian's Prometheus and node_exporter, and a stand-in of DCGM's exporter.
 
 gpu1 has a card of which nvidia-smi (a stand-in) alone tells, gpu2 four cards and DCGM's packages,
-and cpu1 Prometheus.
+or the exporter's image in its real Docker, and cpu1 Prometheus.
 """
 
 from __future__ import annotations
@@ -60,6 +60,33 @@ VARIABLES = {
         "key_fingerprints": "{{ nvidia_container_toolkit_repository.key_fingerprints }}",
     },
 }
+# The exporter's image: busybox with a stand-in that serves the counters of its file.
+BUSYBOX = "localhost/testbed/busybox:1"
+IMAGE = "localhost/testbed/dcgm-exporter-standin"
+IMAGE_PROGRAM = """\
+while [ $# -gt 0 ]; do
+    case $1 in --collectors) file=$2 ;; --address) address=$2 ;; esac
+    shift
+done
+mkdir /www
+host=$(busybox hostname)
+for field in $(busybox sed -n 's/^\\(DCGM_FI_DEV_[A-Z_]*\\),.*/\\1/p' "$file"); do
+    for number in 0 1 2 3; do
+        echo "$field{gpu=\\"$number\\",UUID=\\"GPU-$number\\",hostname=\\"$host\\"} 40"
+    done
+done > /www/metrics
+exec busybox httpd -f -p "${address#:}" -h /www
+"""
+MAKE_IMAGE = (
+    f"docker run --interactive --name mould {BUSYBOX} sh -c 'cat > /exporter.sh' && docker commit "
+    f'--change \'ENTRYPOINT ["/bin/sh", "/exporter.sh"]\' mould {IMAGE}:4.6.0-4.8.3-distroless; '
+    "docker rm mould"
+)
+CONTAINERS = "docker ps --all --quiet --filter name=kubegpu-dcgm-exporter"
+# dockerd looks for the hook of --gpus once, when it starts.
+HOOK = "/usr/local/bin/nvidia-container-runtime-hook"
+HOOK_THERE = f"printf '#!/bin/sh\\nexit 0\\n' > {HOOK}; chmod 755 {HOOK}; systemctl restart docker"
+HOOK_GONE = f"rm -f {HOOK}; docker rmi {IMAGE}:4.6.0-4.8.3-distroless; systemctl restart docker"
 # Where the collection has been: all of it is gone after the teardown.
 LEFT = (
     "ls -d /usr/local/lib/kubegpu /etc/kubegpu /run/kubegpu-metrics /var/lib/kubegpu "
@@ -114,6 +141,13 @@ def lost(node):
     )
 
 
+def metrics(pattern):
+    """Return the layer metrics of the hosts, as the verification finds it."""
+    options = {"layers": ["pci"], "container": False, "metrics": True}
+    answers = run_module(pattern, "kubegpu.nodes.gpu_node_verify", options)
+    return {host: answer["layers"][-1] for host, answer in answers.items()}
+
+
 @pytest.fixture
 def hosts(fleet):
     found = {node.name: node for node in fleet if node.name in HOSTS.split(":")}
@@ -147,6 +181,11 @@ def test_s19_hosts_are_scraped_and_a_lost_card_is_an_alert(hosts, count_calls):
     assert value(prometheus, "kubegpu_textfile_source_up{source='nvidia-smi'}") == 1.0
     assert value(prometheus, "count(up==1)") == 3.0
 
+    found = metrics("gpu1:gpu2")
+    assert {host: one["ok"] for host, one in found.items()} == {"gpu1": True, "gpu2": True}, found
+    assert found["gpu2"]["proof"] == "http://127.0.0.1:9400/metrics has samples of 4 GPUs"
+    assert found["gpu1"]["proof"].endswith("/kubegpu.prom has samples of 1 GPU")
+
     with count_calls() as calls:
         again = site()
     assert {host: numbers["changed"] for host, numbers in again.stats.items()} == dict.fromkeys(
@@ -162,6 +201,9 @@ def test_s19_hosts_are_scraped_and_a_lost_card_is_an_alert(hosts, count_calls):
         execute(hosts[name], "mv", f"/opt/standin/pci/{address}", "/root/lost-card")
     wait_for(lambda: lost(prometheus), ["pending", "pending"])
     wait_for(lambda: lost(prometheus), ["firing", "firing"])
+    found = metrics("gpu1:gpu2")
+    assert {one["code"] for one in found.values()} == {"gpu_without_metrics"}, found
+    assert found["gpu1"]["evidence"] == "missing: 0000:00:08.0"
     warned = site("--check")
     assert "The node had a GPU at 0000:00:08.0, which is not on the PCI bus" in warned.output
     for name, address in (("gpu1", "0000:00:08.0"), ("gpu2", "0000:3a:00.0")):
@@ -196,6 +238,45 @@ def test_s19_prometheus_refuses_broken_rules_and_keeps_the_old_ones(hosts):
     execute(prometheus, "sed", "-i", "$d", CONFIG)
     assert execute(prometheus, "cat", RULES, CONFIG) == before
     assert ask(prometheus, "/api/v1/rules")["groups"]
+
+
+def test_s19_docker_runs_the_exporters_image_and_the_packages_take_its_place(hosts):
+    node, prometheus = hosts["gpu2"], hosts["cpu1"]
+    image = {"gpu_monitoring_method": "container", "gpu_monitoring_image": IMAGE}
+    only = ("--limit", "gpu2,cpu1")
+    execute(node, "sh", "-c", HOOK_THERE)
+    execute(node, "sh", "-c", MAKE_IMAGE, stdin=IMAGE_PROGRAM)
+    try:
+        before = etc()
+        predicted = site(*only, "--check", "--diff", **image)
+        assert etc() == before
+        run = site(*only, "--diff", **image)
+        assert (predicted.status, run.status) == (0, 0), run.output
+        assert run.changed() == predicted.changed() != {}
+        assert len(execute(node, "sh", "-c", CONTAINERS).split()) == 1
+        wait_for(lambda: value(prometheus, "count(DCGM_FI_DEV_GPU_TEMP)"), 4.0)
+        # By --network host the container has the host's name.
+        (series,) = {
+            one["metric"]["hostname"]
+            for one in ask(prometheus, "/api/v1/query?query=DCGM_FI_DEV_GPU_TEMP")["result"]
+        }
+        assert series == execute(node, "hostname").strip()
+        found = metrics("gpu2")["gpu2"]
+        assert found["proof"] == "http://127.0.0.1:9400/metrics has samples of 4 GPUs", found
+        assert site(*only, **image).changed() == {}
+
+        execute(node, "systemctl", "restart", "docker")
+        wait_for(lambda: metrics("gpu2")["gpu2"]["ok"], True)
+
+        # DCGM's packages in its place, on the same port.
+        run = site(*only)
+        assert run.status == 0, run.output
+        assert execute(node, "sh", "-c", CONTAINERS).split() == []
+        wait_for(lambda: value(prometheus, "count(DCGM_FI_DEV_POWER_USAGE == 71.204)"), 4.0)
+        assert play("teardown", *only, variables=VARIABLES).status == 0
+        assert etc() == before
+    finally:
+        execute(node, "sh", "-c", HOOK_GONE, check=False)
 
 
 def test_s19_exporter_of_somebody_else_is_named_and_left_alone(hosts):

@@ -115,6 +115,30 @@ def test_another_method_removes_the_first_one():
     assert made.scrape == {"exporter": "node", "port": None, "scheme": "http", "gpus": 0}
 
 
+@pytest.mark.parametrize(
+    ("before", "asked", "method", "gpus"),
+    [
+        ("container", "packages", "packages", [P4]),
+        ("container", "auto", "packages", [P4]),
+        ("packages", "container", "container", [P4]),
+        ("container", "textfile", "textfile", [P4]),
+        ("container", "auto", "textfile", [P4, AMD]),
+    ],
+)
+def test_our_own_exporter_on_the_port_makes_way_for_another_method(before, asked, method, gpus):
+    found = converged(before)
+    found["gpus"] = gpus
+    made = plan(found, method=asked)
+    assert (made.action, made.method, made.warnings) == ("change", method, ())
+    assert f"monitoring: the method was {before}" in made.reasons
+
+
+def test_port_of_an_exporter_of_ours_that_does_not_run_is_taken_by_somebody_else():
+    found = converged("container")
+    found["exporter"]["units"]["kubegpu-dcgm-exporter"] = None
+    assert "port 9400" in plan(found, method="packages").warnings[0]
+
+
 def test_automatic_method():
     assert plan(node()).method == "packages"
     several = node()
