@@ -7,15 +7,13 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_text
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._report.table import (
     TABLES,
     Column,
@@ -84,22 +82,4 @@ class ActionModule(ActionBase):
 
 
 def _write_json(dest: str, rows: list[dict[str, Any]]) -> None:
-    # Links are followed, and only a regular file is replaced: /dev/null must remain a device.
-    target = os.path.realpath(dest)
-    text = json.dumps(rows, indent=2, sort_keys=True) + "\n"
-    try:
-        if os.path.exists(target) and not os.path.isfile(target):
-            with open(target, "w", encoding="utf-8") as handle:
-                handle.write(text)
-            return
-        folder = os.path.dirname(target)
-        os.makedirs(folder, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=folder)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(text)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise AnsibleActionFail(
-            f"{dest} cannot be written on the controller: {error}. Next step: give a path that "
-            "you may write to."
-        ) from error
+    write_text(dest, json.dumps(rows, indent=2, sort_keys=True) + "\n")

@@ -1,0 +1,144 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report as Markdown (GitHub's, with tables). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .words import STATE_WORDS, by_node, limited, resources
+
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
+
+
+def render(report: Mapping[str, Any]) -> str:
+    """Return the report as Markdown."""
+    nodes = report["nodes"]
+    return "\n".join(
+        [
+            f"# {_text(report['title'])}",
+            "",
+            f"**{_text(report['summary']['sentence'])}**",
+            "",
+            f"{_text(report['generated'])} · kubegpu.nodes {_text(report['collection'])}",
+            "",
+            *_changes(report),
+            *_actions(report["actions"]),
+            *_drift(report["drift"]),
+            *_inventory(nodes),
+            *_details(nodes),
+            *_unseen(nodes),
+        ]
+    )
+
+
+def _text(value: Any) -> str:
+    """Return a text in which nothing is markup."""
+    shown = str(value).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(r"\\\1", shown).replace("\n", "<br>")
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    return [
+        f"| {' | '.join(titles)} |",
+        f"| {' | '.join('---' for _title in titles)} |",
+        *(f"| {' | '.join(_text(cell) or '-' for cell in row)} |" for row in rows),
+        "",
+    ]
+
+
+def _changes(report: Mapping[str, Any]) -> list[str]:
+    previous, changes = report["previous"], report["changes"]
+    if not previous["compared"]:
+        return ["## Changes", "", _text(previous["why"]), ""]
+    lines = [f"## Changes since {_text(previous['generated'])}", ""]
+    if not changes:
+        return [*lines, "Nothing has changed.", ""]
+    for node, texts in by_node(changes):
+        lines += [f"- **{_text(node)}** {'; '.join(map(_text, texts))}"]
+    return [*lines, ""]
+
+
+def _actions(actions: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = ["## To do", ""]
+    if not actions:
+        return [*lines, "Nothing.", ""]
+    rows = []
+    for one in actions:
+        names = dict.fromkeys(node["node"] for node in one["nodes"])
+        what = one["next_step"] + (f"\n{one['mend']}" if one["mend"] else "")
+        rows.append((one["severity"], len(names), one["cause"], what, limited(list(names))))
+    return [*lines, *_table(("Severity", "Nodes", "Cause", "Next step", "Which"), rows)]
+
+
+def _drift(drift: Sequence[Mapping[str, Any]]) -> list[str]:
+    lines = ["## Drift among like nodes", ""]
+    if not drift:
+        return [*lines, "Nodes of one kind (same GPUs, same system) are alike.", ""]
+    rows = []
+    for one in drift:
+        values = [
+            f"{value['value']}: {len(value['nodes'])}"
+            + (f" ({limited(value['nodes'])})" if value["minority"] else "")
+            for value in one["values"]
+        ]
+        rows.append((one["kind"], one["what"], "\n".join(values)))
+    return [*lines, *_table(("Kind", "What", "Values and nodes"), rows)]
+
+
+def _inventory(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    titles = ("Node", "State", "System", "GPUs", "Driver", "CUDA", "Toolkit", "Offered")
+    rows = (
+        (
+            node["name"],
+            STATE_WORDS[node["state"]],
+            node["system"],
+            node["product"],
+            node["versions"].get("Driver", ""),
+            node["versions"].get("CUDA", ""),
+            node["versions"].get("Container toolkit", ""),
+            resources(node["place"]),
+        )
+        for node in nodes
+    )
+    return ["## Inventory", "", *_table(titles, rows)]
+
+
+def _details(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what is wrong with, or was decided for, each node of which there is something."""
+    lines = ["## Nodes", ""]
+    for node in nodes:
+        texts = [_cause(one) for one in node["causes"]]
+        texts += [
+            f"- {_text(one['change'])}: {_text(one['why'])}"
+            for one in node["decisions"]
+            if one["change"]
+        ]
+        texts += [f"- {_text(note)}" for note in node["notes"]]
+        if texts:
+            title = f"### {_text(node['name'])}: {STATE_WORDS[node['state']]}"
+            lines += [title, "", *texts, ""]
+    return lines if len(lines) > 2 else [*lines, "All nodes are as asked for.", ""]
+
+
+def _cause(one: Mapping[str, Any]) -> str:
+    subject = f" ({_text(one['subject'])})" if one["subject"] else ""
+    parts = [f"- **{one['severity']}**{subject}: {_text(one['cause'])}"]
+    if one["evidence"]:
+        parts.append(f"Seen: {_text(one['evidence'])}")
+    if one["next_step"]:
+        parts.append(f"Next step: {_text(one['next_step'])}")
+    if one["mend"]:
+        parts.append(f"With: {_text(one['mend'])}")
+    parts += [f"Follows: {_text(text)}" for text in one["follows"]]
+    return "<br>".join(parts)
+
+
+def _unseen(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [(node["name"], one["what"], one["why"]) for node in nodes for one in node["unseen"]]
+    lines = ["## What could not be seen", ""]
+    return [*lines, *(_table(("Node", "What", "Why"), rows) if rows else ["Nothing.", ""])]

@@ -1,0 +1,278 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a report says of a fleet, and what has changed since another one."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import (
+    build,
+    content,
+    dump,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.sources import (
+    host_sources,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import Request
+from tests.unit.fixtures import fleet as made
+
+FLEET = made.fleet()
+
+
+def report(hostvars=None, previous=None, diagnoses=None, applied=False, **request):
+    hostvars = FLEET if hostvars is None else hostvars
+    sources = host_sources([*hostvars], hostvars, diagnoses, applied)
+    return build(sources, Request(generated=made.TIME, **request), previous)
+
+
+def node_of(found, name):
+    return next(node for node in found["nodes"] if node["name"] == name)
+
+
+def changed(**hosts):
+    """Return the fleet with other variables of some hosts; None removes one."""
+    found = {**copy.deepcopy(FLEET), **{name.replace("_", "-"): one for name, one in hosts.items()}}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def test_the_sentence_and_the_states():
+    found = report()
+    assert found["summary"]["sentence"] == (
+        "7 of 10 nodes are ready for GPU containers; 2 are not: A GPU does not answer on the bus "
+        "any more (1), containerd has no handler nvidia (1); 1 could not be read; 2 of the ready "
+        "ones need attention."
+    )
+    states = {node["name"]: node["state"] for node in found["nodes"]}
+    assert states == {
+        **{f"gpu-0{number}": "ready" for number in (1, 3, 4, 6)},
+        "gpu-02": "attention", "gpu-05": "attention", "gpu-07": "failed", "infer-01": "failed",
+        made.HOSTILE: "ready", "cpu-01": "no_gpu", "gone-01": "unknown",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("hosts", "sentence"),
+    [
+        ([], "The report has no nodes."),
+        (["cpu-01"], "None of the 1 node has a GPU."),
+        (["gpu-01"], "The only node is ready for GPU containers."),
+        (["gpu-01", "gpu-03", "cpu-01"], "All 2 nodes are ready for GPU containers."),
+        (["gone-01"], "0 of 1 node are ready for GPU containers; 1 could not be read."),
+    ],
+)
+def test_the_sentence_of_small_fleets(hosts, sentence):
+    found = report({name: FLEET[name] for name in hosts})
+    assert found["summary"]["sentence"] == sentence
+
+
+def test_equal_causes_are_one_action_and_what_follows_is_folded_in():
+    found = {one["id"]: one for one in report()["actions"]}
+    assert [*found] == [
+        "gpu_lost", "no_handler", "not_read", "row_remap_pending", "plan_differs",
+    ]  # fmt: skip
+    assert [node["node"] for node in found["row_remap_pending"]["nodes"]] == ["gpu-02", "gpu-05"]
+    assert found["gpu_lost"]["follows"] == ["nvml: The driver sees 7 of 8 GPUs."]
+    assert found["plan_differs"]["mend"] == "ansible-playbook kubegpu.nodes.site"
+
+
+def test_drift_is_only_looked_for_among_like_nodes():
+    found = report()
+    values = {one["what"]: one["values"] for one in found["drift"]}
+    # The nodes with an L4 have fewer GPUs, and are of another kind.
+    assert {*values} == {"Driver", "Fabric manager"}
+    assert [(one["value"], len(one["nodes"]), one["minority"]) for one in values["Driver"]] == [
+        ("580.126.09", 6, False),
+        ("570.195.03", 1, True),
+    ]
+
+
+def test_without_a_majority_no_node_is_the_odd_one():
+    two = {name: FLEET[name] for name in ("gpu-01", "gpu-06")}
+    (driver, *_rest) = report(two)["drift"]
+    assert [one["minority"] for one in driver["values"]] == [False, False]
+
+
+def test_what_was_decided_and_what_was_not_seen():
+    found = report()
+    assert node_of(found, "gpu-06")["decisions"][0] == {
+        "change": "driver packages: upgrade 580.126.09",
+        "why": "branch 580 is asked for, and 570.195.03 is installed",
+    }
+    why = "branch 580 is the newest long-term branch that supports all GPUs"
+    assert node_of(found, "gpu-01")["decisions"] == [{"change": "", "why": why}]
+    unseen = {node["name"]: node["unseen"] for node in found["nodes"] if node["unseen"]}
+    assert unseen == {
+        "gone-01": [{"what": "the node", "why": "it could not be read"}],
+        made.HOSTILE: [{"what": "kernel log", "why": "dmesg: not permitted"}],
+    }
+    assert node_of(found, "gpu-01")["place"]["resources"][0]["allocated"] == 3
+
+
+def test_after_site_a_change_is_no_action_and_a_failure_is():
+    failure = {
+        "task": "Install", "refused": False,
+        "message": "DKMS failed.\nSeen: gcc: error\nNext step: Install the headers.",
+    }  # fmt: skip
+    hosts = changed(gpu_04={**FLEET["gpu-04"], "kubegpu_failure": failure})
+    found = {one["id"]: one for one in report(hosts, applied=True)["actions"]}
+    assert "plan_differs" not in found
+    failed = found["run_failed"]
+    assert (failed["cause"], failed["next_step"]) == ("DKMS failed.", "Install the headers.")
+    assert failed["nodes"][0]["evidence"] == "gcc: error"
+
+
+def test_a_reboot_that_is_left_needs_attention():
+    result = {"changed": True, "reboot_required": True, "reboot_reason": "it is in use"}
+    found = report({"gpu-01": {**FLEET["gpu-01"], "nvidia_driver_result": result}})
+    (action,) = found["actions"]
+    assert (action["id"], action["cause"]) == (
+        "reboot_pending", "A reboot is pending: it is in use",
+    )  # fmt: skip
+    assert found["nodes"][0]["state"] == "attention"
+
+
+def test_a_diagnosis_has_the_causes_of_its_node():
+    diagnosis = {
+        "id": "nouveau_loaded", "severity": "error", "subject": {"host": "infer-01", "gpu": "x"},
+        "cause": "nouveau has the GPU.", "evidence": ["lsmod: nouveau", "dmesg"],
+        "next_step": "Run site.", "mend": {"playbook": "kubegpu.nodes.site", "variables": None},
+        "confidence": "proven", "follows": ["no_handler"],
+    }  # fmt: skip
+    found = report(diagnoses={"infer-01": [diagnosis], "gpu-01": []})
+    (cause,) = node_of(found, "infer-01")["causes"]
+    assert cause == {
+        "id": "nouveau_loaded", "severity": "error", "subject": "x",
+        "cause": "nouveau has the GPU.", "evidence": "lsmod: nouveau; dmesg",
+        "next_step": "Run site.", "mend": "playbook: kubegpu.nodes.site",
+        "confidence": "proven", "follows": ["no_handler"],
+    }  # fmt: skip
+    assert node_of(found, "gpu-01")["state"] == "ready"
+
+
+def test_equal_inputs_give_equal_bytes_in_any_order_of_hosts():
+    other = dict(reversed(FLEET.items()))
+    assert dump(report()) == dump(report(copy.deepcopy(other)))
+    later = {**report(previous=report()), "generated": "later"}
+    assert later != report() and content(later) == content(report())
+
+
+# What has changed.
+
+
+def changes(before, after, **request):
+    found = report(after, previous=report(before), **request)
+    assert found["previous"]["compared"]
+    return {(one["node"], one["kind"], one["text"]) for one in found["changes"]}
+
+
+def test_nothing_has_changed():
+    assert changes(FLEET, FLEET) == set()
+
+
+def test_another_driver_is_the_only_change():
+    node = made.facts(3, gpus=8, driver="580.200.01")
+    after = changed(gpu_03={**FLEET["gpu-03"], "ansible_facts": {"gpu_node": node}})
+    assert changes(FLEET, after) == {
+        ("gpu-03", "version", "Driver: 580.126.09 → 580.200.01"),
+        ("gpu-03", "version", "Fabric manager: 580.126.09 → 580.200.01"),
+    }
+
+
+def test_nodes_that_come_go_break_and_are_mended():
+    after = changed(gpu_01=None, gpu_02={**FLEET["gpu-02"], "gpu_report_plan": {}}, gpu_03={})
+    new = made.facts(20, gpus=2)
+    after["gpu-20"] = made.host(new, made.health(new))
+    found = changes(FLEET, after)
+    assert found == {
+        ("gpu-01", "gone", "is gone"),
+        ("gpu-02", "mended", "was ready, with attention needed, is ready"),
+        ("gpu-02", "cause_gone",
+         "no longer: Rows of the GPU's memory are to be replaced, which needs a reset."),
+        ("gpu-03", "broke", "was ready, is not read"),
+        ("gpu-20", "new", "is new: 2x H100 SXM5 80GB"),
+    }  # fmt: skip
+    back = {(node, kind) for node, kind, _text in changes(after, FLEET)}
+    assert ("gpu-03", "mended") in back and ("gpu-02", "cause_new") in back
+
+
+def test_a_node_with_another_name_is_known_by_its_machine():
+    after = {name.replace("gpu-04", "gpu-44"): one for name, one in FLEET.items()}
+    assert changes(FLEET, after) >= {("gpu-44", "renamed", "was called gpu-04")}
+    assert not {one for one in changes(FLEET, after) if one[1] in ("new", "gone")}
+
+
+def test_clones_with_one_machine_id_are_known_by_their_names():
+    clones = {name: made.host(made.facts(1, gpus=1)) for name in ("a", "b")}
+    after = dict.fromkeys(("c", "d"), clones["a"])
+    kinds = sorted((node, kind) for node, kind, _text in changes(clones, after))
+    assert kinds == [("a", "gone"), ("b", "gone"), ("c", "new"), ("d", "new")]
+
+
+def gpus(*places, **keys):
+    """Return a host whose GPUs are those of the places, each with its address and UUID."""
+    own = made.facts(1, gpus=4, **keys)
+    for part in (own["gpus"], own["nvml"]["devices"]):
+        part[:] = [part[place] for place in places]
+    return {"gpu-01": made.host(own, made.health(own))}
+
+
+def test_a_gpu_that_is_lost_and_one_that_moved():
+    assert changes(gpus(0, 1, 2), gpus(0, 1)) == {
+        ("gpu-01", "gpu_lost", "GPU H100 SXM5 80GB at 0000:12:00.0 is gone"),
+    }
+    moved = gpus(0, 1)
+    own = moved["gpu-01"]["ansible_facts"]["gpu_node"]
+    for part in (own["gpus"], own["nvml"]["devices"]):
+        part[1]["address"] = "0000:99:00.0"
+    assert changes(gpus(0, 1), moved) == {
+        ("gpu-01", "gpu_moved", "GPU H100 SXM5 80GB at 0000:99:00.0 was at 0000:11:00.0"),
+    }
+
+
+def test_a_node_that_nothing_verified_is_judged_by_its_facts():
+    bare = made.facts(1, gpus=1)
+    bare["driver"] = {**bare["driver"], "loaded": None, "installed": None}
+    found = report({"a": made.host(made.facts(2, gpus=1)), "b": made.host(bare)})
+    assert [(node["state"], node["unseen"]) for node in found["nodes"]] == [
+        (state, [{"what": "layers", "why": "nothing verified them in this run"}])
+        for state in ("ready", "failed")
+    ]
+    assert [one["id"] for one in found["actions"]] == ["driver_not_loaded"]
+
+
+def test_gpus_that_nothing_tells_apart_are_counted():
+    hide = {"hide": ("uuid", "serial", "address")}
+    found = report(gpus(0, 1), previous=report(gpus(0, 1, 2), **hide), **hide)
+    assert [(one["kind"], one["text"]) for one in found["changes"]] == [
+        ("gpu_lost", "GPU H100 SXM5 80GB: 1 gone"),
+    ]
+
+
+@pytest.mark.parametrize("previous", [{"schema": "other/1"}, [], "x", {"nodes": 1}])
+def test_a_report_that_is_not_understood_is_not_compared(previous):
+    found = report(previous=previous)
+    assert not found["previous"]["compared"] and found["changes"] == []
+
+
+def test_a_broken_report_of_this_schema_is_compared_as_far_as_it_goes():
+    broken = {"schema": "kubegpu.nodes/report/1", "nodes": [None, {"name": 7, "gpus": "x"}]}
+    assert report(previous=broken)["previous"]["compared"]
+
+
+def test_what_is_hidden_is_nowhere():
+    plain = dump(report())
+    shown = dump(report(hide=("serial", "uuid", "address", "machine_id")))
+    for secret in ("1650500070003", "GPU-00000007", "0000:13:00", f"{7:032x}"):
+        assert secret in plain and secret not in shown
+    assert "(hidden)" in shown and "14:05" in shown
+
+
+def test_secrets_and_control_characters_are_taken_out():
+    failure = {"task": "x", "refused": False, "message": "token=abcdef \x1b[2J\u202e"}
+    found = report({"a": {**FLEET["gpu-01"], "kubegpu_failure": failure}})
+    assert found["actions"][0]["cause"] == "token=*** \\x1b[2J\\u202e"
