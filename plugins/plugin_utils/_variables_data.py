@@ -28,6 +28,7 @@ PLAYBOOK_VARIABLES: Mapping[str, Mapping[str, Any]] = {
     "gpu_verify_all": {"type": "bool"},
     "kubegpu_plan_file": {"type": "path"},
     "kubegpu_verify_file": {"type": "path"},
+    "kubegpu_report_dir": {"type": "path"},
     "kubegpu_root": {"type": "path"},
     "kubegpu_proxy": {
         "type": "dict",
@@ -71,6 +72,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "gpu_monitoring": ("monitoring", False),
     "gpu_verify": ("verify", False),
     "gpu_upgrade": ("upgrade", True),
+    "gpu_report": ("report", False),
 }
 
 # Facts that the playbooks pass from play to play, and the public facts of the roles.

@@ -68,8 +68,8 @@ def dump(report: Mapping[str, Any]) -> str:
     return json.dumps(report, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
-def content(report: Any) -> Any:
+def content(report: Any) -> dict[str, Any]:
     """Return what a report says of the fleet: all but its time and what it was compared with."""
     if not isinstance(report, Mapping):
-        return None
+        return {}
     return {key: value for key, value in report.items() if key not in _OF_THE_REPORT}

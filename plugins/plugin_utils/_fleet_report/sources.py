@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._hosts import facts
+from .._hosts import AMD_ROLE, NODE_ROLES, facts
 from .._report.hosts import plan_rows, result_row
 from .texts import mapping, sequence
 from .types import Object, Source
@@ -57,7 +57,7 @@ def _source(
     applied: bool,
 ) -> Source:
     node = facts(variables)
-    plan = plan_rows([host], {host: variables})[0]
+    planned = any(f"{role}_plan" in variables for role in (*NODE_ROLES, AMD_ROLE))
     own = mapping(variables.get(_PLAN))
     layers = [
         layer
@@ -70,7 +70,8 @@ def _source(
     return Source(
         name=host,
         facts=node,
-        plan=plan,
+        # A verification plans nothing.
+        plan=plan_rows([host], {host: variables})[0] if planned else {},
         applied=applied,
         left=tuple(result_row(host, variables)["open"]) if node else (),
         layers=tuple(layers) or None,

@@ -1,0 +1,124 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Write a report of all hosts on the controller."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._core.redact import changed_parts
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._files import write_text
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report import html, markdown
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.build import (
+    build,
+    content,
+    dump,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.sources import (
+    host_sources,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._fleet_report.types import (
+    HIDDEN,
+    Request,
+)
+
+_JSON = "report.json"
+_FILES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "report.html": html.render,
+    _JSON: dump,
+    "report.md": markdown.render,
+}
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller only and connects to no node."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        _validation, options = self.validate_argument_spec(
+            argument_spec={
+                "hosts": {"type": "list", "elements": "str", "required": True},
+                "dest": {"type": "path", "required": True},
+                "title": {"type": "str", "default": "GPU fleet"},
+                "generated": {"type": "str", "default": ""},
+                "previous": {"type": "path"},
+                "hide": {"type": "list", "elements": "str", "choices": HIDDEN, "default": []},
+                "applied": {"type": "bool", "default": False},
+                "diagnoses": {"type": "dict", "default": {}},
+            }
+        )
+        there = _read(os.path.join(options["dest"], _JSON))
+        previous = _read(options["previous"], must=True) if options["previous"] else there
+        request = Request(options["title"], options["generated"], tuple(options["hide"]))
+        sources = host_sources(
+            options["hosts"],
+            (task_vars or {})["hostvars"],
+            options["diagnoses"],
+            options["applied"],
+        )
+        report = build(sources, request, previous)
+        files = {os.path.join(options["dest"], name): render for name, render in _FILES.items()}
+        changed = content(there) != content(json.loads(dump(report)))
+        changed = changed or not all(map(os.path.exists, files))
+        if not self._task.check_mode:
+            for path, render in files.items():
+                write_text(path, render(report))
+        if self._task.diff:
+            result["diff"] = _diff(options["dest"], there, report)
+        shown = ("summary", "changes", "actions", "drift")
+        result.update({key: report[key] for key in shown}, changed=changed, files=list(files))
+        return result
+
+
+def _read(path: str, must: bool = False) -> Any:
+    """Return the JSON of an earlier report; None if there is none.
+
+    :raises AnsibleActionFail: a file that must be there is not, or a file cannot be read.
+    """
+    try:
+        with open(path, encoding="utf-8") as handle:
+            return json.load(handle)
+    except FileNotFoundError as error:
+        if not must:
+            return None
+        raise AnsibleActionFail(
+            f"previous: there is no file {path}. Next step: name a report.json of an earlier run, "
+            "or leave the option out."
+        ) from error
+    except ValueError:
+        # Written by something else, or not to its end: not compared, and replaced.
+        return {}
+    except OSError as error:
+        raise AnsibleActionFail(
+            f"{path} cannot be read on the controller: {error}. Next step: give a path that you "
+            "may read."
+        ) from error
+
+
+def _diff(dest: str, before: Any, report: Mapping[str, Any]) -> dict[str, str]:
+    """Return the change of the Markdown, without the time and what it was compared with."""
+    texts = []
+    same = {key: report[key] for key in ("generated", "previous", "changes")}
+    for one in (before, report):
+        try:
+            texts.append(markdown.render({**content(one), **same}))
+        except (AttributeError, KeyError, TypeError):
+            # There is none, or not of this form.
+            texts.append("")
+    old, new = changed_parts(*texts)
+    name = os.path.join(dest, "report.md")
+    return {"before_header": name, "after_header": name, "before": old, "after": new}
