@@ -71,6 +71,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "gpu_monitoring": ("monitoring", False),
     "gpu_verify": ("verify", False),
     "gpu_upgrade": ("upgrade", True),
+    "gpu_diagnose": ("diagnose", False),
 }
 
 # Facts that the playbooks pass from play to play, and the public facts of the roles.
