@@ -371,6 +371,11 @@ NODE = {
                              "message": 'no runtime for "nvidia" is configured'}]))]),
         "handler_missing",
     ),
+    "runtime_lost": (
+        lambda: host(what=state(runtimes=(runtime(
+            listed=False, handlers=("runc",), recorded=("/etc/containerd/config.toml",)),))),
+        "runtime_lost",
+    ),
     "cdi_stale": (
         lambda: host(facts(container_toolkit__cdi_spec={
             "path": "/etc/cdi/nvidia.yaml", "driver_version": "535.54.03"})),
