@@ -82,6 +82,15 @@ options:
       of all of them, by one scrape through the API server. See RV(metric_layers).
     type: bool
     default: false
+  pods:
+    description:
+      - Pods to explain in RV(pods), as V(NAMESPACE/NAME). The name can also be that of the
+        Deployment, StatefulSet or Job that makes the pods, also if it could make none.
+      - Reads the pods, their events and logs, also in namespaces of others. Without permission to
+        read a log, the module warns.
+    type: list
+    elements: str
+    default: []
   dra_namespace:
     description: >-
       Namespace of this collection's DRA driver. If set, the module returns RV(kubernetes) and
@@ -239,6 +248,30 @@ metric_layers:
   returned: with O(metrics)
   type: list
   elements: dict
+pods:
+  description: >-
+    The pods of O(pods), with C(namespace), C(name), C(phase) (V(null) if there is no such pod),
+    C(node), C(asks) (the GPUs that it asks for), and C(findings) with C(code), C(cause),
+    C(evidence) and C(next_step). C(nodes) has, for a pod without a node, the nodes with such GPUs:
+    C(name), C(fits), and C(because), what keeps the pod off.
+  returned: always
+  type: list
+  elements: dict
+  sample:
+    - namespace: default
+      name: train-0
+      phase: Pending
+      node: null
+      asks: {nvidia.com/gpu: 2}
+      findings:
+        - code: no_node_matches
+          cause: No node with 2 nvidia.com/gpu takes the pod default/train-0.
+          evidence: "gpu1: the pod does not tolerate its taint team=a:NoSchedule"
+          next_step: Add a toleration of the taint to the pod, or take the taint off the node.
+      nodes:
+        - name: gpu1
+          fits: false
+          because: ["the pod does not tolerate its taint team=a:NoSchedule"]
 plugin_objects:
   description: >-
     The existing objects of this collection's device plugin, which are the namespace, the
@@ -299,6 +332,10 @@ next_step:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.asked_pods import (
+    explain_pods,
+    read_names,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.options import read_expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import Reader
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.result import (
@@ -338,6 +375,7 @@ def main() -> None:
             "plugin_content": {"type": "str", "choices": list(CONTENT), "default": CONTENT[0]},
             "monitoring_namespace": {"type": "str"},
             "metrics": {"type": "bool", "default": False},
+            "pods": {"type": "list", "elements": "str", "default": []},
             "dra_namespace": {"type": "str"},
             **KUBE_ARGUMENTS,
         },
@@ -346,6 +384,7 @@ def main() -> None:
     namespace = module.params["plugin_namespace"]
     try:
         expected = read_expected(module.params["expected"])
+        names = read_names(module.params["pods"], "pods")
     except KubegpuError as error:
         fail(module, error)
     try:
@@ -355,6 +394,8 @@ def main() -> None:
             reader, expected, module.params["wait_timeout"], rollout=module.params["rollout"]
         )
         result = build_result(snapshot, expected, only_gpu=not module.params["all_nodes"])
+        by_node = {state.name: item for item in expected if (state := snapshot.matches[item.key])}
+        result["pods"] = explain_pods(reader, names, snapshot.states, by_node)
         if namespace:
             content = module.params["plugin_content"]
             vendor = module.params["plugin_vendor"]

@@ -66,6 +66,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/gpu_test_pods.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),
     ("plugins/filter/gpu_upgrade.py", _CODE | {"controller"} | _CLUSTER),
+    ("plugins/filter/gpu_diagnosis.py", _CODE | {"fleet", "cluster"}),
     ("plugins/filter/*.py", _CODE | _REPORTS),
     ("plugins/doc_fragments/*.py", _CODE),
     # Roles and playbooks.
@@ -75,6 +76,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("roles/nvidia_container_toolkit/*", _CODE | _NODES | {"controller"}),
     ("roles/amd_container_toolkit/*", _CODE | {"packages", "controller"}),
     ("roles/gpu_verify/*", _CODE | {"fleet", "cluster"}),
+    ("roles/gpu_diagnose/*", _CODE | {"fleet", "cluster"}),
     ("roles/gpu_upgrade/*", _CODE | {"controller"} | _CLUSTER),
     ("roles/gpu_monitoring/*", _CODE | {"fleet", "cluster"}),
     ("roles/*", _CODE | _CLUSTER),
@@ -109,6 +111,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("docs/verify.md", _ALWAYS | {"unit"}),
     ("docs/variables.md", _ALWAYS | {"unit"}),
     ("docs/findings.md", _ALWAYS | {"unit"}),
+    ("docs/diagnose.md", _ALWAYS | {"unit"}),
     ("docs/pictures/*", _ALWAYS | {"unit"}),
     ("docs/docsite/*.py", _ALWAYS | {"sanity"}),
     ("docs/examples*", _ALWAYS | {"controller"}),

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write docs/variables.md, docs/findings.md and the variables of the roles' READMEs from the code.
+"""Write docs/variables.md, docs/findings.md, the causes in docs/diagnose.md, and roles' variables.
 
 ``python -m tests.tools.reference`` writes all of them. ``tests/unit/tools/test_reference.py`` fails
 if one of them is out of date.
@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from plugins.module_utils._root_causes.data import CAUSES
 from plugins.plugin_utils._variables_data import PLAYBOOK_VARIABLES, with_keys
 from tests.tools.environments import REPOSITORY, checkout_files
 
@@ -51,6 +52,8 @@ the node. [verify.md](verify.md) quotes the messages by which a finding is recog
 # Semantic markup of Ansible's documentation: the text in it is code.
 _MARKUP = re.compile(r"\b[A-Z]\(([^)]*)\)")
 _CODE = re.compile(r"[a-z][a-z0-9_]+")
+# What docs/diagnose.md has under "All causes": a table, until the first other line.
+_CAUSES = re.compile(r"(?m)(?<=^## All causes\n)(?:(?:\|.*|)\n)*")
 # What a README has under "Variables": subheadings and tables, until the first other line.
 _TABLES = re.compile(r"(?m)(?<=^## Variables\n)(?:(?:###.*|\|.*|)\n)*")
 
@@ -144,14 +147,36 @@ class Entry:
     package: str
 
 
-def findings_page() -> str:
-    """Return docs/findings.md."""
+def _findings() -> dict[str, Entry]:
+    """Return all findings by code."""
     found: dict[str, Entry] = {}
     for entry in _entries():
         known = found.get(entry.code)
         # Of several places that say one code, the one that says most.
         if known is None or (not known.cause and entry.cause):
             found[entry.code] = entry
+    return found
+
+
+def diagnose_page() -> str:
+    """Return docs/diagnose.md with the table of causes as it is now."""
+    found = _findings()
+    rows = []
+    for code, row in CAUSES.items():
+        because = ", ".join(f"`{one}`" for one in row.because) or "-"
+        mend = row.mend.replace("{{", "{").replace("}}", "}").replace("{reboot}", "a reboot")
+        said = _cell(found[code].cause) if code in found else ""
+        cells = (f"`{code}`", row.layer, said, because, f"`{mend}`" if mend else "-")
+        rows.append(f"| {' | '.join(cells)} |")
+    head = ["| id | layer | cause | folded into | mend |", "| --- | --- | --- | --- | --- |"]
+    table = "\n".join(["", *head, *rows, "", ""])
+    text = (REPOSITORY / "docs" / "diagnose.md").read_text(encoding="utf-8")
+    return _CAUSES.sub(lambda _found: table, text, count=1)
+
+
+def findings_page() -> str:
+    """Return docs/findings.md."""
+    found = _findings()
     sections = [HEAD + FINDINGS]
     for package, title in _SUBJECTS.items():
         rows = [
@@ -187,6 +212,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_upgrade": "Rolling upgrade",
     "_verify": "Verification of a node",
     "_health": "Health of GPUs",
+    "_root_causes": "Diagnosis",
 }
 
 
@@ -302,6 +328,7 @@ ROLES = sorted(path.parents[1] for path in REPOSITORY.glob("roles/*/meta/argumen
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/variables.md": variables_page,
     "docs/findings.md": findings_page,
+    "docs/diagnose.md": diagnose_page,
     **{f"roles/{role.name}/README.md": functools.partial(readme, role) for role in ROLES},
 }
 

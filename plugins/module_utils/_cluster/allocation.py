@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .._kube.quantity import parse_count
+from .._labels.desired import MAINTENANCE
 
 Object = Mapping[str, Any]
 
@@ -120,6 +122,8 @@ class NodeState:
     kubelet: str
     resources: Mapping[str, Resource] = field(default_factory=dict)
     dra: DraOffer | None = None
+    #: The run of this collection that holds the node in maintenance.
+    held: str = ""
 
     def resource(self, name: str) -> Resource:
         return self.resources.get(name, Resource())
@@ -263,7 +267,20 @@ def node_state(
             )
             for name in wanted
         },
+        held=_holder(meta),
     )  # fmt: skip
+
+
+def _holder(meta: Object) -> str:
+    """Return the run in the annotation of a node in maintenance; empty without one."""
+    text = (meta.get("annotations") or {}).get(MAINTENANCE)
+    if text is None:
+        return ""
+    try:
+        run = json.loads(text).get("run")
+    except (ValueError, RecursionError, AttributeError):
+        run = None
+    return str(run or "that is unknown")
 
 
 def node_states(

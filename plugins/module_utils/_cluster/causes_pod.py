@@ -20,6 +20,8 @@ from .workloads import (
     place,
 )
 
+# Codes of a pod whose log names no cause.
+_NOTHING_KNOWN = ("pod_failed", "pod_waits")
 _UNHEALTHY = re.compile(r"marked unhealthy|marking device as unhealthy", re.IGNORECASE)
 
 
@@ -83,6 +85,8 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
     known = find_pod_problem(pod, driver=expected.driver, gpus=expected.gpus)
     if known is not None and known.code == "could_not_reach_nvml":
         return _explain_missing_nvml(known, expected, state, pod)
+    if known is not None and known.code in _NOTHING_KNOWN and pod.reason == "CrashLoopBackOff":
+        return _crash_loop(state, pod)
     # The number of unhealthy GPUs follows from the node's status.
     if known is not None and known.code != "gpu_unhealthy":
         return known
@@ -125,6 +129,18 @@ def explain_pod(expected: Expected, state: NodeState, pod: PodView) -> Finding:
         shorten(" | ".join(last)) if last else seen,
         f"Delete the pod {pod.full_name}, so that it registers again; if that does not help, look "
         "at kubelet's journal there.",
+    )
+
+
+def _crash_loop(state: NodeState, pod: PodView) -> Finding:
+    last = pod.last_lines(3)
+    ended = "" if pod.exit_code is None else f", the last time with exit code {pod.exit_code}"
+    return Finding(
+        "plugin_crash_loop",
+        f"The device plugin's pod {pod.full_name} on {state.name} ended {pod.restarts} times"
+        f"{ended}, and kubelet waits before it starts it again.",
+        shorten(" | ".join(last)) if last else shorten(pod.message) or "its log is empty",
+        f"Read why it ends: kubectl -n {pod.namespace} logs {pod.name} --previous",
     )
 
 

@@ -58,8 +58,12 @@ class PodView:
     def text(self) -> str:
         """Log, messages and events in one text, for the rules of known errors."""
         return "\n".join(
-            part for part in (self.log, self.message, *self.events, self.pod_message) if part
+            part for part in (self.log, self.message, *self.events, self._ended) if part
         )
+
+    @property
+    def _ended(self) -> str:
+        return ": ".join(part for part in (self.pod_reason, self.pod_message) if part)
 
     def last_lines(self, count: int = _LAST_LINES) -> list[str]:
         """Return the last lines of the log, without control characters."""

@@ -17,6 +17,8 @@ PREFIX = "kubegpu.nodes"
 #: The label that marks a node with GPUs, and selects those of NVIDIA's device plugin; its value is
 #: the vendor.
 MARKER = f"{PREFIX}/gpu"
+#: Annotation of a node in maintenance: the run, and what the node was before.
+MAINTENANCE = f"{PREFIX}/maintenance"
 #: The label of each vendor of a node, ``true``: a node can have GPUs of two vendors.
 VENDOR_MARKER = f"{PREFIX}/gpu-{{vendor}}"
 #: NVIDIA's device plugin reads the name of the node's config from this label.

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .._labels.desired import PREFIX
+from .._labels.desired import MAINTENANCE, PREFIX
 
 if TYPE_CHECKING:
     from .._cluster.types import Expected
     from .._core.finding import Finding
 
 #: Annotation of a node in maintenance: the run, and what the node was before.
-RECORD = f"{PREFIX}/maintenance"
+RECORD = MAINTENANCE
 #: Field manager of cordon, record and label. It is not that of the labels, whose next apply would
 #: remove what it does not name.
 MANAGER = f"{PREFIX}.maintenance"

@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .._diagnosis.codes import UNKNOWN
 from .._diagnosis.driver import diagnose
 from .._diagnosis.evidence import collect
+from .._driver.facts import read_state
 from .._facts.gather import read_nvml
+from .._record.options import STATE_PATH
 from .containerd import ContainerdProbe
 from .containers import QUICK, ContainerTests, Dependencies, is_nvidia
 from .crio import probe_crio
@@ -97,6 +100,14 @@ class Collector:
         return self.options.runtime_path
 
     def _runtimes(self, node: Mapping[str, Any]) -> Iterator[RuntimeState]:
+        record = read_state(self.dependencies.reader, STATE_PATH)
+        for found in self._probed(node):
+            field = dict(_HANDLERS)[found.name]
+            known = node["runtimes"][found.name].get(field) or {}
+            files = () if found.handler in known else recorded_files(record, found)
+            yield replace(found, recorded=files)
+
+    def _probed(self, node: Mapping[str, Any]) -> Iterator[RuntimeState]:
         runtimes = node["runtimes"]
         containerd, docker = runtimes["containerd"], runtimes["docker"]
         if containerd:
@@ -111,6 +122,21 @@ class Collector:
         if name in self.options.engines:
             return None
         return RuntimeState(name, self.options.handler, idle=f"{name} is left out, as requested.")
+
+
+def recorded_files(record: Mapping[str, Any] | None, runtime: RuntimeState) -> tuple[str, ...]:
+    """Return the files in which an earlier run has configured the handler of a runtime."""
+    found = []
+    for key, entry in ((record or {}).get("files") or {}).items():
+        module, _colon, rest = key.partition(":")
+        # Docker has one record of a file for all names.
+        name, _colon, path = rest.partition(":")
+        if runtime.name == "docker":
+            names = ((entry or {}).get("details") or {}).get("names") or {}
+            name, path = (runtime.handler if runtime.handler in names else ""), rest
+        if module == f"{runtime.name}_runtime" and name == runtime.handler:
+            found.append(path)
+    return tuple(sorted(found))
 
 
 @contextlib.contextmanager

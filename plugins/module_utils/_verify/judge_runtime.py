@@ -63,6 +63,8 @@ def _judge_runtime(
             return LayerResult(RUNTIME, False, **fields, subject=name)
     if runtime.fault is not None:
         return from_finding(RUNTIME, runtime.fault, subject=name)
+    if runtime.listed is False and runtime.recorded:
+        return _lost(runtime)
     if runtime.listed is False:
         return LayerResult(
             RUNTIME,
@@ -90,6 +92,22 @@ def _judge_runtime(
         listed += "; no container was started"
     return LayerResult(
         RUNTIME, True, proof="; ".join(filter(None, (listed, *proofs))), subject=name
+    )
+
+
+def _lost(runtime: RuntimeState) -> LayerResult:
+    files = " and ".join(runtime.recorded)
+    return LayerResult(
+        RUNTIME,
+        False,
+        "runtime_lost",
+        f"{runtime.name} does not know the handler {runtime.handler} any more: this collection has "
+        "configured it, and somebody took it out since.",
+        f"{runtime.source} names {', '.join(runtime.handlers) or 'none'}; the record on the node "
+        f"has it in {files}",
+        f"See who wrote {files} since (a package, the distribution's start, another tool), and run "
+        "kubegpu.nodes.site for this node: role nvidia_container_toolkit adds it again.",
+        subject=runtime.name,
     )
 
 

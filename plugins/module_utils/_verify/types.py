@@ -71,6 +71,8 @@ class RuntimeState:
 
     :param listed: whether the runtime knows the handler; None if it cannot be queried.
     :param source: where the handlers were read, such as ``crictl info``; shown to the user.
+    :param recorded: the files in which an earlier run has configured the handler, which is in none
+        of them now.
     :param fault: why it cannot be tested, for example because it does not run.
     :param idle: why it is not tested, without being at fault.
     """
@@ -81,6 +83,7 @@ class RuntimeState:
     handlers: tuple[str, ...] = ()
     default: str | None = None
     source: str = ""
+    recorded: tuple[str, ...] = ()
     fault: Finding | None = None
     idle: str = ""
     containers: tuple[ContainerRun, ...] = ()

@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ansible_collections.kubegpu.nodes.plugins.module_utils._host.command import Result
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.collect import (
     cleaned,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.judge import judge_node
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.options import ProbeOptions
+from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import State
+from tests.unit.fixtures.make_tree import write
 from tests.unit.fixtures.probed_node import collector, facts, runtimes
 
 
@@ -77,3 +82,40 @@ def test_what_was_made_goes_whatever_happens(tmp_path):
 def test_containers_are_started_where_somebody_wants_that(tmp_path, options, check, started):
     probe, _run = collector(tmp_path, options, check=check)
     assert probe.starts_containers() is started
+
+
+RECORDED = {
+    "files": {
+        "containerd_runtime:nvidia:/etc/containerd/config.toml": {},
+        "containerd_runtime:other:/etc/containerd/other.toml": {},
+        "docker_runtime:/etc/docker/daemon.json": {"details": {"names": {"nvidia": []}}},
+        "docker_runtime:hook:docker.service": {"details": None},
+    },
+    "values": {},
+}
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_handler_that_this_collection_has_configured_and_that_is_gone(tmp_path, there):
+    write(tmp_path, "/var/lib/kubegpu/state.json", json.dumps(RECORDED))
+    probe, _run = collector(tmp_path, root=tmp_path)
+    gone = {} if there else {
+        "runtimes__containerd__handlers": {"runc": {}}, "runtimes__docker__runtimes": {"runc": {}},
+    }  # fmt: skip
+    found = {name: one.recorded for name, one in runtimes(probe, facts(**gone)).items()}
+    assert found == {
+        "containerd": () if there else ("/etc/containerd/config.toml",),
+        "docker": () if there else ("/etc/docker/daemon.json",),
+    }
+    seen = State(runtimes=tuple(runtimes(probe, facts(**gone)).values()))
+    results = judge_node(facts(**gone), seen)
+    lost = {one.subject: one.code for one in results if one.layer == "runtime" and one.ok is False}
+    assert lost == ({} if there else dict.fromkeys(("containerd", "docker"), "runtime_lost"))
+
+
+@pytest.mark.parametrize("text", ["", "no json", '{"files": []}'])
+def test_a_record_that_cannot_be_read_proves_nothing(tmp_path, text):
+    write(tmp_path, "/var/lib/kubegpu/state.json", text)
+    probe, _run = collector(tmp_path, root=tmp_path)
+    found = runtimes(probe, facts(runtimes__containerd__handlers={"runc": {}}))
+    assert found["containerd"].recorded == ()

@@ -1,0 +1,260 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the root causes among all findings, and fold in what follows from them. Pure.
+
+The order of what is given does not matter. A finding that no other one explains is a root cause:
+nothing is guessed, an unknown finding stays visible.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from .data import CAUSES, FOLLOWS
+from .observe import observe, safe_text, unseen
+from .types import (
+    ERROR,
+    INFO,
+    LAYERS,
+    LIKELY,
+    PLUGIN,
+    POD,
+    SEVERITIES,
+    Cause,
+    Diagnosis,
+    Host,
+    Object,
+    Observed,
+    Subject,
+)
+
+_ORDER = {code: number for number, code in enumerate(CAUSES)}
+_MOST_EVIDENCE = 2000
+
+
+def diagnose(
+    hosts: Sequence[Host], pods: Sequence[Object] = (), *, asked: bool = False
+) -> dict[str, Any]:
+    """Return the diagnosis as JSON values: findings, a verdict for each host, what is unseen.
+
+    :param pods: the list ``pods`` of ``gpu_cluster_info``.
+    :param asked: whether the cluster was asked.
+    """
+    found = find_roots(observe(hosts, pods), {host.name: host.node for host in hosts})
+    return {
+        "ok": not any(one.observed.severity == ERROR for one in found),
+        "findings": [one.to_json() for one in found],
+        "hosts": {host.name: _verdict(host, found) for host in hosts},
+        "pods": [_pod(pod, found) for pod in pods],
+        "unseen": unseen(hosts, asked),
+    }
+
+
+def find_roots(
+    found: Iterable[Observed], nodes: Mapping[str, str] | None = None
+) -> list[Diagnosis]:
+    """Return the root causes, the worst first.
+
+    :param nodes: the name of the node in the cluster of each host.
+    """
+    merged = _merged(found)
+    of_host: dict[str, list[Observed]] = {}
+    for one in merged:
+        of_host.setdefault(one.subject.host, []).append(one)
+    above = {
+        # Only a pod without a node can be kept off by what is wrong with other hosts.
+        one: [
+            other
+            for other in (of_host[one.subject.host] if one.subject.host else merged)
+            if _explains(other, one)
+        ]
+        for one in merged
+    }
+    roots = [one for one in merged if not above[one]]
+    follows: dict[Observed, list[Observed]] = {root: [] for root in roots}
+    for one in merged:
+        for root in _reached(one, above):
+            if root is not one:
+                follows[root].append(one)
+    return [
+        Diagnosis(
+            root,
+            _mend(root, nodes or {}),
+            CAUSES[root.code].confidence if root.code in CAUSES else LIKELY,
+            tuple(dict.fromkeys(one.code for one in follows[root])),
+            tuple(follows[root]),
+        )
+        for root in sorted(roots, key=_place)
+    ]
+
+
+def _reached(one: Observed, above: Mapping[Observed, Sequence[Observed]]) -> list[Observed]:
+    """Return the roots from which a finding follows, over any number of steps."""
+    seen, todo = {one}, [one]
+    while todo:
+        for other in above[todo.pop()]:
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+    return [other for other in seen if not above[other]]
+
+
+def _row(one: Observed) -> Cause | None:
+    """Return the row of a finding; None where a pod's log names a cause of a lower layer.
+
+    The pod has only noticed it: the layer has a finding of its own, or was not looked at.
+    """
+    row = CAUSES.get(one.code)
+    noticed = row is not None and one.source in (PLUGIN, POD) and row.layer not in (PLUGIN, POD)
+    return None if noticed else row
+
+
+def _layer(one: Observed) -> str:
+    row = _row(one)
+    return row.layer if row is not None else one.source
+
+
+def _rank(one: Observed) -> tuple[int, int]:
+    known = _row(one) is not None
+    return (LAYERS.index(_layer(one)), _ORDER[one.code] if known else len(_ORDER))
+
+
+def _because(one: Observed) -> tuple[str, ...]:
+    row = _row(one)
+    return row.because if row is not None else FOLLOWS[one.source]
+
+
+def _explains(cause: Observed, one: Observed) -> bool:
+    """Return whether an error explains another finding."""
+    if cause.severity != ERROR or cause is one or _rank(cause) >= _rank(one):
+        return False
+    because = _because(one)
+    if _layer(cause) not in because and cause.code not in because:
+        return False
+    return _same(cause.subject, one.subject)
+
+
+def _same(cause: Subject, one: Subject) -> bool:
+    """Return whether what is wrong with one subject can be felt by another one."""
+    if one.pod:
+        # A pod without a node can be kept off every node.
+        return cause.pod == one.pod if cause.pod else not one.placed or cause.host == one.host
+    return (
+        not cause.pod
+        and cause.host == one.host
+        and (not cause.gpu or not one.gpu or cause.gpu == one.gpu)
+    )
+
+
+def _merged(found: Iterable[Observed]) -> list[Observed]:
+    """Return one finding for each code and subject; of a code, what names a GPU comes first."""
+    groups: dict[tuple[str, Subject], list[Observed]] = {}
+    for one in sorted(found, key=_place):
+        groups.setdefault((one.code, one.subject), []).append(one)
+    named = {(code, subject.host) for code, subject in groups if subject.gpu and not subject.pod}
+    merged: list[Observed] = []
+    for (code, subject), rows in groups.items():
+        wider = groups.get((code, Subject(subject.host)), []) if subject.gpu else []
+        if not subject.gpu and not subject.pod and (code, subject.host) in named:
+            continue
+        merged.append(_joined(rows, wider))
+    return sorted(merged, key=_place)
+
+
+def _joined(rows: Sequence[Observed], wider: Sequence[Observed]) -> Observed:
+    """Return the findings as one, with the evidence of all of the same subject."""
+    evidence = "; ".join(dict.fromkeys(one.evidence for one in rows if one.evidence))
+    first = rows[0]
+    return replace(
+        first,
+        severity=min((one.severity for one in (*rows, *wider)), key=SEVERITIES.index),
+        source=min((one.source for one in (*rows, *wider)), key=LAYERS.index),
+        evidence=evidence[:_MOST_EVIDENCE],
+        next_step=first.next_step or next((one.next_step for one in wider), ""),
+    )
+
+
+def _place(one: Observed) -> tuple[Any, ...]:
+    return (
+        SEVERITIES.index(one.severity),
+        _rank(one),
+        one.code,
+        one.subject.host,
+        one.subject.gpu,
+        one.subject.pod,
+        one.source,
+        one.cause,
+        one.evidence,
+        one.next_step,
+    )
+
+
+def _mend(root: Observed, nodes: Mapping[str, str]) -> str:
+    """Return the command or the variables that mend a root cause; empty if none does.
+
+    Names come from nodes and clusters, and the command is copied to a shell: they are quoted.
+    """
+    row = CAUSES.get(root.code)
+    if row is None:
+        return ""
+    namespace, _slash, name = root.subject.pod.partition("/")
+    host = shlex.quote(root.subject.host)
+    node = nodes.get(root.subject.host, "")
+    reboot = f"ansible {host} --become -m ansible.builtin.reboot"
+    if node:
+        quoted = shlex.quote(node)
+        reboot = f"kubectl drain {quoted} --ignore-daemonsets; {reboot}; kubectl uncordon {quoted}"
+    return row.mend.format(
+        host=host if root.subject.host else "HOST",
+        reboot=reboot,
+        namespace=shlex.quote(namespace) if namespace else "NAMESPACE",
+        name=shlex.quote(name) if name else "POD",
+    )
+
+
+def _verdict(host: Host, found: Sequence[Diagnosis]) -> dict[str, Any]:
+    own = [one for one in found if one.observed.subject.host == host.name]
+    severities = [
+        one.observed.severity
+        for one in own
+        if not one.observed.subject.pod and one.observed.severity != INFO
+    ]
+    gpus = None if host.facts is None else len(host.facts["gpus"])
+    if gpus is None:
+        verdict = "not read"
+    elif severities:
+        verdict = min(severities, key=SEVERITIES.index)
+    else:
+        verdict = "ok" if gpus else "no GPU"
+    return {
+        "verdict": verdict,
+        "gpus": gpus,
+        "node": host.node or None,
+        "roots": [one.observed.code for one in own],
+        "devices": [
+            {name: safe_text(gpu.get(name)) for name in ("address", "uuid", "product")}
+            for gpu in (host.health or {}).get("gpus") or ()
+        ],
+    }
+
+
+def _pod(pod: Object, found: Sequence[Diagnosis]) -> dict[str, Any]:
+    name = f"{pod['namespace']}/{pod['name']}"
+    return {
+        "pod": name,
+        "phase": pod.get("phase"),
+        "node": pod.get("node"),
+        "asks": dict(pod.get("asks") or {}),
+        "nodes": [dict(one) for one in pod.get("nodes") or ()],
+        "roots": [
+            one.observed.code
+            for one in found
+            if one.observed.subject.pod == name
+            or any(part.subject.pod == name for part in one.folded)
+        ],
+    }

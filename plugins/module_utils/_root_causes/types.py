@@ -1,0 +1,127 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is known of hosts and pods, and the diagnosis made of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Object = Mapping[str, Any]
+
+ERROR, WARNING, INFO = "error", "warning", "info"
+SEVERITIES = (ERROR, WARNING, INFO)
+#: The text names the cause; the states fit it; it is one of several that fit.
+PROVEN, LIKELY, POSSIBLE = "proven", "likely", "possible"
+CONFIDENCES = (PROVEN, LIKELY, POSSIBLE)
+
+BUS, MODULE, GPU, NVML = "bus", "module", "gpu", "nvml"
+TOOLKIT, RUNTIME = "toolkit", "runtime"
+NODE, PLUGIN, POD = "node", "plugin", "pod"
+#: Each layer needs those before it.
+LAYERS = (BUS, MODULE, GPU, NVML, TOOLKIT, RUNTIME, NODE, PLUGIN, POD)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What is known of the code of a finding. The order of the table counts, too.
+
+    :param because: layers and codes whose errors explain this finding. A cause explains only
+        findings of later rows.
+    :param mend: a command or variables; names in braces are those of the subject.
+    :param severity: instead of that of the finding.
+    """
+
+    code: str
+    layer: str
+    because: tuple[str, ...] = ()
+    mend: str = ""
+    severity: str = ""
+    confidence: str = PROVEN
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a finding is about: a host, one of its GPUs, or a pod, which may be on a host.
+
+    :param placed: whether the pod has a node, which need not be a host of the run.
+    """
+
+    host: str = ""
+    gpu: str = ""
+    pod: str = ""
+    placed: bool = False
+
+    def __str__(self) -> str:
+        if self.pod:
+            return f"pod {self.pod}"
+        return f"{self.host}: GPU {self.gpu}" if self.gpu else self.host
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A finding of one of the sources.
+
+    :param source: the layer that the source sees: a pod's log may name a cause of any layer.
+    """
+
+    code: str
+    subject: Subject
+    severity: str
+    source: str
+    cause: str
+    evidence: str = ""
+    next_step: str = ""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What was read of a host; None or empty where it was not read.
+
+    :param facts: the fact ``gpu_node``.
+    :param layers: the layers of ``gpu_node_verify``.
+    :param health: the result of ``gpu_node_health``.
+    :param node: the name of its node in the cluster.
+    :param root: whether it was read as root.
+    :param failure: why it could not be read.
+    """
+
+    name: str
+    facts: Object | None = None
+    layers: Sequence[Object] = ()
+    health: Object | None = None
+    node: str = ""
+    root: bool = True
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A root cause, with the codes of the findings that follow from it."""
+
+    observed: Observed
+    mend: str
+    confidence: str
+    follows: tuple[str, ...] = ()
+    #: The findings that follow, in the order of ``follows``.
+    folded: tuple[Observed, ...] = field(default=(), compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        one = self.observed
+        return {
+            "id": one.code,
+            "severity": one.severity,
+            "subject": str(one.subject),
+            "host": one.subject.host,
+            "gpu": one.subject.gpu,
+            "pod": one.subject.pod,
+            "cause": one.cause,
+            "evidence": one.evidence,
+            "next_step": one.next_step,
+            "mend": self.mend,
+            "confidence": self.confidence,
+            "follows": list(self.follows),
+        }

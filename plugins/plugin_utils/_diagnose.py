@@ -1,0 +1,57 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The diagnosis of the hosts of a play, from their variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import diagnose
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import Host
+
+from ._hosts import facts
+
+Object = Mapping[str, Any]
+Hostvars = Mapping[str, Object]
+
+
+def diagnose_hosts(
+    hosts: Sequence[str], hostvars: Hostvars, rows: Sequence[Object], cluster: Object
+) -> dict[str, Any]:
+    """Return the diagnosis.
+
+    :param rows: ``gpu_verify_result.rows``.
+    :param cluster: the result of ``gpu_cluster_info``; empty if the cluster was not asked.
+    """
+    layers = {str(row["node"]): row["layers"] for row in rows}
+    offered: dict[str, list[Object]] = {}
+    for layer in cluster.get("layers") or ():
+        offered.setdefault(str(layer["node"]), []).append(layer)
+    nodes = cluster.get("node_of") or {}
+    known = [
+        _host(
+            name,
+            hostvars.get(name) or {},
+            [*layers.get(name, ()), *offered.get(name, ())],
+            str(nodes.get(name) or ""),
+        )
+        for name in hosts
+    ]
+    return diagnose(known, list(cluster.get("pods") or ()), asked=bool(cluster))
+
+
+def _host(name: str, variables: Object, layers: Sequence[Object], node: str) -> Host:
+    read: Object = variables.get("gpu_diagnose_plan") or {}
+    failure = str((variables.get("kubegpu_failure") or {}).get("message") or "")
+    return Host(
+        name=name,
+        facts=facts(variables),
+        layers=layers,
+        health=read.get("health"),
+        node=node,
+        root=bool(read.get("root", True)),
+        failure=failure.partition("\n")[0],
+    )

@@ -1,0 +1,197 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What diagnose says of a real cluster, of causes that are made in it, and of pods without GPU."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import yaml
+
+from tests.integration.fleet.playbooks import play
+from tests.testbed.paths import BUILD
+
+pytestmark = pytest.mark.full(why="faults of a cluster; the causes are unit tests by name")
+A10, L4 = "a10-0.pool.testbed.example", "l4-0.pool.testbed.example"
+HOST_A10, HOST_L4 = "kube-a10", "kube-l4"
+MARKER = "kubegpu.nodes/gpu"
+PLUGIN = "kubegpu-nvidia-device-plugin"
+GPU = "nvidia.com/gpu"
+SEEN = BUILD / "seen"
+
+
+@pytest.fixture(scope="module")
+def kube(cluster):
+    """A cluster that site has brought all the way."""
+    run = play("site")
+    assert run.status == 0, run.output
+    return cluster
+
+
+@pytest.fixture
+def back(kube):
+    """Whatever a test made, it says how that is mended; then the cluster has to be whole."""
+    steps = []
+    yield steps.append
+    for step in reversed(steps):
+        step()
+    wait_for(lambda: allocatable(kube) == {A10: "2", L4: "4"}, 600)
+
+
+def allocatable(kube):
+    nodes = json.loads(kube.kubectl("get", "nodes", "-o", "json"))["items"]
+    shown = {
+        node["metadata"]["name"]: node["status"]["allocatable"].get(GPU, "0") for node in nodes
+    }
+    return {name: count for name, count in shown.items() if count != "0"}
+
+
+def wait_for(what, seconds=300):
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(1)
+
+
+def diagnose(name, **variables):
+    """Run the playbook, which must change nothing; what the user saw is kept."""
+    dest = BUILD / f"diagnosis-{name}.json"
+    dest.unlink(missing_ok=True)
+    run = play("diagnose", variables={"gpu_diagnose_file": str(dest), **variables})
+    SEEN.mkdir(exist_ok=True)
+    (SEEN / f"diagnose-{name}.txt").write_text(run.output.partition("\n{\n")[0].lstrip() + "\n")
+    assert {host: one["changed"] for host, one in run.stats.items()} == dict.fromkeys(run.stats, 0)
+    return run, json.loads(dest.read_text())
+
+
+def errors(result):
+    found = {}
+    for one in result["findings"]:
+        if one["severity"] == "error":
+            found.setdefault(one["host"] or one["pod"], []).append(one["id"])
+    return found
+
+
+def pod(name, gpus=0, **spec):
+    limits = {GPU: str(gpus)} if gpus else {}
+    box = {"name": "c", "image": "localhost/testbed/none:1", "imagePullPolicy": "Never",
+           "resources": {"limits": limits}}  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [box], **spec},
+    }
+
+
+def only(where):
+    return {"nodeSelector": {"kubernetes.io/hostname": where}}
+
+
+def plugin_pods(kube):
+    labels = "app.kubernetes.io/name=nvidia-device-plugin"
+    return kube.kubectl("-n", "kubegpu", "get", "pods", "-l", labels, "-o", "json")
+
+
+def test_pods_without_a_gpu(kube, back):
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpus", "namespace": "research"},
+        "spec": {"hard": {f"requests.{GPU}": "0"}},
+    }
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("x", 1)["spec"]}
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "research"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    pods = [
+        pod("too-many", 8), pod("tainted", 1, **only(L4)), pod("holder", 2, **only(A10)),
+        pod("late", 1, **only(A10)), pod("none"), pod("labelled", 1, nodeSelector={"zone": "x"}),
+    ]  # fmt: skip
+    names = [one["metadata"]["name"] for one in pods]
+    back(lambda: kube.kubectl("delete", "namespace", "research", "--wait=true"))
+    back(lambda: kube.kubectl("taint", "node", L4, "team-", check=False))
+    back(lambda: kube.kubectl("delete", "pods", *names, "--wait=true"))
+    kube.kubectl("create", "namespace", "research")
+    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(quota))
+    kube.kubectl("taint", "node", L4, "team=a:NoSchedule")
+    wait_for(lambda: "hard" in kube.kubectl("-n", "research", "get", "quota", "-o", "json"))
+    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([web, *pods[:3]]))
+    wait_for(lambda: A10 in kube.kubectl("get", "pod", "holder", "-o", "json"))
+    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(pods[3:]))
+    wait_for(lambda: "exceeded quota" in kube.kubectl("-n", "research", "get", "events"))
+    wait_for(lambda: "Insufficient" in kube.kubectl("get", "pod", "late", "-o", "json"))
+    asked = [*(f"default/{name}" for name in names if name != "holder"), "research/web"]
+
+    run, result = diagnose("pods", gpu_diagnose_pods=[*asked, "default/nobody"])
+    found = {one["pod"]: one["id"] for one in result["findings"] if one["pod"]}
+    assert found == {
+        "default/too-many": "asks_too_many",
+        "default/tainted": "no_node_matches",
+        "default/late": "all_taken",
+        "default/none": "asks_no_gpu",
+        "default/labelled": "no_node_matches",
+        "research/web": "quota_exceeded",
+        "default/nobody": "pod_unknown",
+    }, result["findings"]
+    by_pod = {one["pod"]: one for one in result["findings"]}
+    assert "default/holder (2)" in by_pod["default/late"]["evidence"]
+    assert "team=a:NoSchedule" in by_pod["default/tainted"]["evidence"]
+    # The nodes themselves are whole, and every node is a line of the second table.
+    assert {one["verdict"] for one in result["hosts"].values()} <= {"ok", "no GPU"}
+    nodes = {one["name"]: one for one in result["pods"][0]["nodes"]}
+    assert set(nodes) == {A10, L4} and not nodes[A10]["fits"]
+    assert run.status != 0 and "Nodes for the pods that wait" in run.output
+
+
+def test_a_node_without_its_label_and_one_with_a_taint(kube, back):
+    back(lambda: kube.kubectl("label", "node", A10, f"{MARKER}=nvidia", "--overwrite"))
+    back(lambda: kube.kubectl("taint", "node", L4, "team-", check=False))
+    kube.kubectl("label", "node", A10, f"{MARKER}-")
+    kube.kubectl("taint", "node", L4, "team=a:NoExecute")
+    wait_for(lambda: A10 not in plugin_pods(kube) and L4 not in plugin_pods(kube))
+    wait_for(lambda: allocatable(kube) == {})
+    waiting = pod("waiting", 1)
+    back(lambda: kube.kubectl("delete", "pods", "waiting", "--wait=true"))
+    kube.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(waiting))
+    run, result = diagnose("label", gpu_diagnose_pods=["default/waiting"])
+    assert errors(result) == {
+        HOST_A10: ["plugin_selects_not"], HOST_L4: ["plugin_tolerates_not"],
+    }, result["findings"]  # fmt: skip
+    # Of both of them the pod is what follows.
+    assert all("gpu_not_offered" in one["follows"] for one in result["findings"])
+    assert result["pods"][0]["roots"] == ["plugin_selects_not", "plugin_tolerates_not"]
+    assert {host for host, one in run.stats.items() if one["failures"]} == {HOST_A10, HOST_L4}
+
+
+def test_a_cluster_without_a_device_plugin_and_one_that_is_whole(kube, back):
+    run, result = diagnose("whole")
+    assert run.status == 0 and result["ok"] and errors(result) == {}, run.output
+    assert result["hosts"][HOST_A10]["node"] == A10
+
+    def again():
+        assert play("site", "--tags", "device_plugin").status == 0
+
+    back(again)
+    kube.kubectl("-n", "kubegpu", "delete", "daemonset", PLUGIN, "--wait=true")
+    wait_for(lambda: allocatable(kube) == {})
+    _run, result = diagnose("no-plugin")
+    assert errors(result) == {HOST_A10: ["no_plugin"], HOST_L4: ["no_plugin"]}, result["findings"]
+    (one, _other) = result["findings"]
+    assert one["mend"] == "ansible-playbook kubegpu.nodes.site --tags device_plugin"
+
+
+def test_an_api_server_that_does_not_answer(kube, tmp_path):
+    nowhere = tmp_path / "kubeconfig"
+    nowhere.write_text(kube.kubeconfig.read_text().replace(kube.server, "https://127.0.0.1:9"))
+    _run, result = diagnose("no-api-server", kubegpu_kube={"kubeconfig": str(nowhere)})
+    assert list(errors(result).values()) == [["cluster_not_asked"]], result["findings"]
+    unseen = {row["host"] for row in result["unseen"] if row["what"] == "its node in Kubernetes"}
+    assert {HOST_A10, HOST_L4} <= unseen

@@ -1,0 +1,151 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook diagnose over ssh: bare nodes, whole ones, and causes that are made on them.
+
+The PCI tree and NVIDIA's programs are stand-ins; containerd, dockerd, systemd and the kernel's log
+are real.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+
+from tests.integration.fleet.playbooks import on_nodes, play, run_module
+from tests.unit.fixtures.health_node import smi_document, smi_gpu
+
+pytestmark = pytest.mark.full(why="reads nodes of test_site.py; the causes are unit tests by name")
+
+BARE, WHOLE, WITHOUT = "gpu1", "gpu3", "cpu1"
+HOSTS = f"{BARE}:{WHOLE}:{WITHOUT}"
+RUNTIME = "/usr/bin/nvidia-container-runtime"
+SMI = "/usr/bin/nvidia-smi"
+SECRET = "hunter2"
+
+
+def diagnose(dest, limit=HOSTS, **variables):
+    """Run the playbook, which must change nothing; return the run and the result in its file."""
+    run = play(
+        "diagnose", "--limit", limit, variables={"gpu_diagnose_file": str(dest), **variables}
+    )
+    assert {host: one["changed"] for host, one in run.stats.items()} == dict.fromkeys(run.stats, 0)
+    return run, json.loads(dest.read_text())
+
+
+def roots(result, host):
+    return [
+        one["id"]
+        for one in result["findings"]
+        if one["host"] == host and one["severity"] == "error"
+    ]
+
+
+@pytest.fixture
+def dest(tmp_path):
+    return tmp_path / "diagnosis.json"
+
+
+def test_nodes_where_site_never_ran(fleet, dest):
+    before = on_nodes("find /etc /var/lib/kubegpu -newer /proc/1/stat | sort", HOSTS)
+    run, result = diagnose(dest)
+    assert run.status != 0 and result["ok"] is False, run.output
+    assert roots(result, BARE) == ["driver_missing", "toolkit_missing"]
+    assert roots(result, WHOLE) == ["toolkit_missing"]
+    by_host = {one["host"]: one for one in result["findings"]}
+    assert "handler_missing" in by_host[WHOLE]["follows"]
+    assert f"kubegpu.nodes.site --limit {WHOLE} " in by_host[WHOLE]["mend"]
+    assert result["hosts"][WITHOUT]["verdict"] == "no GPU"
+    assert {"host": "", "what": "the cluster", "why": "kubegpu_kube names none"} in result["unseen"]
+    failed = {host for host, one in run.stats.items() if one["failures"]}
+    assert failed == {BARE, WHOLE}
+    assert on_nodes("find /etc /var/lib/kubegpu -newer /proc/1/stat | sort", HOSTS) == before
+    # What nobody wants as a failure is none.
+    assert diagnose(dest, WHOLE, gpu_diagnose_fail_on="never")[0].status == 0
+
+
+def test_without_root_what_cannot_be_seen_is_told_and_no_fault(fleet, dest):
+    run, result = diagnose(dest, WHOLE, kubegpu_become=False, ansible_become=False)
+    assert roots(result, WHOLE) == ["toolkit_missing"], run.output
+    unseen = {row["what"] for row in result["unseen"] if row["host"] == WHOLE}
+    assert "the container runtimes" in unseen, result["unseen"]
+    assert "not seen: the container runtimes" in run.output
+
+
+@contextlib.contextmanager
+def broken(command, mend, node=WHOLE):
+    try:
+        on_nodes(command, node)
+        yield
+    finally:
+        on_nodes(mend, node)
+
+
+def script(path, text):
+    """Return commands that put a script in the place of a program, and those that mend it."""
+    quoted = text.replace("'", "'\\''")
+    put = f"mv {path} {path}.away; printf '%s\\n' '#!/bin/sh' '{quoted}' >{path}; chmod 755 {path}"
+    return put, f"mv {path}.away {path}"
+
+
+def handlers(state):
+    def change():
+        more = {"name": "nvidia", "state": state}
+        run_module(WHOLE, "kubegpu.nodes.containerd_runtime", {**more, "restart": True})
+        run_module(WHOLE, "kubegpu.nodes.docker_runtime", {**more, "reload": True})
+
+    return change
+
+
+def test_a_whole_node_and_one_cause_at_a_time(converged, dest):
+    run, result = diagnose(dest, f"{WHOLE}:{WITHOUT}")
+    assert run.status == 0 and result["ok"] and roots(result, WHOLE) == [], run.output
+    assert result["hosts"][WHOLE]["verdict"] == "ok"
+    address = result["hosts"][WHOLE]["devices"][0]["address"]
+
+    words = "Failed to initialize NVML: Driver/library version mismatch"
+    with broken(*script(SMI, f"echo '{words}'; exit 18")):
+        run, result = diagnose(dest, WHOLE, gpu_diagnose_container=True)
+    assert roots(result, WHOLE) == ["driver_library_mismatch"], result["findings"]
+    assert "ansible.builtin.reboot" in result["findings"][0]["mend"]
+
+    with broken(f"mv {RUNTIME} {RUNTIME}.away", f"mv {RUNTIME}.away {RUNTIME}"):
+        _run, result = diagnose(dest, WHOLE)
+    assert roots(result, WHOLE) == ["toolkit_missing"], result["findings"]
+
+    handlers("absent")()
+    try:
+        _run, result = diagnose(dest, WHOLE)
+    finally:
+        handlers("present")()
+    assert roots(result, WHOLE) == ["handler_missing"], result["findings"]
+
+    document = smi_document(smi_gpu(address, remapped_row_failure="Yes"))
+    assert SECRET in document
+    with broken(*script(SMI, f"cat <<'END'\n{document}END")):
+        run, result = diagnose(dest, WHOLE)
+    (one,) = (one for one in result["findings"] if one["severity"] == "error")
+    assert (one["id"], one["gpu"]) == ("row_remap_failed", address)
+    assert SECRET not in dest.read_text() and SECRET not in run.output
+
+    # The earlier result has a GPU that is not on the bus.
+    result["hosts"][WHOLE]["devices"].append({"address": "0000:00:1f.0", "uuid": "", "product": ""})
+    dest.write_text(json.dumps(result))
+    _run, result = diagnose(dest, WHOLE)
+    assert roots(result, WHOLE) == ["gpu_missing"], result["findings"]
+    assert "0000:00:1f.0" in result["findings"][0]["cause"]
+    # Only what was seen last is compared.
+    run, result = diagnose(dest, WHOLE)
+    assert run.status == 0 and result["ok"], run.output
+
+
+def test_hostile_words_of_a_node_are_shown_as_words(converged, dest):
+    words = "<script>alert(1)</script> {{ 7*7 }} password=hunter2"
+    with broken(*script(SMI, f"printf '%s\\n\\033[2J' '{words}'; exit 255")):
+        run, result = diagnose(dest, WHOLE)
+    text = json.dumps(result)
+    assert "<script>alert(1)</script> {{ 7*7 }}" in text and SECRET not in text + run.output
+    assert "\\u001b" not in text and "\x1b[2J" not in run.output

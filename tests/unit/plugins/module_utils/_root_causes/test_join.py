@@ -1,0 +1,235 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Root causes of findings in any order, of many hosts, and with texts of hostile nodes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.data import (
+    CAUSES,
+    FOLLOWS,
+    VERIFIED,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.join import (
+    diagnose,
+    find_roots,
+)
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.observe import observe
+from ansible_collections.kubegpu.nodes.plugins.module_utils._root_causes.types import (
+    CONFIDENCES,
+    ERROR,
+    LAYERS,
+    PLUGIN,
+    POD,
+    SEVERITIES,
+    WARNING,
+    Host,
+    Observed,
+    Subject,
+)
+from tests.unit.fixtures.diagnosed_node import facts, health, host, smi
+from tests.unit.fixtures.health_node import smi_gpu
+
+HOSTILE = (
+    "<script>alert(1)</script> {{ 7*7 }} \x1b[2Jgone\r\x9b31m \u202etxt.exe password=hunter2 "
+    "https://ops:hunter2@registry.example/x"
+)
+
+
+def saw(code, host_name="gpu1", gpu="", pod="", *, severity=ERROR, source=None, placed=False):
+    layer = source or (CAUSES[code].layer if code in CAUSES else "gpu")
+    subject = Subject(host_name, gpu, pod, placed)
+    return Observed(code, subject, severity, layer, f"{code} of {subject}.", "seen", "do it.")
+
+
+def roots(*observed):
+    return {one.observed.code: set(one.follows) for one in find_roots(observed)}
+
+
+def test_the_table_is_whole():
+    order = list(CAUSES)
+    for code, row in CAUSES.items():
+        assert row.layer in LAYERS and row.severity in ("", *SEVERITIES)
+        assert row.confidence in CONFIDENCES
+        for one in row.because:
+            # A row that comes later could not explain it.
+            known = one in LAYERS and LAYERS.index(one) <= LAYERS.index(row.layer)
+            assert known or order.index(one) < order.index(code), (code, one)
+    assert set(FOLLOWS) == set(LAYERS) and set(VERIFIED.values()) <= set(LAYERS)
+    layers = [LAYERS.index(row.layer) for row in CAUSES.values()]
+    assert layers == sorted(layers)
+
+
+def test_over_many_steps():
+    assert roots(
+        saw("toolkit_missing"), saw("handler_missing"), saw("could_not_reach_nvml"),
+        saw("gpu_not_offered", "", pod="default/train"),
+    ) == {
+        "toolkit_missing": {"handler_missing", "could_not_reach_nvml", "gpu_not_offered"}
+    }  # fmt: skip
+
+
+def test_two_causes_stay_two_and_share_what_follows():
+    found = roots(saw("toolkit_missing"), saw("secure_boot"), saw("container_failed"))
+    assert found == {"toolkit_missing": {"container_failed"}, "secure_boot": {"container_failed"}}
+
+
+def test_a_warning_explains_nothing():
+    found = roots(saw("nouveau_loaded", severity=WARNING), saw("gpu_not_bound"))
+    assert set(found) == {"nouveau_loaded", "gpu_not_bound"}
+
+
+def test_hosts_and_gpus_do_not_explain_each_other():
+    assert set(roots(saw("secure_boot", "gpu1"), saw("gpu_not_bound", "gpu2"))) == {
+        "secure_boot", "gpu_not_bound",
+    }  # fmt: skip
+    one, other = "0000:01:00.0", "0000:02:00.0"
+    found = roots(saw("gpu_lost", gpu=one), saw("gpu_memory_error", gpu=other))
+    assert set(found) == {"gpu_lost", "gpu_memory_error"}
+    # The driver is one for all GPUs.
+    found = roots(saw("gpu_lost", gpu=one), saw("driver_not_answering"))
+    assert found == {"gpu_lost": {"driver_not_answering"}}
+
+
+def test_a_log_that_names_the_cause_has_only_noticed_it():
+    noticed = saw("driver_library_mismatch", source=PLUGIN)
+    assert roots(noticed) == {"driver_library_mismatch": set()}
+    assert roots(noticed, saw("nouveau_loaded")) == {"nouveau_loaded": {"driver_library_mismatch"}}
+    failed = saw("handler_missing", pod="default/x", placed=True, source=POD)
+    assert roots(failed, saw("toolkit_missing")) == {"toolkit_missing": {"handler_missing"}}
+    # It is on a node that is no host of the run.
+    elsewhere = replace(failed, subject=Subject("", "", "default/x", True))
+    assert set(roots(elsewhere, saw("toolkit_missing"))) == {"handler_missing", "toolkit_missing"}
+
+
+def test_what_nobody_knows_stays_visible():
+    assert roots(saw("never_seen_before"), saw("toolkit_missing")) == {
+        "never_seen_before": set(), "toolkit_missing": set(),
+    }  # fmt: skip
+
+
+def test_one_finding_of_several_sources_has_the_evidence_of_all():
+    rows = [replace(saw("nouveau_loaded"), evidence=text) for text in ("lsmod", "dmesg", "lsmod")]
+    (one,) = find_roots(rows)
+    assert one.observed.evidence == "dmesg; lsmod"
+    # What names the GPU says more than what does not.
+    both = [saw("gpu_lost"), saw("gpu_lost", gpu="0000:01:00.0", severity=WARNING)]
+    (one,) = find_roots(both)
+    assert (one.observed.subject.gpu, one.observed.severity) == ("0000:01:00.0", ERROR)
+
+
+def test_the_worst_comes_first():
+    found = find_roots([saw("pcie_width", severity=WARNING), saw("no_plugin"), saw("secure_boot")])
+    assert [one.observed.code for one in found] == ["secure_boot", "no_plugin", "pcie_width"]
+
+
+OBSERVED = st.builds(
+    saw,
+    st.sampled_from([*CAUSES, "never_seen_before"]),
+    st.sampled_from(["gpu1", "gpu2"]),
+    st.sampled_from(["", "0000:01:00.0", "0000:02:00.0"]),
+    st.sampled_from(["", "default/train"]),
+    severity=st.sampled_from(SEVERITIES),
+    source=st.sampled_from([None, PLUGIN, POD]),
+    placed=st.booleans(),
+)
+
+
+@given(st.lists(OBSERVED, max_size=8), st.randoms(use_true_random=False))
+def test_any_order_gives_the_same_and_nothing_is_lost(observed, random):
+    found = [one.to_json() for one in find_roots(observed)]
+    shuffled = list(observed)
+    random.shuffle(shuffled)
+    assert [one.to_json() for one in find_roots(shuffled)] == found
+    shown = {one["id"] for one in found} | {code for one in found for code in one["follows"]}
+    assert shown == {one.code for one in observed}
+    # Each of them says whether something is wrong at all.
+    assert bool(found) == bool(observed)
+
+
+def test_the_order_of_the_sources_does_not_matter():
+    ill = host(seen=health(answer=smi(smi_gpu("0000:00:05.0", remapped_row_failure="Yes"))))
+    other = replace(ill, name="gpu2", layers=list(reversed(ill.layers)))
+    forward = diagnose([ill, other])["findings"]
+    assert diagnose([other, ill])["findings"] == forward and len(forward) == 2
+
+
+def test_hostile_texts_are_shown_as_texts_and_without_secrets():
+    problem = {"code": "no_container_runtime", "cause": HOSTILE, "evidence": HOSTILE,
+               "next_step": HOSTILE}  # fmt: skip
+    known = facts()
+    known["problems"] = [problem]
+    result = diagnose([host(known)])
+    text = json.dumps(result, ensure_ascii=False)
+    assert "<script>alert(1)</script>" in text and "{{ 7*7 }}" in text
+    assert "hunter2" not in text
+    assert not {"\x1b", "\x9b", "\u202e", "\r"} & set(json.loads(text)["findings"][0]["cause"])
+
+
+def test_a_command_to_copy_has_hostile_names_in_quotes():
+    (one,) = find_roots([saw("toolkit_missing", "gpu1; rm -rf /")])
+    assert "--limit 'gpu1; rm -rf /'" in one.mend
+    pod = saw("admission_failed", "", pod="a$(id)/b;c")
+    (one,) = find_roots([pod])
+    assert one.mend == "kubectl --namespace 'a$(id)' delete pod 'b;c'"
+    (one,) = find_roots([saw("pending_reboot")], {"gpu1": "n1; x"})
+    assert one.mend.startswith("kubectl drain 'n1; x' --ignore-daemonsets; ansible gpu1 ")
+
+
+def test_without_root_what_cannot_be_asked_is_unseen_and_not_a_fault():
+    known = facts(driver__managed=None)
+    known["gpus"][0]["vgpu"] = {"guest": None}
+    known["problems"] = [
+        {"code": "containerd_config_invalid", "cause": "x.", "evidence": "", "next_step": "y."}
+    ]
+    failed = {
+        "layer": "runtime",
+        "ok": False,
+        "code": "cri_not_ready",
+        "cause": "x.",
+        "evidence": "permission denied",
+        "next_step": "y.",
+        "subject": "containerd",
+    }
+    seen = {**health(), "unseen": [{"what": "kernel log", "why": "dmesg: Operation not permitted"}]}
+    whole = host(known, seen=seen, root=False)
+    read = replace(whole, layers=[*whole.layers, failed])
+    result = diagnose([read])
+    assert (result["ok"], result["findings"]) == (True, [])
+    assert [row["what"] for row in result["unseen"]] == [
+        "the cluster", "kernel log", "the container runtimes", "the record of this collection",
+        "whether the GPUs are virtual",
+    ]  # fmt: skip
+    assert {one["id"] for one in diagnose([replace(read, root=True)])["findings"]} == {
+        "containerd_config_invalid"
+    }
+
+
+@pytest.mark.parametrize("failure", ["", "No route to host"])
+def test_a_host_that_was_not_read(failure):
+    result = diagnose([Host("gpu9", failure=failure)], asked=True)
+    assert result["hosts"]["gpu9"]["verdict"] == "not read" and result["ok"]
+    (row,) = result["unseen"]
+    assert (row["host"], row["what"]) == ("gpu9", "the node")
+    assert row["why"] == (failure or "its facts could not be read")
+
+
+def test_hosts_without_gpu():
+    result = diagnose([host(facts(gpus=[], nvml=None), seen=health(gpus=()))], asked=True)
+    assert result["hosts"]["gpu1"]["verdict"] == "no GPU" and result["unseen"] == []
+
+
+def test_many_hosts_take_time_in_proportion():
+    """Each host is compared with itself only: 500 hosts with four findings each."""
+    codes = ("secure_boot", "gpu_not_bound", "toolkit_missing", "container_failed")
+    observed = [saw(code, f"gpu{number}") for number in range(500) for code in codes]
+    found = find_roots(observed)
+    assert len(found) == 1000 and observe([], []) == []
