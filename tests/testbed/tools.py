@@ -30,6 +30,9 @@ PACKAGES = {
     "iptables": "iptables",
     "ip": "iproute2",
     "dpkg-source": "dpkg-dev",
+    "chromium": "chromium",
+    "npm": "npm",
+    "pdftotext": "poppler-utils",
 }
 _SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 

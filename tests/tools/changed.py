@@ -69,6 +69,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/filter/gpu_diagnosis.py", _CODE | {"fleet", "cluster"}),
     ("plugins/filter/*.py", _CODE | _REPORTS),
     ("plugins/doc_fragments/*.py", _CODE),
+    ("plugins/plugin_utils/_fleet_report/templates/*", _CODE | {"controller"}),
     # Roles and playbooks.
     ("roles/nvidia_driver/*", _CODE | _NODES | {"controller"}),
     ("roles/cuda_toolkit/*", _CODE | _NODES | {"controller"}),
@@ -78,6 +79,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("roles/gpu_verify/*", _CODE | {"fleet", "cluster"}),
     ("roles/gpu_diagnose/*", _CODE | {"fleet", "cluster"}),
     ("roles/gpu_upgrade/*", _CODE | {"controller"} | _CLUSTER),
+    ("roles/gpu_report/*", _CODE | {"controller"}),
     ("roles/gpu_monitoring/*", _CODE | {"fleet", "cluster"}),
     ("roles/*", _CODE | _CLUSTER),
     ("playbooks/examples/*", _ALWAYS | {"controller", "fleet", "cluster"}),

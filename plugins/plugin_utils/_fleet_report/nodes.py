@@ -164,23 +164,26 @@ def _link(link: Object) -> str:
 
 
 def _errors(seen: Object) -> str:
-    """Return the counted memory errors of a GPU; empty if nothing counts them."""
+    """Return the memory errors of a GPU: ``none``, or empty if nothing counts them."""
     rows, pages, ecc = (
         mapping(seen.get(name)) for name in ("remapped_rows", "retired_pages", "ecc")
     )
-    shown = []
     since_reset = [value for name, value in ecc.items() if _UNCORRECTED.fullmatch(text(name))]
-    counts = [count for count in map(number, since_reset) if count is not None]
-    if counts:
-        shown.append(f"{sum(counts)} uncorrected")
-    remapped = [number(rows.get(name)) for name in ("corrected", "uncorrected")]
-    if any(one is not None for one in remapped):
-        pending = ", pending" if rows.get("pending") is True else ""
-        shown.append(f"{sum(one or 0 for one in remapped)} rows remapped{pending}")
-    retired = [count for count in map(number, pages.values()) if count is not None]
-    if retired:
-        shown.append(f"{sum(retired)} pages retired")
-    return ", ".join(shown)
+    counted = {
+        "uncorrected": since_reset,
+        "rows remapped": [rows.get(name) for name in ("corrected", "uncorrected")],
+        "pages retired": [*pages.values()],
+    }
+    counts = {
+        name: [count for count in map(number, values) if count is not None]
+        for name, values in counted.items()
+    }
+    if not any(counts.values()):
+        return ""
+    shown = [f"{sum(values)} {name}" for name, values in counts.items() if sum(values)]
+    if rows.get("pending") is True:
+        shown.append("rows to be remapped")
+    return ", ".join(shown) or "none"
 
 
 def _xids(events: Iterable[Object]) -> dict[str, str]:

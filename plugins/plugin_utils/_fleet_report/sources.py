@@ -31,8 +31,20 @@ def host_sources(
     """
     known = [host for host in hosts if host in hostvars]
     verified = _verified(known, hostvars)
+    layers: dict[str, list[Object]] = {}
+    for row in sequence(verified.get("rows")):
+        layers.setdefault(row["node"], []).extend(row["layers"])
+    cluster = mapping(verified.get("cluster"))
+    places, nodes = mapping(cluster.get("node_of")), mapping(cluster.get("nodes"))
     return [
-        _source(host, hostvars[host], verified, (diagnoses or {}).get(host), applied)
+        _source(
+            host,
+            hostvars[host],
+            layers=tuple(layers.get(host, ())),
+            cluster=mapping(nodes.get(places.get(host))),
+            diagnosis=(diagnoses or {}).get(host),
+            applied=applied,
+        )
         for host in known
     ]
 
@@ -52,21 +64,15 @@ def _verified(hosts: Sequence[str], hostvars: Mapping[str, Variables]) -> Object
 def _source(
     host: str,
     variables: Variables,
-    verified: Object,
+    *,
+    layers: tuple[Object, ...],
+    cluster: Object,
     diagnosis: Sequence[Object] | None,
     applied: bool,
 ) -> Source:
     node = facts(variables)
     planned = any(f"{role}_plan" in variables for role in (*NODE_ROLES, AMD_ROLE))
     own = mapping(variables.get(_PLAN))
-    layers = [
-        layer
-        for row in sequence(verified.get("rows"))
-        if row["node"] == host
-        for layer in row["layers"]
-    ]
-    cluster = mapping(verified.get("cluster"))
-    place = mapping(cluster.get("node_of")).get(host)
     return Source(
         name=host,
         facts=node,
@@ -74,11 +80,11 @@ def _source(
         plan=plan_rows([host], {host: variables})[0] if planned else {},
         applied=applied,
         left=tuple(result_row(host, variables)["open"]) if node else (),
-        layers=tuple(layers) or None,
+        layers=layers or None,
         health=own.get("health") or None,
         diagnosis=None if diagnosis is None else tuple(diagnosis),
         failure=mapping(variables.get("kubegpu_failure")),
         upgrade=mapping(variables.get("gpu_upgrade_result")),
-        cluster=mapping(cluster.get("nodes")).get(place) if place else None,
+        cluster=cluster or None,
         unseen=tuple(sequence(own.get("unseen"))),
     )

@@ -113,6 +113,30 @@ def test_what_was_decided_and_what_was_not_seen():
     assert node_of(found, "gpu-01")["place"]["resources"][0]["allocated"] == 3
 
 
+def test_the_values_of_a_gpu():
+    own = made.facts(1, gpus=3)
+    own["nvml"]["devices"][1].update(mig_mode="enabled", mig_devices=[{}, {}])
+    seen = made.health(own, events=[
+        {"kind": "xid", "number": xid, "boot": boot, "address": "0000:11:00.0", "count": count}
+        for xid, boot, count in ((31, 0, 2), (31, 0, 1), (79, 0, 1), (48, -1, 1))
+    ])  # fmt: skip
+    seen["gpus"][1].update(
+        link={"width": 8, "width_max": 16},
+        ecc={"volatile_dram_uncorrected": 2, "aggregate_dram_uncorrected": 9},
+        remapped_rows={"corrected": 1, "uncorrected": 2, "pending": True},
+        retired_pages={"double_bit": 4, "pending": False},
+    )
+    del seen["gpus"][2]
+    first, second, third = node_of(report({"a": made.host(own, seen)}), "a")["gpus"]
+    assert (first["errors"], first["link"], first["mig"], first["xids"]) == ("none", "x16", "", "")
+    assert second["errors"] == (
+        "2 uncorrected, 3 rows remapped, 4 pages retired, rows to be remapped"
+    )
+    assert (second["link"], second["mig"]) == ("x8 of x16", "2 devices")
+    assert second["xids"] == "31 (3 times), 79"
+    assert (third["errors"], third["link"], third["serial"]) == ("", "", "1650500010002")
+
+
 def test_after_site_a_change_is_no_action_and_a_failure_is():
     failure = {
         "task": "Install", "refused": False,
