@@ -98,3 +98,17 @@ def test_site_and_verify_write_what_they_know(nodes, tmp_path):
     # Without the folder there is none.
     run = nodes.play("verify", own)
     assert run.status == 0 and not (tmp_path / "kubegpu-report").exists()
+
+
+def test_diagnose_writes_the_root_causes_that_it_found(nodes, tmp_path):
+    folder = tmp_path / "report"
+    hosts = {"gpu1": {"standin_done": True}, "gpu2": {"standin_fails": "gpu_node_verify"}}
+    run = nodes.play("diagnose", hosts, kubegpu_report_dir=str(folder))
+    assert run.status == 2, run.screen
+    report, found = written(folder)
+    assert {name: node["state"] for name, node in found.items()} == {
+        "gpu1": "ready", "gpu2": "failed",
+    }  # fmt: skip
+    (cause,) = (one for one in found["gpu2"]["causes"] if one["id"] == "driver_missing")
+    assert cause["confidence"] == "proven"
+    assert [one["id"] for one in report["actions"]] == ["driver_missing", "run_failed"]
