@@ -81,8 +81,16 @@ def _explain(
     if not pods:
         yield explain_missing(name, _creation_failures(reader, name))
     for pod in pods:
-        view = reader.detailed(pod_view(pod))
+        view = _read_view(reader, pod)
         yield explain_pod_of_user(pod, view, states, expected.get(view.node))
+
+
+def _read_view(reader: Reader, pod: Object) -> PodView:
+    """Return a pod with its events and, if it has a node, its log."""
+    view = pod_view(pod)
+    if view.node:
+        return reader.detailed(view)
+    return add_events(view, reader.events(view.namespace, "Pod", view.name))
 
 
 def _read_pods(reader: Reader, name: Name) -> list[dict[str, Any]]:

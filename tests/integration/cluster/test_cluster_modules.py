@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from ansible_collections.kubegpu.nodes.plugins.modules import gpu_cluster_info, gpu_test_pods
-from tests.integration.cluster.workloads import Pods, admin
+from tests.integration.cluster.workloads import Pods, admin, wait_until
 from tests.testbed import cluster_made
 from tests.testbed.paths import REPOSITORY
 from tests.unit.fixtures.cluster_objects import PLUGIN_LABELS, daemonset
@@ -171,6 +171,69 @@ def test_a_pod_that_nobody_places_is_told_and_removed(made, kubeconfig):
     assert answer["results"][FREE]["code"] == "not_scheduled"
     assert "kube-scheduler" in answer["results"][FREE]["evidence"]
     assert answer["changed"] is False and left(made) == []
+
+
+def of_user(name, gpus=0, **spec):
+    limits = {GPU: str(gpus)} if gpus else {}
+    box = {"name": "c", "image": "x", "resources": {"limits": limits}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "research"},
+            "spec": {"containers": [box], **spec}}  # fmt: skip
+
+
+@pytest.fixture
+def research(made):
+    """Pods without a node, and a Deployment whose pods a quota refuses."""
+    pods = [
+        of_user("too-many", 8),
+        of_user("labelled", 2, nodeSelector={"zone": "x"}),
+        of_user("late", 2, nodeSelector={"kubernetes.io/hostname": FULL}),
+        of_user("none"),
+    ]
+    apply(made, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "research"}})
+    accounts = ("-n", "research", "get", "serviceaccounts", "-o", "name")
+    wait_until(lambda: "serviceaccount/default" in made.kubectl(*accounts))
+    apply(made, *pods)
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpus", "namespace": "research"},
+        "spec": {"hard": {f"requests.{GPU}": "4"}},
+    }
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": of_user("x", 1)["spec"]}
+    web = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "research"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": template},
+    }
+    apply(made, quota)
+    read = ("-n", "research", "get", "resourcequota", "gpus", "-o", "jsonpath={.status.used}")
+    wait_until(lambda: "12" in made.kubectl(*read))
+    apply(made, web)
+    wait_until(lambda: "exceeded quota" in made.kubectl("-n", "research", "get", "events"))
+    yield
+    made.kubectl("-n", "research", "delete", "pods", "--all", "--force", "--grace-period=0")
+    made.kubectl("delete", "namespace", "research", "--timeout=600s")
+
+
+@pytest.mark.full(why="pods that wait, each cause of which is a unit test")
+def test_why_pods_have_no_gpu_with_the_rights_of_the_manifest(kubeconfig, research):
+    names = ["too-many", "labelled", "late", "none", "web", "nobody"]
+    answer = look(kubeconfig, pods=[f"research/{name}" for name in names])
+    assert "pods" in answer, answer
+    found = {one["name"]: [code["code"] for code in one["findings"]] for one in answer["pods"]}
+    assert found == {
+        "too-many": ["asks_too_many"],
+        "labelled": ["no_node_matches"],
+        "late": ["all_taken"],
+        "none": ["asks_no_gpu"],
+        "web": ["quota_exceeded"],
+        "nobody": ["pod_unknown"],
+    }, answer["pods"]
+    late = next(one for one in answer["pods"] if one["name"] == "late")
+    assert {one["name"] for one in late["nodes"]} >= {FULL, FREE} and late["asks"] == {GPU: 2}
+    assert "kubegpu/train (2)" in late["findings"][0]["evidence"]
+    assert not answer["changed"] and set(answer["requests"]) <= {"list", "get"}
 
 
 def test_check_mode_makes_nothing(made, kubeconfig):
