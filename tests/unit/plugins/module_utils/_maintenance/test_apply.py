@@ -13,6 +13,7 @@ import copy
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import ACTIVE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.types import Expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.apply import Maintenance
@@ -49,6 +50,8 @@ class Server(StandinCluster):
         self._due = {}
         self.patch_error = None
         self.list_errors = []
+        #: The selectors of the lists of pods.
+        self.looks = []
         #: What reading all nodes is answered for the first times; None for the nodes.
         self.away = []
 
@@ -97,12 +100,16 @@ class Server(StandinCluster):
             error = self.away.pop(0)
             if error is not None:
                 raise error
-        if not path.startswith("/api/v1/namespaces/"):
-            return super().list(path, **params)
+        found = super().list(path, **params)
+        if path != "/api/v1/pods":
+            return found
+        selector, _comma, active = params["fieldSelector"].partition(f",{ACTIVE}")
+        self.looks.append(selector)
+        if not active:
+            return (one for one in found if one["status"]["phase"] not in ("Succeeded", "Failed"))
         if self.list_errors:
             raise self.list_errors.pop(0)
-        found = self._pod(params["fieldSelector"].partition("=")[2])
-        return iter([copy.deepcopy(found)] if found else [])
+        return (one for one in found if one["spec"]["nodeName"] == selector.partition("=")[2])
 
     def _pod(self, name):
         return next((one for one in self.objects["pods"] if one["metadata"]["name"] == name), None)
@@ -186,6 +193,19 @@ def test_a_drain_asks_then_cordons_then_evicts_then_looks_again():
     assert [item["seconds"] for item in row["evicted"]] == [3.0, 3.0]
     assert server.calls == ["version", "try a", "try b", "patch n1", "evict a", "evict b"]
     assert [one["metadata"]["name"] for one in server.objects["pods"]] == ["c"]
+
+
+def test_a_round_looks_at_the_nodes_and_not_at_each_pod():
+    few = Server([node("n1")], [a_pod(f"a{number}") for number in range(9)])
+    few.ends = 3
+    assert run(few)["n1"]["ok"]
+    # Before, when they were evicted, after one and two seconds more, and when none was left.
+    assert few.looks == [ACTIVE, *["spec.nodeName=n1"] * 3, ACTIVE]
+    names = [f"n{number}" for number in range(5)]
+    many = Server([node(name) for name in names], [a_pod(f"p-{name}", name) for name in names])
+    many.ends = 3
+    assert all(row["ok"] for row in run(many, names=names).values())
+    assert many.looks == [ACTIVE] * 5
 
 
 def test_check_mode_foretells_a_drain():
