@@ -24,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.result 
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import (
     RECORD,
+    LeaseRequest,
     Request,
     WaitFor,
 )
@@ -496,3 +497,50 @@ def test_a_slice_gives_back_what_an_earlier_one_cordoned():
     assert codes(rows["n1"]) == ["pdb_blocks"] and not rows["n1"]["changed"]
     assert not server.cordoned() and server.recorded() == []
     assert 60 <= server.time.now < 75
+
+
+def ready(name, boot, is_ready=True):
+    made = node(name)
+    conditions = [{"type": "Ready", "status": str(is_ready), "message": "kubelet is down"}]
+    made["status"].update(conditions=conditions, nodeInfo={"bootID": boot})
+    return made
+
+
+def test_nodes_are_waited_for_until_they_report_their_boot():
+    server = Server([ready("n1", "old"), ready("n2", "x", is_ready=False)], [])
+
+    def report(now):
+        server.objects["nodes"][0]["status"]["nodeInfo"]["bootID"] = "new" if now >= 10 else "old"
+        server.objects["nodes"][1] = ready("n2", "x", is_ready=now >= 5)
+
+    server.time.at = report
+    given = {"names": ("n1", "n2"), "boots": {"n1": "new"}, "ready_timeout": 60}
+    rows = run(server, "cordoned", **given)
+    assert server.time.now == 10 and all(row["ok"] for row in rows.values())
+    assert rows["n1"]["boot_id"] == "new" and rows["n2"]["ready"]
+    # Without the time nothing is waited for, and nobody fails.
+    assert run(server, "cordoned", boots={"n1": "other"})["n1"]["ok"]
+    told = run(server, "cordoned", names=("n1", "n2"), boots={"n1": "other"}, ready_timeout=5)
+    assert codes(told["n1"]) == ["boot_not_reported"] and told["n2"]["ok"]
+    server.time.at = lambda _now: None
+    server.objects["nodes"][1] = ready("n2", "x", is_ready=False)
+    told = run(server, "cordoned", names=("n2",), ready_timeout=5)
+    assert codes(told["n2"]) == ["not_ready_in_time"]
+    assert told["n2"]["findings"][0]["evidence"] == "kubelet is down"
+
+
+def test_kured_and_another_run_are_seen_before_anything_is_changed():
+    lock = {"weave.works/kured-node-lock": '{"nodeID": "n2"}'}
+    kured = {"metadata": {"uid": "k", "name": "kured", "namespace": "kured", "annotations": lock}}
+    server = Server([node("n1"), node("n2")], [a_pod("a"), a_pod("b", "n2")], daemonsets=[kured])
+    rows = foretold(server, names=("n1", "n2"))
+    assert codes(rows["n2"]) == ["held_by_kured"] and rows["n1"]["ok"]
+    assert not server.cordoned("n2") and server.cordoned("n1")
+    assert codes(run(server, "cordoned", names=("n2",))["n2"]) == ["held_by_kured"]
+    server = Server([node("n1")], [a_pod("a")])
+    held = {"holderIdentity": "r2: other 7 b", "renewTime": DUE, "leaseDurationSeconds": 3600}
+    path = "/apis/coordination.k8s.io/v1/namespaces/kubegpu/leases/up"
+    server.groups[path] = {"metadata": {"uid": "u"}, "spec": held}
+    one = maintenance(server, lease=LeaseRequest("up"))
+    assert codes(one.run()["n1"]) == ["lease_held"] and one.lease_process == "other 7 b"
+    assert server.calls == []
