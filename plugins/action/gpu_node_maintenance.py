@@ -16,6 +16,10 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import (
+    is_alive,
+    parent_identity,
+)
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
     lost_connection_fails,
 )
@@ -42,15 +46,25 @@ class ActionModule(ActionBase):
         options = {
             name: value for name, value in self._task.args.items() if not name.startswith("_")
         }
+        if options.get("lease"):
+            # The playbook, of which this process is a worker.
+            options["lease"] = {**options["lease"], "_process": parent_identity()}
         begin = time.monotonic()
         carry: dict[str, Any] | None = None
         requests: dict[str, int] = {}
+        ended = ""
         while True:
             internal = {"_slice": _SLICE, **({"_carry": carry} if carry else {})}
             answer: dict[str, Any] = self._execute_module(
                 module_name=_MODULE, module_args={**options, **internal}, task_vars=task_vars
             )
             answer.pop("invocation", None)
+            process = str(answer.get("lease_process") or "")
+            if process and process != ended and is_alive(process) is False:
+                # Nothing was changed. The Lease is left from a run that was killed.
+                ended = process
+                options["lease"] = {**options["lease"], "_ended": ended}
+                continue
             take_over(answer, result)
             if "requests" in answer:
                 for verb, number in answer["requests"].items():

@@ -34,7 +34,8 @@ options:
   nodes:
     description: >-
       The nodes, by any key. The key is the node's name, unless C(name) or C(machine_id) identify
-      the node, as in M(kubegpu.nodes.node_gpu_label). Values may be empty.
+      the node, as in M(kubegpu.nodes.node_gpu_label). Values may be empty. With C(boot_id), the
+      node is ready only if its kubelet has reported this boot (see O(ready_timeout)).
     type: dict
     required: true
   state:
@@ -154,6 +155,44 @@ options:
     description: Number of requests to the API server in parallel.
     type: int
     default: 8
+  ready_timeout:
+    description: >-
+      Seconds that nodes get to become ready, with O(state=cordoned). A node that is not ready by
+      then fails. With V(0), it is not looked at.
+    type: int
+    default: 0
+  lease:
+    description:
+      - A Lease object that the run holds while it changes nodes. Each call takes or renews it. If
+        another run holds it, no node is changed, and each has the finding C(lease_held).
+      - A Lease is free if it was not renewed for its duration, or if the process of its run has
+        ended on this controller.
+    type: dict
+    suboptions:
+      name:
+        description: Name of the Lease.
+        type: str
+        required: true
+      namespace:
+        description: Its namespace, which is created if it does not exist.
+        type: str
+        default: kubegpu
+      duration:
+        description: Seconds after which it is free, unless it was renewed.
+        type: int
+        default: 3600
+      done:
+        description: Whether to give it back after this call.
+        type: bool
+        default: false
+      _process:
+        description: Internal. The process of this run.
+        type: str
+        default: ""
+      _ended:
+        description: Internal. A process that has ended, and whose Lease is free.
+        type: str
+        default: ""
   _slice:
     description: Internal. Seconds after which the module returns unfinished; V(0) for none.
     type: int
@@ -248,6 +287,11 @@ nodes:
       returned: always
       type: bool
       sample: true
+    boot_id:
+      description: The boot that the kubelet has reported.
+      returned: always
+      type: str
+      sample: 5f0b1c9e-0a4d-4f0e-9a3e-7f2b5f1f4c11
     unschedulable:
       description: Whether the node is cordoned now.
       returned: always
@@ -309,6 +353,11 @@ nodes:
           budget: web
           needs: 1
           has: 1
+lease_process:
+  description: The process that holds the Lease, if it is that of another run.
+  returned: with O(lease)
+  type: str
+  sample: ""
 requests:
   description: Number of requests to the API server, by verb.
   returned: when the nodes could be listed
@@ -377,6 +426,8 @@ def main() -> None:
     for note in maintenance.notes:
         module.warn(printable(note))
     values = {**build_result(rows), "requests": dict(maintenance.cluster.requests)}
+    if params["lease"]:
+        values["lease_process"] = maintenance.lease_process
     if not module._diff:
         del values["diff"]
     pending = maintenance.carry(rows) if params["_slice"] else {}

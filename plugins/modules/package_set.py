@@ -37,8 +37,11 @@ options:
     description:
       - Whether the set is installed. V(absent) restores the packages that were installed before;
         without a record under this name it does nothing.
+      - V(available) changes nothing, and does not refresh package lists. It returns in
+        C(not_available) which of O(packages) no repository has in these versions, also of those
+        that are installed, for example before a change that may have to be taken back.
     type: str
-    choices: [present, absent]
+    choices: [present, absent, available]
     default: present
   packages:
     description:
@@ -46,7 +49,7 @@ options:
         packaging revision included, such as V(1.20.0-1). V(null) is any version.
       - A C(*) in a version, such as V(595.58.03*) or V(2.28.3*+cuda12.9), matches any text. If no
         matching version is installed, the newest one is.
-      - Required with O(state=present).
+      - Required with O(state=present) and O(state=available).
     type: dict
   hold:
     description:
@@ -265,7 +268,8 @@ module_streams:
     nvidia-driver: 580-open
 not_available:
   description: Packages that were installed before and that no repository of the node has now. They
-    stay recorded, so that O(state=absent) can restore them once a repository has them.
+    stay recorded, so that O(state=absent) can restore them once a repository has them. With
+    O(state=available), those of O(packages) that no repository has.
   returned: success
   type: list
   elements: str
@@ -318,7 +322,7 @@ from ..module_utils._core.failure import fail
 from ..module_utils._core.printable import printable
 from ..module_utils._core.proxy_options import PROXY_ARGUMENTS, use_proxies
 from ..module_utils._host.command import module_runner
-from ..module_utils._packages.apply import Result, finish, prepare
+from ..module_utils._packages.apply import Result, find_missing, finish, prepare
 from ..module_utils._packages.host import Host, find_manager
 from ..module_utils._packages.options import read_options
 from ..module_utils._packages.registry import MANAGERS
@@ -327,7 +331,7 @@ from ..module_utils._record.store import StateStore
 
 ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
     "name": {"type": "str", "required": True},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "state": {"type": "str", "choices": ["present", "absent", "available"], "default": "present"},
     "packages": {"type": "dict"},
     "hold": {"type": "bool", "default": True},
     "obsolete": {"type": "list", "elements": "str", "default": []},
@@ -363,7 +367,7 @@ ARGUMENT_SPEC: dict[str, dict[str, Any]] = {
 def main() -> None:
     module = AnsibleModule(
         argument_spec=ARGUMENT_SPEC,
-        required_if=[("state", "present", ("packages",))],
+        required_if=[("state", name, ("packages",)) for name in ("present", "available")],
         supports_check_mode=True,
     )
     use_proxies(module.params, os.environ)
@@ -388,6 +392,8 @@ def _run(module: AnsibleModule, store: StateStore) -> Result:
         lambda: find_manager(params["package_manager"], module_runner(module)),
         params["lock_timeout"],
     )
+    if params["state"] == "available":
+        return find_missing(options, host)
     if module.check_mode:
         return prepare(options, host, store)
     with store.transaction():

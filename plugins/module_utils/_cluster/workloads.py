@@ -331,3 +331,12 @@ def _compare(operator: str, value: str | None, given: Sequence[str]) -> bool:
     except (ValueError, IndexError):
         return False
     return number > bound if operator == "Gt" else number < bound
+
+
+def namespace_manifest(name: str) -> dict[str, Any]:
+    """Return the namespace that this collection creates where it has none."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {MANAGED_BY: OURS}},
+    }

@@ -13,7 +13,16 @@ from .fingerprint import process_start_id
 
 def own_identity() -> str:
     """Return an identity of this process: machine, process ID and start time."""
-    return f"{_machine()} {os.getpid()} {process_start_id(os.getpid()) or ''}".strip()
+    return _identity(os.getpid())
+
+
+def parent_identity() -> str:
+    """Return the identity of the process that started this one, as Ansible does its workers."""
+    return _identity(os.getppid())
+
+
+def _identity(pid: int) -> str:
+    return f"{_machine()} {pid} {process_start_id(pid) or ''}".strip()
 
 
 def is_alive(identity: str) -> bool | None:

@@ -138,6 +138,27 @@ def not_patched(node: str, error: KubeError) -> Finding:
     return _said("node_not_patched", cause, error)
 
 
+def not_ready(node: Node, boot_id: str, seconds: float) -> Finding:
+    """Return the finding for a node that is not ready after it was given time.
+
+    :param boot_id: the boot that its kubelet has to report; empty for any.
+    """
+    if node.ready and boot_id:
+        return Finding(
+            "boot_not_reported",
+            f"The kubelet of the node {node.name} has not reported the boot of the node after "
+            f"{seconds:.0f} s: what the cluster says of it is from before the reboot.",
+            f"bootID: {node.boot_id}, the node's: {boot_id}",
+            "Look at the kubelet: journalctl -u kubelet.",
+        )
+    return Finding(
+        "not_ready_in_time",
+        f"The node {node.name} is not ready after {seconds:.0f} s.",
+        node.ready_message,
+        "Look at the kubelet and the container runtime: journalctl -u kubelet.",
+    )
+
+
 def still_there(pod: Pod, node: Node, now: float | None, paused: bool = False) -> Finding:
     """Return why a pod that should leave is still on its node.
 

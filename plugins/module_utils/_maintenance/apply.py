@@ -23,9 +23,10 @@ from .._kube.api import Cluster
 from .._kube.errors import KubeError
 from .._kube.timestamp import timestamp
 from .._labels.result import join_names
-from .answers import not_patched, passes
+from .answers import not_patched, not_ready, passes
 from .drain import Drain
-from .plan import classify, read_daemonsets, read_pod
+from .lease import Lease
+from .plan import classify, find_kured, read_daemonsets, read_pod
 from .record import cordon, find_obstacle, read_node, read_record, release, view
 from .types import DRAINED, MANAGER, RELEASED, DaemonSets, Node, Pod, Request
 from .work import Work
@@ -52,11 +53,15 @@ class Maintenance:
     sleep: Sleep = time.sleep
     clock: Clock = time.monotonic
     notes: list[str] = field(default_factory=list)
+    #: The process that holds the Lease, if it is that of another run.
+    lease_process: str = ""
     _works: list[Work] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._reader = Reader(self.cluster)
         self._daemonsets: DaemonSets | None = None
+        asked = self.request.lease
+        self._lease = Lease(self.cluster, asked, self.request.run) if asked else None
 
     def run(self) -> dict[str, dict[str, Any]]:
         """Return the rows of the nodes, by the keys of the hosts."""
@@ -82,6 +87,7 @@ class Maintenance:
     def _run(self) -> dict[str, dict[str, Any]]:
         finished = dict(self.carried.get("finished") or {})
         pods = self._begin(finished)
+        self._check_others()
         ready = [work for work in self._works if work.active]
         if self.request.state == RELEASED:
             self._patch(ready, release)
@@ -89,6 +95,9 @@ class Maintenance:
             self._drain(ready, pods)
         else:
             self._cordon(ready)
+            self._await_ready([work for work in ready if work.active])
+        if self._lease and self.request.lease and self.request.lease.done and not self.dry_run:
+            self._lease.give_back()
         self.notes += self._reader.notes
         rows = {work.key: work.row() for work in self._works}
         return {host.key: finished.get(host.key) or rows[host.key] for host in self.request.hosts}
@@ -153,6 +162,53 @@ class Maintenance:
             now = work.node.unschedulable
             work.was_unschedulable = record.was_unschedulable if record else now
 
+    def _check_others(self) -> None:
+        """Refuse the nodes if another run has the Lease, and those that kured reboots."""
+        fresh = [work for work in self._works if work.active and not work.begun]
+        if self._lease is not None and self._works:
+            held = self._lease.take(dry_run=self.dry_run)
+            self.notes += self._lease.notes
+            if held is not None:
+                self.lease_process = held.details["process"]
+                for work in fresh:
+                    work.fail(held)
+                return
+        if self.request.state == RELEASED or not fresh:
+            return
+        daemonsets = self._read_daemonsets()
+        for work in fresh:
+            locked = find_kured(work.node, daemonsets) if work.node is not None else None
+            if locked is not None:
+                work.fail(locked)
+
+    def _read_daemonsets(self) -> DaemonSets:
+        if self._daemonsets is None:
+            self._daemonsets = read_daemonsets(self.cluster.list("/apis/apps/v1/daemonsets"))
+        return self._daemonsets
+
+    def _await_ready(self, works: Sequence[Work]) -> None:
+        """Wait until the nodes are ready, with the boot that their kubelets have to report."""
+        timeout = 0 if self.dry_run else self.request.ready_timeout
+        begin = self.clock()
+        while True:
+            late = [work for work in works if not self._is_ready(work)]
+            waited = self.clock() - begin
+            if not late or waited >= timeout:
+                break
+            self.sleep(self.request.poll)
+            nodes = {node.name: node for node in map(read_node, self.cluster.list(_NODES))}
+            for work in late:
+                if work.node is not None:
+                    work.node = nodes.get(work.node.name, work.node)
+        for work in late if timeout else ():
+            if work.node is not None:
+                work.fail(not_ready(work.node, self.request.boots.get(work.key, ""), waited))
+
+    def _is_ready(self, work: Work) -> bool:
+        boot_id = self.request.boots.get(work.key, "")
+        node = work.node
+        return node is not None and node.ready and boot_id in ("", node.boot_id)
+
     def _read(
         self, *, with_pods: bool
     ) -> tuple[dict[str, NodeState], list[dict[str, Any]], dict[str, list[Pod]]]:
@@ -177,17 +233,12 @@ class Maintenance:
     def _decide(self, works: Sequence[Work], pods: Mapping[str, Sequence[Pod]]) -> None:
         """Decide what becomes of the pods of the nodes."""
         there = [(work, pods.get(work.node.name, ())) for work in works if work.node is not None]
-        if self._daemonsets is None and any(
-            pod.owner_kind == "DaemonSet" for _work, found in there for pod in found
-        ):
-            self._daemonsets = read_daemonsets(self.cluster.list("/apis/apps/v1/daemonsets"))
+        daemons = any(pod.owner_kind == "DaemonSet" for _work, found in there for pod in found)
+        daemonsets = self._read_daemonsets() if daemons else DaemonSets()
         wait_for = self.request.wait_for
         for work, found in there:
             waiting = wait_for is not None and work.waited < wait_for.timeout
-            work.take(
-                classify(pod, self.request, self._daemonsets or DaemonSets(), waiting=waiting)
-                for pod in found
-            )
+            work.take(classify(pod, self.request, daemonsets, waiting=waiting) for pod in found)
 
     def _drain(self, works: Sequence[Work], pods: Mapping[str, Sequence[Pod]]) -> None:
         drain = Drain(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from .._cluster.read import ACTIVE
 from .._cluster.wait import Clock, Sleep
 from .._kube.api import Cluster
 from .._kube.errors import KubeError
@@ -18,6 +20,9 @@ from .types import EVICT, LEAVES, WAITS, Node, Request
 from .work import Going, Work
 
 _FIRST_PAUSE = 1.0
+_PODS = "/api/v1/pods"
+#: Up to so many nodes are asked for one by one.
+_FEW = 4
 
 
 class Drain:
@@ -179,29 +184,29 @@ class Drain:
 
     def _look(self, pairs: Sequence[tuple[Work, str]]) -> None:
         """Look which pods are gone: no longer there, another one of that name, or finished."""
+        if not pairs:
+            return
+        nodes = sorted({work.node.name for work, _uid in pairs if work.node is not None})
+        # A list of all pods has many pages in a large cluster, and serves any number of nodes.
+        selectors = [f"spec.nodeName={name},{ACTIVE}" for name in nodes]
 
-        def look(pair: tuple[Work, str]) -> bool:
-            work, uid = pair
-            going = work.open[uid]
-            folder, _slash, name = going.pod.path.rpartition("/")
-            try:
-                # With the right to list pods, which is needed anyway.
-                found = list(self._cluster.list(folder, fieldSelector=f"metadata.name={name}"))
-            except KubeError as error:
+        def read(selector: str) -> list[dict[str, Any]]:
+            return list(self._cluster.list(_PODS, fieldSelector=selector))
+
+        there: dict[str, dict[str, Any]] = {}
+        few = selectors if len(nodes) <= _FEW else [ACTIVE]
+        for found in self._cluster.each(read, few, self._request.concurrency):
+            if isinstance(found, KubeError):
                 # A server that restarts is asked again in the next round.
-                if passes(error):
-                    return False
-                raise
-            same = [data for data in found if data["metadata"]["uid"] == uid]
-            if same:
-                going.pod = read_pod(same[0], going.pod.gpus)
-            return not same or going.pod.finished
-
-        answers = self._cluster.each(look, pairs, self._request.concurrency)
-        for (work, uid), gone in zip(pairs, answers):
-            if isinstance(gone, KubeError):
-                raise gone
-            if gone:
+                if passes(found):
+                    return
+                raise found
+            there.update((data["metadata"]["uid"], data) for data in found)
+        for work, uid in pairs:
+            going = work.open[uid]
+            if uid in there:
+                going.pod = read_pod(there[uid], going.pod.gpus)
+            else:
                 work.remove(uid)
 
     def _end_waiting(self, work: Work) -> None:

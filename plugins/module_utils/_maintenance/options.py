@@ -13,11 +13,21 @@ from .._cluster.types import Expected
 from .._core.errors import InputError
 from .._core.options import check_at_least, read_arguments, wrong_value
 from .._labels.desired import PREFIX
-from .types import STATES, Request, WaitFor
+from .types import STATES, LeaseRequest, Request, WaitFor
 
 _NODE_ARGUMENTS: dict[str, dict[str, Any]] = {
     "name": {"type": "str"},
     "machine_id": {"type": "str"},
+    "boot_id": {"type": "str"},
+}
+_LEASE_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "name": {"type": "str", "required": True},
+    "namespace": {"type": "str", "default": "kubegpu"},
+    "duration": {"type": "int", "default": 3600},
+    "done": {"type": "bool", "default": False},
+    # For the action plugin alone.
+    "_process": {"type": "str", "default": ""},
+    "_ended": {"type": "str", "default": ""},
 }
 _WAIT_ARGUMENTS: dict[str, dict[str, Any]] = {
     "owners": {"type": "list", "elements": "str", "default": ["Job"]},
@@ -43,6 +53,8 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "timeout": {"type": "int", "default": 900},
     "poll": {"type": "int", "default": 5},
     "concurrency": {"type": "int", "default": 8},
+    "ready_timeout": {"type": "int", "default": 0},
+    "lease": {"type": "dict", "options": _LEASE_ARGUMENTS},
 }
 
 
@@ -57,10 +69,12 @@ def read_request(params: Mapping[str, Any]) -> Request:
         )
     for name in ("timeout", "concurrency", "poll"):
         check_at_least(name, params[name], 0 if name == "timeout" else 1)
+    check_at_least("ready_timeout", params["ready_timeout"], 0)
     if params["grace_period"] is not None:
         check_at_least("grace_period", params["grace_period"], 0)
+    nodes = _read_nodes(params["nodes"])
     return Request(
-        hosts=_read_hosts(params["nodes"]),
+        hosts=_read_hosts(nodes),
         state=params["state"],
         run=params["run"].strip(),
         reason=params["reason"],
@@ -76,15 +90,36 @@ def read_request(params: Mapping[str, Any]) -> Request:
         timeout=params["timeout"],
         poll=params["poll"],
         concurrency=params["concurrency"],
+        lease=_read_lease(params["lease"]),
+        boots={key: (one["boot_id"] or "").strip() for key, one in nodes.items()},
+        ready_timeout=params["ready_timeout"],
     )
 
 
-def _read_hosts(nodes: Mapping[str, Any]) -> tuple[Expected, ...]:
+def _read_nodes(nodes: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     spec = {str(key): {"type": "dict", "options": _NODE_ARGUMENTS} for key in nodes}
     given = {str(key): {} if value is None else value for key, value in nodes.items()}
+    return read_arguments(spec, given, "nodes.")
+
+
+def _read_hosts(nodes: Mapping[str, Mapping[str, Any]]) -> tuple[Expected, ...]:
     return tuple(
         Expected(key, one["name"] or key, (one["machine_id"] or "").strip() or None)
-        for key, one in read_arguments(spec, given, "nodes.").items()
+        for key, one in nodes.items()
+    )
+
+
+def _read_lease(given: Mapping[str, Any] | None) -> LeaseRequest | None:
+    if given is None:
+        return None
+    check_at_least("lease.duration", given["duration"], 60)
+    return LeaseRequest(
+        name=given["name"],
+        namespace=given["namespace"],
+        duration=given["duration"],
+        done=given["done"],
+        process=given["_process"],
+        ended=given["_ended"],
     )
 
 

@@ -11,14 +11,30 @@ GPUs go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
 from .._labels.pause import leaves_paused
-from .types import EVICT, GONE, KEPT, LEAVES, REFUSED, WAITS, DaemonSets, Decision, Pod, Request
+from .types import (
+    EVICT,
+    GONE,
+    KEPT,
+    LEAVES,
+    REFUSED,
+    WAITS,
+    DaemonSets,
+    Decision,
+    Node,
+    Pod,
+    Request,
+)
 
 _MIRROR = "kubernetes.io/config.mirror"
+# On kured's own DaemonSet while it drains and reboots nodes (kured 1.x, its default
+# --lock-annotation): one lock, or several below "locks".
+_KURED = "weave.works/kured-node-lock"
 
 Object = Mapping[str, Any]
 
@@ -59,13 +75,45 @@ def read_pod(data: Object, gpus: int = 0) -> Pod:
 def read_daemonsets(items: Iterable[Object]) -> DaemonSets:
     """Return the DaemonSets, and those whose pods leave a node that is paused."""
     uids, pausing = set(), set()
+    kured: dict[str, tuple[str, str]] = {}
     for item in items:
-        uid = str((item.get("metadata") or {}).get("uid") or "")
+        meta = item.get("metadata") or {}
+        uid = str(meta.get("uid") or "")
         uids.add(uid)
+        text = str((meta.get("annotations") or {}).get(_KURED) or "")
+        name = f"{meta.get('namespace')}/{meta.get('name')}"
+        kured.update(dict.fromkeys(_locked_nodes(text), (name, text)))
         pod = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
         if leaves_paused((pod.get("affinity") or {}).get("nodeAffinity") or {}):
             pausing.add(uid)
-    return DaemonSets(frozenset(uids), frozenset(pausing))
+    return DaemonSets(frozenset(uids), frozenset(pausing), kured)
+
+
+def _locked_nodes(text: str) -> Iterator[str]:
+    """Return the nodes of kured's lock. A text that cannot be read locks none."""
+    try:
+        data = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return
+    locks = data.get("locks", [data]) if isinstance(data, dict) else ()
+    for lock in locks if isinstance(locks, list) else ():
+        if isinstance(lock, dict) and lock.get("nodeID"):
+            yield str(lock["nodeID"])
+
+
+def find_kured(node: Node, daemonsets: DaemonSets) -> Finding | None:
+    """Return the finding for a node that kured drains and reboots now; None if it does not."""
+    if node.name not in daemonsets.kured:
+        return None
+    name, text = daemonsets.kured[node.name]
+    return Finding(
+        "held_by_kured",
+        f"kured has locked the node {node.name}: it is about to reboot it.",
+        f"annotation {_KURED} of the DaemonSet {name}: {text[:200]}",
+        "Wait until kured has finished. If the lock is left from a node that is gone, remove the "
+        f"annotation: kubectl -n {name.partition('/')[0]} annotate daemonset "
+        f"{name.partition('/')[2]} {_KURED}-",
+    )
 
 
 def classify(

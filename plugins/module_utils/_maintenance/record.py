@@ -36,6 +36,7 @@ def read_node(data: Mapping[str, Any]) -> Node:
         ready_message="" if is_ready else str(ready.get("message") or ready.get("reason") or ""),
         record=(meta.get("annotations") or {}).get(RECORD),
         pause=(meta.get("labels") or {}).get(PAUSE),
+        boot_id=str((status.get("nodeInfo") or {}).get("bootID") or ""),
     )
 
 

@@ -51,6 +51,24 @@ class WaitFor:
 
 
 @dataclass(frozen=True)
+class LeaseRequest:
+    """The Lease that a run holds while it changes nodes.
+
+    :param duration: seconds after which it is free, unless it is renewed.
+    :param done: whether it is given back with this call.
+    :param process: the identity of the process of this run.
+    :param ended: the identity of a process that has ended, whose Lease is free.
+    """
+
+    name: str
+    namespace: str = "kubegpu"
+    duration: int = 3600
+    done: bool = False
+    process: str = ""
+    ended: str = ""
+
+
+@dataclass(frozen=True)
 class Request:
     """The options of the module; times in seconds."""
 
@@ -74,6 +92,11 @@ class Request:
     timeout: int = 900
     poll: int = 5
     concurrency: int = 8
+    lease: LeaseRequest | None = None
+    #: By host, the boot that its kubelet has to report; empty for any.
+    boots: Mapping[str, str] = field(default_factory=dict)
+    #: Seconds that the nodes get to be ready after their cordon.
+    ready_timeout: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,6 +135,8 @@ class Node:
     record: str | None = None
     #: The value of the label that pauses our DaemonSets.
     pause: str | None = None
+    #: The boot that the kubelet has reported.
+    boot_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -168,6 +193,8 @@ class DaemonSets:
     uids: frozenset[str] = frozenset()
     #: Those whose pods leave a node with the label that pauses them.
     pausing: frozenset[str] = frozenset()
+    #: The locks of kured: by node, the DaemonSet that has the annotation, and its text.
+    kured: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -142,6 +142,7 @@ class Work:
             "ok": not self.failed,
             "changed": False,
             "ready": node.ready if node else None,
+            "boot_id": node.boot_id if node else None,
             "unschedulable": node.unschedulable if node else None,
             "was_unschedulable": self.was_unschedulable,
             "held_by": view(node)["run"] if node else None,

@@ -36,7 +36,7 @@ from .read import (
 from .record import begin_change, finish_change, not_restored, resume_change, to_hold_again
 from .repair import mark, release, repair, restore_streams, switch_streams, wait_for_lock
 from .simulate import Resolution, packages_to_install, packages_to_release, predict, resolve
-from .types import BROKEN, INSTALLED, Package, Plan, Record
+from .types import BROKEN, INSTALLED, Package, Plan, Record, fits
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,19 @@ class Result:
 
     values: dict[str, Any]
     diff: tuple[dict[str, str], ...] | None = None
+
+
+def find_missing(options: Options, host: Host) -> Result:
+    """Return which packages no repository has in these versions, also of those installed."""
+    wanted = options.request.packages
+    there = host.manager.available(sorted(wanted))
+    absent = [
+        name
+        for name, version in sorted(wanted.items())
+        if not any(fits(version, one) for one in there.get(name, ()))
+    ]
+    values = {"changed": False, "packages": {}, "module_streams": {}, "broken": {}, "reasons": []}
+    return Result({**values, "not_available": absent}, diff=())
 
 
 def prepare(options: Options, host: Host, store: StateStore) -> Result:

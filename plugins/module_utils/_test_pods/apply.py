@@ -18,7 +18,7 @@ from .._cluster.read import Reader
 from .._cluster.snapshot import match_hosts
 from .._cluster.types import Expected
 from .._cluster.wait import Clock, Sleep
-from .._cluster.workloads import MANAGED_BY, OURS
+from .._cluster.workloads import MANAGED_BY, OURS, namespace_manifest
 from .._core.finding import Finding
 from .._kube.errors import KubeError
 from .plan import (
@@ -33,7 +33,6 @@ from .plan import (
     is_done,
     is_leftover,
     judge,
-    namespace_manifest,
     not_admitted,
     pod_manifest,
     pod_name,

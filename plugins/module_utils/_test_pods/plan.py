@@ -156,14 +156,6 @@ def choose_class(state: NodeState) -> str:
     return next((name for name, one in offered.items() if one.allocatable), "")
 
 
-def namespace_manifest(name: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {MANAGED_BY: OURS}},
-    }
-
-
 def device_plugin_class(parts: Sequence[Workload]) -> str:
     """Return the RuntimeClass of the cluster's device plugin, our own plugin first."""
     found = sorted((part for part in plugins(parts) if part.vendor == "nvidia"),

@@ -81,3 +81,19 @@ def test_a_failure_keeps_the_results(run, shown):
     failed = {"failed": True, "msg": "no", "nodes": {"n1": {}}, "code": "pdb_blocks"}
     result, _calls = run(failed)
     assert result == failed
+
+
+def test_the_lease_of_a_process_that_has_ended_is_taken_over(run, shown, monkeypatch):
+    monkeypatch.setattr(action, "parent_identity", lambda: "here 1 a")
+    held = {"failed": True, "lease_process": "here 7 b", "nodes": {}}
+    lease = {"name": "up"}
+    monkeypatch.setattr(action, "is_alive", {"here 7 b": False}.get)
+    done = {"changed": True, "lease_process": ""}
+    result, calls = run(held, done, lease=lease)
+    assert result == done
+    mine = {**lease, "_process": "here 1 a"}
+    assert [call["lease"] for call in calls] == [mine, {**mine, "_ended": "here 7 b"}]
+    # That of another machine, or one that lives, is not; nor is one asked for without end.
+    other = {**held, "lease_process": "there 7 b"}
+    assert run(other, lease=lease)[0] == other
+    assert run(held, held, lease=lease)[0] == held

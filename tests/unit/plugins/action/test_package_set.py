@@ -367,6 +367,17 @@ def test_what_is_in_the_way_is_shown_as_gone(task, node):
     assert node.packages["nvidia-container-old"][2] == "config-files"
 
 
+def test_what_no_repository_has_is_told_and_nothing_is_changed(task, node):
+    task(packages=dict.fromkeys(TOOLKIT, "1.19.0-1"))
+    node.repository["libnvidia-container1"] = ["1.20.0-1"]
+    wanted = {**dict.fromkeys(TOOLKIT, "1.19.0-1"), "base-files": "12"}
+    result = task(state="available", packages=wanted)
+    assert not result["changed"]
+    assert result["not_available"] == ["base-files", "libnvidia-container1"]
+    assert not any("update" in str(call) for call in node.calls)
+    assert task(state="available")["failed"]
+
+
 def test_what_cannot_be_put_back_is_said(task, node):
     node.packages["nvidia-docker2"] = ["2.13.0-1", "install", "installed", False]
     task.present(obsolete=["nvidia-docker2"])

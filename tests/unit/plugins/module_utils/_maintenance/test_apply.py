@@ -13,6 +13,7 @@ import copy
 
 import pytest
 
+from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.read import ACTIVE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cluster.types import Expected
 from ansible_collections.kubegpu.nodes.plugins.module_utils._kube.errors import KubeError
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.apply import Maintenance
@@ -23,6 +24,7 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.result 
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import (
     RECORD,
+    LeaseRequest,
     Request,
     WaitFor,
 )
@@ -49,6 +51,8 @@ class Server(StandinCluster):
         self._due = {}
         self.patch_error = None
         self.list_errors = []
+        #: The selectors of the lists of pods.
+        self.looks = []
         #: What reading all nodes is answered for the first times; None for the nodes.
         self.away = []
 
@@ -97,12 +101,16 @@ class Server(StandinCluster):
             error = self.away.pop(0)
             if error is not None:
                 raise error
-        if not path.startswith("/api/v1/namespaces/"):
-            return super().list(path, **params)
+        found = super().list(path, **params)
+        if path != "/api/v1/pods":
+            return found
+        selector, _comma, active = params["fieldSelector"].partition(f",{ACTIVE}")
+        self.looks.append(selector)
+        if not active:
+            return (one for one in found if one["status"]["phase"] not in ("Succeeded", "Failed"))
         if self.list_errors:
             raise self.list_errors.pop(0)
-        found = self._pod(params["fieldSelector"].partition("=")[2])
-        return iter([copy.deepcopy(found)] if found else [])
+        return (one for one in found if one["spec"]["nodeName"] == selector.partition("=")[2])
 
     def _pod(self, name):
         return next((one for one in self.objects["pods"] if one["metadata"]["name"] == name), None)
@@ -186,6 +194,19 @@ def test_a_drain_asks_then_cordons_then_evicts_then_looks_again():
     assert [item["seconds"] for item in row["evicted"]] == [3.0, 3.0]
     assert server.calls == ["version", "try a", "try b", "patch n1", "evict a", "evict b"]
     assert [one["metadata"]["name"] for one in server.objects["pods"]] == ["c"]
+
+
+def test_a_round_looks_at_the_nodes_and_not_at_each_pod():
+    few = Server([node("n1")], [a_pod(f"a{number}") for number in range(9)])
+    few.ends = 3
+    assert run(few)["n1"]["ok"]
+    # Before, when they were evicted, after one and two seconds more, and when none was left.
+    assert few.looks == [ACTIVE, *["spec.nodeName=n1"] * 3, ACTIVE]
+    names = [f"n{number}" for number in range(5)]
+    many = Server([node(name) for name in names], [a_pod(f"p-{name}", name) for name in names])
+    many.ends = 3
+    assert all(row["ok"] for row in run(many, names=names).values())
+    assert many.looks == [ACTIVE] * 5
 
 
 def test_check_mode_foretells_a_drain():
@@ -476,3 +497,50 @@ def test_a_slice_gives_back_what_an_earlier_one_cordoned():
     assert codes(rows["n1"]) == ["pdb_blocks"] and not rows["n1"]["changed"]
     assert not server.cordoned() and server.recorded() == []
     assert 60 <= server.time.now < 75
+
+
+def ready(name, boot, is_ready=True):
+    made = node(name)
+    conditions = [{"type": "Ready", "status": str(is_ready), "message": "kubelet is down"}]
+    made["status"].update(conditions=conditions, nodeInfo={"bootID": boot})
+    return made
+
+
+def test_nodes_are_waited_for_until_they_report_their_boot():
+    server = Server([ready("n1", "old"), ready("n2", "x", is_ready=False)], [])
+
+    def report(now):
+        server.objects["nodes"][0]["status"]["nodeInfo"]["bootID"] = "new" if now >= 10 else "old"
+        server.objects["nodes"][1] = ready("n2", "x", is_ready=now >= 5)
+
+    server.time.at = report
+    given = {"names": ("n1", "n2"), "boots": {"n1": "new"}, "ready_timeout": 60}
+    rows = run(server, "cordoned", **given)
+    assert server.time.now == 10 and all(row["ok"] for row in rows.values())
+    assert rows["n1"]["boot_id"] == "new" and rows["n2"]["ready"]
+    # Without the time nothing is waited for, and nobody fails.
+    assert run(server, "cordoned", boots={"n1": "other"})["n1"]["ok"]
+    told = run(server, "cordoned", names=("n1", "n2"), boots={"n1": "other"}, ready_timeout=5)
+    assert codes(told["n1"]) == ["boot_not_reported"] and told["n2"]["ok"]
+    server.time.at = lambda _now: None
+    server.objects["nodes"][1] = ready("n2", "x", is_ready=False)
+    told = run(server, "cordoned", names=("n2",), ready_timeout=5)
+    assert codes(told["n2"]) == ["not_ready_in_time"]
+    assert told["n2"]["findings"][0]["evidence"] == "kubelet is down"
+
+
+def test_kured_and_another_run_are_seen_before_anything_is_changed():
+    lock = {"weave.works/kured-node-lock": '{"nodeID": "n2"}'}
+    kured = {"metadata": {"uid": "k", "name": "kured", "namespace": "kured", "annotations": lock}}
+    server = Server([node("n1"), node("n2")], [a_pod("a"), a_pod("b", "n2")], daemonsets=[kured])
+    rows = foretold(server, names=("n1", "n2"))
+    assert codes(rows["n2"]) == ["held_by_kured"] and rows["n1"]["ok"]
+    assert not server.cordoned("n2") and server.cordoned("n1")
+    assert codes(run(server, "cordoned", names=("n2",))["n2"]) == ["held_by_kured"]
+    server = Server([node("n1")], [a_pod("a")])
+    held = {"holderIdentity": "r2: other 7 b", "renewTime": DUE, "leaseDurationSeconds": 3600}
+    path = "/apis/coordination.k8s.io/v1/namespaces/kubegpu/leases/up"
+    server.groups[path] = {"metadata": {"uid": "u"}, "spec": held}
+    one = maintenance(server, lease=LeaseRequest("up"))
+    assert codes(one.run()["n1"]) == ["lease_held"] and one.lease_process == "other 7 b"
+    assert server.calls == []

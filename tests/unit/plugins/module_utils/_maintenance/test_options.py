@@ -14,7 +14,10 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.options
     ARGUMENTS,
     read_request,
 )
-from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import WaitFor
+from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import (
+    LeaseRequest,
+    WaitFor,
+)
 
 
 def read(**given):
@@ -36,7 +39,9 @@ def test_defaults_disturb_least():
 
 def test_all_options():
     request = read(
-        nodes={"a": {"name": "n1", "machine_id": " 12 "}},
+        nodes={"a": {"name": "n1", "machine_id": " 12 ", "boot_id": " 34\n"}},
+        ready_timeout=9,
+        lease={"name": "upgrade", "done": True},
         pods="all",
         eviction="delete",
         pause_plugins=True,
@@ -45,6 +50,8 @@ def test_all_options():
     )
     (host,) = request.hosts
     assert (host.name, host.machine_id) == ("n1", "12")
+    assert request.boots == {"a": "34"} and request.ready_timeout == 9
+    assert request.lease == LeaseRequest("upgrade", "kubegpu", 3600, done=True)
     assert request.all_pods and request.delete and request.pause and request.grace_period == 0
     assert request.wait_for == WaitFor(("Job",), {}, ("ml",), 5, True)
 
@@ -59,6 +66,8 @@ def test_all_options():
         ({"grace_period": -1}, "grace_period is -1"),
         ({"wait_for": {"timeout": -1}}, "wait_for.timeout is -1"),
         ({"wait_for": {"labels": {"a": 1}}}, "wait_for.labels.a"),
+        ({"ready_timeout": -1}, "ready_timeout is -1"),
+        ({"lease": {"name": "a", "duration": 59}}, "lease.duration is 59"),
         ({"keep_labels": {"a": ["b"]}}, "keep_labels.a"),
         ({"nodes": {"a": {"nmae": "n1"}}}, "nodes.a"),
         ({"nodes": {"a": ["n1"]}}, "nodes.a"),

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -15,12 +16,14 @@ from hypothesis import strategies as st
 from ansible_collections.kubegpu.nodes.plugins.module_utils._labels.pause import PAUSE
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.plan import (
     classify,
+    find_kured,
     read_daemonsets,
     read_pod,
 )
 from ansible_collections.kubegpu.nodes.plugins.module_utils._maintenance.types import (
     CLASSES,
     DaemonSets,
+    Node,
     Pod,
     Request,
     WaitFor,
@@ -206,3 +209,28 @@ def test_daemonsets_that_leave_a_paused_node():
     )
     assert found.uids == {"none", "pauses", "may-stay", "unlike"}
     assert found.pausing == {"pauses"}
+
+
+ONE = {"nodeID": "n1", "metadata": {"unschedulable": False}, "TTL": 0}
+
+
+@pytest.mark.parametrize(
+    ("text", "locked"),
+    [
+        (json.dumps(ONE), ["n1"]),
+        (json.dumps({"maxOwners": 2, "locks": [ONE, {**ONE, "nodeID": "n2"}]}), ["n1", "n2"]),
+        (json.dumps({"maxOwners": 2, "locks": []}), []),
+        ("", []), ("{", []), ("[1]", []), ('{"locks": 3}', []), ('{"nodeID": ""}', []),
+    ],
+)  # fmt: skip
+def test_a_node_that_kured_reboots_is_not_touched(text, locked):
+    meta = {"uid": "k", "namespace": "kube-system", "name": "kured"}
+    one = {"metadata": {**meta, "annotations": {"weave.works/kured-node-lock": text}}}
+    found = {
+        name: find_kured(Node(name, "1", unschedulable=False, ready=True), read_daemonsets([one]))
+        for name in ("n1", "n2", "n3")
+    }
+    assert [name for name, finding in found.items() if finding] == locked
+    for name in locked:
+        assert found[name].code == "held_by_kured" and name in found[name].cause
+        assert "kubectl -n kube-system annotate daemonset kured" in found[name].next_step
