@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -22,14 +23,21 @@ FILES = [
 ]
 
 
+@functools.cache
+def private_names():
+    """Return the names with two underscores in front, by file."""
+    name = re.compile(r"\b__[a-z]\w+")
+    return {path: set(name.findall(path.read_text(encoding="utf-8"))) for path in FILES}
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_nobody_else_reads_what_is_private(role):
-    private = re.compile(rf"\b__{role}_\w+")
     found = {
         f"{path.relative_to(ROOT)}: {name}"
-        for path in FILES
+        for path, names in private_names().items()
         if ROOT / "roles" / role not in path.parents
-        for name in private.findall(path.read_text(encoding="utf-8"))
+        for name in names
+        if name.startswith(f"__{role}_")
     }
     assert found == set()
 
