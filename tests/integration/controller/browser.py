@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import select
@@ -54,6 +55,7 @@ class Browser:
         self._session = found["sessionId"]
         for domain in ("Page", "Network", "Log", "Runtime", "DOM"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
         return self
 
     def __exit__(self, *_failure: object) -> None:
@@ -81,15 +83,18 @@ class Browser:
             self.events.append(answer)
         raise AssertionError(f"{method}: Chromium has ended")
 
-    def wait(self, method: str) -> None:
-        """Wait for an event, unless it has come already."""
-        if any(one["method"] == method for one in self.events):
-            return
+    def _wait_loaded(self, loader: str) -> None:
+        """Wait until what one navigation loads is there."""
+        for one in itertools.chain([*self.events], self._kept_messages()):
+            params = one.get("params", {})
+            if params.get("loaderId") == loader and params.get("name") == "load":
+                return
+        raise AssertionError("Chromium has ended")
+
+    def _kept_messages(self) -> Iterator[dict[str, Any]]:
         for message in self._messages():
             self.events.append(message)
-            if message.get("method") == method:
-                return
-        raise AssertionError(f"{method}: Chromium has ended")
+            yield message
 
     def _messages(self) -> Iterator[dict[str, Any]]:
         end = time.monotonic() + _TIMEOUT
@@ -111,10 +116,9 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=1, mobile=width < 600)  # fmt: skip
         # Not from a file to itself with another fragment, which loads nothing.
-        self.call("Page.navigate", url="about:blank")
-        self.events.clear()
-        self.call("Page.navigate", url=path.as_uri())
-        self.wait("Page.loadEventFired")
+        for url in ("about:blank", path.as_uri()):
+            self.events.clear()
+            self._wait_loaded(self.call("Page.navigate", url=url)["loaderId"])
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression in the page."""
