@@ -32,7 +32,8 @@ def judge(
     """Return why a node may not take pods again; empty if it may.
 
     :param gates: which of ``GATES`` are asked for.
-    :param row: the node as ``gpu_node_maintenance`` sees it; None if the cluster was not asked.
+    :param row: the node as ``gpu_node_maintenance`` or ``gpu_host_maintenance`` sees it; None if
+        that was not asked.
     :param layers: the layers of the verification.
     :param health: each health result after the change, with ``new`` since the baseline, or with
         ``findings`` if there was none.
@@ -54,7 +55,8 @@ def judge(
                 "node_not_ready",
                 "The node is not ready after the change.",
                 "",
-                "Look at the kubelet and the container runtime: journalctl -u kubelet.",
+                "Look at the kubelet and the container runtime (journalctl -u kubelet), without "
+                "Kubernetes at slurmd.",
             )
         )
     if "layers" in gates:
