@@ -35,9 +35,7 @@ def install(node: Node, debs: Sequence[Path]) -> None:
         ["tar", "--create", "--directory", str(debs[0].parent), *names],
         capture_output=True, check=True,
     ).stdout  # fmt: skip
-    subprocess.run(
-        docker_argv("cp", "-", f"{node.container}:{_PLACE}"), input=archive, check=True
-    )
+    subprocess.run(docker_argv("cp", "-", f"{node.container}:{_PLACE}"), input=archive, check=True)
     execute(node, "sh", "-c", f"DEBIAN_FRONTEND=noninteractive dpkg --install {_PLACE}/*.deb")
 
 

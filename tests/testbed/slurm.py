@@ -4,8 +4,8 @@
 
 """Debian's Slurm on one node, which is its own controller.
 
-slurmctld, slurmd, munge and their commands are the real ones. slurmd runs jobs without cgroups, which
-a node container does not have to itself, and without GPUs: the drain does not look at them.
+slurmctld, slurmd, munge and their commands are the real ones. Jobs run without cgroups, which a
+node container does not have to itself, and without GPUs: the drain does not look at them.
 """
 
 from __future__ import annotations

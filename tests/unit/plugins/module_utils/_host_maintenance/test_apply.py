@@ -165,7 +165,7 @@ def test_services_are_stopped_and_started_again_with_their_policies(host):
     host.calls.clear()
     back = host.ask("released")
     assert back["ok"] and back["changed"] and back["held_by"] == ""
-    assert [call for call in host.calls if call[0] == "start"] == [("start", "db"), ("start", "web")]
+    assert [name for what, name in host.calls if what == "start"] == ["db", "web"]
     assert (host.policy("db"), host.policy("web")) == ("unless-stopped", "on-failure")
     assert host.containers["web"]["HostConfig"]["RestartPolicy"]["MaximumRetryCount"] == 2
     assert host.record() is None and not host.path.exists()
@@ -216,7 +216,8 @@ def test_nothing_is_stopped_while_a_job_may_finish(host):
     host.slurm, host.jobs = ("MIXED", ""), ["7"]
     host.add("web", "always")
     host.add("job")
-    host.users = (DeviceUser(9, "python", unit="session-3.scope"), DeviceUser(2, "smi", unit="x.service"))
+    service = DeviceUser(2, "nvidia-persiste", unit="nvidia-persistenced.service")
+    host.users = (DeviceUser(9, "python", unit="session-3.scope"), service)
     seen = []
     host.events = {
         20: lambda: (host.jobs.clear(), seen.append(host.running())),

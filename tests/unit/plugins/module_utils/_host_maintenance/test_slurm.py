@@ -71,7 +71,8 @@ def test_a_reason_is_read_without_user_and_time_and_cannot_fake_a_state():
 
 
 def test_a_host_is_found_by_its_name_in_slurm():
-    nodes = read_nodes("\n".join([text(), text(name="rack1", host="rack2"), text(name="a", host="b")]))
+    lines = [text(), text(name="rack1", host="rack2"), text(name="a", host="b")]
+    nodes = read_nodes("\n".join(lines))
     assert [one.name for one in find_nodes(nodes, "rack1.example.com")] == ["gpu-0"]
     assert [one.name for one in find_nodes(nodes, "rack2")] == ["rack1"]
     assert find_nodes(nodes, "gpu-0") == []
