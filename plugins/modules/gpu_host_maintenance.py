@@ -19,8 +19,8 @@ description:
     resumed only if the drain is still this maintenance's. A node that was drained before stays
     drained.
   - Containers are waited for, or stopped and started again, the same ones, see O(containers).
-    Before the first one is stopped, all are recorded, so that the next run of an interrupted maintenance
-    starts them again. Their restart policies are switched off for the time.
+    Before the first one is stopped, all are recorded, so that the next run of an interrupted
+    maintenance starts them again. Their restart policies are switched off for the time.
   - Processes with a GPU open that belong to no service are waited for. They are never ended.
   - Nothing is stopped while something else may still finish. If that takes longer than O(timeout),
     the task fails and the host is still held. O(state=released) gives it back.

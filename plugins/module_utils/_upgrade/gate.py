@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
+from .dcgm import judge_diag
 
-GATES = ("layers", "health", "pod")
+GATES = ("layers", "health", "pod", "dcgm")
 #: Layers of the verification that the cluster tells.
 _OF_CLUSTER = ("allocatable", "pod")
 
 # They do not show that the node is worse than before.
-_UNPROVEN = frozenset(("gate_failed", "not_verified", "cluster_not_asked", "reboot_left"))
+_UNPROVEN = frozenset(
+    ("gate_failed", "not_verified", "cluster_not_asked", "reboot_left", "dcgm_not_run")
+)
 
 Object = Mapping[str, Any]
 
@@ -28,6 +31,7 @@ def judge(
     layers: Sequence[Object],
     health: Sequence[Object],
     reboot: str = "",
+    diag: Object | None = None,
 ) -> list[Finding]:
     """Return why a node may not take pods again; empty if it may.
 
@@ -38,6 +42,7 @@ def judge(
     :param health: each health result after the change, with ``new`` since the baseline, or with
         ``findings`` if there was none.
     :param reboot: why the node needs another reboot.
+    :param diag: the result of ``dcgmi diag``, by Ansible's ``command``.
     """
     found = []
     if reboot:
@@ -65,6 +70,8 @@ def judge(
         found += _layers([one for one in layers if one["layer"] in _OF_CLUSTER], "cluster")
     if "health" in gates:
         found += _health(health)
+    if "dcgm" in gates:
+        found += judge_diag(diag or {})
     return found
 
 
