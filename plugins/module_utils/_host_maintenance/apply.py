@@ -32,7 +32,7 @@ from .types import (
 )
 
 if TYPE_CHECKING:
-    from .._diagnosis.device_users import DeviceUser
+    from .._diagnosis.evidence_types import DeviceUser
     from .._host.command import Runner
     from .._record.store import StateStore
     from .engine import Engine
