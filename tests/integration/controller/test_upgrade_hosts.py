@@ -10,6 +10,8 @@ What takes a host out of work is tested on real dockerds and on Debian's Slurm
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.integration.controller.standin_cluster import NEW, OLD, Upgrades
@@ -23,6 +25,10 @@ HOSTS = ("gpu1", "gpu2", "gpu3")
 def hosts(tmp_path):
     made = Upgrades(tmp_path)
     made.cluster()
+    for name in ("before", "after"):
+        path = tmp_path / name
+        facts = {**json.loads(path.read_text(encoding="utf-8")), "kubelet": None}
+        path.write_text(json.dumps(facts), encoding="utf-8")
     return made
 
 
