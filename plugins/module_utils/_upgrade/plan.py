@@ -165,7 +165,11 @@ def _plan_host(request: Request, host: Host) -> HostPlan:
             for pod in (*(drain.get("evicted") or ()), *(drain.get("waiting") or ()))
         ),
         findings=findings,
-        blocks=tuple(one for one in problems if one["code"] not in _FOR_GOOD),
+        blocks=tuple(
+            one
+            for one in problems
+            if one["code"] not in _FOR_GOOD and one["code"] not in {had.code for had in findings}
+        ),
     )
 
 
