@@ -73,7 +73,7 @@ options:
     type: list
     elements: str
   gates:
-    description: What is judged, V(layers), V(health) and V(pod), with V(gate).
+    description: What is judged, V(layers), V(health), V(pod) and V(dcgm), with V(gate).
     type: list
     elements: str
     default: [layers, health, pod]
@@ -90,6 +90,10 @@ options:
     description: Why the node needs a reboot, with V(gate).
     type: str
     default: ""
+  diag:
+    description: >-
+      The result of C(dcgmi diag) by M(ansible.builtin.command), with V(gate).
+    type: dict
   host:
     description: The host, with V(taken).
     type: str
@@ -189,6 +193,7 @@ def _of_results(what: str, value: Any, given: Mapping[str, Any]) -> Any:
             layers=value,
             health=given.get("health") or (),
             reboot=given.get("reboot") or "",
+            diag=given.get("diag"),
         )
         return [finding.as_problem() for finding in findings]
     if what == "way_back":

@@ -36,16 +36,21 @@ def plan_hosts(
     """Return the plan of the hosts as JSON values.
 
     :param options: the variables of the role, without their prefix.
-    :param cluster: the result of ``gpu_node_maintenance`` for the hosts of the cluster.
+    :param cluster: the result of ``gpu_node_maintenance`` for the hosts of the cluster; for hosts
+        without one, those of ``gpu_host_maintenance``, with ``without_cluster``.
     :param labels: the labels of the nodes, by node.
     :param drains: results of ``gpu_node_maintenance`` for drains in check mode.
     :raises InputError: a value is wrong.
     """
     rows = cluster.get("nodes") or {}
+    without = bool(cluster.get("without_cluster"))
     drained = {host: row for result in drains for host, row in (result.get("nodes") or {}).items()}
     return plan_upgrade(
         read_request(options),
-        [_host(host, hostvars[host], rows.get(host), drained.get(host), labels) for host in hosts],
+        [
+            _host(host, hostvars[host], rows.get(host), drained.get(host), labels, without=without)
+            for host in hosts
+        ],
     ).to_json()
 
 
@@ -55,9 +60,13 @@ def _host(
     row: Object | None,
     drain: Object | None,
     labels: Mapping[str, Mapping[str, str]],
+    *,
+    without: bool,
 ) -> Host:
     names = {part: f"{role}_plan" for part, role in zip(PARTS, NODE_ROLES)}
     node = facts(variables)
+    # The folder alone may be of a package that was never used.
+    kubelet = (node or {}).get("kubelet") or {}
     return Host(
         name=name,
         plans={part: variables.get(key) or {} for part, key in names.items()},
@@ -66,6 +75,7 @@ def _host(
         labels=labels.get(str((row or {}).get("node") or "")) or {},
         failure=str((variables.get("kubegpu_failure") or {}).get("message") or ""),
         driver=str(((node or {}).get("driver") or {}).get("installed") or ""),
+        kubelet=str(kubelet["directory"]) if without and kubelet.get("plugin_folders") else "",
     )
 
 

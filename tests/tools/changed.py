@@ -65,6 +65,7 @@ TABLE: tuple[tuple[str, frozenset[str]], ...] = (
     ("plugins/*/gpu_cluster_info.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_test_pods.py", _CODE | _CLUSTER),
     ("plugins/*/gpu_node_maintenance.py", _CODE | _CLUSTER),
+    ("plugins/*/gpu_host_maintenance.py", _CODE | {"fleet"}),
     ("plugins/filter/gpu_upgrade.py", _CODE | {"controller"} | _CLUSTER),
     ("plugins/filter/gpu_diagnosis.py", _CODE | {"fleet", "cluster"}),
     ("plugins/filter/*.py", _CODE | _REPORTS),

@@ -209,6 +209,7 @@ _SUBJECTS: Mapping[str, str] = {
     "_kube": "GPU requests of pods",
     "_test_pods": "Test pods",
     "_maintenance": "Maintenance of nodes",
+    "_host_maintenance": "Maintenance of hosts without Kubernetes",
     "_upgrade": "Rolling upgrade",
     "_verify": "Verification of a node",
     "_health": "Health of GPUs",

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Query the running dockerd on its socket, and find programs in its PATH."""
+"""Send requests to the running dockerd on its socket, and find programs in its PATH."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import http.client
 import json
 import os
 import socket
+from collections.abc import Mapping
 from typing import Any
+
+from .._core.errors import KubegpuError
 
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -32,23 +35,42 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock = connection
 
 
-def read_info(path: str, timeout: float = 10.0) -> dict[str, Any] | None:
-    """Return the response to ``GET /info``; None if dockerd does not respond.
+def call(
+    path: str, method: str, target: str, body: Mapping[str, Any] | None = None, timeout: float = 60
+) -> tuple[int, Any]:
+    """Return the status and the document of a response; None for a response without one.
 
     Only for a running daemon: with socket activation the request would start one.
 
     :param timeout: seconds to wait for the connection and for each read.
+    :raises KubegpuError: dockerd does not respond.
     """
     connection = _UnixConnection(path, timeout)
+    headers = {} if body is None else {"Content-Type": "application/json"}
     try:
-        connection.request("GET", "/info")
+        text = None if body is None else json.dumps(body)
+        connection.request(method, target, text, headers)
         response = connection.getresponse()
-        data = json.loads(response.read()) if response.status == http.client.OK else None
-    except (OSError, ValueError, RecursionError, http.client.HTTPException):
-        return None
+        content = response.read()
+        return response.status, json.loads(content) if content.strip() else None
+    except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
+        raise KubegpuError(
+            f"dockerd does not answer on {path}.",
+            evidence=f"{method} {target}: {type(error).__name__}: {error}",
+            next_step="See that Docker runs: journalctl --unit docker.",
+            code="docker_not_asked",
+        ) from error
     finally:
         connection.close()
-    return data if isinstance(data, dict) else None
+
+
+def read_info(path: str, timeout: float = 10.0) -> dict[str, Any] | None:
+    """Return the response to ``GET /info``; None if dockerd does not respond."""
+    try:
+        status, data = call(path, "GET", "/info", timeout=timeout)
+    except KubegpuError:
+        return None
+    return data if status == http.client.OK and isinstance(data, dict) else None
 
 
 def find_program(name: str, pid: int | None = None) -> str | None:

@@ -10,13 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
+from .dcgm import judge_diag
 
-GATES = ("layers", "health", "pod")
+GATES = ("layers", "health", "pod", "dcgm")
 #: Layers of the verification that the cluster tells.
 _OF_CLUSTER = ("allocatable", "pod")
 
 # They do not show that the node is worse than before.
-_UNPROVEN = frozenset(("gate_failed", "not_verified", "cluster_not_asked", "reboot_left"))
+_UNPROVEN = frozenset(
+    ("gate_failed", "not_verified", "cluster_not_asked", "reboot_left", "dcgm_not_run")
+)
 
 Object = Mapping[str, Any]
 
@@ -28,15 +31,18 @@ def judge(
     layers: Sequence[Object],
     health: Sequence[Object],
     reboot: str = "",
+    diag: Object | None = None,
 ) -> list[Finding]:
     """Return why a node may not take pods again; empty if it may.
 
     :param gates: which of ``GATES`` are asked for.
-    :param row: the node as ``gpu_node_maintenance`` sees it; None if the cluster was not asked.
+    :param row: the node as ``gpu_node_maintenance`` or ``gpu_host_maintenance`` sees it; None if
+        that was not asked.
     :param layers: the layers of the verification.
     :param health: each health result after the change, with ``new`` since the baseline, or with
         ``findings`` if there was none.
     :param reboot: why the node needs another reboot.
+    :param diag: the result of ``dcgmi diag``, by Ansible's ``command``.
     """
     found = []
     if reboot:
@@ -54,7 +60,8 @@ def judge(
                 "node_not_ready",
                 "The node is not ready after the change.",
                 "",
-                "Look at the kubelet and the container runtime: journalctl -u kubelet.",
+                "Look at the kubelet and the container runtime (journalctl -u kubelet), without "
+                "Kubernetes at slurmd.",
             )
         )
     if "layers" in gates:
@@ -63,6 +70,8 @@ def judge(
         found += _layers([one for one in layers if one["layer"] in _OF_CLUSTER], "cluster")
     if "health" in gates:
         found += _health(health)
+    if "dcgm" in gates:
+        found += judge_diag(diag or {})
     return found
 
 

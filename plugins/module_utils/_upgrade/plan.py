@@ -33,7 +33,7 @@ _OPERATOR_DRIVER = "nvidia.com/gpu.deploy.driver"
 _QUIET = frozenset(("repository", "hold", "files", "kernel", "initramfs", "licence"))
 # Findings of a drain that time does not solve. The others are warnings: budgets and jobs change.
 _FOR_GOOD = frozenset(
-    ("unmanaged_pod", "local_data", "two_budgets", "forbidden", "eviction_refused")
+    ("unmanaged_pod", "local_data", "two_budgets", "forbidden", "eviction_refused", "swarm_task")
 )
 _RUNTIMES = ("containerd", "docker", "crio")
 
@@ -165,7 +165,11 @@ def _plan_host(request: Request, host: Host) -> HostPlan:
             for pod in (*(drain.get("evicted") or ()), *(drain.get("waiting") or ()))
         ),
         findings=findings,
-        blocks=tuple(one for one in problems if one["code"] not in _FOR_GOOD),
+        blocks=tuple(
+            one
+            for one in problems
+            if one["code"] not in _FOR_GOOD and one["code"] not in {had.code for had in findings}
+        ),
     )
 
 
@@ -198,17 +202,17 @@ def _refusals(request: Request, host: Host) -> list[Finding]:
                 f"The plan of {host.name} is a refusal: {' '.join(reasons)}",
             )
         )
-    if host.row is None:
+    if host.kubelet:
         found.append(
             Finding(
                 "no_cluster",
-                f"{host.name} belongs to no cluster: kubegpu_kube has neither kubeconfig nor host.",
-                "",
-                "Set kubegpu_kube, or use kubegpu.nodes.site, which does not drain.",
+                f"A kubelet ran on {host.name}, but kubegpu_kube has neither kubeconfig nor host, "
+                "so that its pods would not be drained.",
+                host.kubelet,
+                "Set kubegpu_kube. If the host is in no cluster any more, remove that folder.",
             )
         )
-        return found
-    found += [_as_finding(one) for one in host.row.get("findings") or ()]
+    found += [_as_finding(one) for one in (host.row or {}).get("findings") or ()]
     found += [_as_finding(one) for one in _drain_findings(host) if one["code"] in _FOR_GOOD]
     if host.labels.get(_OPERATOR_DRIVER) == "true":
         found.append(

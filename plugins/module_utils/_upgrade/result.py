@@ -147,7 +147,7 @@ def rows(data: Object) -> list[dict[str, Any]]:
             notes.append("nothing on it was changed. Next step: run the upgrade again")
         elif outcome in KEPT:
             notes.append(
-                "the node stays cordoned. Next step: repair it and run the upgrade again, which "
+                "the node stays out of work. Next step: repair it and run the upgrade again, which "
                 "goes on with it first; or give it back with -e gpu_upgrade_release=true"
             )
         if outcome == NOT_STARTED and data["stopped"]:

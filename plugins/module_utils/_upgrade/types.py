@@ -58,7 +58,7 @@ class Host:
     """A host with an NVIDIA GPU.
 
     :param plans: the plans of the roles, by part.
-    :param row: the node as ``gpu_node_maintenance`` sees it; None without a cluster.
+    :param row: the node as ``gpu_node_maintenance`` or ``gpu_host_maintenance`` sees it.
     :param drain: what its dry run of the drain returned; None if there was none.
     :param labels: the labels of the node.
     :param failure: why the host cannot be planned.
@@ -72,6 +72,8 @@ class Host:
     failure: str = ""
     #: The installed driver; empty for none.
     driver: str = ""
+    #: The folder of a kubelet that ran on it, although no cluster is given; empty for none.
+    kubelet: str = ""
 
     @property
     def held_by(self) -> str:

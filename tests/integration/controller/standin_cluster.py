@@ -4,6 +4,8 @@
 
 """Stand-ins of what speaks to a cluster, and of nodes with a driver that is to be upgraded.
 
+Hosts without a cluster answer for themselves, as the nodes of the cluster do.
+
 The cluster is a file: who holds which node, and whether it is cordoned. It outlives a run, so that
 a second run finds what a killed one left.
 """
@@ -21,7 +23,7 @@ from tests.unit.fixtures.node_facts import installed, node
 
 OLD, NEW = "550.163.01", "580.126.09"
 ACTION = """
-import json, os, signal
+import fcntl, json, os, signal
 from pathlib import Path
 from ansible.plugins.action import ActionBase
 from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
@@ -52,7 +54,10 @@ class ActionModule(ActionBase):
             with (place / "calls").open("a") as calls:
                 how = [args.get("state"), "check"] if self._task.check_mode else [args.get("state")]
                 calls.write(json.dumps([name, NAME, " ".join(filter(None, how)) or None]) + "\\n")
-        answer = getattr(self, NAME)(args, place, task_vars)
+        # Hosts without a cluster ask side by side.
+        with (place / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            answer = getattr(self, NAME)(args, place, task_vars)
         return {{**result, "changed": False, **answer}}
 
     def gpu_node_health(self, args, place, task_vars):
@@ -64,6 +69,10 @@ class ActionModule(ActionBase):
         base = args.get("baseline")
         return {{"ok": not sick, "findings": sick, "gpus": [], "boot_id": "a",
                 "new": sick if base else None}}
+
+    def gpu_host_maintenance(self, args, place, task_vars):
+        nodes = {{task_vars["inventory_hostname"]: {{}}}}
+        return self.gpu_node_maintenance({{**args, "nodes": nodes}}, place, task_vars)
 
     def gpu_node_maintenance(self, args, place, task_vars):
         path = place / "cluster.json"
@@ -109,7 +118,10 @@ def layer(name, host):
     return {{"layer": name, "node": host, "ok": True, "code": "", "cause": "", "evidence": "",
             "next_step": "", "proof": "", "subject": ""}}
 """
-SPEAKERS = ("gpu_cluster_info", "gpu_node_health", "gpu_node_maintenance", "gpu_test_pods")
+SPEAKERS = (
+    "gpu_cluster_info", "gpu_host_maintenance", "gpu_node_health", "gpu_node_maintenance",
+    "gpu_test_pods",
+)  # fmt: skip
 
 
 PREVIOUS = {

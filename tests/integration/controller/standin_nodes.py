@@ -37,6 +37,7 @@ MODULES = (
     "docker_runtime",
     "gpu_cluster_info",
     "gpu_exporter",
+    "gpu_host_maintenance",
     "gpu_node_facts",
     "gpu_node_health",
     "gpu_node_verify",

@@ -56,6 +56,21 @@ def test_what_the_plan_is_made_from():
     assert plan["refused"] and gpu_upgrade(plan, "plan_rows")[2]["notes"] == ["bare"]
 
 
+def test_a_node_of_a_cluster_that_is_not_named_is_no_host_without_one():
+    kubelet = {"directory": "/var/lib/kubelet", "plugin_folders": ["plugins_registry"]}
+    unused = {**kubelet, "plugin_folders": []}
+    facts = {
+        name: {"ansible_facts": {"gpu_node": {"kubelet": found}}}
+        for name, found in (("gpu1", kubelet), ("gpu2", unused), ("gpu3", None))
+    }
+    plan, _hostvars = planned(facts, cluster={**cluster(), "without_cluster": True})
+    codes = {name: [one["code"] for one in own["findings"]] for name, own in plan["hosts"].items()}
+    assert codes == {"gpu1": ["no_cluster"], "gpu2": [], "gpu3": []}
+    # With its cluster it is as any other.
+    plan, _hostvars = planned(facts)
+    assert not plan["refused"]
+
+
 def test_hosts_are_selected_by_their_outcome_and_their_pods():
     _plan, hostvars = planned({"gpu3": {"nvidia_driver_plan": {"work": True}}})
     outcomes = {"gpu1": "", "gpu2": "failed", "gpu3": ""}

@@ -27,6 +27,7 @@ FAILING = {
     "docker_runtime": ("module_runner", {}),
     "gpu_cluster_info": ("read_expected", {}),
     "gpu_exporter": ("module_runner", {}),
+    "gpu_host_maintenance": ("read_request", {"name": "a", "state": "cordoned", "run": "a"}),
     "gpu_node_health": ("module_stream", {}),
     "gpu_node_maintenance": ("read_request", {"nodes": {}, "state": "cordoned", "run": "a"}),
     "gpu_node_verify": ("module_runner", {}),

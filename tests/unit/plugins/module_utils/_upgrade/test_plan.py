@@ -136,7 +136,7 @@ def test_all_refusals_are_told_at_once_and_nothing_is_started():
         host("gpu2", drain={"findings": [bare, busy], "waiting": []}),
         host("gpu3", plans={"driver": refused}),
         host("gpu4", labels={"nvidia.com/gpu.deploy.driver": "true"}),
-        host("gpu5", row=None),
+        host("gpu5", kubelet="/var/lib/kubelet"),
         host("gpu6", driver=""),
         host("gpu7", failure="No route to host"),
         host("gpu8"),

@@ -172,7 +172,7 @@ def test_a_node_that_failed_has_a_next_step(outcome, began, words):
     result = {"outcome": outcome, "findings": [PROBLEM], "began": began}
     (one,) = rows(told(plan(planned("a")), {"a": result}))
     assert words in one["notes"][-1]
-    assert ("stays cordoned" in one["notes"][-1]) is began
+    assert ("stays out of work" in one["notes"][-1]) is began
 
 
 def test_a_way_back_that_failed_is_told_as_such():

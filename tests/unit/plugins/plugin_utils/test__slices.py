@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The action runs the module in slices, and shows in between what is waited for."""
+"""The actions run their module in slices, and show in between what is waited for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import types
 
 import pytest
 
-from ansible_collections.kubegpu.nodes.plugins.action import gpu_node_maintenance as action
+from ansible_collections.kubegpu.nodes.plugins.action import (
+    gpu_host_maintenance,
+    gpu_node_maintenance,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils import _slices as action
 
 
 @pytest.fixture
@@ -20,12 +24,12 @@ def shown(monkeypatch):
     return lines
 
 
-@pytest.fixture
-def run(monkeypatch):
+@pytest.fixture(params=[gpu_node_maintenance, gpu_host_maintenance])
+def run(monkeypatch, request):
     """Run the action with these answers of the module; return its result and the calls."""
 
     def go(*answers, **options):
-        plugin = object.__new__(action.ActionModule)
+        plugin = object.__new__(request.param.ActionModule)
         plugin._task = types.SimpleNamespace(
             args={"state": "drained", **options}, async_val=0, check_mode=False, diff=False
         )
@@ -34,7 +38,9 @@ def run(monkeypatch):
         calls, left = [], list(answers)
 
         def execute(module_name, module_args, task_vars):
-            assert module_name == "kubegpu.nodes.gpu_node_maintenance"
+            assert module_name == request.param.__name__.partition("ansible_collections.")[
+                2
+            ].replace(".plugins.action", "")
             calls.append(module_args)
             return left.pop(0)
 
@@ -97,3 +103,10 @@ def test_the_lease_of_a_process_that_has_ended_is_taken_over(run, shown, monkeyp
     other = {**held, "lease_process": "there 7 b"}
     assert run(other, lease=lease)[0] == other
     assert run(held, held, lease=lease)[0] == held
+
+
+def test_what_an_earlier_slice_changed_counts(run, shown):
+    result, _calls = run(
+        {"changed": True, "_progress": [], "_carry": {"waited": 30}}, {"changed": False, "ok": True}
+    )
+    assert result == {"changed": True, "ok": True}

@@ -1,0 +1,84 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Base of the actions that run their module in slices, and show in between what is waited for.
+
+A module prints nothing while it runs, and a drain may wait for hours. No process stays on the host
+between two slices, so that a lost connection or an interrupt leaves nothing running.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+
+from ansible_collections.kubegpu.nodes.plugins.module_utils._host.process import (
+    is_alive,
+    parent_identity,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._lost_connection import (
+    lost_connection_fails,
+)
+from ansible_collections.kubegpu.nodes.plugins.plugin_utils._phases import take_over
+
+display = Display()
+
+_SLICE = 30
+
+
+class SlicedAction(ActionBase):
+    """One call of the module if all leave soon; otherwise one for each half minute."""
+
+    TRANSFERS_FILES = False
+    _supports_async = False
+    _supports_check_mode = True
+    # The module's short name.
+    module = ""
+
+    @lost_connection_fails
+    def run(
+        self, tmp: str | None = None, task_vars: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        options = {
+            name: value for name, value in self._task.args.items() if not name.startswith("_")
+        }
+        if options.get("lease"):
+            # The playbook, of which this process is a worker.
+            options["lease"] = {**options["lease"], "_process": parent_identity()}
+        begin = time.monotonic()
+        carry: dict[str, Any] | None = None
+        requests: dict[str, int] = {}
+        changed, ended = False, ""
+        while True:
+            internal = {"_slice": _SLICE, **({"_carry": carry} if carry else {})}
+            answer: dict[str, Any] = self._execute_module(
+                module_name=f"kubegpu.nodes.{self.module}",
+                module_args={**options, **internal},
+                task_vars=task_vars,
+            )
+            answer.pop("invocation", None)
+            process = str(answer.get("lease_process") or "")
+            if process and process != ended and is_alive(process) is False:
+                # Nothing was changed. The Lease is left from a run that was killed.
+                ended = process
+                options["lease"] = {**options["lease"], "_ended": ended}
+                continue
+            take_over(answer, result)
+            if "requests" in answer:
+                for verb, number in answer["requests"].items():
+                    requests[verb] = requests.get(verb, 0) + number
+                answer["requests"] = requests
+            changed = changed or bool(answer.get("changed"))
+            carry = answer.pop("_carry", None)
+            lines = answer.pop("_progress", ())
+            if not carry:
+                result.update(answer, **({"changed": True} if changed else {}))
+                return result
+            minutes, seconds = divmod(int(time.monotonic() - begin), 60)
+            for line in lines:
+                display.display(f"{line}, for {minutes}:{seconds:02d}")

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 kubegpu.nodes contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rolling upgrade of hosts without Kubernetes, with the stand-ins of test_upgrade.py.
+
+What takes a host out of work is tested on real dockerds and on Debian's Slurm
+(tests/integration/fleet/test_host_maintenance.py).
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.integration.controller.standin_cluster import NEW, OLD, Upgrades
+
+pytestmark = pytest.mark.full(why="each run takes many seconds; decisions are in unit tests")
+
+HOSTS = ("gpu1", "gpu2", "gpu3")
+
+
+@pytest.fixture
+def hosts(tmp_path):
+    made = Upgrades(tmp_path)
+    made.cluster()
+    for name in ("before", "after"):
+        path = tmp_path / name
+        facts = {**json.loads(path.read_text(encoding="utf-8")), "kubelet": None}
+        path.write_text(json.dumps(facts), encoding="utf-8")
+    return made
+
+
+def upgrade(hosts, *arguments, own=None, **variables):
+    given = {"gpu_upgrade_max_unavailable": 2, "gpu_upgrade_batch": 2, "kubegpu_kube": {}}
+    each = {name: (own or {}).get(name, {}) for name in HOSTS}
+    return hosts.upgrade(each, *arguments, **{**given, **variables})
+
+
+def outcomes(report):
+    return {name: one["outcome"] for name, one in report["hosts"].items()}
+
+
+def states(run, host):
+    """Return what the host was asked for, without what only looks."""
+    return [
+        state
+        for name, module, state in run.calls
+        if (name, module) == (host, "gpu_host_maintenance") and "check" not in (state or "")
+    ]
+
+
+def test_a_trial_a_run_and_nothing_left(hosts):
+    run, report = upgrade(hosts, "--check")
+    assert run.status == 0, run.screen
+    assert outcomes(report) == dict.fromkeys(HOSTS, "planned") and hosts.held() == {}
+    assert not any(states(run, name) for name in HOSTS) and "ml/web-gpu1" in run.words()
+
+    run, report = upgrade(hosts)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == dict.fromkeys(HOSTS, "done")
+    assert [report["hosts"][name]["batch"] for name in HOSTS] == [1, 2, 2]
+    assert report["hosts"]["gpu2"]["to"]["driver"] == NEW
+    assert report["hosts"]["gpu2"]["evicted"] == ["ml/web-gpu2"]
+    assert hosts.held() == {} and hosts.records() == []
+    assert states(run, "gpu2") == ["drained", "released"]
+    # No cluster is asked, and no pod is tried.
+    modules = {module for _host, module, _state in run.calls}
+    assert not modules & {"gpu_node_maintenance", "gpu_cluster_info", "gpu_test_pods"}
+
+
+def test_a_bad_canary_and_a_host_that_does_not_become_free(hosts):
+    own = {"gpu1": {"standin_sick": True}, "gpu2": {"standin_blocked": True}}
+    run, report = upgrade(hosts, own=own, gpu_upgrade_max_failed=1)
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "rolled_back", "gpu2": "blocked", "gpu3": "done"}
+    assert report["hosts"]["gpu1"]["to"]["driver"] == OLD
+    assert hosts.held() == {} and hosts.records() == []
+    assert not [call for call in run.calls if call[:2] == ("gpu2", "nvidia_driver")]
+
+
+def test_hosts_of_another_run_and_out_of_work_refuse_and_count(hosts):
+    hosts.cluster(gpu3={"unschedulable": True, "held_by": "r2", "was": False})
+    run, report = upgrade(hosts)
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "not_started", "gpu2": "not_started", "gpu3": "refused"}
+    run, report = upgrade(hosts, gpu_upgrade_on_refusal="skip")
+    assert run.status == 2, run.screen
+    assert outcomes(report) == {"gpu1": "done", "gpu2": "done", "gpu3": "refused"}
+    # Of two at once, one is out already.
+    assert [report["hosts"][name]["batch"] for name in ("gpu1", "gpu2")] == [1, 2]
+
+
+@pytest.mark.parametrize("state", ["drained", "released"])
+def test_a_killed_run_is_finished_or_only_given_back(hosts, state):
+    own = {"gpu1": {"standin_kill": state}}
+    run, report = upgrade(hosts, own=own)
+    assert run.status not in (0, 2) and report is None
+    if state == "released":
+        # It died after the host was given back, and the next run judges it again.
+        assert hosts.held() == {}
+    run, report = upgrade(hosts)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == dict.fromkeys(HOSTS, "done") and hosts.held() == {}
+    hosts.cluster(gpu2={"unschedulable": True, "held_by": "gpu-upgrade", "was": False})
+    run, report = upgrade(hosts, gpu_upgrade_release=True)
+    assert run.status == 0, run.screen
+    assert outcomes(report) == {"gpu1": "unchanged", "gpu2": "released", "gpu3": "unchanged"}
+    assert hosts.held() == {} and states(run, "gpu2") == ["released"]
