@@ -81,6 +81,11 @@ options:
     type: str
     choices: [never, if_idle, always]
     default: if_idle
+  driver_planned:
+    description: Whether the same run loads C(amdgpu) before, without which the package does not
+      install.
+    type: bool
+    default: false
   controller:
     description: Version of ansible-core that would install the packages; not every version supports
       RHEL 8. The default is the running version.
