@@ -28,33 +28,14 @@ options:
       otherwise the release that the collection pins is installed.
     type: str
     default: ""
-  manage_repository:
-    description: Whether to manage the package repository.
-    type: bool
-    default: true
   repository_name:
     description: Name of the repository file, without extension.
     type: str
     default: kubegpu-amd-driver
-  repository_url:
-    description: Address of the repository or a mirror of it, with the folder of the release. If it
-      is empty, AMD's is used.
-    type: str
-    default: ""
   repository_suite:
     description: Suite of the repository. If it is empty, that of the distribution is used.
     type: str
     default: ""
-  key_fingerprints:
-    description: Full fingerprints of the keys that may sign the repository. If it is empty,
-      AMD's is used.
-    type: list
-    elements: str
-    default: []
-  hold:
-    description: Whether to hold the packages at their version.
-    type: bool
-    default: true
   key_enrolled:
     description: Whether the key with which DKMS signs is enrolled, for nodes with Secure Boot.
     type: bool
@@ -63,10 +44,8 @@ options:
     description: Whether a reboot is allowed. A pending one is work then.
     type: bool
     default: false
-  controller:
-    description: Version of ansible-core that would install the packages. The default is the running
-      version.
-    type: str
+extends_documentation_fragment:
+  - kubegpu.nodes.plan
 """
 
 EXAMPLES = r"""
