@@ -166,7 +166,7 @@ def drivers(session: nox.Session) -> None:
     try:
         # The fixture brings the nodes up. In the full tier each has a worker of its own, since its
         # tests wait for it most of the time (conftest.py).
-        workers = ["-n", "4"] if tiers.is_full() else []
+        workers = ["-n", "5"] if tiers.is_full() else []
         _pytest(session, "drivers", *workers, "tests/integration/drivers", *session.posargs)
     finally:
         del session.env["KUBEGPU_FLEET"]

@@ -28,63 +28,35 @@ options:
       installed version is kept; otherwise the version that the collection pins is installed.
     type: str
     default: ""
-  manage_repository:
-    description: Whether to manage the package repository.
-    type: bool
-    default: true
   repository_name:
     description: Name of the repository file, without extension.
     type: str
     default: kubegpu-amd-container-toolkit
-  repository_url:
-    description: Address of the repository or a mirror of it. If it is empty, AMD's is used.
-    type: str
-    default: ""
   repository_suite:
     description: Suite of the repository; of dnf and zypper its path. If it is empty, that of the
       distribution is used.
     type: str
     default: ""
-  key_fingerprints:
-    description: Full fingerprints of the keys that may sign the repository. If it is empty,
-      AMD's is used.
-    type: list
-    elements: str
-    default: []
-  hold:
-    description: Whether to hold the package at its version.
-    type: bool
-    default: true
   cdi:
     description: Whether to generate a CDI specification.
     type: bool
     default: true
-  docker:
-    description: Whether to configure Docker. V(auto) configures it if it is installed.
-    type: str
-    choices: [auto, 'true', 'false']
-    default: auto
   docker_runtime_name:
     description: Name of the Docker runtime.
     type: str
     default: amd
-  docker_set_default:
-    description: Whether the runtime becomes Docker's default.
-    type: bool
-    default: false
   docker_cdi:
     description: Whether to enable CDI in Docker.
     type: bool
     default: false
-  docker_restart:
-    description: Whether Docker may be restarted if that is required.
-    type: str
-    choices: [never, if_idle, always]
-    default: if_idle
-  controller:
-    description: Version of ansible-core that would install the packages; not every version supports
-      RHEL 8. The default is the running version.
-    type: str
+  driver_planned:
+    description: Whether the same run loads C(amdgpu) before, without which the package does not
+      install.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - kubegpu.nodes.plan
+  - kubegpu.nodes.plan.docker
 """
 
 EXAMPLES = r"""

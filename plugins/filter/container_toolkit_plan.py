@@ -28,28 +28,10 @@ options:
       installed version is kept; otherwise the version that the collection pins is installed.
     type: str
     default: ""
-  manage_repository:
-    description: Whether to manage the package repository.
-    type: bool
-    default: true
   repository_name:
     description: Name of the repository file, without extension.
     type: str
     default: kubegpu-nvidia-container-toolkit
-  repository_url:
-    description: Address of the repository or a mirror of it. If it is empty, NVIDIA's is used.
-    type: str
-    default: ""
-  key_fingerprints:
-    description: Full fingerprints of the keys that may sign the repository. If it is empty,
-      NVIDIA's are used.
-    type: list
-    elements: str
-    default: []
-  hold:
-    description: Whether to hold the packages at their version.
-    type: bool
-    default: true
   settings:
     description: Settings of the toolkit's C(config.toml) by C(section.key). A value of a wrong
       type, or that the toolkit does not accept, is a refusal. An unknown name is a warning.
@@ -92,20 +74,6 @@ options:
     description: Whether to enable CDI in the container runtimes.
     type: bool
     default: false
-  docker:
-    description: Whether to configure Docker. V(auto) configures it if it is installed.
-    type: str
-    choices: [auto, 'true', 'false']
-    default: auto
-  docker_set_default:
-    description: Whether the runtime becomes Docker's default.
-    type: bool
-    default: false
-  docker_restart:
-    description: Whether Docker may be restarted if C(--gpus) requires it.
-    type: str
-    choices: [never, if_idle, always]
-    default: if_idle
   crio:
     description: Whether to configure CRI-O. V(auto) configures it if it is installed.
     type: str
@@ -124,10 +92,9 @@ options:
       specification. If it is empty, the loaded driver is used.
     type: str
     default: ""
-  controller:
-    description: Version of ansible-core that would install the packages; not every version supports
-      RHEL 8. The default is the running version.
-    type: str
+extends_documentation_fragment:
+  - kubegpu.nodes.plan
+  - kubegpu.nodes.plan.docker
 """
 
 EXAMPLES = r"""

@@ -37,9 +37,10 @@ options:
         something to do according to their plans, and V(runtimes) those on which the modules of
         container runtimes have to be called for it; V(partitions) those of a cluster with a MIG
         layout to change; V(waiting) those whose batch was not started.
-      - V(amd_toolkit) selects hosts with AMD GPUs for which AMD's container toolkit is asked for,
-        V(amd_work) those on which the plan of P(kubegpu.nodes.amd_container_toolkit#role) changes
-        something, and V(amd_teardown) those that have a part of it.
+      - V(amd_enabled) selects hosts with AMD GPUs for which AMD's driver or container toolkit is
+        asked for, V(amd_work) those on which the plan of P(kubegpu.nodes.amd_driver#role) or
+        P(kubegpu.nodes.amd_container_toolkit#role) changes something, and V(amd_teardown) those
+        that have a part of them.
       - V(failed) selects hosts with the fact C(kubegpu_failure), which the playbooks set, and
         V(not_failed) the others.
       - V(driver) selects hosts with a loaded driver that did not fail, and V(changed) those of them
@@ -58,7 +59,7 @@ options:
         C(kubegpu.nodes.groups) keeps it, is in C(kubegpu_refused) alone.
     type: str
     choices:
-      [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, amd_toolkit, amd_work,
+      [facts, nvidia, amd, intel, gpu, none, work, runtimes, partitions, amd_enabled, amd_work,
       amd_teardown, waiting, failed, not_failed, driver, changed, verified, groups, monitored,
       monitoring_work, scraped, exporter]
     default: facts

@@ -297,6 +297,15 @@ ansible_facts:
           returned: always
           type: dict
           sample: null
+        amd_driver:
+          description:
+            - The C(packages) of AMD's driver (C(amdgpu-dkms)) with their versions, whether they are
+              C(held) and were installed by this collection (C(managed)), the builds of C(dkms), and
+              whether another module is loaded than the one on the disk (C(pending_reboot)). V(null)
+              on a node without AMD GPUs.
+          returned: always
+          type: dict
+          sample: null
         repositories:
           description:
             - Package repositories of NVIDIA, AMD and Intel, and those that this collection wrote,

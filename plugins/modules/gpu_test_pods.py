@@ -67,7 +67,7 @@ options:
       - A node with GPUs of NVIDIA and another vendor is tested with NVIDIA's.
     type: dict
     suboptions:
-      image:
+      image: &image
         description: The image, by tag or by digest.
         type: str
         default: docker.io/library/busybox:1.37.0
@@ -81,12 +81,12 @@ options:
           - >-
             for node in /dev/kfd /dev/dri/renderD*;
             do test -c $node || exit 1; echo given $node; done
-      args:
+      args: &args
         description: Arguments of the command.
         type: list
         elements: str
         default: []
-      expect:
+      expect: &expect
         description: Regular expression that one of the last 1000 lines of the log must match.
         type: str
         default: ^given /dev/dri/renderD\d+
@@ -94,10 +94,7 @@ options:
     description: The same for GPUs of Intel.
     type: dict
     suboptions:
-      image:
-        description: The image, by tag or by digest.
-        type: str
-        default: docker.io/library/busybox:1.37.0
+      image: *image
       command:
         description: Command of the container. The default lists the device nodes.
         type: list
@@ -108,15 +105,8 @@ options:
           - >-
             for node in /dev/dri/renderD*;
             do test -c $node || exit 1; echo given $node; done
-      args:
-        description: Arguments of the command.
-        type: list
-        elements: str
-        default: []
-      expect:
-        description: Regular expression that one of the last 1000 lines of the log must match.
-        type: str
-        default: ^given /dev/dri/renderD\d+
+      args: *args
+      expect: *expect
   count:
     description: Number of GPUs that each pod requests.
     type: int

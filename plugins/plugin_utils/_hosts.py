@@ -27,7 +27,9 @@ Variables = Mapping[str, Any]
 
 # The roles that change a node, in the order in which they run.
 NODE_ROLES = ("nvidia_driver", "nvidia_mig", "cuda_toolkit", "nvidia_container_toolkit")
-AMD_ROLE = "amd_container_toolkit"
+AMD_ROLES = ("amd_driver", "amd_container_toolkit")
+# By their part in the table of the plan.
+_AMD_PARTS = dict(zip(("AMD driver", "AMD toolkit"), AMD_ROLES))
 _LOCAL = ("", "localhost", "127.0.0.1", "::1")
 _DELEGATE = "kubegpu_kube.delegate"
 _NAMESPACE = "kubegpu_kube_namespace"
@@ -92,8 +94,8 @@ def _applies(wrong: Mapping[str, Any], variables: Variables) -> bool:
     if wrong["cluster"]:
         return _in_cluster(variables)
     vendors = _vendors(variables)
-    if wrong["part"] == "AMD toolkit":
-        return _uses_amd_toolkit(variables)
+    if wrong["part"] in _AMD_PARTS:
+        return _uses_amd(variables, _AMD_PARTS[wrong["part"]])
     return bool(vendors) if wrong["part"] == "verify" else vendors[:1] == ["nvidia"]
 
 
@@ -150,8 +152,8 @@ def _has_failed(variables: Variables) -> bool:
     return bool(variables.get("kubegpu_failure"))
 
 
-def _has_work(variables: Variables) -> bool:
-    plans = (variables.get(f"{role}_plan") or {} for role in NODE_ROLES)
+def _has_work(variables: Variables, roles: Sequence[str] = NODE_ROLES) -> bool:
+    plans = (variables.get(f"{role}_plan") or {} for role in roles)
     return any(plan.get("work") is True for plan in plans)
 
 
@@ -194,19 +196,20 @@ def _offers(variables: Variables, vendor: str) -> bool:
     return node is not None and bool(container_gpus(node, vendor))
 
 
-def _uses_amd_toolkit(variables: Variables) -> bool:
-    """Return whether AMD's container toolkit is asked for on a host with AMD GPUs."""
-    enabled = boolean(variables.get(f"{AMD_ROLE}_enabled", False), strict=False)
-    return enabled and _offers(variables, "amd")
+def _uses_amd(variables: Variables, *roles: str) -> bool:
+    """Return whether one of the roles is asked for on a host with AMD GPUs."""
+    enabled = (variables.get(f"{role}_enabled", False) for role in roles or AMD_ROLES)
+    return any(boolean(one, strict=False) for one in enabled) and _offers(variables, "amd")
 
 
-def _has_amd_toolkit(variables: Variables) -> bool:
-    """Return whether a part of AMD's container toolkit is on the host, for a teardown."""
+def _has_amd(variables: Variables) -> bool:
+    """Return whether a part of AMD's driver or container toolkit is on the host, for a teardown."""
     node = facts(variables) or {}
-    toolkit = node.get(AMD_ROLE) or {}
+    toolkit = node.get("amd_container_toolkit") or {}
     files = [str(entry.get("file")) for entry in node.get("repositories") or ()]
     return bool(
-        toolkit.get("version")
+        (node.get("amd_driver") or {}).get("managed")
+        or toolkit.get("version")
         or toolkit.get("cdi_spec")
         or toolkit.get("interrupted")
         or any("/kubegpu-amd-" in name for name in files)
@@ -248,11 +251,9 @@ _SELECT: Mapping[str, Callable[[Variables], bool]] = {
     "none": lambda variables: _vendor(variables) == "none",
     "work": lambda variables: facts(variables) is not None and _has_work(variables),
     "runtimes": _asks_runtimes,
-    "amd_toolkit": lambda variables: _uses_amd_toolkit(variables) and not _has_failed(variables),
-    "amd_work": lambda variables: (
-        (variables.get(f"{AMD_ROLE}_plan") or {}).get("work") is True and not _has_failed(variables)
-    ),
-    "amd_teardown": _has_amd_toolkit,
+    "amd_enabled": lambda variables: _uses_amd(variables) and not _has_failed(variables),
+    "amd_work": lambda variables: _has_work(variables, AMD_ROLES) and not _has_failed(variables),
+    "amd_teardown": _has_amd,
     "partitions": _partitions,
     "waiting": lambda variables: variables.get("kubegpu_begun") is not True,
     "failed": _has_failed,

@@ -24,6 +24,9 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._core.options import
 from ansible_collections.kubegpu.nodes.plugins.module_utils._cuda.options import (
     read_options as read_cuda,
 )
+from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.amd_types import (
+    read_amd_driver_request as read_amd_driver,
+)
 from ansible_collections.kubegpu.nodes.plugins.module_utils._driver.options import (
     read_options as read_driver,
 )
@@ -269,6 +272,8 @@ def _read(role: str, given: Mapping[str, Any]) -> str:
             read_cuda(options)
         elif role == "nvidia_container_toolkit":
             read_toolkit(options)
+        elif role == "amd_driver":
+            read_amd_driver(options)
         elif role == "amd_container_toolkit":
             read_amd_toolkit(options)
         elif role == "gpu_monitoring":

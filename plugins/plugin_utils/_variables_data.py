@@ -61,6 +61,7 @@ ROLES: Mapping[str, tuple[str, bool]] = {
     "nvidia_mig": ("mig", False),
     "cuda_toolkit": ("cuda", False),
     "nvidia_container_toolkit": ("toolkit", False),
+    "amd_driver": ("AMD driver", False),
     "amd_container_toolkit": ("AMD toolkit", False),
     "gpu_node_labels": ("labels", True),
     "gpu_kubernetes_objects": ("objects", True),

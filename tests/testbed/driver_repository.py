@@ -6,6 +6,7 @@
 
 ``debian``: Debian's real packages. ``ubuntu``: the stand-in for Ubuntu's archive. ``cuda``: the
 stand-in for NVIDIA's CUDA repository, and the same signed by another key in ``wrong-key/cuda``.
+``amdgpu``: the stand-ins for AMD's repositories, a folder for each release.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.testbed import debian, elf, standins
+from tests.testbed import amd_standins, debian, elf, standins
 from tests.testbed.fleet import NAME, chosen
 from tests.testbed.paths import cache
 from tests.testbed.shell import run, say
@@ -29,6 +30,7 @@ CUDA = "cuda/ubuntu2404/x86_64"
 KEY = "3bf863cc.pub"
 _UBUNTU = "noble"
 _OWNERS = {"debian": "Debian mirror", "ubuntu": "Ubuntu stand-in", "cuda": "CUDA stand-in"}
+_AMD = "AMD stand-in"
 
 
 def beside(toolkit: Path) -> Path:
@@ -79,6 +81,7 @@ def _built_once(home: Path, name: str, key: str, build: Callable[[Path], None]) 
 def _standins_key() -> str:
     digest = hashlib.sha256()
     own = [Path(__file__), Path(standins.__file__), Path(elf.__file__)]
+    own.append(Path(amd_standins.__file__))
     for path in (*own, *sorted(standins.SCRIPTS.iterdir())):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:12]
@@ -106,6 +109,17 @@ def _build_standins(half: Path) -> None:
     for where, owner in ((half, _OWNERS["cuda"]), (half / "wrong-key", "somebody else")):
         sign(where / "cuda", where / CUDA, owner)
         shutil.copy(where / "cuda" / "gpgkey", where / CUDA / KEY)
+    for release in amd_standins.RELEASES:
+        _build_amd(half / "amdgpu", release)
+
+
+def _build_amd(half: Path, release: str) -> None:
+    top, work = half / release / "ubuntu", half / "work"
+    for deb in amd_standins.repository(release):
+        standins.build(deb, work, top / "pool" / _UBUNTU / "main")
+    shutil.rmtree(work)
+    _index_archive(top, _UBUNTU, ("main",), "AMD")
+    sign(half, top / "dists" / _UBUNTU, _AMD)
 
 
 def _once(deb: standins.Deb, work: Path, target: Path) -> None:

@@ -11,11 +11,14 @@ import struct
 _RELOCATABLE, _SHARED, _X86_64 = 1, 3, 62
 
 
-def module(name: str, version: str, kernel: str, licence: str, depends: str = "") -> bytes:
+def module(
+    name: str, version: str, kernel: str, licence: str, depends: str = "", srcversion: str = ""
+) -> bytes:
     """A kernel module as depmod, modinfo and the facts see it; no kernel would load it."""
     words = [
+        *([f"srcversion={srcversion}"] if srcversion else []),
         f"license={licence}",
-        f"version={version}",
+        *([f"version={version}"] if version else []),
         f"depends={depends}",
         f"name={name}",
         f"vermagic={kernel} SMP preempt mod_unload modversions ",

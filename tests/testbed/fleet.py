@@ -216,6 +216,20 @@ _FOR_DRIVERS = (
         kernel="6.8.0-85-generic",
         kernels=("6.8.0-90-generic",),
     ),
+    # Two of the GPUs of an MI300X board.
+    Node(
+        "drv-amd",
+        "drv-amd",
+        "bookworm",
+        tuple(
+            PciDevice(f"0000:{bus}:00.0", 0x1002, 0x74A1, 0x120000, (0x1002, 0x74A1))
+            for bus in ("06", "26")
+        ),
+        "2 x MI300X",
+        files=("drivers", "drivers-ubuntu24"),
+        archive="ubuntu",
+        kernel="6.8.0-90-generic",
+    ),
 )
 # Nodes of a real Kubernetes, whose names there are not those of the inventory, nor their own.
 _OF_CLUSTER = (

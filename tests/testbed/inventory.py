@@ -38,6 +38,11 @@ def _driver_variables(node: Node, served: repository.Served) -> dict[str, object
             "key_url": f"{base}/{driver_repository.KEY}",
             "key_fingerprints": [driver_repository.fingerprint(top, where)],
         }
+    found["testbed_amd_repository"] = {
+        "url": f"{served.url}/amdgpu",
+        "key_url": f"{served.url}/amdgpu/gpgkey",
+        "key_fingerprints": [driver_repository.fingerprint(top, "amdgpu")],
+    }
     return {**found, "cuda_toolkit_repository": found["nvidia_driver_repository"]}
 
 

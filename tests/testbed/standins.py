@@ -197,6 +197,14 @@ def _kernel(kernel: str) -> Iterator[Deb]:
         },
         scripts={"postinst": f"/sbin/depmod -a {kernel}\n"},
     )
+    # The kernel's own amdgpu, which has no version.
+    own = elf.module("amdgpu", "", kernel, "GPL and additional rights", srcversion="0A0A0A0A")
+    yield Deb(
+        f"linux-modules-extra-{kernel}",
+        version,
+        files={f"{modules}/kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko": own},
+        scripts=dict.fromkeys(("postinst", "postrm"), f"/sbin/depmod -a {kernel}\n"),
+    )
     yield Deb(f"linux-headers-{base}", version, files={f"usr/src/linux-headers-{base}/Kbuild": b""})
     yield Deb(
         f"linux-headers-{kernel}",

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._core.finding import Finding
-from .._hardware.vendors import DRIVERS, NAMES
+from .._hardware.vendors import DRIVERS
 from .known_errors_drm_data import DRM
 
 _CODES = frozenset(row.code for row in DRM)
 _INSTALL = {
-    "amd": "a newer kernel of the distribution, or AMD's package amdgpu-dkms (repository "
-    "https://repo.radeon.com/amdgpu)",
+    "amd": "a newer kernel of the distribution, or AMD's package amdgpu-dkms (on Ubuntu "
+    "amd_driver_enabled: true does it)",
     "intel": "a newer kernel of the distribution, or for Flex and Max cards Intel's package "
     "intel-i915-dkms (repository https://repositories.intel.com/gpu)",
 }
@@ -95,10 +95,7 @@ def _unbound(driver: str | None, gpus: Sequence[Mapping[str, Any]], vendor: str)
 
 def install_step(vendor: str) -> str:
     """Return what to do for a driver that is missing."""
-    return (
-        f"The driver of {NAMES[vendor]} GPUs is not installed by this collection: install "
-        f"{_INSTALL[vendor]}, and reboot."
-    )
+    return f"Install {_INSTALL[vendor]}, and reboot."
 
 
 def find_not_loaded(node: Mapping[str, Any], vendor: str) -> Finding | None:

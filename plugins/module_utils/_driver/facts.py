@@ -276,11 +276,17 @@ def module_version(reader: NodeReader, path: str) -> str | None:
     return None
 
 
-def read_dkms(reader: NodeReader) -> list[dict[str, Any]]:
-    """Return the driver's builds in the DKMS tree: added, built, installed or failed."""
+def read_dkms(
+    reader: NodeReader, driver: str = "nvidia", form: str = _VERSION
+) -> list[dict[str, Any]]:
+    """Return the driver's builds in the DKMS tree: added, built, installed or failed.
+
+    :param driver: the beginning of its name there.
+    :param form: a regular expression of its versions.
+    """
     found: list[dict[str, Any]] = []
     for module in reader.list_dir("/var/lib/dkms"):
-        if not module.startswith("nvidia"):
+        if not module.startswith(driver):
             continue
         base = f"/var/lib/dkms/{module}"
         names = reader.list_dir(base)
@@ -289,7 +295,7 @@ def read_dkms(reader: NodeReader) -> list[dict[str, Any]]:
             reader.real_path(f"{base}/{name}") for name in names if name.startswith("kernel-")
         }
         for version in names:
-            if not re.fullmatch(_VERSION, version):
+            if not re.fullmatch(form, version):
                 continue
             found.extend(_dkms_version(reader, f"{base}/{version}", version, installed))
     return found

@@ -116,6 +116,7 @@ def gather(
         "cuda": read_cuda(reader, packages, nvml["cuda_version"] if nvml else None),
         "container_toolkit": read_toolkit(reader, packages),
         "amd_container_toolkit": _read_amd_toolkit(reader, packages, record, gpus),
+        "amd_driver": _read_amd_driver(reader, packages, record, gpus),
         "repositories": read_repositories(reader),
         "runtimes": runtimes,
         "kubelet": read_kubelet(reader),
@@ -145,6 +146,21 @@ def _read_amd_toolkit(
     from .._toolkit.amd_facts import read_amd_toolkit  # noqa: PLC0415
 
     return read_amd_toolkit(reader, packages, record)
+
+
+def _read_amd_driver(
+    reader: NodeReader,
+    packages: Sequence[Package],
+    record: Mapping[str, Any] | None,
+    gpus: Sequence[Mapping[str, Any]],
+) -> dict[str, Any] | None:
+    """Return the fact ``amd_driver``, None for a node without AMD GPUs."""
+    if not any(gpu["vendor"] == "amd" for gpu in gpus):
+        return None
+    # Imported only with such a GPU: the node compiles each imported file.
+    from .._driver.amd_facts import read_amd_driver  # noqa: PLC0415
+
+    return read_amd_driver(reader, packages, record)
 
 
 def _read_runtimes(

@@ -17,7 +17,7 @@ DOCKER_PACKAGES = ("docker.io", "docker-ce", "moby-engine")
 
 _WANTED = re.compile(
     r"(?:lib)?nvidia-|(?:lib)?cud(?:a|nn)|libnv|libnccl|nvlsm|datacenter-gpu-manager|(?:linux-(?:modules|objects|signatures)|kmod|akmod"
-    r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia|docker|containerd|moby-|amd-container-toolkit"
+    r"|dkms|xserver-xorg-video|xorg-x11-drv)-nvidia|docker|containerd|moby-|amd-container-toolkit|amdgpu-dkms"
 )
 # The same names as patterns of rpm.
 RPM_PATTERNS = (

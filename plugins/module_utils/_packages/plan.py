@@ -35,7 +35,7 @@ _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9+._-]*\Z")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~:_-]*\*?\Z")
 
 
-_VERSION_PATTERN = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.+~:_-]*)?\*[A-Za-z0-9.+~:_-]+\Z")
+_VERSION_PATTERN = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9.+~:_-]*)?\*[A-Za-z0-9.+~:_-]+\*?\Z")
 
 
 # At least three characters of a name: no pattern may mean every package.

@@ -58,14 +58,14 @@ def fits(wanted: str | None, version: str | None) -> bool:
     """Return whether a version matches the wanted one, which can contain a ``*`` (None: any)."""
     if wanted is None or version is None:
         return version is not None
-    prefix, star, ending = wanted.partition("*")
+    prefix, star, others = wanted.partition("*")
     if not star:
         return wanted == version
     plain = version if ":" in prefix else version.rpartition(":")[2]
     rest = plain[len(prefix) :]
     # 595.5* does not match 595.58: numbers are matched as a whole.
     whole = not (prefix[-1:].isdigit() and rest[:1].isdigit())
-    return plain.startswith(prefix) and rest.endswith(ending) and whole
+    return plain.startswith(prefix) and fnmatch.fnmatchcase(rest, f"*{others}") and whole
 
 
 @dataclass(frozen=True)

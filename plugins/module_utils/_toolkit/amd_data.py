@@ -6,8 +6,7 @@
 
 Source: github.com/ROCm/container-toolkit, commit 192fe8e (v1.3.0): docs/container-runtime
 (quick-start-guide, requirements, cdi-guide), Makefile, build/debian, build/rpmbuild.spec,
-build/cleanup.sh. Read 2026-11-23. The fingerprint is that which several repositories on GitHub
-give; AMD's own page was not readable. Each value can be overridden by a variable of the role
+build/cleanup.sh. Read 2026-11-23. Each value can be overridden by a variable of the role
 ``amd_container_toolkit``.
 """
 
@@ -17,14 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._repository.amd_data import ubuntu_suite
+
 PACKAGE = "amd-container-toolkit"
 #: The name of the package set in the node's record.
 PACKAGE_SET = PACKAGE
 # The version that this release installs where none is asked for and none is there.
 PINNED_VERSION = "1.3.0"
-KEY_URL = "https://repo.radeon.com/rocm/rocm.gpg.key"
-KEY_FINGERPRINTS = ("CA8BB4727A47B4D09B4EE8969386B48A1A693C5C",)
-ARCHITECTURES = ("x86_64",)
 CDI_KIND = "amd.com/gpu"
 CDI_PATH = "/etc/cdi/amd.json"
 #: The first Docker with CDI.
@@ -34,7 +32,6 @@ SUPPORTED = "Ubuntu 22.04 and 24.04, and RHEL 9 and its derivatives"
 
 _APT = "https://repo.radeon.com/amd-container-toolkit/apt"
 _RPM = "https://repo.radeon.com/amd-container-toolkit/el9/main"
-_UBUNTU = {"22.04": "jammy", "24.04": "noble"}
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,9 @@ def archive(system: Mapping[str, Any]) -> Archive | None:
     :param system: the fact ``os``.
     """
     version = str(system["version"] or "")
-    if system["id"] == "ubuntu" and version in _UBUNTU:
-        return Archive(_APT, _UBUNTU[version], ("main",))
+    suite = ubuntu_suite(system)
+    if suite:
+        return Archive(_APT, suite, ("main",))
     if system["family"] == "rhel" and version.partition(".")[0] == "9":
         return Archive(_RPM, "/", check_metadata=False)
     return None

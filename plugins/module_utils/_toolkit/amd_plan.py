@@ -16,6 +16,7 @@ from .._core.versions import package_numbers
 from .._distro.support import MANAGERS, unsupported
 from .._hardware.vendors import container_gpus
 from .._record.converged import settings_fingerprint
+from .._repository.amd_data import ARCHITECTURES, KEY_FINGERPRINTS
 from .._repository.entry import accepted_keys, plan_entry
 from . import amd_data
 from .amd_cdi import stale
@@ -84,9 +85,9 @@ def _refusal(node: Mapping[str, Any], request: AmdRequest) -> Refusal | None:
     old = unsupported(system, request.controller)
     if old:
         return old
-    if system["arch"] not in amd_data.ARCHITECTURES:
+    if system["arch"] not in ARCHITECTURES:
         return Refusal(
-            f"AMD publishes its container toolkit for {', '.join(amd_data.ARCHITECTURES)}, and not "
+            f"AMD publishes its container toolkit for {', '.join(ARCHITECTURES)}, and not "
             f"for {system['arch']}.",
             f"set {PREFIX}enabled: false, and give containers the devices (docs/amd-intel.md).",
         )
@@ -98,12 +99,12 @@ def _refusal(node: Mapping[str, Any], request: AmdRequest) -> Refusal | None:
             "false and give containers the devices (docs/amd-intel.md).",
         )
     installs = _toolkit(node)["version"] is None
-    if installs and _DRIVER not in node["kernel_drivers"]:
+    if installs and _DRIVER not in node["kernel_drivers"] and not request.driver_planned:
         return Refusal(
             f"The kernel module {_DRIVER} is not loaded, and the package of AMD's container "
             "toolkit does not install without it.",
-            f"load it (modprobe {_DRIVER}); the layer module of kubegpu.nodes.verify says why it "
-            "is not there.",
+            f"load it (modprobe {_DRIVER}), or install it (amd_driver_enabled: true); the layer "
+            "module of kubegpu.nodes.verify says why it is not there.",
             f"/sys/module/{_DRIVER} does not exist",
         )
     return None
@@ -171,7 +172,7 @@ def _repository(
         "name": request.repository_name,
         "suite": address.suite,
         "components": list(address.components),
-        "key_fingerprints": accepted_keys(request.key_fingerprints, amd_data.KEY_FINGERPRINTS),
+        "key_fingerprints": accepted_keys(request.key_fingerprints, KEY_FINGERPRINTS),
         "replaces": [own.url] if own else [],
         "check_metadata": address.check_metadata,
     }

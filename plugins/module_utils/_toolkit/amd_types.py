@@ -35,6 +35,8 @@ class AmdRequest:
     docker_set_default: bool = False
     docker_cdi: bool = False
     docker_restart: str = "if_idle"
+    # Whether the driver's part of the same run loads amdgpu.
+    driver_planned: bool = False
     # Version of the ansible-core that would install the packages.
     controller: str = ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._hosts import AMD_ROLE, NODE_ROLES, facts
+from .._hosts import AMD_ROLES, NODE_ROLES, facts
 from .._report.hosts import plan_rows, result_row
 from .texts import mapping, sequence
 from .types import Object, Source
@@ -71,7 +71,7 @@ def _source(
     applied: bool,
 ) -> Source:
     node = facts(variables)
-    planned = any(f"{role}_plan" in variables for role in (*NODE_ROLES, AMD_ROLE))
+    planned = any(f"{role}_plan" in variables for role in (*NODE_ROLES, *AMD_ROLES))
     own = mapping(variables.get(_PLAN))
     return Source(
         name=host,

@@ -14,10 +14,10 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors import gpu_vendors
 from ansible_collections.kubegpu.nodes.plugins.module_utils._verify.types import LAYERS
 
-from .._hosts import AMD_ROLE, NODE_ROLES, facts, select_hosts, wrong_values
+from .._hosts import AMD_ROLES, NODE_ROLES, facts, select_hosts, wrong_values
 from .._rollout import failure_message
 from .cluster import cluster_plan, dra_plan
-from .nodes import AMD_PART, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
+from .nodes import AMD_PARTS, NOT_READ, PARTS, node_plan, node_result, selected, unknown_row
 from .verification import rows as verification
 
 Variables = Mapping[str, Any]
@@ -54,7 +54,7 @@ def _plan_row(
     if is_nvidia and not wrong and not planned:
         return unknown_row(host, _NOT_PLANNED)
     if not is_nvidia:
-        plans = {part: plan for part, plan in plans.items() if part == AMD_PART}
+        plans = {part: plan for part, plan in plans.items() if part in AMD_PARTS}
     return node_plan(host, node, plans, _runtimes(variables), run_tags, skip_tags, wrong)
 
 
@@ -102,7 +102,11 @@ def result_row(
     :param predicted: whether the run was in check mode.
     """
     results = _runtimes(variables)
-    for part, role in (("driver", "nvidia_driver"), ("mig", "nvidia_mig")):
+    for part, role in (
+        ("driver", "nvidia_driver"),
+        ("mig", "nvidia_mig"),
+        ("AMD driver", "amd_driver"),
+    ):
         if variables.get(f"{role}_result"):
             results = {**results, part: variables[f"{role}_result"]}
     return node_result(
@@ -135,7 +139,7 @@ def _to_verify(host: str, variables: Variables) -> bool:
 
 def _is_changed(host: str, variables: Variables) -> bool:
     """Return whether a role changed the node, and no reboot or restart is left to be done."""
-    results = (variables.get(f"{role}_result") or {} for role in (*NODE_ROLES, AMD_ROLE))
+    results = (variables.get(f"{role}_result") or {} for role in (*NODE_ROLES, *AMD_ROLES))
     changed = any(result.get("changed") for result in results)
     return changed and not result_row(host, variables)["open"]
 
@@ -192,14 +196,14 @@ def verification_rows(
 
 def _plans(variables: Variables) -> dict[str, Mapping[str, Any]]:
     """Return the plans that the host has, by part."""
-    parts, roles = (*PARTS, AMD_PART), (*NODE_ROLES, AMD_ROLE)
+    parts, roles = (*PARTS, *AMD_PARTS), (*NODE_ROLES, *AMD_ROLES)
     names = {part: f"{role}_plan" for part, role in zip(parts, roles)}
     return {part: variables[name] for part, name in names.items() if name in variables}
 
 
 def _runtimes(variables: Variables) -> dict[str, Mapping[str, Any]]:
     result = variables.get("nvidia_container_toolkit_result") or {}
-    amd = variables.get(f"{AMD_ROLE}_result") or {}
+    amd = variables.get("amd_container_toolkit_result") or {}
     docker = {"docker": amd["docker"]} if amd.get("docker") else {}
     return {**docker, **(result.get("runtimes") or {})}
 

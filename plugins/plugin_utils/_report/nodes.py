@@ -17,10 +17,12 @@ from ansible_collections.kubegpu.nodes.plugins.module_utils._hardware.vendors im
     gpu_vendors,
 )
 
+from .drivers import amd_driver_text, driver_pending, driver_text, present_driver
+
 # In the order in which the playbook site runs them.
 PARTS = ("driver", "mig", "cuda", "toolkit")
 #: After those of NVIDIA's GPUs.
-AMD_PART = "AMD toolkit"
+AMD_PARTS = ("AMD driver", "AMD toolkit")
 
 # Codes of problems in the facts that the driver's plan reports itself.
 _DECIDED_BY_DRIVER = (
@@ -78,7 +80,7 @@ def node_plan(
         return {**row, **_refused_values(wrong)}
     if gpu_vendor(node["gpus"]) == "none":
         return {**row, "why": ["no GPU: nothing to do"]}
-    parts = {part: (plans or {})[part] for part in (*PARTS, AMD_PART) if (plans or {}).get(part)}
+    parts = {part: (plans or {})[part] for part in (*PARTS, *AMD_PARTS) if (plans or {}).get(part)}
     if not parts:
         return {**row, "why": [_in_kernel(node)], "warnings": _problems(node, {})}
     planned = [
@@ -99,7 +101,8 @@ def node_plan(
             *_after_refusal(refused, steps),
             *([f"left out by the tags of this run: {', '.join(left_out)}"] if left_out else []),
             # Without other steps there is no result that reports it.
-            *([] if steps else _driver_pending(parts.get("driver"), None)),
+            *([] if steps else driver_pending(parts.get("driver"), None)),
+            *([] if steps else driver_pending(parts.get("AMD driver"), None)),
             *(text for plan in parts.values() for text in plan["warnings"]),
             *_problems(node, parts),
         ],
@@ -117,7 +120,8 @@ def _in_kernel(node: Mapping[str, Any]) -> str:
     names = " and ".join(NAMES[vendor] for vendor in vendors)
     if drivers:
         return f"{names}: the kernel's driver {' and '.join(drivers)} serves it, nothing to do here"
-    return f"{names}: no driver serves it, and this collection installs none; see below"
+    own = "amd_driver_enabled: true installs AMD's" if "amd" in vendors else "install one"
+    return f"{names}: no driver serves it; {own}, see below"
 
 
 def node_result(
@@ -149,7 +153,10 @@ def node_result(
     ]
     return {
         "node": name,
-        "driver": _driver_text(node, driver, results.get("driver"), predicted),
+        "driver": [
+            *driver_text(node, driver, results.get("driver"), predicted),
+            *amd_driver_text(node, plans, results, predicted),
+        ],
         "mig": _mig_text(mig, results.get("mig")),
         "cuda": _cuda_text(node, cuda, predicted),
         "toolkit": _toolkit_text(node, plans, toolkit_done),
@@ -162,7 +169,8 @@ def node_result(
         ),
         "crio": _runtime_text(results.get("crio") or _crio_result(node)),
         "open": [
-            *_driver_pending(driver, results.get("driver")),
+            *driver_pending(driver, results.get("driver")),
+            *driver_pending(plans.get("AMD driver"), results.get("AMD driver")),
             *_mig_pending(results.get("mig")),
             *restarts,
             *(text for plan in plans.values() for text in plan.get("warnings", ())),
@@ -177,7 +185,7 @@ def _toolkit_text(
     own = (plans.get("toolkit") or {}).get("version")
     if node and not done:
         own = node["container_toolkit"]["version"]
-    amd = (plans.get(AMD_PART) or {}).get("version")
+    amd = (plans.get("AMD toolkit") or {}).get("version")
     if node and not done:
         amd = (node.get("amd_container_toolkit") or {}).get("version")
     return " and ".join(text for text in (own, f"AMD {amd}" if amd else None) if text) or None
@@ -196,7 +204,7 @@ def _refused_values(wrong: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **{
             part: {"action": "refuse", "reasons": messages}
             for part, messages in reasons.items()
-            if part in (*PARTS, AMD_PART)
+            if part in (*PARTS, *AMD_PARTS)
         },
         "action": "refuse",
         "steps": steps,
@@ -269,7 +277,7 @@ def _row(
 def _present(node: Mapping[str, Any]) -> list[str]:
     runtimes = node["runtimes"]
     return [
-        *_present_driver(node),
+        *present_driver(node),
         *(
             f"{name} {driver['version'] or 'of the kernel'}"
             for name, driver in (node.get("kernel_drivers") or {}).items()
@@ -288,42 +296,8 @@ def _present(node: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _present_driver(node: Mapping[str, Any]) -> list[str]:
-    """Return the driver version, or the loaded and the installed one if they differ."""
-    driver = node["driver"]
-    loaded, installed = driver.get("loaded"), driver.get("installed")
-    module_type = f" {driver['kernel_module']}" if driver.get("kernel_module") else ""
-    if loaded and installed in (None, loaded):
-        return [f"driver {loaded}{module_type}"]
-    texts = [f"driver {loaded}{module_type} is loaded"] if loaded else []
-    if installed:
-        texts.append(f"driver {installed} is installed" + ("" if loaded else ", not loaded"))
-    return texts
-
-
 def _cuda_toolkits(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list((node.get("cuda") or {}).get("toolkits") or ())
-
-
-def _driver_text(
-    node: Mapping[str, Any] | None,
-    driver: Mapping[str, Any],
-    result: Mapping[str, Any] | None,
-    predicted: bool,
-) -> list[str]:
-    changed = bool(result and result.get("changed"))
-    if predicted and changed and driver.get("action") == "remove":
-        texts = ["none"]
-    elif predicted and changed and driver.get("branch"):
-        version = driver["version"] or f"branch {driver['branch']}"
-        texts = [f"{version} {driver['kernel_module'] or ''}".rstrip()]
-    else:
-        texts = [text.partition(" ")[2] for text in _present_driver(node)] if node else []
-        if node and changed and not texts:
-            texts = ["none"]
-    if driver:
-        texts.append("changed" if changed else "unchanged")
-    return texts
 
 
 def _mig_text(mig: Mapping[str, Any], result: Mapping[str, Any] | None) -> list[str]:
@@ -352,18 +326,6 @@ def _cuda_text(
     return [f"{version} (default)" if default else version for version, default in there.items()]
 
 
-def _driver_pending(
-    driver: Mapping[str, Any] | None, result: Mapping[str, Any] | None
-) -> list[str]:
-    """Return whether a reboot is pending for the driver, with the reason."""
-    reboot: Mapping[str, Any] = (driver or {}).get("reboot") or {}
-    required, reason = reboot.get("required"), reboot.get("reason")
-    if result and "reboot_required" in result:
-        # The module tried to do without, which the plan can only predict.
-        required, reason = result["reboot_required"], result.get("reboot_reason") or reason
-    return [f"reboot: {reason or 'the driver needs it'}"] if required else []
-
-
 def _part_steps(
     part: str, plan: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]
 ) -> list[dict[str, str]]:
@@ -384,7 +346,7 @@ def _part_steps(
 
 def _tag(step: Mapping[str, str]) -> str:
     """Return the tag of the playbook site that runs a step."""
-    part = "toolkit" if step["part"] == AMD_PART else step["part"]
+    part = str(step["part"]).removeprefix("AMD ")
     return "runtime" if part == "toolkit" and step["step"] in _RUNTIMES else part
 
 
@@ -446,9 +408,8 @@ def _after_refusal(refused: Sequence[str], steps: Sequence[Mapping[str, str]]) -
     """Return what a refused part means for the parts after it."""
     if not refused:
         return []
-    if refused[0] not in PARTS:
-        return []
-    after = [part for part in PARTS[PARTS.index(refused[0]) + 1 :] if part not in refused]
+    order = PARTS if refused[0] in PARTS else AMD_PARTS
+    after = [part for part in order[order.index(refused[0]) + 1 :] if part not in refused]
     later = [part for part in after if any(step["part"] == part for step in steps)]
     if not later:
         return []

@@ -37,6 +37,8 @@ def node_of(nodeid: str) -> str:
     """Return the name of the node that a test works on."""
     if "debian" in nodeid:
         return "drv-debian12" if "debian12" in nodeid else "drv-debian13"
+    if "test_amd" in nodeid:
+        return "drv-amd"
     return "drv-ubuntu24b" if "test_faults" in nodeid or "[nvidia]" in nodeid else "drv-ubuntu24"
 
 

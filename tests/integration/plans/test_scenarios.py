@@ -145,8 +145,8 @@ def test_s17_a_fleet_of_three_vendors_is_planned_in_one_table(plan):
     assert rows["mi300"]["gpus"] == ["8x Instinct MI300X (CDNA 3)"]
     assert rows["mi300"]["why"] == ["AMD: the kernel's driver amdgpu serves it, nothing to do here"]
     assert "i915 serves it" in rows["flex"]["why"][0]
-    # Where no driver serves the cards, the plan says that none is installed, and why.
-    assert "installs none" in rows["mi300-bare"]["why"][0]
+    # Where no driver serves the cards, the plan says what to do, and why.
+    assert "amd_driver_enabled: true" in rows["mi300-bare"]["why"][0]
     assert any("bound to no driver" in text for text in rows["mi300-bare"]["warnings"])
     assert rows["web1"]["why"] == ["no GPU: nothing to do"]
 
@@ -190,6 +190,38 @@ def test_s17_amds_container_toolkit_only_where_it_is_asked_for_and_possible(plan
     assert "amdgpu is not loaded" in rows["mi300-bare"]["why"][0]
     assert any("amd_container_toolkit_docker" in text for text in rows["mi300-wrong"]["warnings"])
     assert "nothing to do here" in rows["mi300-plain"]["why"][0]
+
+
+@pytest.mark.full(why="an option of one vendor's hosts")
+def test_s17_amds_driver_is_planned_before_its_toolkit(plan):
+    bare = MACHINES["mi300x8"]
+    wish = {"amd_driver_enabled": True}
+    both = {**wish, "amd_container_toolkit_enabled": True}
+    rows = plan(
+        {"mi300": bare, "mi300-both": bare, "mi300-wrong": bare, "flex": MACHINES["intel-flex"]},
+        {
+            "mi300": wish,
+            "mi300-both": both,
+            "mi300-wrong": {**both, "amd_driver_release": "latest"},
+            "flex": both,
+        },
+    )
+    driver = [
+        "AMD driver repository: add",
+        "AMD driver packages: install amdgpu 30.30",
+        "AMD driver module: load amdgpu",
+    ]
+    assert rows["mi300"]["changes"] == driver
+    # Without the driver of the same run it would be a refusal.
+    assert rows["mi300-both"]["changes"] == [
+        *driver,
+        "AMD toolkit repository: add",
+        "AMD toolkit packages: install toolkit 1.3.0",
+        "cdi: refresh amd.com/gpu",
+    ]
+    assert rows["mi300-wrong"]["action"] == "refuse"
+    assert any("amd_driver_release" in text for text in rows["mi300-wrong"]["warnings"])
+    assert rows["flex"]["action"] == "none"
 
 
 @pytest.mark.full(why="another variable than test_s21_mixed_fleet")

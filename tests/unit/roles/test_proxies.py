@@ -17,6 +17,7 @@ DOWNLOADS = {
     "nvidia_driver": {"nvidia_driver", "nvidia_repository"},
     "cuda_toolkit": {"cuda_toolkit", "nvidia_repository"},
     "nvidia_container_toolkit": {"nvidia_repository"},
+    "amd_driver": {"nvidia_repository"},
     "amd_container_toolkit": {"nvidia_repository"},
 }
 

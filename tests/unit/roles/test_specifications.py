@@ -122,4 +122,4 @@ def test_nothing_of_the_node_is_in_the_message_of_a_reboot():
                     name = message.strip("{} ")
                     assert "{{" not in load(role / "vars" / "main.yml")[name], path
                     seen += 1
-    assert seen == 3
+    assert seen == 5

@@ -139,9 +139,10 @@ def _version_pattern(target: Target) -> str:
     return f"{target.version}*" if target.version else f"{target.branch}.*"
 
 
-def headers(inputs: DecisionInput) -> tuple[str | None, dict[str, str | None]]:
+def headers(
+    node: Mapping[str, Any], system: System, data: DriverData
+) -> tuple[str | None, dict[str, str | None]]:
     """Return the header packages: the one that follows the newest kernel, and the exact ones."""
-    node, system = inputs.node, inputs.system
     if system.manager != "apt":
         found: dict[str, str | None] = {}
         for kernel in relevant_kernels(node):
@@ -152,7 +153,7 @@ def headers(inputs: DecisionInput) -> tuple[str | None, dict[str, str | None]]:
     }
     running = node["os"]["kernel"] or ""
     if system.id == "ubuntu":
-        meta, lts = _ubuntu_headers(running, system, inputs.data)
+        meta, lts = _ubuntu_headers(running, system, data)
         return meta, {**exact, **lts}
     if system.id == "debian":
         arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(system.arch, system.arch)
@@ -218,7 +219,7 @@ def _ubuntu(inputs: DecisionInput, target: Target) -> PackageSet:
             if ubuntu_kernel_flavour(kernel["version"], inputs.system, inputs.data):
                 optional[f"{modules}-{kernel['version']}"] = None
     else:
-        meta, exact = headers(inputs)
+        meta, exact = headers(inputs.node, inputs.system, inputs.data)
         if meta:
             packages[meta] = None
         optional.update(exact)
@@ -235,7 +236,7 @@ def _ubuntu(inputs: DecisionInput, target: Target) -> PackageSet:
 
 def _debian(inputs: DecisionInput, target: Target) -> PackageSet:
     request, version = inputs.request, _version_pattern(target)
-    meta, exact = headers(inputs)
+    meta, exact = headers(inputs.node, inputs.system, inputs.data)
     packages: dict[str, str | None] = {}
     if meta:
         packages[meta] = None
@@ -257,7 +258,7 @@ def _nvidia_deb(inputs: DecisionInput, target: Target) -> PackageSet:
     system, branch, version = inputs.system, target.branch, _version_pattern(target)
     suffix = "" if int(branch) >= PINNED_FROM else f"-{branch}"
     is_open = target.kernel_module == OPEN
-    meta, exact = headers(inputs)
+    meta, exact = headers(inputs.node, inputs.system, inputs.data)
     packages: dict[str, str | None] = {meta: None} if meta else {}
     optional: dict[str, str | None] = dict(exact)
     # A user's own entry can use the folder of another system.
@@ -335,7 +336,7 @@ def _rpm(inputs: DecisionInput, target: Target) -> PackageSet:
         packages[_suse_modules(node, branch, is_open=is_open, by_dkms=by_dkms)] = version
     if by_dkms:
         packages["dkms"] = None
-    _meta, exact = headers(inputs)
+    _meta, exact = headers(inputs.node, inputs.system, inputs.data)
     if request.persistence:
         exact["nvidia-persistenced"] = version
     streams = module_streams(system, target.source, branch, kernel_module, inputs.data)

@@ -150,7 +150,7 @@ def _with_runfile(inputs: DecisionInput, target: Target, plan: Plan) -> Plan:
     optional: dict[str, str | None] = {}
     family = FAMILIES.get(inputs.system.family)
     if family and inputs.system.manager in MANAGERS:
-        meta, optional = headers(inputs)
+        meta, optional = headers(inputs.node, inputs.system, inputs.data)
         packages = {**({meta: None} if meta else {}), **dict.fromkeys(family.build)}
         if dkms:
             packages["dkms"] = None

@@ -67,7 +67,7 @@ def plan_keep(inputs: DecisionInput, target: Target) -> Plan:
     steps: list[Step] = []
     if build and ours:
         if not installed.prebuilt:
-            meta, exact = headers(inputs)
+            meta, exact = headers(inputs.node, inputs.system, inputs.data)
             plan = replace(plan, packages={meta: None} if meta else {}, optional_packages=exact)
         steps.append(build)
     if not ours:

@@ -224,7 +224,7 @@ def test_hosts_with_amds_container_toolkit():
         "other": host("nvidia", **wanted),
         "failed": host("amd", **wanted, kubegpu_failure={"task": "x"}),
     }
-    assert select_hosts([*hostvars], hostvars, "amd_toolkit") == ["on", "done"]
+    assert select_hosts([*hostvars], hostvars, "amd_enabled") == ["on", "done"]
     assert select_hosts([*hostvars], hostvars, "amd_work") == ["on"]
     assert select_hosts([*hostvars], hostvars, "amd_teardown") == []
     node = hostvars["done"]["ansible_facts"]["gpu_node"]
@@ -237,6 +237,29 @@ def test_hosts_with_amds_container_toolkit():
         {"file": "/etc/apt/sources.list.d/kubegpu-amd-container-toolkit.sources"}
     ]
     assert select_hosts([*hostvars], hostvars, "amd_teardown") == ["done"]
+
+
+def test_hosts_with_amds_driver():
+    wanted = {"amd_driver_enabled": "yes"}
+    hostvars = {
+        "on": host("amd", **wanted, amd_driver_plan={"work": True}),
+        "done": host("amd", **wanted, amd_driver_plan={"work": False}),
+        "other": host("nvidia", **wanted),
+    }
+    assert select_hosts([*hostvars], hostvars, "amd_enabled") == ["on", "done"]
+    assert select_hosts([*hostvars], hostvars, "amd_work") == ["on"]
+    assert select_hosts([*hostvars], hostvars, "work") == []
+    node = hostvars["done"]["ansible_facts"]["gpu_node"]
+    # Somebody else's packages stay.
+    node["amd_driver"] = {"packages": {"amdgpu-dkms": "1"}, "managed": False}
+    assert select_hosts([*hostvars], hostvars, "amd_teardown") == []
+    node["amd_driver"]["managed"] = True
+    assert select_hosts([*hostvars], hostvars, "amd_teardown") == ["done"]
+    wrong = {"variable": "amd_driver_release", "part": "AMD driver", "cluster": False}
+    checked = {"wrong": {"a": [wrong]}}
+    assert wrong_values("a", host("amd", __kubegpu_variables=checked, **wanted)) == [wrong]
+    toolkit_only = {"amd_container_toolkit_enabled": True}
+    assert not wrong_values("a", host("amd", __kubegpu_variables=checked, **toolkit_only))
 
 
 def test_a_wrong_value_of_amds_toolkit_refuses_the_hosts_that_use_it():

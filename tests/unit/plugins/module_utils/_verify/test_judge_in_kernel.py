@@ -49,7 +49,7 @@ def test_no_driver_says_that_it_is_not_installed_and_what_to_do():
         "gpu_not_bound",
         "drm_driver_not_loaded",
     )
-    assert "not installed by this collection" in results["module"].next_step
+    assert "amd_driver_enabled: true" in results["module"].next_step
     assert "amdgpu-dkms" in results["module"].next_step
     assert results["devices"].ok is None and results["devices"].code == "waits"
 

@@ -9,6 +9,7 @@ import pytest
 from ansible_collections.kubegpu.nodes.plugins.filter.amd_container_toolkit_plan import (
     amd_container_toolkit_plan,
 )
+from ansible_collections.kubegpu.nodes.plugins.filter.amd_driver_plan import amd_driver_plan
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.plan import plan_toolkit
 from ansible_collections.kubegpu.nodes.plugins.module_utils._toolkit.types import (
     Request as ToolkitRequest,
@@ -73,7 +74,9 @@ def test_row_of_a_node_without_gpu_or_of_another_vendor():
     amd = node(gpus=[{**P4, "vendor": "amd"}])
     row = node_plan("amd-1", amd)
     assert row["action"] == "none"
-    assert row["why"] == ["AMD: no driver serves it, and this collection installs none; see below"]
+    assert row["why"] == [
+        "AMD: no driver serves it; amd_driver_enabled: true installs AMD's, see below"
+    ]
     served = node(gpus=[{**P4, "vendor": "amd", "kernel_driver": "amdgpu"}])
     assert node_plan("amd-1", served)["why"] == [
         "AMD: the kernel's driver amdgpu serves it, nothing to do here"
@@ -414,3 +417,31 @@ def test_amds_toolkit_is_a_part_of_its_own():
     facts["os"]["version"] = "20.04"
     refused = node_plan("mi300-1", facts, {"AMD toolkit": amd_container_toolkit_plan(facts)})
     assert (refused["action"], refused["changes"]) == ("refuse", ["AMD toolkit: refused"])
+
+
+def test_amds_driver_is_a_part_before_its_toolkit():
+    facts = amd_node(kernel_drivers={})
+    facts["os"].update(id="ubuntu", version="24.04", kernel="6.8.0-85-generic")
+    plans = {
+        "AMD driver": amd_driver_plan(facts),
+        "AMD toolkit": amd_container_toolkit_plan(facts, driver_planned=True),
+    }
+    row = node_plan("mi300-1", facts, plans)
+    assert row["changes"][:3] == [
+        "AMD driver repository: add",
+        "AMD driver packages: install amdgpu 30.30",
+        "AMD driver module: load amdgpu",
+    ]
+    assert node_plan("a", facts, plans, run_tags=("driver",))["changes"] == row["changes"][:3]
+    changed = {"AMD driver": {"changed": True}}
+    predicted = node_result("mi300-1", plans, changed, facts, predicted=True)
+    assert predicted["driver"] == ["amdgpu-dkms 30.30", "changed"]
+    facts["kernel_drivers"] = {"amdgpu": {"version": "6.16.13"}}
+    waits = {"changed": True, "reboot_required": True, "reboot_reason": "another is loaded"}
+    result = node_result("mi300-1", plans, {"AMD driver": waits}, facts)
+    assert result["driver"] == ["amdgpu 6.16.13", "changed"]
+    assert result["open"][0] == "reboot: another is loaded"
+    refused = {**plans, "AMD driver": amd_driver_plan(facts, release="x")}
+    row = node_plan("mi300-1", facts, refused)
+    assert row["action"] == "refuse"
+    assert "site stops this node at AMD driver" in row["warnings"][0]
